@@ -1,0 +1,2 @@
+//! The `warptape` binary.
+fn main() {}
