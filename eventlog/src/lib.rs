@@ -1,1 +1,144 @@
-//! Placeholder.
+//! The event log seam: topics of partitions of records, consumers with groups and committed offsets, and producers
+//! whose transactions cover records of many topics and source offsets alike.
+//!
+//! This crate alone knows how a log is stored. It must not know what the bytes mean.
+
+use std::time::Duration;
+
+mod error;
+pub use error::LogError;
+
+/// A topic with its storage rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicSpec {
+    /// Name, unique in the log.
+    pub name: String,
+    /// Number of partitions, fixed at creation.
+    pub partitions: i32,
+    /// Keep only the newest record of each key (older ones may stay readable for a while).
+    pub compacted: bool,
+}
+
+/// A topic as found in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicInfo {
+    /// The topic.
+    pub spec: TopicSpec,
+    /// First and next offset of each partition.
+    pub offsets: Vec<OffsetRange>,
+}
+
+/// Offsets of a partition: `first..next`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetRange {
+    /// Oldest offset that can be read.
+    pub first: i64,
+    /// Offset that the next committed record will get.
+    pub next: i64,
+}
+
+/// One partition of one topic.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicPartition {
+    /// Topic name.
+    pub topic: String,
+    /// Partition number.
+    pub partition: i32,
+}
+
+/// A record to be written.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct NewRecord {
+    /// Topic name.
+    pub topic: String,
+    /// Partition number.
+    pub partition: i32,
+    /// Key, if any.
+    pub key: Option<Vec<u8>>,
+    /// Headers in order.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Create time, nanoseconds since the epoch (a log may keep less).
+    pub timestamp_ns: i64,
+    /// Payload.
+    pub value: Vec<u8>,
+}
+
+/// A record as read. Its topic and partition are those of the [`Fetched::Records`] it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Offset in its partition.
+    pub offset: i64,
+    /// Key, if any.
+    pub key: Option<Vec<u8>>,
+    /// Headers in order.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Create time, nanoseconds since the epoch.
+    pub timestamp_ns: i64,
+    /// Payload.
+    pub value: Vec<u8>,
+}
+
+/// What a poll gave.
+#[derive(Debug)]
+pub enum Fetched {
+    /// These partitions are the consumer's from now on; it starts at their committed offsets unless told to seek.
+    Assigned(Vec<TopicPartition>),
+    /// These partitions are taken away; what they caused must be committed or dropped before the next poll.
+    Revoked(Vec<TopicPartition>),
+    /// Records of one partition, by ascending offset.
+    Records {
+        /// Where they came from.
+        source: TopicPartition,
+        /// The records; never empty.
+        records: Vec<Record>,
+    },
+    /// Nothing came within the time given.
+    Idle,
+}
+
+/// An event log. Handles are cheap; consumers and producers each own what they need and may move to other threads.
+pub trait EventLog: Send + Sync {
+    /// Creates missing topics. One that exists with other partitions or another rule is an error.
+    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
+    /// All topics, by name.
+    fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
+    /// A member of a consumer group. The embedded log allows one member per group and refuses a second one.
+    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;
+    /// A reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition).
+    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError>;
+    /// A producer; one at a time per transactional id (a newer one fences the older).
+    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
+    /// How the log is named to users: `sqlite:PATH`.
+    fn url(&self) -> String;
+}
+
+/// Reads committed records.
+pub trait Consumer: Send {
+    /// Waits up to `timeout` for up to `records_max` records (and about `bytes_max` bytes) of one partition, taking the
+    /// partitions in turn.
+    fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
+    /// Gives no more records of these partitions until they are resumed.
+    fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
+    /// Ends a pause.
+    fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
+    /// The next record read of the partition is the first at or after `offset`.
+    fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError>;
+    /// Committed next-to-read offset of a partition for this consumer's group; `None` before the first commit.
+    fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
+    /// First and next offset of a partition.
+    fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError>;
+}
+
+/// Writes transactions. Dropping a producer aborts an open one.
+pub trait Producer: Send {
+    /// Opens a transaction.
+    fn begin(&mut self) -> Result<(), LogError>;
+    /// Adds a record to the open transaction.
+    fn send(&mut self, record: NewRecord) -> Result<(), LogError>;
+    /// Adds next-to-read offsets of a consumer group to the open transaction.
+    fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
+    /// Makes the transaction visible and durable, all or nothing.
+    fn commit(&mut self) -> Result<(), LogError>;
+    /// Drops the open transaction.
+    fn abort(&mut self) -> Result<(), LogError>;
+}

@@ -1,0 +1,382 @@
+//! What goes into and comes out of the scheduler, and the journal entry that records both.
+//!
+//! These types are the journal's interface: `schemas/avro/journal_entry.avsc` describes the same shape, and a test
+//! holds the two together. They carry no behaviour beyond encoding; the rules that produce decisions are in the
+//! `scheduler` crate.
+
+use serde::{Deserialize, Serialize};
+
+/// Index of a lane within one process, dense from 0 in configuration order.
+pub type LaneId = i32;
+/// Partition number of the source topic.
+pub type PartitionId = i32;
+/// Index of a symbol group within its partition, dense from 0.
+pub type GroupIndex = i32;
+
+/// Limits and weights of the scheduler. Recorded in [`Input::Started`], so that a journal explains itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulerConfig {
+    /// Placement policy by name: `rendezvous`.
+    pub placement_policy: String,
+    /// Seed of the policy's counter-addressed hash streams.
+    pub placement_seed: i64,
+    /// A lane takes at most `ceil(load_factor_percent / 100 × its weighted share)` groups. At least 100.
+    pub load_factor_percent: i32,
+    /// Rows a lane may have in flight.
+    pub lane_credit_rows: i64,
+    /// Bytes a lane may have in flight.
+    pub lane_credit_bytes: i64,
+    /// Batches a lane may have in flight (2 = one running, one queued).
+    pub lane_batches_max: i32,
+    /// Rows of the largest batch.
+    pub batch_rows_max: i64,
+    /// A busy lane is given a further batch early enough that its oldest row is predicted to finish within this time
+    /// from its arrival, in nanoseconds.
+    pub row_deadline_ns: i64,
+    /// A partition is paused at the source when this many of its rows wait on the host.
+    pub high_water_rows: i64,
+    /// A paused partition is resumed when no more than this many of its rows wait on the host.
+    pub low_water_rows: i64,
+}
+
+/// One lane as configured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneSpec {
+    /// The lane's index.
+    pub lane: LaneId,
+    /// Device name, such as `cpu:0`.
+    pub device: String,
+    /// Relative speed, for weighted placement. Positive; equal lanes have equal weights.
+    pub weight: i32,
+}
+
+/// Rows of one group that reached the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupArrival {
+    /// The group within the partition of the input.
+    pub group: GroupIndex,
+    /// Rows added to the group's queue.
+    pub rows: i64,
+    /// Bytes those rows take on their way to a device.
+    pub bytes: i64,
+}
+
+/// One recorded input of the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// A process began (or began again after a crash): the state is reset to this configuration.
+    Started(Started),
+    /// A partition is owned and its stage state is restored; its groups can be placed.
+    PartitionAssigned(PartitionAssigned),
+    /// A partition is no longer owned; everything known about it is dropped.
+    PartitionRevoked(PartitionRevoked),
+    /// Source records were decoded into rows that wait in group queues.
+    Arrived(Arrived),
+    /// A lane finished a batch; its credit returns.
+    Completed(Completed),
+    /// A lane stopped working.
+    LaneLost(LaneLost),
+    /// A lane works (again).
+    LaneReady(LaneReady),
+    /// The time asked for with [`Decision::WakeAt`] was reached.
+    Woke(Woke),
+    /// The shell drains: whatever waits is released as credit allows, deadlines notwithstanding.
+    Draining(Draining),
+}
+
+/// See [`Input::Started`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Name of the process in its group.
+    pub node: String,
+    /// Software version that wrote the entry.
+    pub software: String,
+    /// Configuration of the stages as JSON: what the outputs depend on besides the log.
+    pub stage_config: String,
+    /// Configuration of the scheduler.
+    pub scheduler: SchedulerConfig,
+    /// All lanes, in order of their index.
+    pub lanes: Vec<LaneSpec>,
+}
+
+/// See [`Input::PartitionAssigned`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionAssigned {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Number of symbol groups in the partition.
+    pub groups: i32,
+    /// Next offset to read according to the last commit: outputs caused by earlier records exist already.
+    pub committed_offset: i64,
+    /// Offset of the snapshot the state was restored from (0: from the beginning).
+    pub snapshot_offset: i64,
+}
+
+/// See [`Input::PartitionRevoked`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionRevoked {
+    /// The partition.
+    pub partition: PartitionId,
+}
+
+/// See [`Input::Arrived`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrived {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Next offset to read after the records of this arrival.
+    pub next_offset: i64,
+    /// Rows per group; only groups that got rows, by ascending group.
+    pub groups: Vec<GroupArrival>,
+}
+
+/// See [`Input::Completed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completed {
+    /// The lane.
+    pub lane: LaneId,
+    /// The batch, as numbered by [`Decision::Dispatch`].
+    pub batch: i64,
+    /// Time the lane worked on it, in nanoseconds.
+    pub service_ns: i64,
+}
+
+/// See [`Input::LaneLost`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneLost {
+    /// The lane.
+    pub lane: LaneId,
+    /// What happened, in words.
+    pub reason: String,
+}
+
+/// See [`Input::LaneReady`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneReady {
+    /// The lane.
+    pub lane: LaneId,
+}
+
+/// See [`Input::Woke`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Woke {}
+
+/// See [`Input::Draining`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draining {}
+
+/// One recorded decision of the scheduler. The engine executes each kind in one exhaustive match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// A group now belongs to a lane.
+    Place(Place),
+    /// Rows go to a lane as one batch.
+    Dispatch(Dispatch),
+    /// Stop reading a partition.
+    Pause(Pause),
+    /// Read a paused partition again.
+    Resume(Resume),
+    /// A lane is cut off: results it still sends are ignored.
+    Fence(Fence),
+    /// Stage state of a partition is lost in part: discard what is uncommitted, restore it from snapshot plus tail,
+    /// then report it with [`Input::PartitionAssigned`].
+    Restore(Restore),
+    /// Send [`Input::Woke`] at this time unless another input comes first.
+    WakeAt(WakeAt),
+}
+
+/// A lane that could take a group, with what spoke for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The lane.
+    pub lane: LaneId,
+    /// The policy's score; the highest wins, the lower lane index breaks ties.
+    pub score: i64,
+    /// Groups the lane had before this decision.
+    pub groups_placed: i32,
+    /// Groups it may have at most.
+    pub groups_max: i32,
+}
+
+/// Why a lane was no candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ExclusionReason {
+    /// The lane is lost.
+    Lost,
+    /// The lane has as many groups as the bounded load allows.
+    Full,
+}
+
+/// A lane that was no candidate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exclusion {
+    /// The lane.
+    pub lane: LaneId,
+    /// The reason.
+    pub reason: ExclusionReason,
+}
+
+/// Which rule decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRef {
+    /// Policy name.
+    pub id: String,
+    /// Version of the rule; it rises whenever the same inputs could give another decision.
+    pub version: i32,
+}
+
+/// What the scheduler knew of a lane when it decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneTelemetry {
+    /// Rows in flight before the decision.
+    pub in_flight_rows: i64,
+    /// Bytes in flight before the decision.
+    pub in_flight_bytes: i64,
+    /// Batches in flight before the decision.
+    pub in_flight_batches: i32,
+    /// Smoothed service time of a row in picoseconds; 0 before the first completion.
+    pub service_ps_per_row: i64,
+}
+
+/// See [`Decision::Place`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Partition of the group.
+    pub partition: PartitionId,
+    /// The group.
+    pub group: GroupIndex,
+    /// The lane chosen.
+    pub lane: LaneId,
+    /// Fencing epoch of the group from now on; it never falls.
+    pub epoch: i64,
+    /// The rule.
+    pub policy: PolicyRef,
+    /// Every lane that could have been chosen, by lane index.
+    pub candidates: Vec<Candidate>,
+    /// Every lane that could not, with the reason.
+    pub excluded: Vec<Exclusion>,
+    /// Random stream the scores were drawn from.
+    pub random_stream: i64,
+    /// Counter in that stream.
+    pub random_counter: i64,
+    /// Probability that the policy chooses this lane, in parts per million: 1,000,000 for a deterministic policy.
+    pub propensity_ppm: i32,
+}
+
+/// Rows of one group in a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Take {
+    /// Partition of the group.
+    pub partition: PartitionId,
+    /// The group.
+    pub group: GroupIndex,
+    /// The group's epoch.
+    pub epoch: i64,
+    /// Rows taken from the head of its queue.
+    pub rows: i64,
+}
+
+/// Why a batch was released now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ReleaseReason {
+    /// The lane had nothing to do.
+    Idle,
+    /// As many rows wait as a batch may have.
+    Full,
+    /// The oldest row's deadline allows no further waiting.
+    Deadline,
+    /// The pipeline drains.
+    Drain,
+}
+
+/// See [`Decision::Dispatch`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// Number of the batch, rising by one from 0 in each process life.
+    pub batch: i64,
+    /// The lane.
+    pub lane: LaneId,
+    /// The rows, oldest group first.
+    pub takes: Vec<Take>,
+    /// Sum of the rows.
+    pub rows: i64,
+    /// Sum of the bytes.
+    pub bytes: i64,
+    /// Why now.
+    pub reason: ReleaseReason,
+    /// What was known of the lane.
+    pub telemetry: LaneTelemetry,
+    /// Arrival of the oldest row, ns since the epoch.
+    pub oldest_arrival_ns: i64,
+    /// Predicted end of the batch, ns since the epoch.
+    pub predicted_finish_ns: i64,
+}
+
+/// See [`Decision::Pause`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Rows of it that wait on the host.
+    pub waiting_rows: i64,
+    /// The mark that was passed.
+    pub high_water_rows: i64,
+}
+
+/// See [`Decision::Resume`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Rows of it that wait on the host.
+    pub waiting_rows: i64,
+    /// The mark that was reached.
+    pub low_water_rows: i64,
+}
+
+/// See [`Decision::Fence`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    /// The lane.
+    pub lane: LaneId,
+    /// Groups that lose their lane.
+    pub groups: i32,
+    /// The reason given with the loss.
+    pub reason: String,
+}
+
+/// See [`Decision::Restore`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// The partition.
+    pub partition: PartitionId,
+    /// The lane whose loss made it necessary.
+    pub lost_lane: LaneId,
+}
+
+/// See [`Decision::WakeAt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakeAt {
+    /// The time, ns since the epoch.
+    pub at_ns: i64,
+}
+
+/// One step of the scheduler, as recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalEntry {
+    /// Rises by one from 0 over the life of the journal, restarts included.
+    pub sequence: i64,
+    /// Time the shell gave to the step, ns since the epoch; never falls within a process life.
+    pub at_ns: i64,
+    /// What the scheduler was told.
+    pub input: Input,
+    /// What it decided, in order.
+    pub decisions: Vec<Decision>,
+    /// Hash of the scheduler's state before the step, as 16 lower-case hex digits.
+    pub state_hash: String,
+    /// Hash of the previous entry's `hash` followed by this entry's encoding up to here, as 64 lower-case hex digits:
+    /// the chain that shows an entry was changed, removed or added.
+    pub hash: String,
+}

@@ -1,0 +1,92 @@
+//! Ticks: one at a time ([`Tick`]) for producers, as columns ([`TickColumns`]) for the pipeline.
+
+use std::collections::BTreeMap;
+
+/// What a tick reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TickKind {
+    /// A trade: `price_e9`, `size_e9`, `side` and `trade_id` are set.
+    Trade = 0,
+    /// A change of the best bid or offer: the `bid_…` and `ask_…` fields are set.
+    Quote = 1,
+}
+
+/// Who crossed the spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Side {
+    /// Not known, or a quote.
+    #[default]
+    None = 0,
+    /// The buyer was the aggressor.
+    Buy = 1,
+    /// The seller was the aggressor.
+    Sell = 2,
+}
+
+/// One trade or quote. Prices and sizes are scaled by 1e-9, times are nanoseconds since the epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// `VENUE:TICKER`, such as `BINANCE:BTCUSDT`: the same ticker on two venues is two symbols.
+    pub symbol: String,
+    /// Trade or quote.
+    pub kind: TickKind,
+    /// Time of the event at the venue; positive.
+    pub event_time_ns: i64,
+    /// Time the recorder got it; 0 where unknown. It may lie before the event time: real clocks do that.
+    pub receive_time_ns: i64,
+    /// The venue's trade id; 0 for quotes.
+    pub trade_id: i64,
+    /// Aggressor.
+    pub side: Side,
+    /// Trade price; 0 for quotes.
+    pub price_e9: i64,
+    /// Trade size; 0 for quotes.
+    pub size_e9: i64,
+    /// Best bid; 0 where there is none.
+    pub bid_price_e9: i64,
+    /// Size at the best bid.
+    pub bid_size_e9: i64,
+    /// Best offer; 0 where there is none.
+    pub ask_price_e9: i64,
+    /// Size at the best offer.
+    pub ask_size_e9: i64,
+}
+
+/// Symbols of one partition, numbered densely from 0 in order of first appearance in its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SymbolTable {
+    ids: BTreeMap<Box<str>, u32>,
+    names: Vec<Box<str>>,
+}
+
+/// Ticks of one partition as columns: row `i` of every column is one tick, in log order. A trade leaves the quote
+/// columns 0 and a quote the trade columns, so that each column can be used alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TickColumns {
+    /// Symbol id in the partition's [`SymbolTable`].
+    pub symbol: Vec<u32>,
+    /// Trade or quote.
+    pub kind: Vec<TickKind>,
+    /// Venue time, ns since the epoch.
+    pub event_time_ns: Vec<i64>,
+    /// Recorder time, ns since the epoch; 0 where unknown.
+    pub receive_time_ns: Vec<i64>,
+    /// Venue trade id.
+    pub trade_id: Vec<i64>,
+    /// Aggressor.
+    pub side: Vec<Side>,
+    /// Trade price.
+    pub price_e9: Vec<i64>,
+    /// Trade size.
+    pub size_e9: Vec<i64>,
+    /// Best bid.
+    pub bid_price_e9: Vec<i64>,
+    /// Size at the best bid.
+    pub bid_size_e9: Vec<i64>,
+    /// Best offer.
+    pub ask_price_e9: Vec<i64>,
+    /// Size at the best offer.
+    pub ask_size_e9: Vec<i64>,
+}
