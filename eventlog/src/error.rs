@@ -13,4 +13,152 @@ pub enum LogError {
         /// What the user can do.
         action: String,
     },
+    /// The log can be read but not written.
+    #[error(
+        "{url}: cannot write while {doing}: the file or its directory is read-only or was opened for reading; \
+         make both writable and open the log for writing"
+    )]
+    ReadOnly {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+    },
+    /// No space is left. The transaction is rolled back and still buffered: a later commit of it may succeed.
+    #[error(
+        "{url}: the disk is full while {doing}; nothing of the transaction was written: free some space and \
+         commit again, or abort"
+    )]
+    Full {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+    },
+    /// Other writers held the log for too long. The transaction is still buffered: a later commit may succeed.
+    #[error(
+        "{url}: other writers kept the log locked for {waited_ms} ms (LOCK_WAIT_MAX) while {doing}; commit \
+         again, or find the process that holds a transaction open"
+    )]
+    Busy {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// How long was waited, milliseconds.
+        waited_ms: u64,
+    },
+    /// Any other failure of the storage below.
+    #[error("{url}: {doing} failed: {cause}; check the disk and the permissions of the log's directory")]
+    Storage {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// What the storage said.
+        cause: String,
+    },
+    /// Another live member holds the consumer group.
+    #[error(
+        "{url}: consumer group {group:?} already has a live member ({holder}, lock file {lock}); stop it first, \
+         or use another group or another log"
+    )]
+    GroupTaken {
+        /// The log.
+        url: String,
+        /// The consumer group.
+        group: String,
+        /// The process that holds it, as far as known: `process 4711`.
+        holder: String,
+        /// The file whose lock stands for the membership.
+        lock: String,
+    },
+    /// A newer producer with the same transactional id took over.
+    #[error(
+        "{url}: producer {transactional_id:?} was fenced by a newer one with the same transactional id; its open \
+         transaction is lost: stop this process, or use a transactional id of its own"
+    )]
+    Fenced {
+        /// The log.
+        url: String,
+        /// The transactional id that both use.
+        transactional_id: String,
+    },
+    /// A topic that the log does not have.
+    #[error("{url}: no topic {topic:?}; the log has {known}; create the topic first or check its name")]
+    UnknownTopic {
+        /// The log.
+        url: String,
+        /// The topic asked for.
+        topic: String,
+        /// The topics that exist, for the message.
+        known: String,
+    },
+    /// A partition that the topic does not have, or that this consumer does not read.
+    #[error("{url}: no partition {partition} of topic {topic:?} here; allowed: {allowed}")]
+    UnknownPartition {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The partition asked for.
+        partition: i32,
+        /// The partitions that may be named, for the message.
+        allowed: String,
+    },
+    /// A topic specification that cannot be, or that differs from the topic of that name.
+    #[error("{url}: topic {topic:?} cannot be created: {found}; {action}")]
+    TopicConflict {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// What is wrong.
+        found: String,
+        /// What the user can do.
+        action: String,
+    },
+    /// An argument outside what is allowed.
+    #[error("{url}: {argument} {value:?} is not allowed; {allowed}")]
+    Argument {
+        /// The log.
+        url: String,
+        /// Which argument.
+        argument: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A producer was used out of order: `send` outside a transaction, or `begin` inside one.
+    #[error("{url}: {call} needs {needs}")]
+    TransactionState {
+        /// The log.
+        url: String,
+        /// The call that was made.
+        call: &'static str,
+        /// The state it needs.
+        needs: &'static str,
+    },
+    /// The open transaction would outgrow memory. It stays open without the record.
+    #[error(
+        "{url}: a transaction of {bytes} bytes is over the limit of {bytes_max} (TRANSACTION_BYTES_MAX); commit \
+         more often or send smaller records"
+    )]
+    TransactionTooLarge {
+        /// The log.
+        url: String,
+        /// Its size with the record refused.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A log URL that names no log.
+    #[error("log URL {url:?}: {found}; allowed: sqlite:PATH, for example sqlite:warptape.db")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        found: String,
+    },
 }

@@ -5,8 +5,15 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
+pub mod sqlite;
+mod url;
+
 pub use error::LogError;
+pub use sqlite::{Durability, SqliteLog};
+pub use url::{OpenMode, open_url};
 
 /// A topic with its storage rules.
 #[derive(Clone, Debug, PartialEq, Eq)]

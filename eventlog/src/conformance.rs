@@ -1,0 +1,433 @@
+//! What every event log must do, as checks to run against one.
+//!
+//! Written against the seam alone: offsets ascend but need not be dense (a broker puts transaction markers among
+//! them), times keep milliseconds, and visibility is awaited. Each check makes topics of its own, named after it, and
+//! panics with what it found.
+
+use std::time::{Duration, Instant};
+
+use crate::{Consumer, EventLog, Fetched, LogError, NewRecord, Producer, Record, TopicPartition, TopicSpec};
+
+/// Longest wait for something that must come.
+const ARRIVAL_MAX: Duration = Duration::from_secs(30);
+/// Wait for something that must not come.
+const SILENCE: Duration = Duration::from_millis(50);
+/// One step of waiting.
+const POLL: Duration = Duration::from_millis(100);
+const ANY: usize = usize::MAX;
+
+/// A check with its name.
+pub type Check = (&'static str, fn(&dyn EventLog));
+
+/// All checks.
+pub const CHECKS: &[Check] = &[
+    ("records survive", records_survive),
+    ("topics are listed", topics_are_listed),
+    ("topics keep their settings", topics_keep_their_settings),
+    ("an abort leaves nothing", an_abort_leaves_nothing),
+    ("an open transaction is invisible", an_open_transaction_is_invisible),
+    ("a dropped producer aborts", a_dropped_producer_aborts),
+    ("a transaction spans topics and offsets", a_transaction_spans_topics_and_offsets),
+    ("a group resumes where it committed", a_group_resumes_where_it_committed),
+    ("pause holds back one partition", pause_holds_back_one_partition),
+    ("seek moves both ways", seek_moves_both_ways),
+    ("polls respect their limits", polls_respect_their_limits),
+    ("partitions take turns", partitions_take_turns),
+    ("a waiting poll wakes", a_waiting_poll_wakes),
+    ("a newer producer fences", a_newer_producer_fences),
+    ("compaction keeps the newest of each key", compaction_keeps_the_newest_of_each_key),
+    ("unknown names are errors", unknown_names_are_errors),
+    ("calls out of order are errors", calls_out_of_order_are_errors),
+];
+
+fn topic(log: &dyn EventLog, name: &str, partitions: i32, compacted: bool) {
+    let spec = TopicSpec { name: name.to_owned(), partitions, compacted };
+    log.create_topics(&[spec]).unwrap();
+}
+
+fn at(topic: &str, partition: i32) -> TopicPartition {
+    TopicPartition { topic: topic.to_owned(), partition }
+}
+
+fn record(topic: &str, partition: i32, value: impl AsRef<[u8]>) -> NewRecord {
+    NewRecord {
+        topic: topic.to_owned(),
+        partition,
+        timestamp_ns: 1_723_000_000_123_000_000,
+        value: value.as_ref().to_vec(),
+        ..NewRecord::default()
+    }
+}
+
+fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewRecord>) {
+    producer.begin().unwrap();
+    for record in records {
+        producer.send(record).unwrap();
+    }
+    producer.commit().unwrap();
+}
+
+/// Polls until `count` records came; they are checked to ascend and to be of `from`.
+fn take(consumer: &mut dyn Consumer, from: &TopicPartition, count: usize) -> Vec<Record> {
+    let started = Instant::now();
+    let mut taken: Vec<Record> = Vec::new();
+    while taken.len() < count {
+        assert!(started.elapsed() < ARRIVAL_MAX, "{} of {count} records of {from:?} came", taken.len());
+        match consumer.poll(POLL, count - taken.len(), ANY).unwrap() {
+            Fetched::Records { source, records } => {
+                assert_eq!(source, *from);
+                assert!(!records.is_empty(), "a poll gave an empty run of records");
+                taken.extend(records);
+            }
+            Fetched::Assigned(_) | Fetched::Idle => {}
+            Fetched::Revoked(partitions) => panic!("nobody else is in the group: {partitions:?}"),
+        }
+    }
+    assert!(taken.is_sorted_by(|a, b| a.offset < b.offset), "offsets must ascend");
+    taken
+}
+
+fn expect_silence(consumer: &mut dyn Consumer) {
+    let fetched = consumer.poll(SILENCE, ANY, ANY).unwrap();
+    assert!(matches!(fetched, Fetched::Idle), "nothing was to come: {fetched:?}");
+}
+
+fn values(records: &[Record]) -> Vec<&str> {
+    records.iter().map(|record| std::str::from_utf8(&record.value).unwrap()).collect()
+}
+
+fn records_survive(log: &dyn EventLog) {
+    topic(log, "survive", 1, false);
+    let header = |name: &str, value: &[u8]| (name.to_owned(), value.to_vec());
+    let written = [
+        NewRecord {
+            key: Some(b"key".to_vec()),
+            // Order and repeats of headers count.
+            headers: vec![header("b", b"1"), header("a", b""), header("b", &[0, 255])],
+            ..record("survive", 0, b"value")
+        },
+        NewRecord { key: Some(Vec::new()), ..record("survive", 0, b"") },
+        record("survive", 0, (0..=255).cycle().take(100_000).collect::<Vec<u8>>()),
+    ];
+    commit(&mut *log.producer("survive").unwrap(), written.clone());
+    let mut reader = log.reader(&[at("survive", 0)]).unwrap();
+    let read = take(&mut *reader, &at("survive", 0), written.len());
+    for (written, read) in written.iter().zip(&read) {
+        assert_eq!(read.key, written.key);
+        assert_eq!(read.headers, written.headers);
+        assert_eq!(read.timestamp_ns, written.timestamp_ns);
+        assert!(read.value == written.value, "a value of {} bytes changed", written.value.len());
+    }
+}
+
+fn topics_are_listed(log: &dyn EventLog) {
+    topic(log, "listed.b", 2, false);
+    topic(log, "listed.a", 1, true);
+    let count = |log: &dyn EventLog| {
+        let topics = log.topics().unwrap();
+        assert!(topics.is_sorted_by(|a, b| a.spec.name < b.spec.name), "topics come by name");
+        let find = |name: &str| topics.iter().find(|topic| topic.spec.name == name).unwrap().clone();
+        let (a, b) = (find("listed.a"), find("listed.b"));
+        assert_eq!((a.spec.partitions, a.spec.compacted, a.offsets.len()), (1, true, 1));
+        assert_eq!((b.spec.partitions, b.spec.compacted, b.offsets.len()), (2, false, 2));
+        b.offsets.iter().map(|range| range.next - range.first).collect::<Vec<_>>()
+    };
+    assert_eq!(count(log), [0, 0]);
+    commit(&mut *log.producer("listed").unwrap(), [record("listed.b", 1, "x")]);
+    let counts = count(log);
+    assert_eq!(counts[0], 0);
+    assert!(counts[1] > 0, "the record counts: {counts:?}");
+}
+
+fn topics_keep_their_settings(log: &dyn EventLog) {
+    topic(log, "settings", 2, false);
+    topic(log, "settings", 2, false);
+    for (partitions, compacted) in [(3, false), (2, true)] {
+        let other = TopicSpec { name: "settings".to_owned(), partitions, compacted };
+        let error = log.create_topics(&[other]).unwrap_err();
+        assert!(matches!(error, LogError::TopicConflict { .. }), "{error}");
+    }
+    for (name, partitions) in [("", 1), ("a b", 1), ("..", 1), ("settings.none", 0), ("settings.minus", -1)] {
+        let wrong = TopicSpec { name: name.to_owned(), partitions, compacted: false };
+        let error = log.create_topics(&[wrong]).unwrap_err();
+        assert!(matches!(error, LogError::TopicConflict { .. }), "{error}");
+    }
+}
+
+fn an_abort_leaves_nothing(log: &dyn EventLog) {
+    topic(log, "abort", 1, false);
+    let mut producer = log.producer("abort").unwrap();
+    producer.begin().unwrap();
+    producer.send(record("abort", 0, "aborted")).unwrap();
+    producer.abort().unwrap();
+    commit(&mut *producer, [record("abort", 0, "kept")]);
+    let mut reader = log.reader(&[at("abort", 0)]).unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("abort", 0), 1)), ["kept"]);
+    expect_silence(&mut *reader);
+}
+
+fn an_open_transaction_is_invisible(log: &dyn EventLog) {
+    topic(log, "open", 1, false);
+    let mut reader = log.reader(&[at("open", 0)]).unwrap();
+    let mut producer = log.producer("open").unwrap();
+    producer.begin().unwrap();
+    producer.send(record("open", 0, "x")).unwrap();
+    expect_silence(&mut *reader);
+    producer.commit().unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("open", 0), 1)), ["x"]);
+}
+
+fn a_dropped_producer_aborts(log: &dyn EventLog) {
+    topic(log, "dropped", 1, false);
+    let mut producer = log.producer("dropped").unwrap();
+    producer.begin().unwrap();
+    producer.send(record("dropped", 0, "lost")).unwrap();
+    drop(producer);
+    commit(&mut *log.producer("dropped").unwrap(), [record("dropped", 0, "kept")]);
+    let mut reader = log.reader(&[at("dropped", 0)]).unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("dropped", 0), 1)), ["kept"]);
+}
+
+fn a_transaction_spans_topics_and_offsets(log: &dyn EventLog) {
+    topic(log, "span.in", 1, false);
+    topic(log, "span.out", 2, false);
+    let mut feed = log.producer("span.feed").unwrap();
+    commit(&mut *feed, (0..4).map(|n| record("span.in", 0, n.to_string())));
+    let mut consumer = log.subscribe("span", &["span.in"]).unwrap();
+    let mut producer = log.producer("span").unwrap();
+    let source = at("span.in", 0);
+    for (end, commits) in [("abort", false), ("commit", true)] {
+        producer.begin().unwrap();
+        producer.send(record("span.out", 0, end)).unwrap();
+        producer.send(record("span.out", 1, end)).unwrap();
+        producer.send_offsets("span", &[(source.clone(), 2)]).unwrap();
+        producer.send_offsets("span", &[(source.clone(), 3)]).unwrap();
+        // What was sent last counts; nothing counts before the end.
+        take(&mut *consumer, &source, 1);
+        assert_eq!(consumer.committed(&source).unwrap(), None, "before the {end}");
+        if commits {
+            producer.commit().unwrap();
+        } else {
+            producer.abort().unwrap();
+        }
+        assert_eq!(consumer.committed(&source).unwrap(), commits.then_some(3), "after the {end}");
+    }
+    for partition in 0..2 {
+        let mut reader = log.reader(&[at("span.out", partition)]).unwrap();
+        assert_eq!(values(&take(&mut *reader, &at("span.out", partition), 1)), ["commit"]);
+        expect_silence(&mut *reader);
+    }
+}
+
+fn a_group_resumes_where_it_committed(log: &dyn EventLog) {
+    topic(log, "resume", 1, false);
+    let source = at("resume", 0);
+    let mut producer = log.producer("resume").unwrap();
+    commit(&mut *producer, ["a", "b", "c"].map(|value| record("resume", 0, value)));
+    {
+        let mut consumer = log.subscribe("resume", &["resume"]).unwrap();
+        let started = Instant::now();
+        let assigned = loop {
+            assert!(started.elapsed() < ARRIVAL_MAX, "no partition was assigned");
+            match consumer.poll(POLL, ANY, ANY).unwrap() {
+                Fetched::Assigned(partitions) => break partitions,
+                Fetched::Idle => {}
+                other => panic!("the assignment comes before {other:?}"),
+            }
+        };
+        assert_eq!(assigned, std::slice::from_ref(&source));
+        assert_eq!(consumer.committed(&source).unwrap(), None);
+        let read = take(&mut *consumer, &source, 2);
+        assert_eq!(values(&read), ["a", "b"]);
+        producer.begin().unwrap();
+        producer.send_offsets("resume", &[(source.clone(), read[1].offset + 1)]).unwrap();
+        producer.commit().unwrap();
+    }
+    let mut consumer = log.subscribe("resume", &["resume"]).unwrap();
+    assert_eq!(values(&take(&mut *consumer, &source, 1)), ["c"]);
+    drop(consumer);
+    // Another group has read nothing.
+    let mut other = log.subscribe("resume.other", &["resume"]).unwrap();
+    assert_eq!(values(&take(&mut *other, &source, 3)), ["a", "b", "c"]);
+}
+
+fn pause_holds_back_one_partition(log: &dyn EventLog) {
+    topic(log, "pause", 2, false);
+    let mut producer = log.producer("pause").unwrap();
+    commit(&mut *producer, [record("pause", 0, "a0"), record("pause", 1, "a1")]);
+    let mut reader = log.reader(&[at("pause", 0), at("pause", 1)]).unwrap();
+    reader.pause(&[at("pause", 0)]).unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("pause", 1), 1)), ["a1"]);
+    commit(&mut *producer, [record("pause", 0, "b0")]);
+    expect_silence(&mut *reader);
+    reader.resume(&[at("pause", 0)]).unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("pause", 0), 2)), ["a0", "b0"]);
+}
+
+fn seek_moves_both_ways(log: &dyn EventLog) {
+    topic(log, "seek", 1, false);
+    let source = at("seek", 0);
+    commit(&mut *log.producer("seek").unwrap(), ["a", "b", "c", "d"].map(|value| record("seek", 0, value)));
+    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
+    let first = take(&mut *reader, &source, 4);
+    reader.seek(&source, first[1].offset).unwrap();
+    assert_eq!(values(&take(&mut *reader, &source, 1)), ["b"]);
+    reader.seek(&source, first[3].offset).unwrap();
+    assert_eq!(values(&take(&mut *reader, &source, 1)), ["d"]);
+    let range = reader.offsets(&source).unwrap();
+    assert!(range.first <= first[0].offset && range.next > first[3].offset, "{range:?}");
+    reader.seek(&source, range.next).unwrap();
+    expect_silence(&mut *reader);
+    reader.seek(&source, range.first).unwrap();
+    assert_eq!(take(&mut *reader, &source, 4), first);
+}
+
+fn polls_respect_their_limits(log: &dyn EventLog) {
+    topic(log, "limits", 1, false);
+    let source = at("limits", 0);
+    commit(&mut *log.producer("limits").unwrap(), (0..20).map(|_| record("limits", 0, [7; 1000])));
+    let run = |records_max: usize, bytes_max: usize| {
+        let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
+        let started = Instant::now();
+        let mut lengths = Vec::new();
+        while lengths.iter().sum::<usize>() < 20 {
+            assert!(started.elapsed() < ARRIVAL_MAX, "{lengths:?} records came");
+            if let Fetched::Records { records, .. } = reader.poll(POLL, records_max, bytes_max).unwrap() {
+                lengths.push(records.len());
+            }
+        }
+        lengths.into_iter().max()
+    };
+    assert!(run(7, ANY) <= Some(7));
+    // The limit may be passed by one record, and one record always comes.
+    assert!(run(ANY, 3500) <= Some(4));
+    assert_eq!(run(ANY, 1), Some(1));
+}
+
+fn partitions_take_turns(log: &dyn EventLog) {
+    topic(log, "turns", 3, false);
+    let mut producer = log.producer("turns").unwrap();
+    let records = |partition| (0..50).map(move |_| record("turns", partition, "x"));
+    commit(&mut *producer, (0..3).flat_map(records));
+    let sources = [at("turns", 0), at("turns", 1), at("turns", 2)];
+    let mut reader = log.reader(&sources).unwrap();
+    let started = Instant::now();
+    let mut left = [50_usize; 3];
+    // While all have records, none may be served far more often than another.
+    while left.iter().all(|left| *left > 0) {
+        assert!(started.elapsed() < ARRIVAL_MAX, "{left:?} records are left");
+        if let Fetched::Records { source, records } = reader.poll(POLL, 1, ANY).unwrap() {
+            left[usize::try_from(source.partition).unwrap()] -= records.len();
+        }
+    }
+    assert!(left.iter().all(|left| *left <= 25), "one partition was served alone: {left:?} are left");
+}
+
+fn a_waiting_poll_wakes(log: &dyn EventLog) {
+    topic(log, "wakes", 1, false);
+    let mut reader = log.reader(&[at("wakes", 0)]).unwrap();
+    let mut producer = log.producer("wakes").unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let started = Instant::now();
+            let fetched = reader.poll(ARRIVAL_MAX, ANY, ANY).unwrap();
+            (matches!(fetched, Fetched::Records { .. }), started.elapsed())
+        });
+        commit(&mut *producer, [record("wakes", 0, "x")]);
+        let (woken, waited) = waiting.join().unwrap();
+        assert!(woken && waited < ARRIVAL_MAX / 2, "woken: {woken}, after {waited:?}");
+    });
+}
+
+fn a_newer_producer_fences(log: &dyn EventLog) {
+    topic(log, "fence", 1, false);
+    let mut old = log.producer("fence").unwrap();
+    commit(&mut *old, [record("fence", 0, "a")]);
+    old.begin().unwrap();
+    old.send(record("fence", 0, "lost")).unwrap();
+    let mut new = log.producer("fence").unwrap();
+    let error = old.commit().unwrap_err();
+    assert!(matches!(error, LogError::Fenced { .. }), "{error}");
+    commit(&mut *new, [record("fence", 0, "b")]);
+    let error = old.commit().unwrap_err();
+    assert!(matches!(error, LogError::Fenced { .. }), "{error}");
+    // Another transactional id is another producer.
+    commit(&mut *log.producer("fence.other").unwrap(), [record("fence", 0, "c")]);
+    let mut reader = log.reader(&[at("fence", 0)]).unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("fence", 0), 3)), ["a", "b", "c"]);
+    expect_silence(&mut *reader);
+}
+
+fn compaction_keeps_the_newest_of_each_key(log: &dyn EventLog) {
+    topic(log, "compact", 1, true);
+    let source = at("compact", 0);
+    let keyed = |key: &str, value: &str| NewRecord {
+        key: Some(key.as_bytes().to_vec()),
+        ..record("compact", 0, value)
+    };
+    let mut producer = log.producer("compact").unwrap();
+    commit(&mut *producer, [keyed("a", "a1"), keyed("b", "b1"), keyed("a", "a2")]);
+    commit(&mut *producer, [keyed("b", "b2"), keyed("c", "c1")]);
+    producer.begin().unwrap();
+    producer.send(keyed("c", "aborted")).unwrap();
+    producer.abort().unwrap();
+    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
+    let mut newest = std::collections::BTreeMap::new();
+    let started = Instant::now();
+    while newest.get(b"c".as_slice()) != Some(&b"c1".to_vec()) {
+        assert!(started.elapsed() < ARRIVAL_MAX, "{newest:?} came");
+        if let Fetched::Records { records, .. } = reader.poll(POLL, 1, ANY).unwrap() {
+            for record in records {
+                newest.insert(record.key.unwrap(), record.value);
+            }
+        }
+    }
+    let newest: Vec<_> = newest.into_values().collect();
+    assert_eq!(newest, [b"a2", b"b2", b"c1"]);
+    expect_silence(&mut *reader);
+}
+
+fn unknown_names_are_errors(log: &dyn EventLog) {
+    topic(log, "known", 2, false);
+    let unknown_topic = |error: LogError| {
+        assert!(matches!(error, LogError::UnknownTopic { .. }), "{error}");
+        assert!(error.to_string().contains("\"unknown\""), "{error}");
+    };
+    let unknown_partition =
+        |error: LogError| assert!(matches!(error, LogError::UnknownPartition { .. }), "{error}");
+    unknown_topic(log.subscribe("unknown", &["unknown"]).err().unwrap());
+    unknown_topic(log.reader(&[at("unknown", 0)]).err().unwrap());
+    unknown_partition(log.reader(&[at("known", 2)]).err().unwrap());
+    let mut producer = log.producer("unknown").unwrap();
+    producer.begin().unwrap();
+    unknown_topic(producer.send(record("unknown", 0, "x")).unwrap_err());
+    unknown_partition(producer.send(record("known", 2, "x")).unwrap_err());
+    unknown_partition(producer.send(record("known", -1, "x")).unwrap_err());
+    unknown_topic(producer.send_offsets("g", &[(at("unknown", 0), 1)]).unwrap_err());
+    // A refused record leaves the transaction usable, and a topic made meanwhile is found.
+    topic(log, "known.later", 1, false);
+    producer.send(record("known.later", 0, "x")).unwrap();
+    producer.commit().unwrap();
+    let mut reader = log.reader(&[at("known.later", 0)]).unwrap();
+    take(&mut *reader, &at("known.later", 0), 1);
+    unknown_partition(reader.seek(&at("known", 0), 0).unwrap_err());
+    unknown_partition(reader.pause(&[at("known", 0)]).unwrap_err());
+}
+
+fn calls_out_of_order_are_errors(log: &dyn EventLog) {
+    topic(log, "order", 1, false);
+    let mut producer = log.producer("order").unwrap();
+    let wrong = |result: Result<(), LogError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, LogError::TransactionState { .. }), "{error}");
+    };
+    wrong(producer.send(record("order", 0, "x")));
+    wrong(producer.send_offsets("order", &[]));
+    wrong(producer.commit());
+    wrong(producer.abort());
+    producer.begin().unwrap();
+    wrong(producer.begin());
+    producer.send(record("order", 0, "x")).unwrap();
+    producer.commit().unwrap();
+    wrong(producer.commit());
+}

@@ -1,0 +1,215 @@
+//! The topics of a log, and which tables hold them.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::file::LogFile;
+use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
+
+/// Longest topic name, bytes (Kafka's limit).
+pub const TOPIC_NAME_BYTES_MAX: usize = 249;
+/// Most partitions of a topic. Each is a table.
+pub const PARTITIONS_MAX: i32 = 4096;
+
+const DOING: &str = "reading the topics";
+
+/// A topic and its number in table names.
+pub(super) struct Topic {
+    pub(super) topic_id: i64,
+    pub(super) spec: TopicSpec,
+}
+
+/// All topics by name, as of some moment. Topics are only ever added.
+#[derive(Default)]
+pub(super) struct Catalogue {
+    topics: BTreeMap<String, Topic>,
+}
+
+/// The table of a partition's records.
+pub(super) fn records_table(topic_id: i64, partition: i32) -> String {
+    format!("records_{topic_id}_{partition}")
+}
+
+impl Catalogue {
+    pub(super) fn load(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
+        Self::query(connection).map_err(|error| file.failure(DOING, error))
+    }
+
+    fn query(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut statement =
+            connection.prepare_cached("SELECT name, topic_id, partitions, compacted FROM topics")?;
+        let topics = statement
+            .query_map([], |row| {
+                let name: String = row.get(0)?;
+                let spec = TopicSpec { name: name.clone(), partitions: row.get(2)?, compacted: row.get(3)? };
+                Ok((name, Topic { topic_id: row.get(1)?, spec }))
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Self { topics })
+    }
+
+    pub(super) fn topic(&self, file: &LogFile, name: &str) -> Result<&Topic, LogError> {
+        self.topics.get(name).ok_or_else(|| LogError::UnknownTopic {
+            url: file.url.clone(),
+            topic: name.to_owned(),
+            known: match self.topics.len() {
+                0 => "no topics yet".to_owned(),
+                _ => self.topics.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+            },
+        })
+    }
+
+    /// The topic of a partition that exists.
+    pub(super) fn topic_of(&self, file: &LogFile, topic: &str, partition: i32) -> Result<&Topic, LogError> {
+        let found = self.topic(file, topic)?;
+        if (0..found.spec.partitions).contains(&partition) {
+            return Ok(found);
+        }
+        Err(LogError::UnknownPartition {
+            url: file.url.clone(),
+            topic: topic.to_owned(),
+            partition,
+            allowed: format!("0 to {}", found.spec.partitions - 1),
+        })
+    }
+
+    /// Every topic with the ends of its partitions.
+    pub(super) fn describe(
+        &self,
+        file: &LogFile,
+        connection: &Connection,
+    ) -> Result<Vec<TopicInfo>, LogError> {
+        let mut described = Vec::with_capacity(self.topics.len());
+        for topic in self.topics.values() {
+            let offsets = (0..topic.spec.partitions)
+                .map(|partition| offsets(file, connection, topic.topic_id, partition))
+                .collect::<Result<_, _>>()?;
+            described.push(TopicInfo { spec: topic.spec.clone(), offsets });
+        }
+        Ok(described)
+    }
+}
+
+/// Adds the topics that are missing, within a write transaction.
+pub(super) fn create(
+    file: &LogFile,
+    transaction: &Transaction<'_>,
+    topics: &[TopicSpec],
+) -> Result<(), LogError> {
+    for spec in topics {
+        check_spec(file, spec)?;
+        let catalogue = Catalogue::load(file, transaction)?;
+        match catalogue.topics.get(&spec.name) {
+            None => {
+                add(transaction, spec).map_err(|error| file.failure("creating a topic", error))?;
+            }
+            Some(found) if found.spec == *spec => {}
+            Some(found) => {
+                let describe = |spec: &TopicSpec| {
+                    format!(
+                        "{} partitions{}",
+                        spec.partitions,
+                        if spec.compacted { ", compacted" } else { "" }
+                    )
+                };
+                return Err(LogError::TopicConflict {
+                    url: file.url.clone(),
+                    topic: spec.name.clone(),
+                    found: format!("it exists with {}, wanted {}", describe(&found.spec), describe(spec)),
+                    action: "use the same settings as before, another topic name or another log".to_owned(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_spec(file: &LogFile, spec: &TopicSpec) -> Result<(), LogError> {
+    let conflict = |found: &str, action: String| LogError::TopicConflict {
+        url: file.url.clone(),
+        topic: spec.name.clone(),
+        found: found.to_owned(),
+        action,
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if spec.name.is_empty()
+        || spec.name.len() > TOPIC_NAME_BYTES_MAX
+        || matches!(spec.name.as_str(), "." | "..")
+        || !spec.name.bytes().all(allowed)
+    {
+        return Err(conflict(
+            "its name is not allowed",
+            format!("use 1 to {TOPIC_NAME_BYTES_MAX} of a-z A-Z 0-9 . _ -"),
+        ));
+    }
+    if !(1..=PARTITIONS_MAX).contains(&spec.partitions) {
+        return Err(conflict(
+            &format!("{} partitions", spec.partitions),
+            format!("use 1 to {PARTITIONS_MAX} partitions"),
+        ));
+    }
+    Ok(())
+}
+
+fn add(transaction: &Transaction<'_>, spec: &TopicSpec) -> rusqlite::Result<()> {
+    let topic_id: i64 = transaction.query_row(
+        "INSERT INTO topics(name, partitions, compacted) VALUES (?1, ?2, ?3) RETURNING topic_id",
+        params![spec.name, spec.partitions, spec.compacted],
+        |row| row.get(0),
+    )?;
+    for partition in 0..spec.partitions {
+        let table = records_table(topic_id, partition);
+        transaction.execute_batch(&format!(
+            "CREATE TABLE {table}(
+                offset INTEGER PRIMARY KEY, timestamp_ns INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB NOT NULL
+            ) STRICT"
+        ))?;
+        if spec.compacted {
+            transaction
+                .execute_batch(&format!("CREATE INDEX {table}_keys ON {table}(key) WHERE key IS NOT NULL"))?;
+        }
+        transaction.execute("INSERT INTO partitions VALUES (?1, ?2, 0)", params![topic_id, partition])?;
+    }
+    Ok(())
+}
+
+/// First and next offset of a partition that exists.
+pub(super) fn offsets(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+    partition: i32,
+) -> Result<OffsetRange, LogError> {
+    let sql = format!(
+        "SELECT (SELECT min(offset) FROM {}), next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2",
+        records_table(topic_id, partition)
+    );
+    connection
+        .prepare_cached(&sql)
+        .and_then(|mut statement| {
+            statement.query_row(params![topic_id, partition], |row| {
+                let next: i64 = row.get(1)?;
+                Ok(OffsetRange { first: row.get::<_, Option<i64>>(0)?.unwrap_or(next), next })
+            })
+        })
+        .map_err(|error| file.failure(DOING, error))
+}
+
+/// Next-to-read offset that a group committed.
+pub(super) fn committed(
+    file: &LogFile,
+    connection: &Connection,
+    group: &str,
+    topic_id: i64,
+    source: &TopicPartition,
+) -> Result<Option<i64>, LogError> {
+    connection
+        .prepare_cached(
+            "SELECT next_offset FROM committed_offsets WHERE group_name = ?1 AND topic_id = ?2 AND partition = ?3",
+        )
+        .and_then(|mut statement| {
+            statement.query_row(params![group, topic_id, source.partition], |row| row.get(0)).optional()
+        })
+        .map_err(|error| file.failure("reading committed offsets", error))
+}

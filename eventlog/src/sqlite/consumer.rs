@@ -1,0 +1,287 @@
+//! Reads committed records of some partitions, in turn.
+//!
+//! Every statement is a read transaction of its own that ends within the call, so that a consumer that is not polled
+//! holds nothing up. It must not know who writes: it sees other processes' commits by asking SQLite whether the file
+//! changed, and those of its own process through [`super::wake::Wake`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, Row, params};
+
+use super::catalogue::{self, Catalogue, records_table};
+use super::file::LogFile;
+use super::headers;
+use super::member::Membership;
+use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
+
+/// First wait for a commit of another process; each further wait of the same poll is twice as long.
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// Longest wait between two looks for commits of other processes.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(10);
+const DOING: &str = "reading records";
+
+/// Where reading of a partition stands.
+struct Cursor {
+    source: TopicPartition,
+    topic_id: i64,
+    select: String,
+    /// Offset to read next; `None` until the group's committed offset is looked up.
+    position: Option<i64>,
+    /// The partition's end when last looked at.
+    next: i64,
+    paused: bool,
+}
+
+/// A consumer of a group, or a reader outside any.
+pub(super) struct SqliteConsumer {
+    file: Arc<LogFile>,
+    connection: Connection,
+    cursors: Vec<Cursor>,
+    /// The cursor whose turn it is.
+    turn: usize,
+    /// The file's version when the ends of partitions were last looked at.
+    seen_version: Option<i64>,
+    member: Option<Member>,
+}
+
+/// What a consumer of a group has and a reader has not.
+struct Member {
+    group: String,
+    /// Whether the partitions were announced.
+    assigned: bool,
+    _membership: Membership,
+}
+
+impl SqliteConsumer {
+    pub(super) fn member(
+        file: Arc<LogFile>,
+        group: &str,
+        membership: Membership,
+        topics: &[&str],
+    ) -> Result<Self, LogError> {
+        let connection = file.connect()?;
+        let catalogue = Catalogue::load(&file, &connection)?;
+        let mut sources = Vec::new();
+        for name in topics {
+            let topic = catalogue.topic(&file, name)?;
+            sources.extend(
+                (0..topic.spec.partitions)
+                    .map(|partition| TopicPartition { topic: topic.spec.name.clone(), partition }),
+            );
+        }
+        let mut consumer = Self::over(file, connection, &catalogue, sources)?;
+        consumer.member = Some(Member { group: group.to_owned(), assigned: false, _membership: membership });
+        Ok(consumer)
+    }
+
+    pub(super) fn reader(file: Arc<LogFile>, partitions: &[TopicPartition]) -> Result<Self, LogError> {
+        let connection = file.connect()?;
+        let catalogue = Catalogue::load(&file, &connection)?;
+        let mut consumer = Self::over(file, connection, &catalogue, partitions.to_vec())?;
+        for cursor in &mut consumer.cursors {
+            cursor.position = Some(0);
+        }
+        Ok(consumer)
+    }
+
+    fn over(
+        file: Arc<LogFile>,
+        connection: Connection,
+        catalogue: &Catalogue,
+        mut sources: Vec<TopicPartition>,
+    ) -> Result<Self, LogError> {
+        sources.sort();
+        sources.dedup();
+        let mut cursors = Vec::with_capacity(sources.len());
+        for source in sources {
+            let topic_id = catalogue.topic_of(&file, &source.topic, source.partition)?.topic_id;
+            let select = format!(
+                "SELECT offset, timestamp_ns, key, headers, value FROM {} WHERE offset >= ?1 ORDER BY offset",
+                records_table(topic_id, source.partition)
+            );
+            cursors.push(Cursor { source, topic_id, select, position: None, next: 0, paused: false });
+        }
+        Ok(Self { file, connection, cursors, turn: 0, seen_version: None, member: None })
+    }
+
+    /// Announces the partitions of a member, once.
+    fn assign(&mut self) -> Result<Option<Fetched>, LogError> {
+        let Some(member) = self.member.as_mut().filter(|member| !member.assigned) else { return Ok(None) };
+        for cursor in self.cursors.iter_mut().filter(|cursor| cursor.position.is_none()) {
+            let committed = catalogue::committed(
+                &self.file,
+                &self.connection,
+                &member.group,
+                cursor.topic_id,
+                &cursor.source,
+            )?;
+            cursor.position = Some(committed.unwrap_or(0));
+        }
+        member.assigned = true;
+        Ok(Some(Fetched::Assigned(self.cursors.iter().map(|cursor| cursor.source.clone()).collect())))
+    }
+
+    /// Records of the next partition that has some, without waiting.
+    fn fetch(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
+        if let Some(fetched) = self.fetch_known(records_max, bytes_max)? {
+            return Ok(Some(fetched));
+        }
+        if !self.look().map_err(|error| self.file.failure(DOING, error))? {
+            return Ok(None);
+        }
+        self.fetch_known(records_max, bytes_max)
+    }
+
+    /// As [`Self::fetch`], up to the ends that are known.
+    fn fetch_known(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
+        let count = self.cursors.len();
+        for _ in 0..count {
+            let cursor = &mut self.cursors[self.turn];
+            self.turn = (self.turn + 1) % count;
+            let position = cursor.position.expect("positions are known from the assignment on");
+            if cursor.paused || position >= cursor.next {
+                continue;
+            }
+            let records = read(&self.file, &self.connection, cursor, position, records_max, bytes_max)?;
+            match records.last() {
+                Some(record) => {
+                    cursor.position = Some(record.offset + 1);
+                    return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
+                }
+                // The rest up to the end was compacted away.
+                None => cursor.position = Some(cursor.next),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks where the partitions end, unless nothing was committed since the last look.
+    fn look(&mut self) -> rusqlite::Result<bool> {
+        let version: i64 =
+            self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        if self.seen_version == Some(version) {
+            return Ok(false);
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?;
+        for cursor in &mut self.cursors {
+            cursor.next =
+                statement.query_row(params![cursor.topic_id, cursor.source.partition], |row| row.get(0))?;
+        }
+        self.seen_version = Some(version);
+        Ok(true)
+    }
+
+    fn cursor(&mut self, partition: &TopicPartition) -> Result<&mut Cursor, LogError> {
+        match self.cursors.binary_search_by(|cursor| cursor.source.cmp(partition)) {
+            Ok(index) => Ok(&mut self.cursors[index]),
+            Err(_) => Err(LogError::UnknownPartition {
+                url: self.file.url.clone(),
+                topic: partition.topic.clone(),
+                partition: partition.partition,
+                allowed: match self.cursors.len() {
+                    0 => "none, this consumer reads nothing".to_owned(),
+                    count => {
+                        format!("the {count} partitions that this consumer reads, the first being {:?}", {
+                            let first = &self.cursors[0].source;
+                            format!("{}/{}", first.topic, first.partition)
+                        })
+                    }
+                },
+            }),
+        }
+    }
+}
+
+/// Records of one partition from `position` on.
+fn read(
+    file: &LogFile,
+    connection: &Connection,
+    cursor: &Cursor,
+    position: i64,
+    records_max: usize,
+    bytes_max: usize,
+) -> Result<Vec<Record>, LogError> {
+    let failed = |error| file.failure(DOING, error);
+    let mut statement = connection.prepare_cached(&cursor.select).map_err(failed)?;
+    let mut rows = statement.query([position]).map_err(failed)?;
+    let mut records = Vec::new();
+    let mut bytes = 0;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let record = decode(row).map_err(|found| {
+            let TopicPartition { topic, partition } = &cursor.source;
+            file.damaged(format!("{topic}/{partition} from offset {position}: {found}"))
+        })?;
+        bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
+        records.push(record);
+        if records.len() >= records_max || bytes >= bytes_max {
+            break;
+        }
+    }
+    Ok(records)
+}
+
+fn decode(row: &Row<'_>) -> Result<Record, String> {
+    let wrong = |error: rusqlite::Error| error.to_string();
+    let blob = |column: usize| -> Result<Option<&[u8]>, String> {
+        row.get_ref(column).map_err(wrong)?.as_blob_or_null().map_err(|error| error.to_string())
+    };
+    Ok(Record {
+        offset: row.get(0).map_err(wrong)?,
+        timestamp_ns: row.get(1).map_err(wrong)?,
+        key: blob(2)?.map(<[u8]>::to_vec),
+        headers: headers::decode(blob(3)?.unwrap_or_default())?,
+        value: blob(4)?.ok_or("a record without a value")?.to_vec(),
+    })
+}
+
+impl Consumer for SqliteConsumer {
+    fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError> {
+        if let Some(assigned) = self.assign()? {
+            return Ok(assigned);
+        }
+        // `None` for a timeout beyond what the clock can count: no deadline.
+        let deadline = Instant::now().checked_add(timeout);
+        let mut interval = LOOK_INTERVAL_MIN;
+        loop {
+            // Counted before looking, so that a commit in between ends the wait below at once.
+            let commits = self.file.wake.commits();
+            if let Some(fetched) = self.fetch(records_max, bytes_max)? {
+                return Ok(fetched);
+            }
+            let left = deadline
+                .map_or(LOOK_INTERVAL_MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Ok(Fetched::Idle);
+            }
+            self.file.wake.wait(commits, interval.min(left));
+            interval = (interval * 2).min(LOOK_INTERVAL_MAX);
+        }
+    }
+
+    fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
+        partitions.iter().try_for_each(|partition| self.cursor(partition).map(|cursor| cursor.paused = true))
+    }
+
+    fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
+        partitions.iter().try_for_each(|partition| self.cursor(partition).map(|cursor| cursor.paused = false))
+    }
+
+    fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError> {
+        self.cursor(partition)?.position = Some(offset);
+        Ok(())
+    }
+
+    fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        let topic_id = self.cursor(partition)?.topic_id;
+        let Some(member) = &self.member else { return Ok(None) };
+        catalogue::committed(&self.file, &self.connection, &member.group, topic_id, partition)
+    }
+
+    fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
+        let topic_id = self.cursor(partition)?.topic_id;
+        catalogue::offsets(&self.file, &self.connection, topic_id, partition.partition)
+    }
+}

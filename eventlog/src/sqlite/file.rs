@@ -1,0 +1,210 @@
+//! The log's file: where it is, how connections to it are opened, who may write next, and when the write-ahead log is
+//! folded back into the file.
+//!
+//! It must not know what the tables mean. It never opens the file but through SQLite: closing any other descriptor of
+//! it would drop the locks that SQLite's own connections in this process hold on it (POSIX advisory locks).
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use super::checkpoint::Checkpointer;
+use super::wake::Wake;
+use super::{Durability, failure};
+use crate::LogError;
+
+/// Longest wait for other writers before a commit fails with [`LogError::Busy`].
+pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Pause between two looks at a lock that another process holds. Writers hold it for milliseconds.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Statements kept prepared per connection: a few per partition that it touches.
+const STATEMENTS_CACHED_MAX: usize = 512;
+/// Page cache of a connection, KiB. Sequential reading and appending at right edges need little.
+const PAGE_CACHE_KIB: i64 = 8 * 1024;
+
+/// How a log may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Read and write.
+    Write(Durability),
+    /// Read while other processes may write.
+    Read,
+    /// Read a file that nobody can write, in a directory that takes no index of the write-ahead log.
+    ReadFrozen,
+}
+
+/// The file, and what all handles of one [`super::SqliteLog`] share.
+pub(super) struct LogFile {
+    /// Canonical, so that it stays right when the working directory changes and its lock files have one name.
+    pub(super) path: PathBuf,
+    /// How the user named it.
+    pub(super) url: String,
+    pub(super) access: Access,
+    /// Producers notify after each commit, polling consumers wait on it.
+    pub(super) wake: Arc<Wake>,
+    /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
+    /// looking again and again.
+    turn: Mutex<()>,
+    checkpointer: Mutex<Option<Checkpointer>>,
+}
+
+impl LogFile {
+    pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
+        Self {
+            path,
+            url,
+            access,
+            wake: Arc::new(Wake::default()),
+            turn: Mutex::new(()),
+            checkpointer: Mutex::new(None),
+        }
+    }
+
+    /// A connection of its own for each consumer and producer.
+    pub(super) fn connect(&self) -> Result<Connection, LogError> {
+        self.connect_waiting(LOCK_WAIT_MAX).map_err(|error| self.failure("opening the log", error))
+    }
+
+    /// A connection that waits for locks at most `lock_wait_max`.
+    pub(super) fn connect_waiting(&self, lock_wait_max: Duration) -> rusqlite::Result<Connection> {
+        // Each connection belongs to one thread at a time, so SQLite's own mutexes are not needed.
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = match self.access {
+            Access::Write(_) => Connection::open_with_flags(
+                &self.path,
+                flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            )?,
+            Access::Read => {
+                Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?
+            }
+            Access::ReadFrozen => Connection::open_with_flags(
+                frozen_uri(&self.path),
+                flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+            )?,
+        };
+        let wake = Arc::clone(&self.wake);
+        let mut started = Instant::now();
+        connection.busy_handler(Some(move |attempts| {
+            if attempts == 0 {
+                started = Instant::now();
+            }
+            wake.wait(wake.commits(), LOCK_POLL_INTERVAL);
+            started.elapsed() < lock_wait_max
+        }))?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+        // A log from elsewhere is data: nothing in its schema may run code, and cells are checked as pages are read.
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
+        // Memory-mapped pages would turn a truncation by someone else into a signal instead of an error.
+        connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(()))?;
+        // The checkpointer does it, where it does not fail a commit.
+        connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+        if let Access::Write(durability) = self.access {
+            connection.pragma_update(None, "synchronous", durability.synchronous())?;
+        }
+        Ok(connection)
+    }
+
+    /// Runs `write` in a transaction that holds the write lock from the start. All or nothing; after an error the
+    /// connection is outside any transaction.
+    pub(super) fn write<T>(
+        &self,
+        connection: &Connection,
+        doing: &str,
+        write: impl FnOnce(&Transaction<'_>) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        if !matches!(self.access, Access::Write(_)) {
+            return Err(LogError::ReadOnly { url: self.url.clone(), doing: doing.to_owned() });
+        }
+        let result = {
+            let _turn = self.take_turn();
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+                .map_err(|error| self.failure(doing, error))?;
+            // Dropping the transaction on an error rolls it back.
+            let result = write(&transaction)?;
+            transaction.commit().map_err(|error| {
+                // A failed COMMIT may leave the transaction open.
+                if !connection.is_autocommit() {
+                    let _ = connection.execute_batch("ROLLBACK");
+                }
+                self.failure(doing, error)
+            })?;
+            result
+        };
+        self.wake.notify();
+        self.checkpoint_if_due();
+        Ok(result)
+    }
+
+    fn take_turn(&self) -> MutexGuard<'_, ()> {
+        // The turn guards no data, so a panic in another writer leaves nothing half-done here.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the write-ahead log short. What was committed stays committed whatever happens here.
+    fn checkpoint_if_due(&self) {
+        // Whoever finds another thread at it leaves it to that one.
+        let Ok(mut checkpointer) = self.checkpointer.try_lock() else { return };
+        checkpointer.get_or_insert_with(|| Checkpointer::new(&self.path)).run_if_due(self);
+    }
+
+    /// Runs `attempt` again while another process is setting the file up, which SQLite reports without waiting.
+    pub(super) fn retry_while_busy<T>(
+        &self,
+        mut attempt: impl FnMut() -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let started = Instant::now();
+        loop {
+            match attempt() {
+                Err(error)
+                    if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                        && started.elapsed() < LOCK_WAIT_MAX =>
+                {
+                    self.wake.wait(self.wake.commits(), LOCK_POLL_INTERVAL);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// What an SQLite error means to the user of this log.
+    pub(super) fn failure(&self, doing: &str, error: rusqlite::Error) -> LogError {
+        failure::explain(&self.url, doing, error)
+    }
+
+    /// The log holds something that this crate never writes.
+    pub(super) fn damaged(&self, found: String) -> LogError {
+        LogError::Unreadable {
+            url: self.url.clone(),
+            found: format!("the log is damaged: {found}"),
+            action: failure::DAMAGED_ACTION.to_owned(),
+        }
+    }
+}
+
+/// `file:PATH?immutable=1` with everything escaped that a URI gives a meaning to.
+fn frozen_uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                uri.push(char::from(*byte))
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_keep_odd_paths() {
+        assert_eq!(frozen_uri(Path::new("/a b/100%?#.db")), "file:/a%20b/100%25%3F%23.db?immutable=1");
+    }
+}

@@ -1,0 +1,127 @@
+//! One live member per consumer group and log: a lock of the operating system on a file next to the log.
+//!
+//! The lock dies with its process, so that a crashed member never blocks the next one. The file stays behind; deleting
+//! it would let two members lock two files of one name.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::LogError;
+
+/// Longest group name, bytes: its lock file's name must fit the 255 bytes of common file systems.
+pub const GROUP_NAME_BYTES_MAX: usize = 64;
+
+/// Membership of a consumer group; ends when dropped.
+#[derive(Debug)]
+pub(super) struct Membership {
+    /// Holds the lock until it is closed.
+    _file: File,
+}
+
+/// The lock file of a group: `PATH.GROUP.lock`, with every byte outside `[A-Za-z0-9_-]` as `%XX`.
+fn lock_path(log: &Path, group: &str) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".");
+    for byte in group.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => name.push((byte as char).to_string()),
+            _ => name.push(format!("%{byte:02X}")),
+        }
+    }
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+/// Joins the group, or says who is in it.
+pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, LogError> {
+    if group.is_empty() || group.len() > GROUP_NAME_BYTES_MAX {
+        return Err(LogError::Argument {
+            url: url.to_owned(),
+            argument: "consumer group",
+            value: group.to_owned(),
+            allowed: format!("use 1 to {GROUP_NAME_BYTES_MAX} bytes"),
+        });
+    }
+    let path = lock_path(log, group);
+    let failed = |doing: &str, cause: std::io::Error| LogError::Storage {
+        url: url.to_owned(),
+        doing: format!("{doing} the lock file {} of consumer group {group:?}", path.display()),
+        cause: cause.to_string(),
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|cause| failed("opening", cause))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(LogError::GroupTaken {
+                url: url.to_owned(),
+                group: group.to_owned(),
+                holder: holder(&mut file),
+                lock: path.display().to_string(),
+            });
+        }
+        Err(TryLockError::Error(cause)) => return Err(failed("locking", cause)),
+    }
+    let id = std::process::id();
+    file.set_len(0).and_then(|()| writeln!(file, "{id}")).map_err(|cause| failed("writing", cause))?;
+    Ok(Membership { _file: file })
+}
+
+/// Who wrote the lock file. A holder may have locked it and not yet written, so anything may be in there.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(32).read_to_string(&mut text));
+    match (read, text.trim().parse::<u32>()) {
+        (Ok(_), Ok(id)) if id == std::process::id() => format!("this process, {id}"),
+        (Ok(_), Ok(id)) => format!("process {id}"),
+        _ => "a process that has not written its number yet".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_files_of_different_groups_differ() {
+        let check = |group: &str, expected: &str| {
+            assert_eq!(lock_path(Path::new("/d/log.db"), group), Path::new("/d").join(expected));
+        };
+        check("engine", "log.db.engine.lock");
+        check("a/b", "log.db.a%2Fb.lock");
+        check("a.b", "log.db.a%2Eb.lock");
+        check("a%2Eb", "log.db.a%252Eb.lock");
+        check("é", "log.db.%C3%A9.lock");
+    }
+
+    #[test]
+    fn one_member_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log.db");
+        let first = join("sqlite:log.db", &log, "engine").unwrap();
+        let other = join("sqlite:log.db", &log, "other").unwrap();
+        let message = join("sqlite:log.db", &log, "engine").unwrap_err().to_string();
+        let id = std::process::id().to_string();
+        for part in ["sqlite:log.db", "\"engine\"", "log.db.engine.lock", &id, "stop it"] {
+            assert!(message.contains(part), "{part:?} is missing in: {message}");
+        }
+        drop(first);
+        join("sqlite:log.db", &log, "engine").unwrap();
+        drop(other);
+    }
+
+    #[test]
+    fn names_that_cannot_be() {
+        let long = "g".repeat(GROUP_NAME_BYTES_MAX + 1);
+        for group in ["", &long] {
+            let error = join("sqlite:x", Path::new("/nowhere/x"), group).unwrap_err();
+            assert!(matches!(error, LogError::Argument { argument: "consumer group", .. }), "{error}");
+        }
+    }
+}

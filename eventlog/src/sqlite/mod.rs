@@ -1,0 +1,145 @@
+//! The embedded log: one SQLite file in WAL mode, shared by any number of processes.
+//!
+//! ```text
+//!  SqliteLog ── LogFile ── path, write turn, wake, checkpointer
+//!     │            │
+//!     │            ├── SqliteProducer   own connection; buffers, writes at commit
+//!     │            └── SqliteConsumer   own connection; short reads, waits on wake
+//!     └── first connection: topics, checks
+//! ```
+//!
+//! Offsets are dense from 0. Commits are durable to process death always and to power loss with [`Durability::Full`].
+//! Every commit is visible to every reader at once and as a whole.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
+
+mod catalogue;
+mod checkpoint;
+mod consumer;
+mod failure;
+mod file;
+mod format;
+mod headers;
+mod member;
+mod producer;
+mod wake;
+
+pub use catalogue::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
+pub use checkpoint::WAL_BYTES_MAX;
+pub use file::LOCK_WAIT_MAX;
+pub use member::GROUP_NAME_BYTES_MAX;
+pub use producer::TRANSACTION_BYTES_MAX;
+
+use catalogue::Catalogue;
+use consumer::SqliteConsumer;
+use file::{Access, LogFile};
+use producer::SqliteProducer;
+
+/// What a commit survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The death of every process, not the loss of power. The log stays consistent in both.
+    #[default]
+    Process,
+    /// The loss of power too: each commit waits for the disk.
+    Full,
+}
+
+impl Durability {
+    fn synchronous(self) -> &'static str {
+        match self {
+            Self::Process => "NORMAL",
+            Self::Full => "FULL",
+        }
+    }
+}
+
+/// A log in one SQLite file. Clones share it.
+#[derive(Clone)]
+pub struct SqliteLog {
+    file: Arc<LogFile>,
+    /// For what is neither consuming nor producing.
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl SqliteLog {
+    /// Opens a log for reading and writing; makes a new one if there is no file, in a directory that exists.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Self, LogError> {
+        Self::open_at(path.as_ref(), Access::Write(durability))
+    }
+
+    /// Opens a log that exists, for reading only. Other processes may write it meanwhile; a file that nobody can write
+    /// (its directory is read-only and no write-ahead log lies next to it) is read as it is.
+    pub fn open_existing(path: impl AsRef<Path>) -> Result<Self, LogError> {
+        let path = path.as_ref();
+        match Self::open_at(path, Access::Read) {
+            // Reading takes an index file next to the log, which a read-only directory does not take.
+            Err(LogError::Unreadable { .. } | LogError::ReadOnly { .. })
+                if path.is_file() && !format::has_wal(path) =>
+            {
+                Self::open_at(path, Access::ReadFrozen)
+            }
+            result => result,
+        }
+    }
+
+    fn open_at(path: &Path, access: Access) -> Result<Self, LogError> {
+        let url = format!("sqlite:{}", path.display());
+        let must_exist = !matches!(access, Access::Write(_));
+        let path = format::locate(&url, path, must_exist)?;
+        let file = Arc::new(LogFile::new(path, url, access));
+        let connection = Arc::new(Mutex::new(format::open(&file)?));
+        Ok(Self { file, connection })
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        // A panic elsewhere leaves the connection outside any transaction: dropping a transaction ends it.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn must_write(&self, doing: &str) -> Result<(), LogError> {
+        match self.file.access {
+            Access::Write(_) => Ok(()),
+            Access::Read | Access::ReadFrozen => {
+                Err(LogError::ReadOnly { url: self.url(), doing: doing.to_owned() })
+            }
+        }
+    }
+}
+
+impl EventLog for SqliteLog {
+    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
+        self.file.write(&self.connection(), "creating topics", |transaction| {
+            catalogue::create(&self.file, transaction, topics)
+        })
+    }
+
+    fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
+        let connection = self.connection();
+        Catalogue::load(&self.file, &connection)?.describe(&self.file, &connection)
+    }
+
+    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
+        self.must_write("joining a consumer group")?;
+        let membership = member::join(&self.file.url, &self.file.path, group)?;
+        Ok(Box::new(SqliteConsumer::member(Arc::clone(&self.file), group, membership, topics)?))
+    }
+
+    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
+        Ok(Box::new(SqliteConsumer::reader(Arc::clone(&self.file), partitions)?))
+    }
+
+    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
+        self.must_write("starting a producer")?;
+        Ok(Box::new(SqliteProducer::new(Arc::clone(&self.file), transactional_id)?))
+    }
+
+    fn url(&self) -> String {
+        self.file.url.clone()
+    }
+}

@@ -1,0 +1,234 @@
+//! Buffers a transaction in memory and writes it in one short SQLite transaction at commit.
+//!
+//! Nothing of an open transaction is in the file, so an abort costs nothing, a crash leaves nothing behind, and the
+//! write lock is held for the writing alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::catalogue::{Catalogue, records_table};
+use super::file::LogFile;
+use super::headers;
+use crate::{LogError, NewRecord, Producer, TopicPartition};
+
+/// Most bytes that a transaction may hold, all of them in memory until it commits.
+pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
+/// What a record counts for beside its own bytes.
+const RECORD_OVERHEAD_BYTES: usize = 64;
+const DOING: &str = "committing a transaction";
+
+/// Records of one partition, in the order sent.
+struct Appends {
+    topic_id: i64,
+    partition: i32,
+    compacted: bool,
+    records: Vec<NewRecord>,
+}
+
+/// An open transaction.
+#[derive(Default)]
+struct Open {
+    /// By topic, then partition.
+    appends: BTreeMap<String, BTreeMap<i32, Appends>>,
+    /// Next-to-read offsets by group, topic number and partition.
+    offsets: BTreeMap<(String, i64, i32), i64>,
+    bytes: usize,
+}
+
+/// A producer of transactions.
+pub(super) struct SqliteProducer {
+    file: Arc<LogFile>,
+    connection: Connection,
+    catalogue: Catalogue,
+    transactional_id: String,
+    epoch: i64,
+    open: Option<Open>,
+}
+
+impl SqliteProducer {
+    /// Fences every earlier producer of this transactional id.
+    pub(super) fn new(file: Arc<LogFile>, transactional_id: &str) -> Result<Self, LogError> {
+        const DOING: &str = "starting a producer";
+        if transactional_id.is_empty() {
+            return Err(LogError::Argument {
+                url: file.url.clone(),
+                argument: "transactional id",
+                value: String::new(),
+                allowed: "name the producer".to_owned(),
+            });
+        }
+        let connection = file.connect()?;
+        let epoch = file.write(&connection, DOING, |transaction| {
+            transaction
+                .query_row(
+                    "INSERT INTO producers VALUES (?1, 1)
+                     ON CONFLICT (transactional_id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
+                    [transactional_id],
+                    |row| row.get(0),
+                )
+                .map_err(|error| file.failure(DOING, error))
+        })?;
+        let catalogue = Catalogue::load(&file, &connection)?;
+        let transactional_id = transactional_id.to_owned();
+        Ok(Self { file, connection, catalogue, transactional_id, epoch, open: None })
+    }
+
+    fn open(&mut self, call: &'static str) -> Result<&mut Open, LogError> {
+        let url = &self.file.url;
+        self.open.as_mut().ok_or_else(|| LogError::TransactionState {
+            url: url.clone(),
+            call,
+            needs: "an open transaction: call begin first",
+        })
+    }
+
+    /// The number of a topic that has the partition, and whether it is compacted. Topics may be newer than the
+    /// catalogue.
+    fn find(&mut self, topic: &str, partition: i32) -> Result<(i64, bool), LogError> {
+        if let Err(LogError::UnknownTopic { .. }) = self.catalogue.topic(&self.file, topic) {
+            self.catalogue = Catalogue::load(&self.file, &self.connection)?;
+        }
+        let topic = self.catalogue.topic_of(&self.file, topic, partition)?;
+        Ok((topic.topic_id, topic.spec.compacted))
+    }
+}
+
+impl Producer for SqliteProducer {
+    fn begin(&mut self) -> Result<(), LogError> {
+        if self.open.is_some() {
+            return Err(LogError::TransactionState {
+                url: self.file.url.clone(),
+                call: "begin",
+                needs: "no open transaction: commit or abort the one before",
+            });
+        }
+        self.open = Some(Open::default());
+        Ok(())
+    }
+
+    fn send(&mut self, record: NewRecord) -> Result<(), LogError> {
+        let url = self.file.url.clone();
+        let open = self.open("send")?;
+        let bytes = open.bytes + record_bytes(&record);
+        if bytes > TRANSACTION_BYTES_MAX {
+            return Err(LogError::TransactionTooLarge { url, bytes, bytes_max: TRANSACTION_BYTES_MAX });
+        }
+        if let Some(appends) =
+            open.appends.get_mut(&record.topic).and_then(|partitions| partitions.get_mut(&record.partition))
+        {
+            appends.records.push(record);
+            open.bytes = bytes;
+            return Ok(());
+        }
+        let (topic, partition) = (record.topic.clone(), record.partition);
+        let (topic_id, compacted) = self.find(&topic, partition)?;
+        let open = self.open("send")?;
+        open.bytes = bytes;
+        open.appends
+            .entry(topic)
+            .or_default()
+            .insert(partition, Appends { topic_id, partition, compacted, records: vec![record] });
+        Ok(())
+    }
+
+    fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError> {
+        self.open("send_offsets")?;
+        for (source, next) in offsets {
+            if *next < 0 {
+                return Err(LogError::Argument {
+                    url: self.file.url.clone(),
+                    argument: "next-to-read offset",
+                    value: next.to_string(),
+                    allowed: "use 0 or more".to_owned(),
+                });
+            }
+            let (topic_id, _) = self.find(&source.topic, source.partition)?;
+            let key = (group.to_owned(), topic_id, source.partition);
+            self.open("send_offsets")?.offsets.insert(key, *next);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), LogError> {
+        self.open("commit")?;
+        let open = self.open.as_ref().expect("it was just found open");
+        self.file.write(&self.connection, DOING, |transaction| {
+            check_epoch(&self.file, transaction, &self.transactional_id, self.epoch)?;
+            open.appends
+                .values()
+                .flat_map(BTreeMap::values)
+                .try_for_each(|appends| append(transaction, appends))
+                .and_then(|()| store_offsets(transaction, &open.offsets))
+                .map_err(|error| self.file.failure(DOING, error))
+        })?;
+        self.open = None;
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<(), LogError> {
+        self.open("abort")?;
+        self.open = None;
+        Ok(())
+    }
+}
+
+fn record_bytes(record: &NewRecord) -> usize {
+    let headers: usize = record.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    RECORD_OVERHEAD_BYTES + record.key.as_ref().map_or(0, Vec::len) + headers + record.value.len()
+}
+
+/// The newest producer of a transactional id is the one that may write.
+fn check_epoch(
+    file: &LogFile,
+    transaction: &Transaction<'_>,
+    transactional_id: &str,
+    epoch: i64,
+) -> Result<(), LogError> {
+    let newest: Option<i64> = transaction
+        .prepare_cached("SELECT epoch FROM producers WHERE transactional_id = ?1")
+        .and_then(|mut statement| statement.query_row([transactional_id], |row| row.get(0)).optional())
+        .map_err(|error| file.failure(DOING, error))?;
+    if newest == Some(epoch) {
+        return Ok(());
+    }
+    Err(LogError::Fenced { url: file.url.clone(), transactional_id: transactional_id.to_owned() })
+}
+
+fn append(transaction: &Transaction<'_>, appends: &Appends) -> rusqlite::Result<()> {
+    let Appends { topic_id, partition, compacted, records } = appends;
+    let mut next: i64 = transaction
+        .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
+        .query_row(params![topic_id, partition], |row| row.get(0))?;
+    let table = records_table(*topic_id, *partition);
+    let mut insert =
+        transaction.prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3, ?4, ?5)"))?;
+    for record in records {
+        if let (true, Some(key)) = (*compacted, &record.key) {
+            // All that is there with this key is older.
+            transaction.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key])?;
+        }
+        let headers = headers::encode(&record.headers);
+        insert.execute(params![next, record.timestamp_ns, record.key, headers, record.value])?;
+        next += 1;
+    }
+    transaction
+        .prepare_cached("UPDATE partitions SET next_offset = ?3 WHERE topic_id = ?1 AND partition = ?2")?
+        .execute(params![topic_id, partition, next])?;
+    Ok(())
+}
+
+fn store_offsets(
+    transaction: &Transaction<'_>,
+    offsets: &BTreeMap<(String, i64, i32), i64>,
+) -> rusqlite::Result<()> {
+    let mut upsert = transaction.prepare_cached(
+        "INSERT INTO committed_offsets VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (group_name, topic_id, partition) DO UPDATE SET next_offset = excluded.next_offset",
+    )?;
+    for ((group, topic_id, partition), next) in offsets {
+        upsert.execute(params![group, topic_id, partition, next])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! From a log's URL to the log.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{Durability, EventLog, LogError, SqliteLog};
+
+/// What the log will be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Reading and writing; a log that does not exist is made.
+    Write(Durability),
+    /// Reading a log that exists.
+    Read,
+}
+
+/// Opens the log that a URL names: `sqlite:PATH`, with PATH taken as it is (no escapes, no parameters).
+pub fn open_url(url: &str, mode: OpenMode) -> Result<Arc<dyn EventLog>, LogError> {
+    let path = sqlite_path(url)?;
+    Ok(Arc::new(match mode {
+        OpenMode::Write(durability) => SqliteLog::open(path, durability)?,
+        OpenMode::Read => SqliteLog::open_existing(path)?,
+    }))
+}
+
+fn sqlite_path(url: &str) -> Result<PathBuf, LogError> {
+    let wrong = |found: &str| LogError::Url { url: url.to_owned(), found: found.to_owned() };
+    let Some((scheme, path)) = url.split_once(':') else {
+        return Err(wrong("it has no scheme"));
+    };
+    if scheme != "sqlite" {
+        return Err(wrong(&format!("the scheme {scheme:?} is not known")));
+    }
+    if path.is_empty() {
+        return Err(wrong("it names no file"));
+    }
+    if path.starts_with("//") && !path.starts_with("///") {
+        return Err(wrong("a host cannot be named; write the path right after the colon"));
+    }
+    if path.contains('?') {
+        return Err(wrong("parameters are not supported, nor is a path with a question mark"));
+    }
+    if path == ":memory:" {
+        return Err(wrong("a log in memory could not be shared; name a file"));
+    }
+    Ok(Path::new(path).to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_as_they_are() {
+        let check = |url: &str, path: &str| assert_eq!(sqlite_path(url).unwrap(), Path::new(path), "{url}");
+        check("sqlite:warptape.db", "warptape.db");
+        check("sqlite:./a b/100%25#é.db", "./a b/100%25#é.db");
+        check("sqlite:/var/log.db", "/var/log.db");
+        check("sqlite:///var/log.db", "/var/log.db");
+        check("sqlite:C:\\log.db", "C:\\log.db");
+    }
+
+    #[test]
+    fn other_urls_say_what_is_allowed() {
+        let check = |url: &str, found: &str| {
+            let message = sqlite_path(url).unwrap_err().to_string();
+            assert!(message.contains(found) && message.contains("allowed: sqlite:PATH"), "{url}: {message}");
+        };
+        check("", "no scheme");
+        check("warptape.db", "no scheme");
+        check("kafka:localhost:9092", "\"kafka\" is not known");
+        check("SQLITE:x", "\"SQLITE\" is not known");
+        check("sqlite:", "names no file");
+        check("sqlite://x.db", "host");
+        check("sqlite:x.db?mode=ro", "parameters");
+        check("sqlite::memory:", "memory");
+    }
+}
