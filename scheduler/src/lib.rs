@@ -1,1 +1,58 @@
-//! Placeholder.
+//! The pure scheduling state machine: which lane owns which symbol group, when rows go to a lane, and when a partition
+//! is paused at its source.
+//!
+//! ```text
+//!   Input ──► admission ──► machine ──► placement      Place
+//!   at_ns     (Err: bad      (applies)    │
+//!              input,                     ▼
+//!              nothing                 dispatch        Dispatch, WakeAt
+//!              changed)                   │
+//!                                         ▼
+//!                                    backpressure      Pause, Resume
+//!                                         │
+//!                                         ▼
+//!                                     state hash       chained in the journal
+//! ```
+//!
+//! It owns decisions, not effects: the shell executes each [`Decision`](warptape_schemas::journal::Decision) and
+//! reports back with an [`Input`](warptape_schemas::journal::Input). It must not know a clock (time comes in with the
+//! step), randomness (draws are addressed by stream and counter), hash order, floats, I/O, or what rows mean.
+//!
+//! What the shell must do, beyond the words on each decision:
+//!
+//! - **Time** given to [`Scheduler::step`] never falls within a process life.
+//! - **[`Restore`](warptape_schemas::journal::Restore)**: the scheduler has dropped the partition's waiting rows,
+//!   its placement and its pause. The shell stops reading the partition, discards everything of it that waits on the
+//!   host or is uncommitted, forgets that it was paused, ignores what lanes still send for its old epochs, restores it,
+//!   and then sends `PartitionAssigned`. Between the two, `Arrived` for it is an error. Healthy lanes still send
+//!   `Completed` for its batches in flight: these hold credit until then.
+//! - **`PartitionAssigned`** always starts a partition unpaused and with nothing waiting, also when it was assigned
+//!   before. Reading goes on from the snapshot's offset.
+//! - **[`WakeAt`](warptape_schemas::journal::WakeAt)** sets one timer, always to an earlier time than before. It stays
+//!   set when other inputs come, and is spent by any input at or past its time, or by `Woke`; `Woke` is needed only
+//!   where no such input came. A wake that nobody needs any more is harmless.
+//! - **`Completed`** comes in the order of a lane's dispatches. For a batch that was in flight when its lane was lost
+//!   it may still come: it changes nothing.
+#![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod admission;
+mod audit;
+mod backpressure;
+mod config;
+mod dispatch;
+mod error;
+mod lanes;
+mod life;
+mod machine;
+mod partitions;
+mod placement;
+mod state_hash;
+mod views;
+
+pub use config::{
+    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
+    ROWS_MAX, TIME_NS_MAX, WEIGHT_MAX, check_config, check_lanes,
+};
+pub use error::StepError;
+pub use machine::Scheduler;
+pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement};

@@ -1,0 +1,133 @@
+//! Admission: whether an input may be applied. Everything after it relies on what it checked.
+//!
+//! It reads the state and never changes it, so that a refused input leaves no trace. Whatever a damaged journal can
+//! hold is refused here; the bounds are the named limits of `config`.
+
+use warptape_schemas::journal::{Arrived, Completed, Input, LaneId, PartitionAssigned, PartitionId};
+
+use crate::config::{
+    BYTES_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, ROWS_MAX, TIME_NS_MAX,
+};
+use crate::error::StepError;
+use crate::lanes::Lane;
+use crate::life::Life;
+use crate::views::PartitionPhase;
+
+/// Whether the time is a possible one.
+pub(crate) fn admit_time(at_ns: i64) -> Result<(), StepError> {
+    if (0..=TIME_NS_MAX).contains(&at_ns) { Ok(()) } else { Err(StepError::TimeOutOfRange { at_ns }) }
+}
+
+/// Whether the input may be applied to the state.
+pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepError> {
+    if at_ns < life.at_ns {
+        return Err(StepError::TimeFell { last_ns: life.at_ns, at_ns });
+    }
+    match input {
+        Input::Started(_) | Input::Woke(_) | Input::Draining(_) => Ok(()),
+        Input::PartitionAssigned(assigned) => admit_assigned(life, assigned),
+        Input::PartitionRevoked(revoked) => match phase(life, revoked.partition) {
+            PartitionPhase::Revoked => Err(StepError::NotAssigned { partition: revoked.partition }),
+            PartitionPhase::Assigned | PartitionPhase::Restoring => Ok(()),
+        },
+        Input::Arrived(arrived) => admit_arrived(life, arrived),
+        Input::Completed(completed) => admit_completed(life, completed),
+        Input::LaneLost(lost) => match find_lane(life, lost.lane)?.ready {
+            true => Ok(()),
+            false => Err(StepError::LaneAlreadyLost { lane: lost.lane }),
+        },
+        Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
+            true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
+            false => Ok(()),
+        },
+    }
+}
+
+fn phase(life: &Life, partition: PartitionId) -> PartitionPhase {
+    life.partitions.get(&partition).map_or(PartitionPhase::Revoked, |partition| partition.phase)
+}
+
+fn find_lane(life: &Life, lane: LaneId) -> Result<&Lane, StepError> {
+    let unknown = StepError::UnknownLane { lane, lanes: life.lanes.len() };
+    usize::try_from(lane).ok().and_then(|index| life.lanes.get(index)).ok_or(unknown)
+}
+
+fn admit_assigned(life: &Life, assigned: &PartitionAssigned) -> Result<(), StepError> {
+    let &PartitionAssigned { partition, groups, committed_offset, snapshot_offset } = assigned;
+    if partition < 0 {
+        return Err(StepError::BadPartition { partition });
+    }
+    if !(1..=GROUPS_PER_PARTITION_MAX).contains(&groups) {
+        return Err(StepError::BadGroupCount { partition, groups });
+    }
+    if snapshot_offset < 0 || committed_offset < snapshot_offset {
+        return Err(StepError::BadOffsets { partition, snapshot_offset, committed_offset });
+    }
+    let known = life.partitions.get(&partition);
+    if known.is_none() && life.partitions.len() >= PARTITIONS_MAX {
+        return Err(StepError::TooManyPartitions);
+    }
+    let groups_known = known.map_or(0, |partition| partition.groups.len() as i64);
+    if life.groups_seen + (i64::from(groups) - groups_known).max(0) > GROUPS_TOTAL_MAX {
+        return Err(StepError::TooManyGroups);
+    }
+    Ok(())
+}
+
+fn admit_arrived(life: &Life, arrived: &Arrived) -> Result<(), StepError> {
+    let partition = arrived.partition;
+    let known = life
+        .partitions
+        .get(&partition)
+        .filter(|known| known.phase == PartitionPhase::Assigned)
+        .ok_or(StepError::NotAssigned { partition })?;
+    if arrived.next_offset < known.position {
+        let position = known.position;
+        return Err(StepError::OffsetFell { partition, position, next_offset: arrived.next_offset });
+    }
+    let (mut rows, mut bytes) = (known.waiting_rows, known.waiting_bytes);
+    let mut group_last = -1;
+    for arrival in &arrived.groups {
+        let group = arrival.group;
+        let groups = known.groups_active as i32;
+        if !(0..groups).contains(&group) {
+            return Err(StepError::UnknownGroup { partition, group, groups });
+        }
+        if group <= group_last {
+            return Err(StepError::GroupsNotAscending { partition, group });
+        }
+        group_last = group;
+        if arrival.rows < 1 || arrival.bytes < 0 {
+            return Err(StepError::BadArrival { partition, group, rows: arrival.rows, bytes: arrival.bytes });
+        }
+        rows = rows.saturating_add(arrival.rows);
+        bytes = bytes.saturating_add(arrival.bytes);
+    }
+    if rows > ROWS_MAX || bytes > BYTES_MAX {
+        return Err(StepError::TooMuchWaiting { partition });
+    }
+    Ok(())
+}
+
+fn admit_completed(life: &Life, completed: &Completed) -> Result<(), StepError> {
+    let &Completed { lane: lane_id, batch, service_ns } = completed;
+    let lane = find_lane(life, lane_id)?;
+    if service_ns < 0 {
+        return Err(StepError::NegativeServiceTime { batch, service_ns });
+    }
+    if is_void(lane, batch) {
+        return Ok(());
+    }
+    match lane.in_flight.front() {
+        Some(oldest) if oldest.batch == batch => Ok(()),
+        Some(oldest) if lane.in_flight.iter().any(|other| other.batch == batch) => {
+            Err(StepError::OutOfOrder { lane: lane_id, batch, expected: oldest.batch })
+        }
+        _ => Err(StepError::UnknownBatch { lane: lane_id, batch }),
+    }
+}
+
+/// Whether a completion of this batch comes too late to mean anything: its lane was lost since it was dispatched.
+pub(crate) fn is_void(lane: &Lane, batch: i64) -> bool {
+    (0..lane.void_below).contains(&batch)
+}

@@ -1,0 +1,99 @@
+//! The audit: everything that is kept incrementally, computed again by walking.
+//!
+//! It is for tests and for tools that may take their time; the machine never calls it.
+
+use crate::lanes::{Lane, QueueHead};
+use crate::life::Life;
+use crate::machine::Scheduler;
+use crate::partitions::{GroupKey, Partition};
+use crate::state_hash::StateHash;
+use crate::views::PartitionPhase;
+
+impl Scheduler {
+    /// Walks the whole state.
+    ///
+    /// # Panics
+    ///
+    /// If the state hash or any running sum differs from what the walk finds: a defect of this crate.
+    pub fn audit(&self) {
+        let Some(life) = &self.life else { return };
+        assert_eq!(life.hash, walk_hash(life), "the state hash was not kept");
+        assert!(life.touched.is_empty(), "partitions touched by the last step were not settled");
+        life.lanes.iter().for_each(|lane| audit_lane(life, lane));
+        life.partitions.values().for_each(audit_partition);
+        let assigned: usize = life.partitions.values().map(|partition| partition.groups_active).sum();
+        let seen: usize = life.partitions.values().map(|partition| partition.groups.len()).sum();
+        let groups = life.partitions.values().flat_map(Partition::active);
+        let unplaced = groups.filter(|group| group.lane.is_none()).count();
+        let found = (assigned as i64, unplaced as i64, seen as i64);
+        assert_eq!((life.groups_assigned, life.groups_unplaced, life.groups_seen), found, "groups");
+    }
+}
+
+fn walk_hash(life: &Life) -> StateHash {
+    let mut hash = StateHash::default();
+    hash.add(life.config_hash());
+    hash.add(life.clock_hash());
+    for lane in &life.lanes {
+        hash.add(lane.hash());
+        lane.in_flight.iter().for_each(|batch| hash.add(batch.hash(lane.id)));
+    }
+    for partition in life.partitions.values() {
+        hash.add(partition.hash());
+        for (index, group) in partition.groups.iter().enumerate() {
+            let key = GroupKey { partition: partition.id, group: index as i32 };
+            hash.add(group.hash(key));
+            group.chunks.iter().for_each(|chunk| hash.add(chunk.hash(key)));
+        }
+    }
+    hash
+}
+
+fn audit_lane(life: &Life, lane: &Lane) {
+    let mut queues = Vec::new();
+    let (mut groups_placed, mut waiting_rows) = (0, 0);
+    for partition in life.partitions.values() {
+        for (index, group) in partition.active().iter().enumerate() {
+            if group.lane == Some(lane.id) {
+                groups_placed += 1;
+                waiting_rows += group.waiting_rows;
+                let key = GroupKey { partition: partition.id, group: index as i32 };
+                queues.extend(group.oldest_ns().map(|oldest_ns| QueueHead { oldest_ns, key }));
+            }
+        }
+    }
+    queues.sort_unstable();
+    assert!(lane.queues.iter().eq(&queues), "lane {}: order {:?}, found {queues:?}", lane.id, lane.queues);
+    assert_eq!((lane.groups_placed, lane.waiting_rows), (groups_placed, waiting_rows), "lane {}", lane.id);
+    let rows: i64 = lane.in_flight.iter().map(|batch| batch.rows).sum();
+    let bytes: i64 = lane.in_flight.iter().map(|batch| batch.bytes).sum();
+    assert_eq!((lane.in_flight_rows, lane.in_flight_bytes), (rows, bytes), "lane {}", lane.id);
+    assert!(lane.ready || (groups_placed == 0 && rows == 0), "lost lane {} has work", lane.id);
+}
+
+fn audit_partition(partition: &Partition) {
+    let (mut rows, mut bytes) = (0, 0);
+    for (index, group) in partition.groups.iter().enumerate() {
+        let active = index < partition.groups_active;
+        assert!(
+            active || (group.lane.is_none() && group.chunks.is_empty()),
+            "an inactive group has something"
+        );
+        assert!(group.chunks.iter().all(|chunk| chunk.rows > 0 && chunk.bytes >= 0), "a chunk has no rows");
+        let times = group.chunks.iter().map(|chunk| chunk.arrived_ns);
+        assert!(times.is_sorted_by(|earlier, later| earlier < later), "chunks are out of order");
+        let group_rows: i64 = group.chunks.iter().map(|chunk| chunk.rows).sum();
+        assert_eq!(group.waiting_rows, group_rows, "partition {} group {index}", partition.id);
+        rows += group_rows;
+        bytes += group.chunks.iter().map(|chunk| chunk.bytes).sum::<i64>();
+    }
+    assert_eq!(
+        (partition.waiting_rows, partition.waiting_bytes),
+        (rows, bytes),
+        "partition {}",
+        partition.id
+    );
+    let assigned = partition.phase == PartitionPhase::Assigned;
+    assert_eq!(assigned, partition.groups_active > 0, "only assigned partitions have groups");
+    assert!(assigned || !partition.paused, "only assigned partitions are paused");
+}

@@ -1,0 +1,210 @@
+//! What a configuration may say, and the named limits of everything the scheduler holds.
+//!
+//! It reports all mistakes at once, each with its field; it must not know where a configuration came from.
+
+use std::fmt::Display;
+
+use thiserror::Error;
+use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+
+use crate::placement::PlacementPolicy;
+
+/// Lanes of one process.
+pub const LANES_MAX: usize = 256;
+/// Partitions one process may see in its life, revoked ones included (their epochs are remembered).
+pub const PARTITIONS_MAX: usize = 4_096;
+/// Symbol groups of one partition.
+pub const GROUPS_PER_PARTITION_MAX: i32 = 4_096;
+/// Symbol groups of all partitions one process may see in its life.
+pub const GROUPS_TOTAL_MAX: i64 = 65_536;
+/// Rows that may wait per partition, be in flight per lane, or form a batch.
+pub const ROWS_MAX: i64 = 1 << 40;
+/// Bytes that may wait per partition or be in flight per lane.
+pub const BYTES_MAX: i64 = 1 << 50;
+/// Latest time of a step, ns since the epoch (the year 2116): sums of times and durations do not overflow.
+pub const TIME_NS_MAX: i64 = i64::MAX / 2;
+/// Weight of one lane.
+pub const WEIGHT_MAX: i32 = 1_000_000;
+
+/// Longest row deadline and longest predicted service time: one day.
+pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
+/// Slowest service time per row that predictions work with: one second.
+pub(crate) const SERVICE_PS_PER_ROW_MAX: i64 = 1_000_000_000_000;
+const LANE_BATCHES_MAX: i32 = 1_024;
+const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;
+
+// Relations the arithmetic relies on: none of these sums and products leaves i64.
+const _: () = assert!(TIME_NS_MAX.checked_add(2 * DURATION_NS_MAX).is_some());
+const _: () = assert!(ROWS_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
+const _: () = assert!(BYTES_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
+const _: () = assert!(
+    (LOAD_FACTOR_PERCENT_MAX as i64 * GROUPS_TOTAL_MAX).checked_mul(WEIGHT_MAX as i64).is_some(),
+    "groups_max is computed in i64"
+);
+const _: () = assert!((WEIGHT_MAX as i64).checked_mul(100 * LANES_MAX as i64).is_some());
+
+/// One field of a configuration that cannot be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{field} is {found}; {allowed}")]
+pub struct ConfigMistake {
+    /// The field as it is called in [`SchedulerConfig`], or `lanes[N].field`.
+    pub field: String,
+    /// What it says.
+    pub found: String,
+    /// What is allowed, as a sentence that follows a semicolon.
+    pub allowed: String,
+}
+
+/// All mistakes of a scheduler configuration; empty when it is good.
+pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
+    let mut mistakes = Vec::new();
+    if PlacementPolicy::by_name(&config.placement_policy).is_none() {
+        let names = PlacementPolicy::ALL.map(PlacementPolicy::name).join(", ");
+        mistakes.push(mistake(
+            "placement_policy",
+            &config.placement_policy,
+            format!("it must be one of: {names}"),
+        ));
+    }
+    let ranges = [
+        (
+            "load_factor_percent",
+            i64::from(config.load_factor_percent),
+            100,
+            i64::from(LOAD_FACTOR_PERCENT_MAX),
+        ),
+        ("lane_credit_rows", config.lane_credit_rows, 1, ROWS_MAX),
+        ("lane_credit_bytes", config.lane_credit_bytes, 1, BYTES_MAX),
+        ("lane_batches_max", i64::from(config.lane_batches_max), 1, i64::from(LANE_BATCHES_MAX)),
+        ("batch_rows_max", config.batch_rows_max, 1, ROWS_MAX),
+        ("row_deadline_ns", config.row_deadline_ns, 0, DURATION_NS_MAX),
+        ("high_water_rows", config.high_water_rows, 1, ROWS_MAX),
+        ("low_water_rows", config.low_water_rows, 0, ROWS_MAX),
+    ];
+    for (field, found, min, max) in ranges {
+        if found < min || found > max {
+            mistakes.push(mistake(field, found, format!("it must be from {min} to {max}")));
+        }
+    }
+    if config.batch_rows_max > config.lane_credit_rows {
+        let allowed = format!("a batch must fit into lane_credit_rows ({})", config.lane_credit_rows);
+        mistakes.push(mistake("batch_rows_max", config.batch_rows_max, allowed));
+    }
+    if config.low_water_rows >= config.high_water_rows {
+        let allowed = format!("it must be below high_water_rows ({})", config.high_water_rows);
+        mistakes.push(mistake("low_water_rows", config.low_water_rows, allowed));
+    }
+    mistakes
+}
+
+/// All mistakes of a list of lanes; empty when it is good.
+pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
+    let mut mistakes = Vec::new();
+    if lanes.is_empty() || lanes.len() > LANES_MAX {
+        let found = format!("a list of {}", lanes.len());
+        mistakes.push(mistake("lanes", found, format!("there must be from 1 to {LANES_MAX} lanes")));
+        return mistakes;
+    }
+    for (index, spec) in lanes.iter().enumerate() {
+        if usize::try_from(spec.lane) != Ok(index) {
+            let allowed = format!("lanes are numbered from 0 in order, so it must be {index}");
+            mistakes.push(mistake(format!("lanes[{index}].lane"), spec.lane, allowed));
+        }
+        if spec.weight < 1 || spec.weight > WEIGHT_MAX {
+            let allowed = format!("it must be from 1 to {WEIGHT_MAX}");
+            mistakes.push(mistake(format!("lanes[{index}].weight"), spec.weight, allowed));
+        }
+    }
+    mistakes
+}
+
+fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> ConfigMistake {
+    ConfigMistake { field: field.into(), found: found.to_string(), allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> SchedulerConfig {
+        SchedulerConfig {
+            placement_policy: "rendezvous".into(),
+            placement_seed: 7,
+            load_factor_percent: 125,
+            lane_credit_rows: 8_192,
+            lane_credit_bytes: 1 << 20,
+            lane_batches_max: 2,
+            batch_rows_max: 4_096,
+            row_deadline_ns: 5_000_000,
+            high_water_rows: 65_536,
+            low_water_rows: 16_384,
+        }
+    }
+
+    fn check(change: impl FnOnce(&mut SchedulerConfig), fields: &[&str]) {
+        let mut config = good();
+        change(&mut config);
+        let found: Vec<_> = check_config(&config).into_iter().map(|mistake| mistake.field).collect();
+        assert_eq!(found, fields);
+    }
+
+    fn check_lane_list(lanes: &[(i32, i32)], fields: &[&str]) {
+        let lanes: Vec<_> =
+            lanes.iter().map(|&(lane, weight)| LaneSpec { lane, device: "cpu".into(), weight }).collect();
+        let found: Vec<_> = check_lanes(&lanes).into_iter().map(|mistake| mistake.field).collect();
+        assert_eq!(found, fields);
+    }
+
+    #[test]
+    fn configurations_are_checked_field_by_field() {
+        check(|_| (), &[]);
+        check(|c| c.placement_policy = "dice".into(), &["placement_policy"]);
+        check(|c| c.load_factor_percent = 99, &["load_factor_percent"]);
+        check(|c| c.load_factor_percent = i32::MAX, &["load_factor_percent"]);
+        check(|c| c.lane_credit_bytes = 0, &["lane_credit_bytes"]);
+        check(|c| c.lane_batches_max = 0, &["lane_batches_max"]);
+        check(|c| c.row_deadline_ns = -1, &["row_deadline_ns"]);
+        check(|c| c.row_deadline_ns = i64::MAX, &["row_deadline_ns"]);
+        check(|c| c.batch_rows_max = c.lane_credit_rows + 1, &["batch_rows_max"]);
+        check(|c| c.low_water_rows = c.high_water_rows, &["low_water_rows"]);
+    }
+
+    #[test]
+    fn all_mistakes_come_at_once() {
+        check(
+            |c| {
+                c.placement_policy = String::new();
+                c.lane_credit_rows = -1;
+                c.batch_rows_max = 0;
+                c.high_water_rows = i64::MIN;
+            },
+            &[
+                "placement_policy",
+                "lane_credit_rows",
+                "batch_rows_max",
+                "high_water_rows",
+                "batch_rows_max",
+                "low_water_rows",
+            ],
+        );
+    }
+
+    #[test]
+    fn lanes_are_dense_and_have_weight() {
+        check_lane_list(&[(0, 1), (1, WEIGHT_MAX)], &[]);
+        check_lane_list(&[], &["lanes"]);
+        check_lane_list(&[(0, 1); LANES_MAX + 1], &["lanes"]);
+        check_lane_list(
+            &[(0, 0), (2, 1), (2, WEIGHT_MAX + 1)],
+            &["lanes[0].weight", "lanes[1].lane", "lanes[2].weight"],
+        );
+    }
+
+    #[test]
+    fn a_mistake_says_what_is_allowed() {
+        let mut config = good();
+        config.load_factor_percent = 7;
+        let said: Vec<_> = check_config(&config).iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["load_factor_percent is 7; it must be from 100 to 10000"]);
+    }
+}

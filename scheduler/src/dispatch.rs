@@ -1,0 +1,157 @@
+//! Dispatch: when waiting rows become a batch, and which rows.
+//!
+//! ```text
+//!   lane may take nothing (lost, batches or credit used up) ......... wait for a completion
+//!   lane idle ....................................................... Idle, or Full when the batch is full
+//!   lane busy, a whole batch waits .................................. Full
+//!   lane busy, waiting longer would miss the oldest row's deadline .. Deadline
+//!   lane busy otherwise ............................................. WakeAt when that becomes true
+//!   draining ........................................................ Drain, whatever the lane may take
+//! ```
+//!
+//! It owns the release rule; it must not know why a group is on its lane. Rows of a group leave in order, and a lane
+//! works in order of dispatch, so a group may have rows in several batches in flight.
+//!
+//! An idle lane takes at least one row however many bytes it weighs: else a row heavier than the credit would wait
+//! for ever.
+
+use warptape_schemas::journal::{Decision, Dispatch, ReleaseReason, Take, WakeAt};
+
+use crate::lanes::{InFlight, Lane, QueueHead};
+use crate::life::Life;
+
+/// What to do with a lane now.
+enum Verdict {
+    /// It has no waiting rows, or takes no more for now.
+    Leave,
+    /// It gets its waiting rows at this time at the latest.
+    WaitUntil(i64),
+    /// It gets a batch.
+    Release(ReleaseReason),
+}
+
+/// Releases every batch that is due and asks to be woken for the next that will be.
+pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
+    let mut wake_ns = i64::MAX;
+    for index in 0..life.lanes.len() {
+        // Every round takes one of the lane's `lane_batches_max` places in flight.
+        loop {
+            match judge(life, &life.lanes[index]) {
+                Verdict::Leave => break,
+                Verdict::WaitUntil(at_ns) => {
+                    wake_ns = wake_ns.min(at_ns);
+                    break;
+                }
+                Verdict::Release(reason) => {
+                    let dispatch = fill(life, index, reason);
+                    decisions.push(Decision::Dispatch(dispatch));
+                }
+            }
+        }
+    }
+    if wake_ns < life.wake_at_ns.unwrap_or(i64::MAX) {
+        life.wake_at_ns = Some(wake_ns);
+        decisions.push(Decision::WakeAt(WakeAt { at_ns: wake_ns }));
+    }
+}
+
+fn judge(life: &Life, lane: &Lane) -> Verdict {
+    let Some(head) = lane.queues.front() else { return Verdict::Leave };
+    let rows_left = lane.rows_left(&life.config);
+    if rows_left == 0 {
+        return Verdict::Leave;
+    }
+    if lane.is_idle() {
+        return Verdict::Release(if life.draining { ReleaseReason::Drain } else { ReleaseReason::Idle });
+    }
+    if !head_fits(life, lane, *head) {
+        return Verdict::Leave;
+    }
+    if life.draining {
+        return Verdict::Release(ReleaseReason::Drain);
+    }
+    let batch_rows_max = life.config.batch_rows_max;
+    if lane.waiting_rows >= batch_rows_max {
+        return Verdict::Release(ReleaseReason::Full);
+    }
+    // The batch finishes in time if it starts by then: when the lane is predicted to be free later, or the time has
+    // come, waiting brings no more.
+    let own_ns = lane.predicted_ns(lane.waiting_rows.min(rows_left));
+    let start_by_ns = head.oldest_ns + life.config.row_deadline_ns - own_ns;
+    if lane.free_ns.max(life.at_ns) >= start_by_ns {
+        Verdict::Release(ReleaseReason::Deadline)
+    } else {
+        Verdict::WaitUntil(start_by_ns)
+    }
+}
+
+/// Whether the bytes the lane may still take allow the first row that would go.
+fn head_fits(life: &Life, lane: &Lane, head: QueueHead) -> bool {
+    let group = &life.partitions[&head.key.partition].groups[head.key.group as usize];
+    let chunk = group.chunks.front().expect("a group in a lane's order has waiting rows");
+    chunk.rows_within(lane.bytes_left(&life.config)) > 0
+}
+
+/// Takes rows for one batch, oldest group first, and books it as in flight.
+fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
+    let Life { config, lanes, partitions, touched, hash, at_ns, batch_next, .. } = life;
+    let lane = &mut lanes[lane_index];
+    let telemetry = lane.telemetry();
+    let idle = lane.is_idle();
+    let rows_max = config.batch_rows_max.min(lane.rows_left(config));
+    let bytes_max = lane.bytes_left(config);
+    let oldest_arrival_ns = lane.queues.front().expect("released lanes have waiting rows").oldest_ns;
+
+    let mut takes = Vec::with_capacity(lane.queues.len().min(rows_max as usize));
+    let (mut rows, mut bytes) = (0, 0);
+    while rows < rows_max
+        && let Some(head) = lane.queues.front().copied()
+    {
+        let partition =
+            partitions.get_mut(&head.key.partition).expect("queued groups are of known partitions");
+        let group = partition.group_mut(head.key.group);
+        let mut taken = group.take(head.key, rows_max - rows, bytes_max - bytes, hash);
+        let too_heavy = taken.0 == 0 && rows == 0 && idle;
+        if too_heavy {
+            taken = group.take(head.key, 1, i64::MAX, hash);
+        } else if taken.0 == 0 {
+            break;
+        }
+        lane.queues.pop_front();
+        let rest_ns = group.oldest_ns();
+        if let Some(oldest_ns) = rest_ns {
+            lane.enqueue(QueueHead { oldest_ns, key: head.key });
+        }
+        takes.push(Take {
+            partition: head.key.partition,
+            group: head.key.group,
+            epoch: group.epoch,
+            rows: taken.0,
+        });
+        rows += taken.0;
+        bytes += taken.1;
+        partition.waiting_rows -= taken.0;
+        partition.waiting_bytes -= taken.1;
+        touched.push(head.key.partition);
+        if rest_ns.is_some() || too_heavy {
+            // A limit cut this group's queue, or the batch is over its limit: it is as large as it may be.
+            break;
+        }
+    }
+    lane.waiting_rows -= rows;
+    let batch = *batch_next;
+    *batch_next += 1;
+    let predicted_finish_ns = lane.dispatch(*at_ns, InFlight { batch, rows, bytes }, hash);
+    let full = reason == ReleaseReason::Idle && rows == config.batch_rows_max;
+    Dispatch {
+        batch,
+        lane: lane.id,
+        takes,
+        rows,
+        bytes,
+        reason: if full { ReleaseReason::Full } else { reason },
+        telemetry,
+        oldest_arrival_ns,
+        predicted_finish_ns,
+    }
+}

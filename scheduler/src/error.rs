@@ -1,0 +1,177 @@
+//! Why an input was refused. A refused input changed nothing.
+
+use thiserror::Error;
+use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+
+use crate::config::{
+    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, ROWS_MAX,
+    TIME_NS_MAX,
+};
+
+/// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StepError {
+    /// The first input was not `Started`.
+    #[error("the scheduler knows no lanes yet; the first input of a process life must be Started")]
+    NotStarted,
+    /// The configuration of a `Started` cannot be accepted.
+    #[error("the scheduler's configuration cannot be used; correct: {}", list(.0))]
+    BadConfig(Vec<ConfigMistake>),
+    /// The time of a step lies before the time of the step before it.
+    #[error("time fell from {last_ns} to {at_ns}; give each step at least the time of the one before")]
+    TimeFell {
+        /// Time of the last accepted step.
+        last_ns: i64,
+        /// Time given.
+        at_ns: i64,
+    },
+    /// The time of a step is no possible time.
+    #[error("time {at_ns} is out of range; it must be from 0 to {TIME_NS_MAX} nanoseconds since the epoch")]
+    TimeOutOfRange {
+        /// Time given.
+        at_ns: i64,
+    },
+    /// No lane has this index.
+    #[error("lane {lane} does not exist; lanes are numbered from 0 to {}", lanes - 1)]
+    UnknownLane {
+        /// The lane given.
+        lane: LaneId,
+        /// Number of lanes.
+        lanes: usize,
+    },
+    /// A lane was reported lost that is lost already.
+    #[error("lane {lane} is lost already; report its loss once, and LaneReady before the next")]
+    LaneAlreadyLost {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// A lane was reported ready that is ready already.
+    #[error("lane {lane} is ready already; report LaneReady only after LaneLost")]
+    LaneAlreadyReady {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// A completion names a batch that is not in flight on the lane.
+    #[error("batch {batch} is not in flight on lane {lane}; complete each dispatched batch once")]
+    UnknownBatch {
+        /// The lane.
+        lane: LaneId,
+        /// The batch given.
+        batch: i64,
+    },
+    /// A completion overtook an earlier batch of the same lane.
+    #[error(
+        "batch {batch} of lane {lane} completed before batch {expected}; a lane works in order of dispatch"
+    )]
+    OutOfOrder {
+        /// The lane.
+        lane: LaneId,
+        /// The batch given.
+        batch: i64,
+        /// The oldest batch in flight.
+        expected: i64,
+    },
+    /// A service time is negative.
+    #[error("service time {service_ns} ns of batch {batch} is negative; measure it with a monotonic clock")]
+    NegativeServiceTime {
+        /// The batch.
+        batch: i64,
+        /// The time given.
+        service_ns: i64,
+    },
+    /// A partition number is negative.
+    #[error("partition {partition} is negative; partitions are numbered from 0")]
+    BadPartition {
+        /// The number given.
+        partition: PartitionId,
+    },
+    /// More partitions than a process may see.
+    #[error("a process may see {PARTITIONS_MAX} partitions in its life; spread them over more processes")]
+    TooManyPartitions,
+    /// A partition has no groups, or more than allowed.
+    #[error("{groups} groups in partition {partition}; there must be from 1 to {GROUPS_PER_PARTITION_MAX}")]
+    BadGroupCount {
+        /// The partition.
+        partition: PartitionId,
+        /// The number given.
+        groups: i32,
+    },
+    /// More groups than a process may see.
+    #[error("a process may see {GROUPS_TOTAL_MAX} groups in its life; configure fewer groups per partition")]
+    TooManyGroups,
+    /// Offsets of an assignment contradict each other.
+    #[error(
+        "partition {partition} restored from offset {snapshot_offset}, committed up to {committed_offset}; there must \
+         be 0 <= snapshot_offset <= committed_offset"
+    )]
+    BadOffsets {
+        /// The partition.
+        partition: PartitionId,
+        /// Offset of the snapshot.
+        snapshot_offset: i64,
+        /// Next offset to read according to the last commit.
+        committed_offset: i64,
+    },
+    /// The partition is not assigned.
+    #[error("partition {partition} is not assigned (or is to be restored); send PartitionAssigned first")]
+    NotAssigned {
+        /// The partition.
+        partition: PartitionId,
+    },
+    /// An arrival goes back in its partition.
+    #[error(
+        "partition {partition} went back from offset {position} to {next_offset}; assign it again to reread"
+    )]
+    OffsetFell {
+        /// The partition.
+        partition: PartitionId,
+        /// Next offset after the arrival before.
+        position: i64,
+        /// Next offset given.
+        next_offset: i64,
+    },
+    /// A group of an arrival does not exist.
+    #[error("group {group} of partition {partition} does not exist; its groups are numbered from 0 to {}", groups - 1)]
+    UnknownGroup {
+        /// The partition.
+        partition: PartitionId,
+        /// The group given.
+        group: GroupIndex,
+        /// Number of groups.
+        groups: i32,
+    },
+    /// Groups of an arrival are not in order, or one is named twice.
+    #[error("group {group} of partition {partition} is out of order; list each group once, ascending")]
+    GroupsNotAscending {
+        /// The partition.
+        partition: PartitionId,
+        /// The group given.
+        group: GroupIndex,
+    },
+    /// Rows or bytes of an arrival make no sense.
+    #[error(
+        "{rows} rows, {bytes} bytes for group {group} of partition {partition}; rows must be at least 1, bytes 0"
+    )]
+    BadArrival {
+        /// The partition.
+        partition: PartitionId,
+        /// The group.
+        group: GroupIndex,
+        /// Rows given.
+        rows: i64,
+        /// Bytes given.
+        bytes: i64,
+    },
+    /// More waits than is allowed.
+    #[error(
+        "partition {partition} would have more than {ROWS_MAX} rows or {BYTES_MAX} bytes waiting; pause it sooner"
+    )]
+    TooMuchWaiting {
+        /// The partition.
+        partition: PartitionId,
+    },
+}
+
+fn list(mistakes: &[ConfigMistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+}

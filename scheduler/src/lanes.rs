@@ -1,0 +1,232 @@
+//! Lanes: what each has in flight, what waits for it, and how fast it has been.
+//!
+//! It owns credit accounting and service-time prediction; it must not know why a batch is released.
+
+use std::collections::VecDeque;
+
+use warptape_schemas::journal::{LaneId, LaneSpec, LaneTelemetry, SchedulerConfig};
+
+use crate::config::{DURATION_NS_MAX, SERVICE_PS_PER_ROW_MAX};
+use crate::partitions::GroupKey;
+use crate::state_hash::{Component, StateHash, hash_component};
+
+/// A new sample of the service time moves the estimate by this share: 1/8.
+const SERVICE_SMOOTHING: i64 = 8;
+
+/// One lane.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) id: LaneId,
+    pub(crate) weight: i32,
+    pub(crate) ready: bool,
+    pub(crate) groups_placed: i32,
+    pub(crate) waiting_rows: i64,
+    /// Groups of the lane with waiting rows, sorted: oldest row first.
+    pub(crate) queues: VecDeque<QueueHead>,
+    /// Batches dispatched and not completed, in order of dispatch.
+    pub(crate) in_flight: VecDeque<InFlight>,
+    pub(crate) in_flight_rows: i64,
+    pub(crate) in_flight_bytes: i64,
+    /// Smoothed service time of a row; 0 before the first completion since the lane became ready.
+    pub(crate) service_ps_per_row: i64,
+    /// Predicted end of everything in flight; in the past when nothing is, or when the lane is late.
+    pub(crate) free_ns: i64,
+    /// Batches below this number are void: they were in flight when the lane was lost, or are done.
+    pub(crate) void_below: i64,
+    pub(crate) contribution: u64,
+}
+
+/// A group with waiting rows, as it stands in its lane's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueueHead {
+    pub(crate) oldest_ns: i64,
+    pub(crate) key: GroupKey,
+}
+
+/// One batch in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    pub(crate) batch: i64,
+    pub(crate) rows: i64,
+    pub(crate) bytes: i64,
+}
+
+impl InFlight {
+    pub(crate) fn hash(&self, lane: LaneId) -> u64 {
+        hash_component(Component::InFlight, [i64::from(lane), self.batch, self.rows, self.bytes])
+    }
+}
+
+impl Lane {
+    pub(crate) fn new(spec: &LaneSpec) -> Self {
+        Self {
+            id: spec.lane,
+            weight: spec.weight,
+            ready: true,
+            groups_placed: 0,
+            waiting_rows: 0,
+            queues: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            in_flight_rows: 0,
+            in_flight_bytes: 0,
+            service_ps_per_row: 0,
+            free_ns: 0,
+            void_below: 0,
+            contribution: 0,
+        }
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        hash_component(
+            Component::Lane,
+            [
+                i64::from(self.id),
+                i64::from(self.weight),
+                i64::from(self.ready),
+                i64::from(self.groups_placed),
+                self.waiting_rows,
+                self.service_ps_per_row,
+                self.free_ns,
+                self.void_below,
+            ],
+        )
+    }
+
+    pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    pub(crate) fn telemetry(&self) -> LaneTelemetry {
+        LaneTelemetry {
+            in_flight_rows: self.in_flight_rows,
+            in_flight_bytes: self.in_flight_bytes,
+            in_flight_batches: self.in_flight.len() as i32,
+            service_ps_per_row: self.service_ps_per_row,
+        }
+    }
+
+    /// Rows the lane may still take; 0 when it may take no batch at all.
+    pub(crate) fn rows_left(&self, config: &SchedulerConfig) -> i64 {
+        if !self.ready || self.in_flight.len() >= config.lane_batches_max as usize {
+            return 0;
+        }
+        (config.lane_credit_rows - self.in_flight_rows).max(0)
+    }
+
+    /// Bytes the lane may still take.
+    pub(crate) fn bytes_left(&self, config: &SchedulerConfig) -> i64 {
+        (config.lane_credit_bytes - self.in_flight_bytes).max(0)
+    }
+
+    /// Predicted time to work on so many rows; 0 while nothing is known of the lane's speed.
+    pub(crate) fn predicted_ns(&self, rows: i64) -> i64 {
+        (rows.saturating_mul(self.service_ps_per_row) / 1_000).min(DURATION_NS_MAX)
+    }
+
+    /// Puts a group into the lane's order.
+    pub(crate) fn enqueue(&mut self, head: QueueHead) {
+        let at = self.queues.partition_point(|other| *other < head);
+        debug_assert!(self.queues.get(at) != Some(&head), "a group stands once in its lane's order");
+        self.queues.insert(at, head);
+    }
+
+    /// Takes a group out of the lane's order.
+    pub(crate) fn dequeue(&mut self, head: QueueHead) {
+        let at = self.queues.partition_point(|other| *other < head);
+        let removed = self.queues.remove(at);
+        // Every group with waiting rows and a lane stands in that lane's order under its oldest arrival.
+        assert_eq!(removed, Some(head), "a group with waiting rows is missing in its lane's order");
+    }
+
+    /// Books a batch as in flight; returns its predicted end.
+    pub(crate) fn dispatch(&mut self, at_ns: i64, batch: InFlight, hash: &mut StateHash) -> i64 {
+        self.free_ns = self.free_ns.max(at_ns) + self.predicted_ns(batch.rows);
+        // Bounds the sum of predictions, so that it cannot leave i64 however many batches are queued.
+        self.free_ns = self.free_ns.min(at_ns + DURATION_NS_MAX);
+        self.in_flight_rows += batch.rows;
+        self.in_flight_bytes += batch.bytes;
+        hash.add(batch.hash(self.id));
+        self.in_flight.push_back(batch);
+        self.refresh(hash);
+        self.free_ns
+    }
+
+    /// Books the oldest batch in flight as done and learns from its service time.
+    pub(crate) fn complete(&mut self, at_ns: i64, service_ns: i64, hash: &mut StateHash) {
+        let done = self.in_flight.pop_front().expect("admission found the batch at the front of the queue");
+        hash.remove(done.hash(self.id));
+        self.in_flight_rows -= done.rows;
+        self.in_flight_bytes -= done.bytes;
+        let sample = (service_ns.saturating_mul(1_000) / done.rows).clamp(1, SERVICE_PS_PER_ROW_MAX);
+        self.service_ps_per_row = match self.service_ps_per_row {
+            0 => sample,
+            known => known + (sample - known) / SERVICE_SMOOTHING,
+        };
+        self.free_ns = at_ns + self.predicted_ns(self.in_flight_rows);
+        self.refresh(hash);
+    }
+
+    /// Marks the lane lost: what is in flight is void. Its groups have been taken away before.
+    pub(crate) fn lose(&mut self, batch_next: i64, hash: &mut StateHash) {
+        debug_assert!(self.groups_placed == 0 && self.queues.is_empty(), "a lost lane owns nothing");
+        for batch in self.in_flight.drain(..) {
+            hash.remove(batch.hash(self.id));
+        }
+        self.in_flight_rows = 0;
+        self.in_flight_bytes = 0;
+        self.service_ps_per_row = 0;
+        self.free_ns = 0;
+        self.ready = false;
+        self.void_below = batch_next;
+        self.refresh(hash);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane() -> Lane {
+        Lane::new(&LaneSpec { lane: 0, device: "cpu:0".into(), weight: 1 })
+    }
+
+    /// Runs batches of (rows, service) one after the other and compares the estimate after each.
+    fn check_estimate(batches: &[(i64, i64)], estimates_ps: &[i64]) {
+        let mut hash = StateHash::default();
+        let mut lane = lane();
+        let mut found = Vec::new();
+        for (number, &(rows, service_ns)) in batches.iter().enumerate() {
+            lane.dispatch(0, InFlight { batch: number as i64, rows, bytes: 0 }, &mut hash);
+            lane.complete(0, service_ns, &mut hash);
+            found.push(lane.service_ps_per_row);
+        }
+        assert_eq!(found, estimates_ps);
+    }
+
+    #[test]
+    fn service_time_is_smoothed() {
+        check_estimate(&[(10, 1_000)], &[100_000]);
+        check_estimate(&[(10, 1_000), (10, 1_800), (10, 1_800)], &[100_000, 110_000, 118_750]);
+        check_estimate(&[(10, 1_000), (10, 200)], &[100_000, 90_000]);
+        // A service time of zero is known, if short; an endless one is cut.
+        check_estimate(&[(10, 0), (1, i64::MAX)], &[1, 1 + (SERVICE_PS_PER_ROW_MAX - 1) / 8]);
+    }
+
+    #[test]
+    fn the_end_of_work_is_predicted_from_rows_in_flight() {
+        let mut hash = StateHash::default();
+        let mut lane = lane();
+        lane.dispatch(0, InFlight { batch: 0, rows: 10, bytes: 0 }, &mut hash);
+        lane.complete(1_000, 1_000, &mut hash);
+        assert_eq!(lane.free_ns, 1_000, "nothing in flight");
+        assert_eq!(lane.dispatch(5_000, InFlight { batch: 1, rows: 10, bytes: 0 }, &mut hash), 6_000);
+        assert_eq!(lane.dispatch(5_500, InFlight { batch: 2, rows: 5, bytes: 0 }, &mut hash), 6_500);
+        lane.complete(6_400, 1_000, &mut hash);
+        assert_eq!(lane.free_ns, 6_900, "the second batch starts when the first is done");
+    }
+}

@@ -1,0 +1,142 @@
+//! Everything the scheduler knows in one process life, from `Started` to the next.
+//!
+//! It owns the state and the steps that several rules share (taking groups from lanes, dropping what waits); it must
+//! not decide anything: placement, dispatch and backpressure do.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::journal::{PartitionId, SchedulerConfig, Started};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::config::{check_config, check_lanes};
+use crate::error::StepError;
+use crate::lanes::{Lane, QueueHead};
+use crate::partitions::{GroupKey, Partition};
+use crate::placement::PlacementPolicy;
+use crate::state_hash::{Component, StateHash, hash_component};
+use crate::views::PartitionPhase;
+
+/// The state after a `Started`.
+#[derive(Debug)]
+pub(crate) struct Life {
+    pub(crate) config: SchedulerConfig,
+    pub(crate) policy: PlacementPolicy,
+    pub(crate) lanes: Vec<Lane>,
+    /// Every partition seen in this life, revoked ones included.
+    pub(crate) partitions: BTreeMap<PartitionId, Partition>,
+    /// Time of the last step.
+    pub(crate) at_ns: i64,
+    /// Number of the next batch.
+    pub(crate) batch_next: i64,
+    /// The wake asked for and not yet spent. Dispatch sets it, a step at or past it or `Woke` spends it.
+    pub(crate) wake_at_ns: Option<i64>,
+    pub(crate) draining: bool,
+    /// Groups of assigned partitions, placed or not.
+    pub(crate) groups_assigned: i64,
+    /// Groups among them that no lane owns.
+    pub(crate) groups_unplaced: i64,
+    /// Groups seen in this life.
+    pub(crate) groups_seen: i64,
+    pub(crate) hash: StateHash,
+    pub(crate) clock_contribution: u64,
+    /// Partitions whose waiting rows changed in this step; empty between steps.
+    pub(crate) touched: Vec<PartitionId>,
+}
+
+impl Life {
+    /// A fresh state: all lanes ready, nothing assigned.
+    pub(crate) fn begin(at_ns: i64, started: &Started) -> Result<Self, StepError> {
+        let mut mistakes = check_config(&started.scheduler);
+        mistakes.extend(check_lanes(&started.lanes));
+        let policy = match PlacementPolicy::by_name(&started.scheduler.placement_policy) {
+            Some(policy) if mistakes.is_empty() => policy,
+            _ => return Err(StepError::BadConfig(mistakes)),
+        };
+        let mut life = Self {
+            config: started.scheduler.clone(),
+            policy,
+            lanes: started.lanes.iter().map(Lane::new).collect(),
+            partitions: BTreeMap::new(),
+            at_ns,
+            batch_next: 0,
+            wake_at_ns: None,
+            draining: false,
+            groups_assigned: 0,
+            groups_unplaced: 0,
+            groups_seen: 0,
+            hash: StateHash::default(),
+            clock_contribution: 0,
+            touched: Vec::new(),
+        };
+        life.hash.add(life.config_hash());
+        for lane in &mut life.lanes {
+            lane.refresh(&mut life.hash);
+        }
+        life.refresh_clock();
+        Ok(life)
+    }
+
+    pub(crate) fn config_hash(&self) -> u64 {
+        let config = &self.config;
+        hash_component(
+            Component::Config,
+            [
+                xxh3_64(config.placement_policy.as_bytes()) as i64,
+                config.placement_seed,
+                i64::from(config.load_factor_percent),
+                config.lane_credit_rows,
+                config.lane_credit_bytes,
+                i64::from(config.lane_batches_max),
+                config.batch_rows_max,
+                config.row_deadline_ns,
+                config.high_water_rows,
+                config.low_water_rows,
+            ],
+        )
+    }
+
+    pub(crate) fn clock_hash(&self) -> u64 {
+        hash_component(
+            Component::Clock,
+            [self.at_ns, self.batch_next, self.wake_at_ns.unwrap_or(-1), i64::from(self.draining)],
+        )
+    }
+
+    pub(crate) fn refresh_clock(&mut self) {
+        let now = self.clock_hash();
+        self.hash.replace(&mut self.clock_contribution, now);
+    }
+
+    /// Ends what a partition has: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten.
+    /// It is left in the given phase with no groups.
+    pub(crate) fn clear_partition(&mut self, partition: PartitionId, phase: PartitionPhase) {
+        let Self { lanes, partitions, hash, .. } = self;
+        let partition =
+            partitions.get_mut(&partition).expect("admission, or the caller's own walk, found the partition");
+        for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
+            let key = GroupKey { partition: partition.id, group: group_index as i32 };
+            match group.lane.take() {
+                Some(lane) => {
+                    let lane = &mut lanes[lane as usize];
+                    lane.groups_placed -= 1;
+                    lane.waiting_rows -= group.waiting_rows;
+                    if let Some(oldest_ns) = group.oldest_ns() {
+                        lane.dequeue(QueueHead { oldest_ns, key });
+                    }
+                    lane.refresh(hash);
+                    group.refresh(key, hash);
+                }
+                None => self.groups_unplaced -= 1,
+            }
+            group.clear(key, hash);
+        }
+        self.groups_assigned -= partition.groups_active as i64;
+        partition.groups_active = 0;
+        partition.waiting_rows = 0;
+        partition.waiting_bytes = 0;
+        partition.paused = false;
+        partition.position = 0;
+        partition.phase = phase;
+        partition.refresh(hash);
+    }
+}

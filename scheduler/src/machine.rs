@@ -1,0 +1,154 @@
+//! The state machine: one input in, decisions out.
+//!
+//! It owns the order in which the rules act: the input itself, then dispatch over all lanes, then backpressure. It
+//! must not hold rules of its own.
+
+use warptape_schemas::journal::{
+    Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Restore,
+};
+
+use crate::admission::{admit, admit_time, is_void};
+use crate::error::StepError;
+use crate::lanes::QueueHead;
+use crate::life::Life;
+use crate::partitions::{Chunk, Group, GroupKey, Partition};
+use crate::views::PartitionPhase;
+use crate::{backpressure, dispatch, placement};
+
+/// The scheduler. See the crate's documentation for what the shell must do.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    /// None before the first `Started`.
+    pub(crate) life: Option<Life>,
+}
+
+impl Scheduler {
+    /// A scheduler that knows nothing; the first input must be [`Input::Started`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies one input at a time given in ns since the epoch and appends the decisions that follow from it.
+    ///
+    /// # Errors
+    ///
+    /// Input that contradicts the state or the limits is refused: nothing is changed and nothing is appended.
+    pub fn step(
+        &mut self,
+        at_ns: i64,
+        input: &Input,
+        decisions: &mut Vec<Decision>,
+    ) -> Result<(), StepError> {
+        admit_time(at_ns)?;
+        if let Input::Started(started) = input {
+            self.life = Some(Life::begin(at_ns, started)?);
+            return Ok(());
+        }
+        let life = self.life.as_mut().ok_or(StepError::NotStarted)?;
+        admit(life, at_ns, input)?;
+
+        life.at_ns = at_ns;
+        life.wake_at_ns = life.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
+        match input {
+            Input::Started(_) => unreachable!("handled above"),
+            Input::PartitionAssigned(assigned) => assign(life, assigned, decisions),
+            Input::PartitionRevoked(revoked) => {
+                life.clear_partition(revoked.partition, PartitionPhase::Revoked);
+            }
+            Input::Arrived(arrived) => arrive(life, arrived),
+            Input::Completed(completed) => complete(life, completed),
+            Input::LaneLost(lost) => lose(life, lost, decisions),
+            Input::LaneReady(ready) => return_lane(life, ready, decisions),
+            // The timer is spent even if it fired early.
+            Input::Woke(_) => life.wake_at_ns = None,
+            Input::Draining(_) => life.draining = true,
+        }
+        dispatch::release(life, decisions);
+        backpressure::settle(life, decisions);
+        life.refresh_clock();
+        Ok(())
+    }
+
+    /// Hash of the whole state, for the journal's chain: 0 before the first `Started`.
+    ///
+    /// It is kept as the state changes; this only reads it.
+    pub fn state_hash(&self) -> u64 {
+        self.life.as_ref().map_or(0, |life| life.hash.value())
+    }
+}
+
+fn assign(life: &mut Life, assigned: &PartitionAssigned, decisions: &mut Vec<Decision>) {
+    let id = assigned.partition;
+    life.partitions.entry(id).or_insert_with(|| Partition::new(id));
+    life.clear_partition(id, PartitionPhase::Assigned);
+    let groups = assigned.groups as usize;
+    let Life { partitions, hash, groups_seen, .. } = &mut *life;
+    let partition = partitions.get_mut(&id).expect("inserted above");
+    for group in partition.groups.len()..groups {
+        let key = GroupKey { partition: id, group: group as i32 };
+        let mut new = Group::default();
+        new.refresh(key, hash);
+        partition.groups.push(new);
+        *groups_seen += 1;
+    }
+    partition.groups_active = groups;
+    partition.position = assigned.snapshot_offset;
+    partition.refresh(hash);
+    life.groups_assigned += i64::from(assigned.groups);
+    life.groups_unplaced += i64::from(assigned.groups);
+    placement::place_partition(life, id, decisions);
+}
+
+fn arrive(life: &mut Life, arrived: &Arrived) {
+    let Life { lanes, partitions, hash, touched, at_ns, .. } = life;
+    let partition = partitions.get_mut(&arrived.partition).expect("admission found the partition");
+    partition.position = arrived.next_offset;
+    for arrival in &arrived.groups {
+        let key = GroupKey { partition: partition.id, group: arrival.group };
+        let group = partition.group_mut(arrival.group);
+        let was_empty = group.chunks.is_empty();
+        group.push(key, Chunk { arrived_ns: *at_ns, rows: arrival.rows, bytes: arrival.bytes }, hash);
+        if let Some(lane) = group.lane {
+            let lane = &mut lanes[lane as usize];
+            lane.waiting_rows += arrival.rows;
+            if was_empty {
+                lane.enqueue(QueueHead { oldest_ns: *at_ns, key });
+            }
+            lane.refresh(hash);
+        }
+        partition.waiting_rows += arrival.rows;
+        partition.waiting_bytes += arrival.bytes;
+    }
+    touched.push(partition.id);
+    partition.refresh(hash);
+}
+
+fn complete(life: &mut Life, completed: &Completed) {
+    let lane = &mut life.lanes[completed.lane as usize];
+    if !is_void(lane, completed.batch) {
+        lane.complete(life.at_ns, completed.service_ns, &mut life.hash);
+    }
+}
+
+fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
+    let groups = life.lanes[lost.lane as usize].groups_placed;
+    decisions.push(Decision::Fence(Fence { lane: lost.lane, groups, reason: lost.reason.clone() }));
+    let affected: Vec<_> = life
+        .partitions
+        .values()
+        .filter(|partition| partition.active().iter().any(|group| group.lane == Some(lost.lane)))
+        .map(|partition| partition.id)
+        .collect();
+    for partition in affected {
+        life.clear_partition(partition, PartitionPhase::Restoring);
+        decisions.push(Decision::Restore(Restore { partition, lost_lane: lost.lane }));
+    }
+    life.lanes[lost.lane as usize].lose(life.batch_next, &mut life.hash);
+}
+
+fn return_lane(life: &mut Life, ready: &LaneReady, decisions: &mut Vec<Decision>) {
+    let lane = &mut life.lanes[ready.lane as usize];
+    lane.ready = true;
+    lane.refresh(&mut life.hash);
+    placement::place_all(life, decisions);
+}

@@ -1,0 +1,239 @@
+//! Partitions, their groups, and the rows that wait in each group's queue on the host.
+//!
+//! It owns queues and their sums; it must not know which lane is chosen or when rows are released.
+
+use std::collections::VecDeque;
+
+use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+
+use crate::state_hash::{Component, StateHash, hash_component};
+use crate::views::PartitionPhase;
+
+/// One partition, kept for the whole process life because epochs must not fall.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) id: PartitionId,
+    pub(crate) phase: PartitionPhase,
+    pub(crate) paused: bool,
+    /// Next offset after the last arrival.
+    pub(crate) position: i64,
+    pub(crate) waiting_rows: i64,
+    pub(crate) waiting_bytes: i64,
+    /// All groups ever seen; the first `groups_active` exist now.
+    pub(crate) groups: Vec<Group>,
+    pub(crate) groups_active: usize,
+    pub(crate) contribution: u64,
+}
+
+impl Partition {
+    pub(crate) fn new(id: PartitionId) -> Self {
+        Self {
+            id,
+            phase: PartitionPhase::Revoked,
+            paused: false,
+            position: 0,
+            waiting_rows: 0,
+            waiting_bytes: 0,
+            groups: Vec::new(),
+            groups_active: 0,
+            contribution: 0,
+        }
+    }
+
+    /// The groups that exist now.
+    pub(crate) fn active(&self) -> &[Group] {
+        &self.groups[..self.groups_active]
+    }
+
+    pub(crate) fn group_mut(&mut self, group: GroupIndex) -> &mut Group {
+        &mut self.groups[group as usize]
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        hash_component(
+            Component::Partition,
+            [
+                i64::from(self.id),
+                self.phase as i64,
+                i64::from(self.paused),
+                self.position,
+                self.groups_active as i64,
+            ],
+        )
+    }
+
+    pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+}
+
+/// One symbol group: its owner, and the rows that wait for it, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// The lane that owns it; none until it is placed.
+    pub(crate) lane: Option<LaneId>,
+    /// Epoch of the latest placement, 0 before the first.
+    pub(crate) epoch: i64,
+    pub(crate) waiting_rows: i64,
+    pub(crate) chunks: VecDeque<Chunk>,
+    pub(crate) contribution: u64,
+}
+
+/// Rows of one group that arrived at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) arrived_ns: i64,
+    pub(crate) rows: i64,
+    pub(crate) bytes: i64,
+}
+
+/// Which group: identity of its components in the state hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GroupKey {
+    pub(crate) partition: PartitionId,
+    pub(crate) group: GroupIndex,
+}
+
+impl Group {
+    pub(crate) fn hash(&self, key: GroupKey) -> u64 {
+        let lane = self.lane.map_or(-1, i64::from);
+        hash_component(Component::Group, [i64::from(key.partition), i64::from(key.group), lane, self.epoch])
+    }
+
+    pub(crate) fn refresh(&mut self, key: GroupKey, hash: &mut StateHash) {
+        let now = self.hash(key);
+        hash.replace(&mut self.contribution, now);
+    }
+
+    /// Arrival of the oldest waiting row.
+    pub(crate) fn oldest_ns(&self) -> Option<i64> {
+        self.chunks.front().map(|chunk| chunk.arrived_ns)
+    }
+
+    /// Puts rows at the end of the queue; rows of one time are one chunk, so that a chunk's time identifies it.
+    pub(crate) fn push(&mut self, key: GroupKey, new: Chunk, hash: &mut StateHash) {
+        self.waiting_rows += new.rows;
+        if let Some(last) = self.chunks.back_mut()
+            && last.arrived_ns == new.arrived_ns
+        {
+            hash.remove(last.hash(key));
+            last.rows += new.rows;
+            last.bytes += new.bytes;
+            hash.add(last.hash(key));
+            return;
+        }
+        hash.add(new.hash(key));
+        self.chunks.push_back(new);
+    }
+
+    /// Takes up to `rows_max` rows that weigh up to `bytes_max` from the head of the queue; returns rows and bytes.
+    pub(crate) fn take(
+        &mut self,
+        key: GroupKey,
+        rows_max: i64,
+        bytes_max: i64,
+        hash: &mut StateHash,
+    ) -> (i64, i64) {
+        let (mut rows, mut bytes) = (0, 0);
+        while let Some(head) = self.chunks.front_mut() {
+            let taken = head.rows_within(bytes_max - bytes).min(rows_max - rows);
+            if taken == 0 {
+                break;
+            }
+            hash.remove(head.hash(key));
+            let weight = head.weight_of(taken);
+            rows += taken;
+            bytes += weight;
+            if taken == head.rows {
+                self.chunks.pop_front();
+            } else {
+                head.rows -= taken;
+                head.bytes -= weight;
+                hash.add(head.hash(key));
+                break;
+            }
+        }
+        self.waiting_rows -= rows;
+        (rows, bytes)
+    }
+
+    /// Drops everything that waits.
+    pub(crate) fn clear(&mut self, key: GroupKey, hash: &mut StateHash) {
+        for chunk in self.chunks.drain(..) {
+            hash.remove(chunk.hash(key));
+        }
+        self.waiting_rows = 0;
+    }
+}
+
+impl Chunk {
+    pub(crate) fn hash(&self, key: GroupKey) -> u64 {
+        hash_component(
+            Component::Chunk,
+            [i64::from(key.partition), i64::from(key.group), self.arrived_ns, self.rows, self.bytes],
+        )
+    }
+
+    /// Bytes of the first `rows` rows: a proportional share, rounded down; the last rows carry the rest.
+    pub(crate) fn weight_of(&self, rows: i64) -> i64 {
+        if rows == self.rows {
+            return self.bytes;
+        }
+        (i128::from(self.bytes) * i128::from(rows) / i128::from(self.rows)) as i64
+    }
+
+    /// The most rows whose weight is at most `bytes`.
+    pub(crate) fn rows_within(&self, bytes: i64) -> i64 {
+        debug_assert!(bytes >= 0, "limits are what is left, at least nothing");
+        if self.bytes <= bytes {
+            return self.rows;
+        }
+        // floor(b·r / n) ≤ m  ⇔  b·r < (m + 1)·n. Here b > m ≥ 0, so b is positive and r below n.
+        (((i128::from(bytes) + 1) * i128::from(self.rows) - 1) / i128::from(self.bytes)) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_within(rows: i64, bytes: i64, limit: i64) {
+        let chunk = Chunk { arrived_ns: 0, rows, bytes };
+        let fits = (0..=rows).rev().find(|&r| chunk.weight_of(r) <= limit).unwrap_or(0);
+        assert_eq!(chunk.rows_within(limit), fits, "{rows} rows, {bytes} bytes, limit {limit}");
+    }
+
+    #[test]
+    fn rows_within_is_the_inverse_of_weight() {
+        for rows in 1..=12 {
+            for bytes in 0..=40 {
+                for limit in 0..=44 {
+                    check_within(rows, bytes, limit);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn takes_add_up_to_what_arrived() {
+        let key = GroupKey { partition: 3, group: 1 };
+        for step in 1..=9 {
+            let mut hash = StateHash::default();
+            let mut group = Group::default();
+            group.push(key, Chunk { arrived_ns: 5, rows: 7, bytes: 100 }, &mut hash);
+            group.push(key, Chunk { arrived_ns: 5, rows: 4, bytes: 9 }, &mut hash);
+            group.push(key, Chunk { arrived_ns: 6, rows: 2, bytes: 3 }, &mut hash);
+            assert_eq!(group.chunks.len(), 2, "rows of one time are one chunk");
+            let (mut rows, mut bytes) = (0, 0);
+            while group.waiting_rows > 0 {
+                let taken = group.take(key, step, i64::MAX, &mut hash);
+                assert!(taken.0 >= 1 && taken.0 <= step);
+                rows += taken.0;
+                bytes += taken.1;
+            }
+            assert_eq!((rows, bytes), (13, 112));
+            assert_eq!(hash, StateHash::default(), "nothing waits, nothing is hashed");
+        }
+    }
+}

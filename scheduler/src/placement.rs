@@ -1,0 +1,176 @@
+//! Placement: which lane owns a group.
+//!
+//! ```text
+//!   lanes ──► lost, or as many groups as bounded load allows? ──► excluded, with the reason
+//!     │
+//!     └─────► candidates, scored by the policy ──► the highest score, then the lowest index ──► Place
+//! ```
+//!
+//! It owns the choice and its record; it must not know rows or credits. Groups stay where they are until their
+//! partition is restored, assigned again or revoked: a lane that comes back gets only groups nobody owns.
+
+mod log2;
+mod rendezvous;
+
+use warptape_schemas::journal::{
+    Candidate, Decision, Exclusion, ExclusionReason, PartitionId, Place, PolicyRef, SchedulerConfig,
+};
+
+use crate::lanes::{Lane, QueueHead};
+use crate::life::Life;
+use crate::partitions::GroupKey;
+
+/// A deterministic policy chooses its lane for certain.
+const PROPENSITY_CERTAIN_PPM: i32 = 1_000_000;
+
+/// The rule that scores lanes for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlacementPolicy {
+    /// Weighted rendezvous hashing.
+    Rendezvous,
+}
+
+impl PlacementPolicy {
+    pub(crate) const ALL: [Self; 1] = [Self::Rendezvous];
+
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Rendezvous => "rendezvous",
+        }
+    }
+
+    /// Rises whenever the same inputs could give another decision.
+    fn version(self) -> i32 {
+        match self {
+            Self::Rendezvous => rendezvous::VERSION,
+        }
+    }
+
+    /// The random stream of the policy under a seed.
+    fn stream(self, config: &SchedulerConfig) -> i64 {
+        match self {
+            Self::Rendezvous => rendezvous::stream(config.placement_seed),
+        }
+    }
+
+    /// Score of a lane for the group at a counter; the highest wins.
+    fn score(self, stream: i64, counter: i64, lane: &Lane) -> i64 {
+        match self {
+            Self::Rendezvous => rendezvous::score(stream, counter, lane.id, lane.weight),
+        }
+    }
+}
+
+/// The counter of a group: where its draws are in every stream.
+fn counter_of(key: GroupKey) -> i64 {
+    (i64::from(key.partition) << 32) | i64::from(key.group)
+}
+
+/// Places every group of the partition that no lane owns. Without a ready lane they stay as they are.
+pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions: &mut Vec<Decision>) {
+    if life.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
+        return;
+    }
+    let groups_max = groups_max_per_lane(life);
+    let stream = life.policy.stream(&life.config);
+    let Life { lanes, partitions, hash, policy, groups_unplaced, .. } = life;
+    let partition = partitions.get_mut(&partition).expect("the caller found the partition");
+    for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
+        if group.lane.is_some() {
+            continue;
+        }
+        let key = GroupKey { partition: partition.id, group: index as i32 };
+        let place = choose(*policy, stream, key, group.epoch + 1, lanes, &groups_max);
+        let lane = &mut lanes[place.lane as usize];
+        lane.groups_placed += 1;
+        lane.waiting_rows += group.waiting_rows;
+        if let Some(oldest_ns) = group.oldest_ns() {
+            lane.enqueue(QueueHead { oldest_ns, key });
+        }
+        lane.refresh(hash);
+        group.lane = Some(place.lane);
+        group.epoch = place.epoch;
+        group.refresh(key, hash);
+        *groups_unplaced -= 1;
+        decisions.push(Decision::Place(place));
+    }
+}
+
+/// Places every group that no lane owns, by partition and group.
+pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
+    if life.groups_unplaced == 0 {
+        return;
+    }
+    let partitions: Vec<_> = life
+        .partitions
+        .values()
+        .filter(|partition| partition.active().iter().any(|group| group.lane.is_none()))
+        .map(|partition| partition.id)
+        .collect();
+    for partition in partitions {
+        place_partition(life, partition, decisions);
+    }
+}
+
+fn choose(
+    policy: PlacementPolicy,
+    stream: i64,
+    key: GroupKey,
+    epoch: i64,
+    lanes: &[Lane],
+    groups_max: &[i32],
+) -> Place {
+    let counter = counter_of(key);
+    let mut candidates = Vec::with_capacity(lanes.len());
+    let mut excluded = Vec::new();
+    let mut best: Option<(i64, i32)> = None;
+    for (lane, &groups_max) in lanes.iter().zip(groups_max) {
+        if !lane.ready {
+            excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Lost });
+        } else if lane.groups_placed >= groups_max {
+            excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Full });
+        } else {
+            let score = policy.score(stream, counter, lane);
+            if best.is_none_or(|(highest, _)| score > highest) {
+                best = Some((score, lane.id));
+            }
+            candidates.push(Candidate {
+                lane: lane.id,
+                score,
+                groups_placed: lane.groups_placed,
+                groups_max,
+            });
+        }
+    }
+    // The limits of the ready lanes add up to at least all groups, and one of them is not placed: not all are full.
+    let (_, lane) = best.expect("bounded load leaves room while a lane is ready");
+    Place {
+        partition: key.partition,
+        group: key.group,
+        lane,
+        epoch,
+        policy: PolicyRef { id: policy.name().to_owned(), version: policy.version() },
+        candidates,
+        excluded,
+        random_stream: stream,
+        random_counter: counter,
+        propensity_ppm: PROPENSITY_CERTAIN_PPM,
+    }
+}
+
+/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all ready lanes)`.
+fn groups_max_per_lane(life: &Life) -> Vec<i32> {
+    let weight_total: i64 =
+        life.lanes.iter().filter(|lane| lane.ready).map(|lane| i64::from(lane.weight)).sum();
+    let scaled_groups = i64::from(life.config.load_factor_percent) * life.groups_assigned;
+    let bound = |lane: &Lane| {
+        // Rounded up; all terms are positive.
+        let share = (scaled_groups * i64::from(lane.weight) + 100 * weight_total - 1) / (100 * weight_total);
+        i32::try_from(share).expect("load factor and group count are bounded, so is their product")
+    };
+    life.lanes.iter().map(|lane| if lane.ready { bound(lane) } else { 0 }).collect()
+}

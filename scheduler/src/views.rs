@@ -1,0 +1,157 @@
+//! Read-only views of the state, for the shell's metrics and for tests.
+//!
+//! They own nothing and allocate nothing; the shell must not base decisions on them.
+
+use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+
+use crate::machine::Scheduler;
+
+/// What a lane has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneLoad {
+    /// The lane.
+    pub lane: LaneId,
+    /// Whether it works.
+    pub ready: bool,
+    /// Groups it owns.
+    pub groups_placed: i32,
+    /// Rows that wait for it on the host.
+    pub waiting_rows: i64,
+    /// Rows it has in flight.
+    pub in_flight_rows: i64,
+    /// Bytes it has in flight.
+    pub in_flight_bytes: i64,
+    /// Batches it has in flight.
+    pub in_flight_batches: i32,
+    /// Smoothed service time of a row in picoseconds; 0 while unknown.
+    pub service_ps_per_row: i64,
+}
+
+/// Where a partition is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionPhase {
+    /// Not owned.
+    Revoked = 0,
+    /// To be restored by the shell after a lane was lost.
+    Restoring = 1,
+    /// Owned, and its groups are placed as soon as a lane is ready.
+    Assigned = 2,
+}
+
+/// What of a partition waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionLoad {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Its phase.
+    pub phase: PartitionPhase,
+    /// Whether it is paused at the source.
+    pub paused: bool,
+    /// Number of its groups; 0 unless it is assigned.
+    pub groups: i32,
+    /// Rows that wait on the host.
+    pub waiting_rows: i64,
+    /// Bytes that wait on the host.
+    pub waiting_bytes: i64,
+}
+
+/// A batch dispatched and not completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightBatch {
+    /// Number of the batch.
+    pub batch: i64,
+    /// Its rows.
+    pub rows: i64,
+    /// Its bytes.
+    pub bytes: i64,
+}
+
+/// A group's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Partition of the group.
+    pub partition: PartitionId,
+    /// The group.
+    pub group: GroupIndex,
+    /// The lane that owns it; none while no lane is ready.
+    pub lane: Option<LaneId>,
+    /// Epoch of the latest placement; 0 before the first.
+    pub epoch: i64,
+    /// Rows that wait for it on the host.
+    pub waiting_rows: i64,
+}
+
+impl Scheduler {
+    /// Load of every lane, by index.
+    pub fn lane_loads(&self) -> impl Iterator<Item = LaneLoad> {
+        self.life.iter().flat_map(|life| &life.lanes).map(|lane| LaneLoad {
+            lane: lane.id,
+            ready: lane.ready,
+            groups_placed: lane.groups_placed,
+            waiting_rows: lane.waiting_rows,
+            in_flight_rows: lane.in_flight_rows,
+            in_flight_bytes: lane.in_flight_bytes,
+            in_flight_batches: lane.in_flight.len() as i32,
+            service_ps_per_row: lane.service_ps_per_row,
+        })
+    }
+
+    /// Every partition of this process life, by number.
+    pub fn partition_loads(&self) -> impl Iterator<Item = PartitionLoad> {
+        self.life.iter().flat_map(|life| life.partitions.values()).map(|partition| PartitionLoad {
+            partition: partition.id,
+            phase: partition.phase,
+            paused: partition.paused,
+            groups: partition.groups_active as i32,
+            waiting_rows: partition.waiting_rows,
+            waiting_bytes: partition.waiting_bytes,
+        })
+    }
+
+    /// Rows of a partition that wait on the host; 0 when it is unknown.
+    pub fn waiting_rows(&self, partition: PartitionId) -> i64 {
+        let partition = self.life.as_ref().and_then(|life| life.partitions.get(&partition));
+        partition.map_or(0, |partition| partition.waiting_rows)
+    }
+
+    /// Batches in flight on a lane, oldest first; empty when the lane is unknown.
+    pub fn in_flight(&self, lane: LaneId) -> impl Iterator<Item = InFlightBatch> {
+        let lane = self.life.as_ref().and_then(|life| life.lanes.get(usize::try_from(lane).ok()?));
+        lane.into_iter().flat_map(|lane| &lane.in_flight).map(|flight| InFlightBatch {
+            batch: flight.batch,
+            rows: flight.rows,
+            bytes: flight.bytes,
+        })
+    }
+
+    /// Every group of every assigned partition, by partition and group.
+    pub fn placements(&self) -> impl Iterator<Item = Placement> {
+        self.life.iter().flat_map(|life| life.partitions.values()).flat_map(|partition| {
+            partition.active().iter().enumerate().map(|(index, group)| Placement {
+                partition: partition.id,
+                group: index as GroupIndex,
+                lane: group.lane,
+                epoch: group.epoch,
+                waiting_rows: group.waiting_rows,
+            })
+        })
+    }
+
+    /// The wake asked for and not yet spent.
+    pub fn wake_at_ns(&self) -> Option<i64> {
+        self.life.as_ref().and_then(|life| life.wake_at_ns)
+    }
+
+    /// Whether the pipeline drains.
+    pub fn is_draining(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.draining)
+    }
+
+    /// Whether nothing waits on the host and nothing is in flight.
+    pub fn is_quiet(&self) -> bool {
+        self.life.as_ref().is_none_or(|life| {
+            life.lanes.iter().all(|lane| lane.is_idle())
+                && life.partitions.values().all(|partition| partition.waiting_rows == 0)
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Inputs as a damaged journal may hold them: never a panic, and what is refused leaves no trace.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::*;
+
+use crate::script::{config, started};
+
+/// Small numbers, which mean something, and extreme ones, which overflow.
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        6 => 0i64..6,
+        1 => prop_oneof![
+            Just(i64::MIN), Just(-1), Just(i64::from(i32::MAX)), Just(1 << 40), Just(1 << 50), Just(i64::MAX / 2),
+            Just(i64::MAX)
+        ],
+    ]
+}
+
+fn index() -> impl Strategy<Value = i32> {
+    prop_oneof![9 => 0..3i32, 1 => prop_oneof![Just(i32::MIN), Just(-1), Just(300), Just(i32::MAX)]]
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<GroupArrival>> {
+    let arrival = (index(), number(), number());
+    let sorted = |mut arrivals: Vec<GroupArrival>| {
+        arrivals.sort_by_key(|arrival| arrival.group);
+        arrivals
+    };
+    vec(arrival.prop_map(|(group, rows, bytes)| GroupArrival { group, rows, bytes }), 0..3).prop_map(sorted)
+}
+
+fn start() -> impl Strategy<Value = Input> {
+    let fields = (number(), number(), number(), number(), number(), number(), number(), index(), index());
+    let changed = (0..30i32, fields).prop_map(|(which, fields)| {
+        let mut config = config();
+        match which {
+            0 => config.lane_credit_rows = fields.0,
+            1 => config.lane_credit_bytes = fields.1,
+            2 => config.batch_rows_max = fields.2,
+            3 => config.row_deadline_ns = fields.3,
+            4 => config.high_water_rows = fields.4,
+            5 => config.low_water_rows = fields.5,
+            6 => config.placement_seed = fields.6,
+            7 => config.load_factor_percent = fields.7,
+            8 => config.lane_batches_max = fields.8,
+            9 => {
+                // The widest configuration there may be.
+                config.lane_credit_rows = 1 << 40;
+                config.lane_credit_bytes = 1 << 50;
+                config.batch_rows_max = 1 << 40;
+                config.high_water_rows = 1 << 40;
+                config.load_factor_percent = 10_000;
+                config.lane_batches_max = 1_024;
+                config.row_deadline_ns = 86_400_000_000_000;
+            }
+            _ => (),
+        }
+        config
+    });
+    let weights =
+        vec(prop_oneof![9 => 1..4i32, 1 => prop_oneof![Just(0), Just(1_000_000), Just(i32::MAX)]], 0..4);
+    (changed, weights).prop_map(|(config, weights)| started(config, &weights))
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        1 => start(),
+        4 => (index(), index(), number(), number()).prop_map(|(partition, groups, committed, snapshot)| {
+            let (committed_offset, snapshot_offset) = (committed, snapshot.min(committed));
+            Input::PartitionAssigned(PartitionAssigned { partition, groups, committed_offset, snapshot_offset })
+        }),
+        1 => index().prop_map(|partition| Input::PartitionRevoked(PartitionRevoked { partition })),
+        12 => (index(), number(), arrivals()).prop_map(|(partition, next_offset, groups)| {
+            Input::Arrived(Arrived { partition, next_offset, groups })
+        }),
+        8 => (index(), number(), number()).prop_map(|(lane, batch, service_ns)| {
+            Input::Completed(Completed { lane, batch, service_ns })
+        }),
+        1 => index().prop_map(|lane| Input::LaneLost(LaneLost { lane, reason: "gone".into() })),
+        2 => index().prop_map(|lane| Input::LaneReady(LaneReady { lane })),
+        1 => Just(Input::Woke(Woke {})),
+        1 => Just(Input::Draining(Draining {})),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_input_panics_and_refusals_leave_no_trace(
+        steps in vec((prop_oneof![9 => 0i64..50, 1 => number()], input()), 1..60)
+    ) {
+        let mut scheduler = Scheduler::new();
+        let mut decisions = Vec::new();
+        scheduler.step(0, &started(config(), &[1, 2, 1]), &mut decisions).expect("good input");
+        let mut at_ns = 0i64;
+        for (pause_ns, input) in steps {
+            at_ns = at_ns.saturating_add(pause_ns);
+            let before = (scheduler.state_hash(), decisions.len());
+            if scheduler.step(at_ns, &input, &mut decisions).is_err() {
+                prop_assert_eq!((scheduler.state_hash(), decisions.len()), before);
+                at_ns = at_ns.saturating_sub(pause_ns);
+            }
+            scheduler.audit();
+        }
+    }
+}

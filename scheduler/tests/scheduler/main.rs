@@ -1,0 +1,10 @@
+//! The scheduler from outside: cases written as text, a simulation against a model engine, placement quality, and
+//! inputs no shell would send.
+
+mod cases;
+mod draws;
+mod garbage;
+mod model;
+mod placement;
+mod script;
+mod simulation;

@@ -1,0 +1,458 @@
+//! A model of what surrounds the scheduler: lanes that work, partitions that are read, a timer that fires.
+//!
+//! It executes decisions in the plainest way and asserts, at every step, what must hold. It knows nothing of how the
+//! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use warptape_scheduler::{PartitionPhase, Scheduler, StepError};
+use warptape_schemas::journal::*;
+
+/// One step as it would stand in the journal.
+pub struct Recorded {
+    pub at_ns: i64,
+    pub input: Input,
+    pub decisions: Vec<Decision>,
+    pub hash_before: u64,
+}
+
+/// A group as the model knows it.
+#[derive(Default)]
+pub struct ModelGroup {
+    pub lane: Option<LaneId>,
+    pub epoch: i64,
+    /// Waiting rows as (time of arrival, number of the row), in order.
+    pub waiting: VecDeque<(i64, i64)>,
+    pub rows_arrived: i64,
+    /// Number of the next row that may go to a lane.
+    pub row_next: i64,
+    /// The most bytes a row of any arrival had on average, rounded up.
+    pub row_bytes_max: i64,
+}
+
+/// A partition as the model knows it.
+#[derive(Default)]
+pub struct ModelPartition {
+    pub assigned: bool,
+    pub restoring: bool,
+    pub paused: bool,
+    pub position: i64,
+    pub groups: Vec<ModelGroup>,
+}
+
+impl ModelPartition {
+    pub fn waiting_rows(&self) -> i64 {
+        self.groups.iter().map(|group| group.waiting.len() as i64).sum()
+    }
+}
+
+/// A lane as the model knows it.
+#[derive(Default)]
+pub struct ModelLane {
+    pub ready: bool,
+    /// Dispatched and not completed, in order.
+    pub in_flight: VecDeque<Dispatch>,
+    /// In flight when the lane was lost: completions that may still come, late.
+    pub voided: Vec<i64>,
+}
+
+/// The model, around the scheduler under test.
+pub struct Model {
+    pub scheduler: Scheduler,
+    pub config: SchedulerConfig,
+    pub at_ns: i64,
+    pub lanes: Vec<ModelLane>,
+    pub partitions: BTreeMap<PartitionId, ModelPartition>,
+    /// Latest epoch of every group of this process life.
+    epochs: BTreeMap<(PartitionId, GroupIndex), i64>,
+    pub timer_ns: Option<i64>,
+    pub draining: bool,
+    batch_next: i64,
+    pub journal: Vec<Recorded>,
+    /// How often each kind of decision, and each reason, was seen.
+    pub seen: BTreeMap<String, i64>,
+}
+
+impl Model {
+    pub fn start(at_ns: i64, config: SchedulerConfig, weights: &[i32]) -> Self {
+        let mut model = Self {
+            scheduler: Scheduler::new(),
+            config: config.clone(),
+            at_ns,
+            lanes: Vec::new(),
+            partitions: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            timer_ns: None,
+            draining: false,
+            batch_next: 0,
+            journal: Vec::new(),
+            seen: BTreeMap::new(),
+        };
+        model.restart(config, weights);
+        model
+    }
+
+    /// A crash and a new start: only the journal and the time go on.
+    pub fn restart(&mut self, config: SchedulerConfig, weights: &[i32]) {
+        self.config = config.clone();
+        self.lanes = weights.iter().map(|_| ModelLane { ready: true, ..ModelLane::default() }).collect();
+        self.partitions.clear();
+        self.epochs.clear();
+        self.timer_ns = None;
+        self.draining = false;
+        self.batch_next = 0;
+        self.step(crate::script::started(config, weights));
+    }
+
+    /// An input the scheduler must refuse, without a trace.
+    pub fn step_refused(&mut self, at_ns: i64, input: &Input) -> StepError {
+        let before = self.scheduler.state_hash();
+        let mut decisions = Vec::new();
+        let error = self.scheduler.step(at_ns, input, &mut decisions).expect_err("bad input was accepted");
+        assert!(decisions.is_empty(), "{error}: decided {decisions:?}");
+        assert_eq!(self.scheduler.state_hash(), before, "{error}: the state changed");
+        self.scheduler.audit();
+        error
+    }
+
+    /// A good input: applied to the model, given to the scheduler, its decisions executed and everything checked.
+    pub fn step(&mut self, input: Input) {
+        self.timer_ns = self.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
+        self.apply(&input);
+        let bytes_before: BTreeMap<_, _> = self.waiting_bytes().collect();
+        let hash_before = self.scheduler.state_hash();
+        let mut decisions = Vec::new();
+        self.scheduler.step(self.at_ns, &input, &mut decisions).expect("good input was refused");
+        for decision in &decisions {
+            self.execute(decision);
+        }
+        self.check_bytes(bytes_before, &input, &decisions);
+        self.check_owed(&input, &decisions);
+        self.check_rest();
+        self.check_views();
+        self.scheduler.audit();
+        self.journal.push(Recorded { at_ns: self.at_ns, input, decisions, hash_before });
+    }
+
+    fn apply(&mut self, input: &Input) {
+        match input {
+            Input::Started(_) => (),
+            Input::PartitionAssigned(assigned) => {
+                let groups = (0..assigned.groups).map(|group| ModelGroup {
+                    epoch: self.epochs.get(&(assigned.partition, group)).copied().unwrap_or(0),
+                    ..ModelGroup::default()
+                });
+                let partition = ModelPartition {
+                    assigned: true,
+                    position: assigned.snapshot_offset,
+                    groups: groups.collect(),
+                    ..ModelPartition::default()
+                };
+                self.partitions.insert(assigned.partition, partition);
+            }
+            Input::PartitionRevoked(revoked) => {
+                self.partitions.insert(revoked.partition, ModelPartition::default());
+            }
+            Input::Arrived(arrived) => {
+                let partition = self.partitions.get_mut(&arrived.partition).unwrap();
+                partition.position = arrived.next_offset;
+                for arrival in &arrived.groups {
+                    let group = &mut partition.groups[arrival.group as usize];
+                    let rows = group.rows_arrived..group.rows_arrived + arrival.rows;
+                    group.waiting.extend(rows.map(|row| (self.at_ns, row)));
+                    group.rows_arrived += arrival.rows;
+                    group.row_bytes_max = group.row_bytes_max.max(arrival.bytes / arrival.rows + 1);
+                }
+            }
+            Input::Completed(completed) => {
+                let lane = &mut self.lanes[completed.lane as usize];
+                if let Some(late) = lane.voided.iter().position(|&batch| batch == completed.batch) {
+                    lane.voided.remove(late);
+                } else {
+                    lane.in_flight.pop_front().unwrap();
+                }
+            }
+            Input::LaneLost(lost) => {
+                let lane = &mut self.lanes[lost.lane as usize];
+                lane.ready = false;
+                let voided: Vec<_> = lane.in_flight.drain(..).map(|dispatch| dispatch.batch).collect();
+                lane.voided.extend(voided);
+            }
+            Input::LaneReady(ready) => self.lanes[ready.lane as usize].ready = true,
+            Input::Woke(_) => self.timer_ns = None,
+            Input::Draining(_) => self.draining = true,
+        }
+    }
+
+    fn execute(&mut self, decision: &Decision) {
+        let name = match decision {
+            Decision::Place(place) => {
+                self.execute_place(place);
+                "place".to_owned()
+            }
+            Decision::Dispatch(dispatch) => {
+                self.execute_dispatch(dispatch);
+                format!("dispatch {:?}", dispatch.reason)
+            }
+            Decision::Pause(pause) => {
+                let partition = self.partitions.get_mut(&pause.partition).unwrap();
+                assert!(!partition.paused, "paused twice");
+                assert_eq!(pause.waiting_rows, partition.waiting_rows());
+                assert!(pause.waiting_rows >= pause.high_water_rows, "paused below the mark");
+                assert_eq!(pause.high_water_rows, self.config.high_water_rows);
+                partition.paused = true;
+                "pause".to_owned()
+            }
+            Decision::Resume(resume) => {
+                let partition = self.partitions.get_mut(&resume.partition).unwrap();
+                assert!(partition.paused, "resumed without a pause");
+                assert_eq!(resume.waiting_rows, partition.waiting_rows());
+                assert!(resume.waiting_rows <= resume.low_water_rows, "resumed above the mark");
+                assert_eq!(resume.low_water_rows, self.config.low_water_rows);
+                partition.paused = false;
+                "resume".to_owned()
+            }
+            Decision::Fence(fence) => {
+                assert_eq!(fence.groups as usize, self.groups_on(fence.lane), "groups that lose their lane");
+                "fence".to_owned()
+            }
+            Decision::Restore(restore) => {
+                let partition = self.partitions.get_mut(&restore.partition).unwrap();
+                let hit = partition.groups.iter().any(|group| group.lane == Some(restore.lost_lane));
+                assert!(partition.assigned && hit, "a partition the lane had nothing of is restored");
+                *partition = ModelPartition { restoring: true, ..ModelPartition::default() };
+                "restore".to_owned()
+            }
+            Decision::WakeAt(wake) => {
+                assert!(wake.at_ns > self.at_ns, "asked for a wake in the past");
+                assert!(self.timer_ns.is_none_or(|timer_ns| wake.at_ns < timer_ns), "asked for a later wake");
+                self.timer_ns = Some(wake.at_ns);
+                "wake".to_owned()
+            }
+        };
+        *self.seen.entry(name).or_default() += 1;
+    }
+
+    fn groups_on(&self, lane: LaneId) -> usize {
+        let groups = self.partitions.values().flat_map(|partition| &partition.groups);
+        groups.filter(|group| group.lane == Some(lane)).count()
+    }
+
+    fn execute_place(&mut self, place: &Place) {
+        let listed: BTreeSet<_> = place
+            .candidates
+            .iter()
+            .map(|candidate| candidate.lane)
+            .chain(place.excluded.iter().map(|exclusion| exclusion.lane))
+            .collect();
+        assert_eq!(listed.len(), place.candidates.len() + place.excluded.len(), "a lane is listed twice");
+        assert!(listed.into_iter().eq(0..self.lanes.len() as i32), "every lane is a candidate or excluded");
+        for candidate in &place.candidates {
+            assert!(self.lanes[candidate.lane as usize].ready, "a lost lane is a candidate");
+            assert_eq!(candidate.groups_placed as usize, self.groups_on(candidate.lane));
+            assert!(candidate.groups_placed < candidate.groups_max, "a full lane is a candidate");
+        }
+        for exclusion in &place.excluded {
+            let ready = self.lanes[exclusion.lane as usize].ready;
+            assert_eq!(ready, exclusion.reason == ExclusionReason::Full, "{exclusion:?}");
+        }
+        let best = place.candidates.iter().map(|candidate| (candidate.score, -candidate.lane)).max();
+        assert_eq!(best.map(|(_, lane)| -lane), Some(place.lane), "the best candidate wins");
+        assert_eq!(place.propensity_ppm, 1_000_000);
+
+        let key = (place.partition, place.group);
+        let group = &mut self.partitions.get_mut(&key.0).unwrap().groups[key.1 as usize];
+        assert_eq!(group.lane, None, "a group with an owner is placed");
+        assert_eq!(place.epoch, self.epochs.get(&key).copied().unwrap_or(0) + 1, "epochs rise by one");
+        self.epochs.insert(key, place.epoch);
+        group.lane = Some(place.lane);
+        group.epoch = place.epoch;
+    }
+
+    fn execute_dispatch(&mut self, dispatch: &Dispatch) {
+        assert_eq!(dispatch.batch, self.batch_next, "batches are numbered in order");
+        self.batch_next += 1;
+        let config = &self.config;
+        let lane = &self.lanes[dispatch.lane as usize];
+        assert!(lane.ready, "a lost lane gets a batch");
+        let rows: i64 = lane.in_flight.iter().map(|other| other.rows).sum();
+        let bytes: i64 = lane.in_flight.iter().map(|other| other.bytes).sum();
+        let telemetry = &dispatch.telemetry;
+        assert_eq!((telemetry.in_flight_rows, telemetry.in_flight_bytes), (rows, bytes));
+        assert_eq!(telemetry.in_flight_batches as usize, lane.in_flight.len());
+        assert!(lane.in_flight.len() < config.lane_batches_max as usize, "more batches than allowed");
+        assert!(rows + dispatch.rows <= config.lane_credit_rows, "more rows than credit");
+        let alone = lane.in_flight.is_empty() && dispatch.rows == 1;
+        let weightless = dispatch.bytes == 0;
+        assert!(
+            alone || weightless || bytes + dispatch.bytes <= config.lane_credit_bytes,
+            "more bytes than credit"
+        );
+        assert!((1..=config.batch_rows_max).contains(&dispatch.rows), "an empty batch, or one too large");
+        assert_eq!(dispatch.rows, dispatch.takes.iter().map(|take| take.rows).sum::<i64>());
+        assert!(dispatch.predicted_finish_ns >= self.at_ns);
+        match dispatch.reason {
+            ReleaseReason::Idle => assert!(lane.in_flight.is_empty() && !self.draining),
+            ReleaseReason::Full | ReleaseReason::Deadline => assert!(!self.draining),
+            ReleaseReason::Drain => assert!(self.draining),
+        }
+
+        let mut heads = Vec::new();
+        for take in &dispatch.takes {
+            let partition = self.partitions.get_mut(&take.partition).unwrap();
+            let group = &mut partition.groups[take.group as usize];
+            assert_eq!(group.lane, Some(dispatch.lane), "rows go to a lane that does not own them");
+            assert_eq!(take.epoch, group.epoch);
+            assert!(take.rows >= 1 && take.rows <= group.waiting.len() as i64, "rows that are not there");
+            heads.push((group.waiting[0].0, take.partition, take.group));
+            for _ in 0..take.rows {
+                let (_, row) = group.waiting.pop_front().unwrap();
+                assert_eq!(row, group.row_next, "each row goes once, in order");
+                group.row_next += 1;
+            }
+        }
+        assert!(heads.is_sorted_by(|one, next| one < next), "oldest groups go first: {heads:?}");
+        assert_eq!(dispatch.oldest_arrival_ns, heads[0].0);
+        let left = self.lane_heads(dispatch.lane).next();
+        assert!(left.is_none_or(|left| left.0 >= heads[0].0), "an older row was left behind");
+        self.lanes[dispatch.lane as usize].in_flight.push_back(dispatch.clone());
+    }
+
+    /// Groups of a lane with waiting rows: arrival of the oldest row, partition, group; oldest first.
+    fn lane_heads(&self, lane: LaneId) -> impl Iterator<Item = (i64, PartitionId, GroupIndex)> {
+        let mut heads = BTreeSet::new();
+        for (&id, partition) in &self.partitions {
+            for (index, group) in partition.groups.iter().enumerate() {
+                if let (Some(owner), Some(&(oldest_ns, _))) = (group.lane, group.waiting.front())
+                    && owner == lane
+                {
+                    heads.insert((oldest_ns, id, index as GroupIndex));
+                }
+            }
+        }
+        heads.into_iter()
+    }
+
+    fn waiting_bytes(&self) -> impl Iterator<Item = (PartitionId, i64)> {
+        self.scheduler.partition_loads().map(|load| (load.partition, load.waiting_bytes))
+    }
+
+    /// Bytes are neither made nor lost: what waits is what waited, came, went and was dropped.
+    fn check_bytes(&self, mut bytes: BTreeMap<PartitionId, i64>, input: &Input, decisions: &[Decision]) {
+        match input {
+            Input::Started(_) => bytes.clear(),
+            Input::PartitionAssigned(assigned) => _ = bytes.insert(assigned.partition, 0),
+            Input::PartitionRevoked(revoked) => _ = bytes.insert(revoked.partition, 0),
+            Input::Arrived(arrived) => {
+                let came: i64 = arrived.groups.iter().map(|arrival| arrival.bytes).sum();
+                *bytes.entry(arrived.partition).or_default() += came;
+            }
+            Input::Completed(_) | Input::LaneLost(_) | Input::LaneReady(_) | Input::Woke(_) => (),
+            Input::Draining(_) => (),
+        }
+        let mut went = 0;
+        for decision in decisions {
+            match decision {
+                Decision::Restore(restore) => _ = bytes.insert(restore.partition, 0),
+                Decision::Dispatch(dispatch) => went += dispatch.bytes,
+                _ => (),
+            }
+        }
+        let waited: i64 = bytes.values().sum();
+        assert_eq!(self.waiting_bytes().map(|(_, bytes)| bytes).sum::<i64>(), waited - went);
+    }
+
+    /// What some inputs owe whatever else they bring.
+    fn check_owed(&self, input: &Input, decisions: &[Decision]) {
+        let fences = decisions.iter().filter(|decision| matches!(decision, Decision::Fence(_))).count();
+        assert_eq!(fences, usize::from(matches!(input, Input::LaneLost(_))), "a loss is fenced, once");
+        let any_ready = self.lanes.iter().any(|lane| lane.ready);
+        for partition in self.partitions.values() {
+            for group in &partition.groups {
+                assert_eq!(group.lane.is_some(), any_ready, "groups are placed while a lane is ready");
+                assert!(
+                    group.lane.is_none_or(|lane| self.lanes[lane as usize].ready),
+                    "a lost lane has a group"
+                );
+            }
+        }
+    }
+
+    /// What holds after every step: nobody waits without a reason.
+    fn check_rest(&self) {
+        let config = &self.config;
+        for (id, partition) in &self.partitions {
+            let rows = partition.waiting_rows();
+            assert!(partition.paused || rows < config.high_water_rows, "partition {id} is not paused");
+            assert!(!partition.paused || rows > config.low_water_rows, "partition {id} is not resumed");
+        }
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let heads: Vec<_> = self.lane_heads(index as LaneId).collect();
+            let Some(oldest) = heads.first() else { continue };
+            assert!(!lane.in_flight.is_empty(), "lane {index} is idle and rows wait for it");
+            let rows: i64 = lane.in_flight.iter().map(|dispatch| dispatch.rows).sum();
+            let bytes: i64 = lane.in_flight.iter().map(|dispatch| dispatch.bytes).sum();
+            let waiting: i64 = heads
+                .iter()
+                .map(|head| self.partitions[&head.1].groups[head.2 as usize].waiting.len() as i64)
+                .sum();
+            let slots = lane.in_flight.len() < config.lane_batches_max as usize;
+            // Bytes go with rows in proportion, rounded down: what that leaves to later rows of an arrival of n is at
+            // most 1 + 1/2 + … + 1/n, below 10 for all n here.
+            let heaviest = self.partitions[&oldest.1].groups[oldest.2 as usize].row_bytes_max + 10;
+            let room =
+                slots && rows < config.lane_credit_rows && bytes + heaviest <= config.lane_credit_bytes;
+            if room {
+                assert!(!self.draining, "lane {index} has room while the pipeline drains");
+                assert!(waiting < config.batch_rows_max, "a full batch waits for lane {index}");
+                let due_ns = oldest.0 + config.row_deadline_ns;
+                assert!(due_ns > self.at_ns, "lane {index} misses a deadline");
+                assert!(
+                    self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns),
+                    "nobody wakes for lane {index}"
+                );
+            }
+        }
+        assert_eq!(self.timer_ns, self.scheduler.wake_at_ns());
+    }
+
+    fn check_views(&self) {
+        for (load, lane) in self.scheduler.lane_loads().zip(&self.lanes) {
+            let rows: i64 = lane.in_flight.iter().map(|dispatch| dispatch.rows).sum();
+            let bytes: i64 = lane.in_flight.iter().map(|dispatch| dispatch.bytes).sum();
+            let found = (load.ready, load.groups_placed as usize, load.in_flight_rows, load.in_flight_bytes);
+            assert_eq!(found, (lane.ready, self.groups_on(load.lane), rows, bytes));
+            let batches = self.scheduler.in_flight(load.lane).map(|flight| flight.batch);
+            assert!(batches.eq(lane.in_flight.iter().map(|dispatch| dispatch.batch)));
+        }
+        assert_eq!(self.scheduler.partition_loads().count(), self.partitions.len());
+        for load in self.scheduler.partition_loads() {
+            let partition = &self.partitions[&load.partition];
+            let phase = match (partition.assigned, partition.restoring) {
+                (true, _) => PartitionPhase::Assigned,
+                (false, true) => PartitionPhase::Restoring,
+                (false, false) => PartitionPhase::Revoked,
+            };
+            assert_eq!((load.phase, load.paused), (phase, partition.paused));
+            assert_eq!(load.waiting_rows, partition.waiting_rows());
+            assert_eq!(load.waiting_rows, self.scheduler.waiting_rows(load.partition));
+        }
+        for placement in self.scheduler.placements() {
+            let group = &self.partitions[&placement.partition].groups[placement.group as usize];
+            let found = (placement.lane, placement.epoch, placement.waiting_rows);
+            assert_eq!(found, (group.lane, group.epoch, group.waiting.len() as i64));
+        }
+    }
+
+    /// Gives the recorded inputs to a fresh scheduler: it must decide the same and pass through the same hashes.
+    pub fn check_replay(&self) {
+        let mut scheduler = Scheduler::new();
+        for recorded in &self.journal {
+            assert_eq!(scheduler.state_hash(), recorded.hash_before);
+            let mut decisions = Vec::new();
+            scheduler.step(recorded.at_ns, &recorded.input, &mut decisions).expect("it was accepted before");
+            assert_eq!(decisions, recorded.decisions);
+        }
+        assert_eq!(scheduler.state_hash(), self.scheduler.state_hash());
+    }
+}

@@ -1,0 +1,259 @@
+//! The scheduler in a random world: arrivals, completions, losses, wakes, drains, restarts and bad inputs, checked at
+//! every step by the model; each run ends with a healing phase in which everything must come to rest.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::journal::*;
+
+use crate::draws::Draws;
+use crate::model::Model;
+
+const SEEDS: u64 = 2_500;
+const STEPS: i64 = 160;
+/// A bound on the steps of healing: every row alone in a batch, woken and completed, would take fewer.
+const HEALING_STEPS_MAX: i64 = 100_000;
+
+/// Names the seed when a run panics.
+struct SeedOnPanic(u64);
+
+impl Drop for SeedOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("simulation failed with seed {}: run it alone with WARPTAPE_SEED={}", self.0, self.0);
+        }
+    }
+}
+
+#[test]
+fn every_seed_keeps_the_rules_and_comes_to_rest() {
+    #[expect(clippy::disallowed_methods, reason = "the seed of a test is not an input of the scheduler")]
+    let only =
+        std::env::var("WARPTAPE_SEED").ok().map(|seed| seed.parse().expect("WARPTAPE_SEED is a number"));
+    let mut seen: BTreeMap<String, i64> = BTreeMap::new();
+    for seed in only.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
+        let _named = SeedOnPanic(seed);
+        for (kind, count) in run(seed) {
+            *seen.entry(kind).or_default() += count;
+        }
+    }
+    // A simulation that never meets a rule does not test it.
+    let kinds: Vec<_> = seen.keys().map(String::as_str).collect();
+    let all = [
+        "dispatch Deadline",
+        "dispatch Drain",
+        "dispatch Full",
+        "dispatch Idle",
+        "fence",
+        "pause",
+        "place",
+        "restore",
+        "resume",
+        "wake",
+    ];
+    assert!(only.is_some() || kinds == all, "seen: {seen:?}");
+}
+
+fn run(seed: u64) -> BTreeMap<String, i64> {
+    let mut draws = Draws::new(seed);
+    let (config, weights) = random_start(&mut draws);
+    let mut model = Model::start(draws.below(1 << 60), config, &weights);
+    for _ in 0..STEPS {
+        let pace = draws.pick(&[1, 50, 3_000]).unwrap();
+        model.at_ns += draws.below(pace);
+        if draws.percent(10) {
+            refuse_something(&mut model, &mut draws);
+        }
+        step_at_random(&mut model, &mut draws);
+    }
+    heal(&mut model);
+    model.check_replay();
+    model.seen
+}
+
+fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
+    let batch_rows_max = draws.range(1, 40);
+    let high_water_rows = draws.range(1, 200);
+    let config = SchedulerConfig {
+        placement_policy: "rendezvous".into(),
+        placement_seed: draws.below(1 << 40),
+        load_factor_percent: draws.pick(&[100, 125, 400]).unwrap(),
+        lane_credit_rows: batch_rows_max + draws.below(60),
+        lane_credit_bytes: draws.pick(&[10, 500, 1 << 20]).unwrap(),
+        lane_batches_max: draws.range(1, 4) as i32,
+        batch_rows_max,
+        row_deadline_ns: draws.pick(&[0, 100, 5_000]).unwrap(),
+        high_water_rows,
+        low_water_rows: draws.below(high_water_rows),
+    };
+    let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[1, 1, 3]).unwrap()).collect();
+    (config, weights)
+}
+
+fn step_at_random(model: &mut Model, draws: &mut Draws) {
+    let with_work: Vec<_> = lanes_where(model, |lane| !lane.in_flight.is_empty());
+    let ready: Vec<_> = lanes_where(model, |lane| lane.ready);
+    let lost: Vec<_> = lanes_where(model, |lane| !lane.ready);
+    let late: Vec<_> = lanes_where(model, |lane| !lane.voided.is_empty());
+    let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
+    let owned: Vec<_> = partitions_where(model, |partition| partition.assigned || partition.restoring);
+    let to_read: Vec<_> = partitions_where(model, |partition| partition.assigned && !partition.paused);
+    match draws.below(100) {
+        0..40 => {
+            // A paused partition may still bring what was on its way.
+            let partitions = if draws.percent(90) { to_read } else { assigned };
+            if let Some(partition) = draws.pick(&partitions) {
+                arrive(model, draws, partition);
+            }
+        }
+        40..72 => {
+            if let Some(lane) = draws.pick(&with_work) {
+                complete(model, lane, draws.below(4_000));
+            }
+        }
+        72..78 => {
+            if let Some(timer_ns) = model.timer_ns {
+                // On time, late, or too early.
+                let late_ns = draws.range(-20, 20);
+                model.at_ns = model.at_ns.max(timer_ns + late_ns);
+                model.step(Input::Woke(Woke {}));
+            }
+        }
+        78..90 => {
+            let partition = draws.below(4) as PartitionId;
+            let groups = draws.range(1, 6) as i32;
+            assign(model, partition, groups);
+        }
+        90..92 => {
+            if let Some(partition) = draws.pick(&owned) {
+                model.step(Input::PartitionRevoked(PartitionRevoked { partition }));
+            }
+        }
+        92..94 => {
+            if let Some(lane) = draws.pick(&ready) {
+                model.step(Input::LaneLost(LaneLost { lane, reason: "gone".into() }));
+            }
+        }
+        94..97 => {
+            if let Some(lane) = draws.pick(&lost) {
+                model.step(Input::LaneReady(LaneReady { lane }));
+            }
+        }
+        97..99 => {
+            if let Some(lane) = draws.pick(&late) {
+                let batch = model.lanes[lane as usize].voided[0];
+                model.step(Input::Completed(Completed { lane, batch, service_ns: 5 }));
+            }
+        }
+        _ => {
+            if draws.percent(30) {
+                let (config, weights) = random_start(draws);
+                model.restart(config, &weights);
+            } else if draws.percent(20) {
+                model.step(Input::Draining(Draining {}));
+            }
+        }
+    }
+}
+
+fn lanes_where(model: &Model, chosen: impl Fn(&crate::model::ModelLane) -> bool) -> Vec<LaneId> {
+    (0..model.lanes.len() as LaneId).filter(|&lane| chosen(&model.lanes[lane as usize])).collect()
+}
+
+fn partitions_where(
+    model: &Model,
+    chosen: impl Fn(&crate::model::ModelPartition) -> bool,
+) -> Vec<PartitionId> {
+    model.partitions.iter().filter(|(_, partition)| chosen(partition)).map(|(&id, _)| id).collect()
+}
+
+fn assign(model: &mut Model, partition: PartitionId, groups: i32) {
+    let assigned = PartitionAssigned { partition, groups, committed_offset: 70, snapshot_offset: 30 };
+    model.step(Input::PartitionAssigned(assigned));
+}
+
+fn arrive(model: &mut Model, draws: &mut Draws, partition: PartitionId) {
+    let known = &model.partitions[&partition];
+    let mut groups = Vec::new();
+    for group in 0..known.groups.len() as GroupIndex {
+        if draws.percent(50) {
+            let rows_most = draws.pick(&[3, 30, 150]).unwrap();
+            let rows = draws.range(1, rows_most);
+            let row_bytes = draws.pick(&[0, 1, 7, 90]).unwrap();
+            groups.push(GroupArrival { group, rows, bytes: rows * row_bytes + draws.below(5) });
+        }
+    }
+    let next_offset = known.position + draws.below(3);
+    model.step(Input::Arrived(Arrived { partition, next_offset, groups }));
+}
+
+fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
+    let batch = model.lanes[lane as usize].in_flight[0].batch;
+    model.step(Input::Completed(Completed { lane, batch, service_ns }));
+}
+
+/// Gives the scheduler something it must refuse.
+fn refuse_something(model: &mut Model, draws: &mut Draws) {
+    let lanes = model.lanes.len() as LaneId;
+    let lane = draws.below(lanes.into()) as LaneId;
+    let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
+    let mut at_ns = model.at_ns;
+    let input = match draws.below(8) {
+        0 => {
+            at_ns = model.journal.last().expect("a run begins with a start").at_ns - 1;
+            Input::Woke(Woke {})
+        }
+        1 => Input::LaneLost(LaneLost { lane: lanes, reason: String::new() }),
+        2 if model.lanes[lane as usize].ready => Input::LaneReady(LaneReady { lane }),
+        2 => Input::LaneLost(LaneLost { lane, reason: String::new() }),
+        3 => Input::Completed(Completed { lane, batch: i64::MAX, service_ns: 1 }),
+        4 if model.lanes[lane as usize].in_flight.len() > 1 => {
+            let batch = model.lanes[lane as usize].in_flight[1].batch;
+            Input::Completed(Completed { lane, batch, service_ns: 1 })
+        }
+        4 => Input::Completed(Completed { lane: -1, batch: 0, service_ns: 1 }),
+        5 => Input::PartitionRevoked(PartitionRevoked { partition: 4 }),
+        6 => Input::PartitionAssigned(PartitionAssigned {
+            partition: 0,
+            groups: 0,
+            committed_offset: 0,
+            snapshot_offset: 0,
+        }),
+        _ => {
+            let partition = draws.pick(&assigned).unwrap_or(7);
+            let groups = model.partitions.get(&partition).map_or(0, |known| known.groups.len()) as GroupIndex;
+            let bad = [
+                GroupArrival { group: groups, rows: 1, bytes: 1 },
+                GroupArrival { group: -1, rows: 1, bytes: 1 },
+                GroupArrival { group: 0, rows: 0, bytes: 1 },
+                GroupArrival { group: 0, rows: 1, bytes: -1 },
+                GroupArrival { group: 0, rows: i64::MAX, bytes: i64::MAX },
+            ];
+            let first = GroupArrival { group: 0, rows: 5, bytes: 5 };
+            let groups = vec![first, draws.pick(&bad).unwrap()];
+            Input::Arrived(Arrived { partition, next_offset: i64::MAX, groups })
+        }
+    };
+    model.step_refused(at_ns, &input);
+}
+
+/// No more faults: lanes return, partitions are restored, batches complete, and everything that arrived is done in a
+/// bounded number of steps.
+fn heal(model: &mut Model) {
+    for lane in lanes_where(model, |lane| !lane.ready) {
+        model.step(Input::LaneReady(LaneReady { lane }));
+    }
+    for partition in partitions_where(model, |partition| partition.restoring) {
+        assign(model, partition, 3);
+    }
+    for _ in 0..HEALING_STEPS_MAX {
+        let Some(&lane) = lanes_where(model, |lane| !lane.in_flight.is_empty()).first() else { break };
+        model.at_ns += 10;
+        complete(model, lane, 10);
+    }
+    assert!(model.scheduler.is_quiet(), "work is left and nobody does it");
+    for (id, partition) in &model.partitions {
+        assert!(!partition.paused, "partition {id} is paused for ever");
+        let done = partition.groups.iter().all(|group| group.row_next == group.rows_arrived);
+        assert!(done, "rows of partition {id} never went to a lane");
+    }
+}
