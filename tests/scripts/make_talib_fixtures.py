@@ -172,12 +172,12 @@ def vwap(bars):
 
 
 def zscore(bars):
-    """(close - mean) / population standard deviation of the last WINDOW closes; none where they are all equal."""
+    """(close - mean) / population standard deviation of the last WINDOW closes; 0 where they are all equal."""
     values = [None] * len(bars)
     for at, window in windows([bar.close for bar in bars], WINDOW):
         mean = sum(window) / WINDOW
         deviation = (sum((close - mean) ** 2 for close in window) / WINDOW).sqrt()
-        values[at] = (window[-1] - mean) / deviation if deviation else None
+        values[at] = (window[-1] - mean) / deviation if deviation else Decimal(0)
     return values
 
 
