@@ -1,1 +1,34 @@
-//! Placeholder.
+//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals.
+//!
+//! A *slot* is the number of a symbol within its group; kernels know no symbols, no log, no configuration files and no
+//! clock. State sits in slabs (one entry per slot) and is written as device-neutral little-endian bytes.
+//!
+//! ```text
+//! Rows ──▶ BarSlab::fold ──▶ ClosedBars ──▶ IndicatorSlab::update ──▶ IndicatorColumns ──▶ SignalSlab::detect
+//!    └───▶ QuoteSlab::fill ──────┘                                                              └──▶ Vec<Detected>
+//! ```
+//!
+//! # Numeric contract
+//!
+//! - Prices, sizes and their sums are integers: exact, whatever the order of folding.
+//! - Everything else is `f64` with `+ − × ÷ √` in a stated order; nothing is contracted or reassociated, and no function
+//!   of the platform's mathematics library is called. Logarithms are [`math::ln`].
+//! - A reduction over a window has a fixed shape: four accumulators over the positions of the ring, which depend on the
+//!   number of bars the slot has had and on nothing else.
+//! - Hot loops are compiled twice, for baseline x86-64 and for AVX2 with FMA, and chosen at run time ([`Isa`]): the bits
+//!   are the same, the speed is not.
+
+mod bars;
+mod indicators;
+mod isa;
+pub mod math;
+mod rows;
+mod signals;
+mod state;
+
+pub use bars::{BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuoteSlab};
+pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};
+pub use isa::Isa;
+pub use rows::{RowKind, Rows};
+pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};
+pub use state::StateError;

@@ -1,0 +1,110 @@
+//! Bars that closed, as columns, in the order of closing.
+
+use super::open::OpenBar;
+use crate::Rows;
+
+/// Bars that closed, in the order of closing. All columns have the same length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClosedBars {
+    /// Slot of the bar.
+    pub slot: Vec<u32>,
+    /// Time bars: the multiple of the interval at which the bar starts. Others: event time of the first trade.
+    pub start_ns: Vec<i64>,
+    /// Time bars: the multiple of the interval at which the bar ends. Others: event time of the last trade.
+    pub end_ns: Vec<i64>,
+    /// First price.
+    pub open_e9: Vec<i64>,
+    /// Greatest price.
+    pub high_e9: Vec<i64>,
+    /// Smallest price.
+    pub low_e9: Vec<i64>,
+    /// Last price.
+    pub close_e9: Vec<i64>,
+    /// Sum of sizes.
+    pub volume_e9: Vec<i128>,
+    /// Sum of price times size; saturates.
+    pub notional_e18: Vec<i128>,
+    /// Number of trades.
+    pub trades: Vec<i64>,
+    /// Bid price of the slot's last quote before the bar closed; 0 where there was none. [`crate::QuoteSlab`] fills it.
+    pub bid_price_e9: Vec<i64>,
+    /// Ask price, likewise.
+    pub ask_price_e9: Vec<i64>,
+    /// Offset of the row that closed the bar.
+    pub offset: Vec<i64>,
+    /// Index of the row that closed the bar within its record.
+    pub index: Vec<u32>,
+    /// Position of the row that closed the bar in the [`Rows`] it was folded from.
+    pub row: Vec<u32>,
+}
+
+impl ClosedBars {
+    /// Number of bars.
+    pub fn len(&self) -> usize {
+        self.slot.len()
+    }
+
+    /// Whether there are no bars.
+    pub fn is_empty(&self) -> bool {
+        self.slot.is_empty()
+    }
+
+    /// Removes all bars, keeps the memory.
+    pub fn clear(&mut self) {
+        let Self {
+            slot,
+            start_ns,
+            end_ns,
+            open_e9,
+            high_e9,
+            low_e9,
+            close_e9,
+            volume_e9,
+            notional_e18,
+            trades,
+            bid_price_e9,
+            ask_price_e9,
+            offset,
+            index,
+            row,
+        } = self;
+        let prices = [open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9];
+        for column in prices.into_iter().chain([start_ns, end_ns, trades, offset]) {
+            column.clear();
+        }
+        for column in [volume_e9, notional_e18] {
+            column.clear();
+        }
+        for column in [slot, index, row] {
+            column.clear();
+        }
+    }
+
+    /// Adds a bar of `slot` that the row at `row` closed.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        slot: u32,
+        start_ns: i64,
+        end_ns: i64,
+        bar: &OpenBar,
+        rows: &Rows,
+        row: usize,
+    ) {
+        self.slot.push(slot);
+        self.start_ns.push(start_ns);
+        self.end_ns.push(end_ns);
+        self.open_e9.push(bar.open_e9);
+        self.high_e9.push(bar.high_e9);
+        self.low_e9.push(bar.low_e9);
+        self.close_e9.push(bar.close_e9);
+        self.volume_e9.push(bar.volume_e9);
+        self.notional_e18.push(bar.notional_e18);
+        self.trades.push(bar.trades);
+        self.bid_price_e9.push(0);
+        self.ask_price_e9.push(0);
+        self.offset.push(rows.offset[row]);
+        self.index.push(rows.index[row]);
+        self.row.push(u32::try_from(row).expect("rows of a batch are counted in 32 bits"));
+    }
+}

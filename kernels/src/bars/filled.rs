@@ -1,0 +1,93 @@
+//! Open bars that close when they are full: by number of trades or by volume. One per slot.
+
+use std::ops::Range;
+
+use super::closed::ClosedBars;
+use super::open::OpenBar;
+use crate::StateError;
+use crate::rows::{RowKind, Rows};
+use crate::state::{get_u8, put_u8};
+
+/// What fills a bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    Trades(i64),
+    VolumeE9(i64),
+}
+
+/// The open bar of each slot.
+#[derive(Clone, Debug)]
+pub(crate) struct FilledBars {
+    fill: Fill,
+    /// By slot; without trades where the slot has no open bar.
+    open: Vec<OpenBar>,
+}
+
+impl FilledBars {
+    pub fn new(fill: Fill) -> Self {
+        Self { fill, open: Vec::new() }
+    }
+
+    pub fn resize(&mut self, slots: usize) {
+        self.open.resize(self.open.len().max(slots), OpenBar::default());
+    }
+
+    pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
+        match self.fill {
+            Fill::Trades(count) => self.fold_until(rows, range, closed, |bar| bar.trades >= count),
+            Fill::VolumeE9(volume_e9) => {
+                self.fold_until(rows, range, closed, |bar| bar.volume_e9 >= i128::from(volume_e9));
+            }
+        }
+    }
+
+    fn fold_until(
+        &mut self,
+        rows: &Rows,
+        range: Range<usize>,
+        closed: &mut ClosedBars,
+        is_full: impl Fn(&OpenBar) -> bool,
+    ) {
+        for row in range {
+            if rows.kind[row] != RowKind::Trade {
+                continue;
+            }
+            let (slot, time_ns) = (rows.slot[row], rows.time_ns[row]);
+            let bar = &mut self.open[slot as usize];
+            if bar.trades == 0 {
+                *bar = OpenBar::of_trade(time_ns, rows.price_e9[row], rows.size_e9[row]);
+            } else {
+                bar.add_by_arrival(time_ns, rows.price_e9[row], rows.size_e9[row]);
+            }
+            if is_full(bar) {
+                closed.push(slot, bar.open_time_ns, bar.close_time_ns, bar, rows, row);
+                bar.trades = 0;
+            }
+        }
+    }
+
+    /// Writes for each slot whether a bar is open, and the bar.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for bar in &self.open {
+            put_u8(out, u8::from(bar.trades > 0));
+            if bar.trades > 0 {
+                bar.write(out);
+            }
+        }
+    }
+
+    /// Reads what [`FilledBars::write`] wrote.
+    pub fn read(fill: Fill, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
+        let mut bars = Self::new(fill);
+        for _ in 0..slots {
+            bars.open.push(match get_u8(bytes, "open bar")? {
+                0 => OpenBar::default(),
+                1 => OpenBar::read(bytes)?,
+                found => {
+                    return Err(StateError::Impossible { what: "open bar", found: format!("mark {found}") });
+                }
+            });
+        }
+        Ok(bars)
+    }
+}

@@ -1,0 +1,28 @@
+//! Ticks to bars, in exact integers; quotes beside them. Knows slots and rows, not what they belong to.
+//!
+//! A trade with price p and size q at event time t belongs to
+//!
+//! - *time bars*: bar `k = ⌊t / interval⌋` of its slot. Several bars of one slot can be open, as trades arrive out of
+//!   order. A watermark row W closes every open bar with `(k + 1) · interval ≤ W`, oldest bar first and slots ascending
+//!   within a bar. Open and close are the prices of the smallest and greatest (event time, arrival).
+//! - *tick and volume bars*: the one open bar of its slot, which closes at the trade that reaches the count or volume;
+//!   a trade is never split. Open and close are the first and last price by arrival.
+//!
+//! `high = max p`, `low = min p`, `volume = Σ q`, `notional = Σ p·q`. Sums have 128 bits: volume cannot overflow (2^63
+//! trades of 2^63), notional saturates, which takes two trades at the greatest price and size that there are.
+//!
+//! An open bar is one record, not one entry in each of ten columns: folding a trade touches all of one bar and nothing
+//! of its neighbours, which is two cache lines here and would be ten there.
+
+mod closed;
+mod filled;
+mod open;
+mod quotes;
+mod slab;
+mod spec;
+mod time;
+
+pub use closed::ClosedBars;
+pub use quotes::QuoteSlab;
+pub use slab::BarSlab;
+pub use spec::{BarSpec, BarSpecError, OPEN_BARS_MAX};

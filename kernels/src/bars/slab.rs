@@ -1,0 +1,107 @@
+//! Open bars of one specification for all slots of a group.
+
+use std::ops::Range;
+
+use super::closed::ClosedBars;
+use super::filled::{Fill, FilledBars};
+use super::spec::BarSpec;
+use super::time::TimeBars;
+use crate::StateError;
+use crate::rows::Rows;
+use crate::state::{expect_head, expect_i64, put_head, put_i64};
+
+const STATE_VERSION: u32 = 1;
+
+/// Open bars of one specification for all slots of a group.
+#[derive(Clone, Debug)]
+pub struct BarSlab {
+    spec: BarSpec,
+    slots: usize,
+    open: OpenBars,
+}
+
+#[derive(Clone, Debug)]
+enum OpenBars {
+    Time(TimeBars),
+    Filled(FilledBars),
+}
+
+impl BarSlab {
+    /// No open bars and no slots. The specification has passed [`BarSpec::check`] with the same lateness.
+    pub fn new(spec: BarSpec, allowed_lateness_ns: i64) -> Self {
+        let open_max = spec.open_bars_max(allowed_lateness_ns);
+        let open = match spec {
+            BarSpec::Time { interval_ns } => OpenBars::Time(TimeBars::new(interval_ns, open_max)),
+            BarSpec::Ticks { count } => OpenBars::Filled(FilledBars::new(Fill::Trades(count))),
+            BarSpec::Volume { volume_e9 } => OpenBars::Filled(FilledBars::new(Fill::VolumeE9(volume_e9))),
+        };
+        Self { spec, slots: 0, open }
+    }
+
+    /// Makes room for `slots` slots; there are never fewer than before.
+    pub fn resize(&mut self, slots: usize) {
+        self.slots = self.slots.max(slots);
+        match &mut self.open {
+            OpenBars::Time(bars) => bars.resize(slots),
+            OpenBars::Filled(bars) => bars.resize(slots),
+        }
+    }
+
+    /// Folds the trades of `range` and adds the bars that they and the watermarks close to `closed`, without bid and
+    /// ask: [`super::QuoteSlab::fill`] adds those.
+    ///
+    /// Panics at a slot there is no room for, and where more time bars are open than the lateness allows: whoever makes
+    /// rows leaves out late trades and puts a watermark row before each tick that moves the watermark over a boundary.
+    pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
+        match &mut self.open {
+            OpenBars::Time(bars) => bars.fold(rows, range, closed),
+            OpenBars::Filled(bars) => bars.fold(rows, range, closed),
+        }
+    }
+
+    /// Adds the state's bytes: equal states have equal bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_head(out, STATE_VERSION, self.slots);
+        let (kind, parameter) = kind_and_parameter(self.spec);
+        put_i64(out, kind);
+        put_i64(out, parameter);
+        match &self.open {
+            OpenBars::Time(bars) => bars.write(out),
+            OpenBars::Filled(bars) => bars.write(out),
+        }
+    }
+
+    /// Reads what [`BarSlab::write`] wrote for the same specification, lateness and number of slots, and moves `bytes` behind it.
+    pub fn read(
+        spec: BarSpec,
+        allowed_lateness_ns: i64,
+        slots: usize,
+        bytes: &mut &[u8],
+    ) -> Result<Self, StateError> {
+        expect_head(bytes, "bar state", STATE_VERSION, slots)?;
+        let (kind, parameter) = kind_and_parameter(spec);
+        expect_i64(bytes, "kind of bars", kind)?;
+        expect_i64(bytes, "interval, count or volume", parameter)?;
+        let open_max = spec.open_bars_max(allowed_lateness_ns);
+        let open = match spec {
+            BarSpec::Time { interval_ns } => {
+                OpenBars::Time(TimeBars::read(interval_ns, open_max, slots, bytes)?)
+            }
+            BarSpec::Ticks { count } => {
+                OpenBars::Filled(FilledBars::read(Fill::Trades(count), slots, bytes)?)
+            }
+            BarSpec::Volume { volume_e9 } => {
+                OpenBars::Filled(FilledBars::read(Fill::VolumeE9(volume_e9), slots, bytes)?)
+            }
+        };
+        Ok(Self { spec, slots, open })
+    }
+}
+
+fn kind_and_parameter(spec: BarSpec) -> (i64, i64) {
+    match spec {
+        BarSpec::Time { interval_ns } => (0, interval_ns),
+        BarSpec::Ticks { count } => (1, count),
+        BarSpec::Volume { volume_e9 } => (2, volume_e9),
+    }
+}

@@ -1,0 +1,193 @@
+//! Open bars of one interval of event time, for all slots.
+
+use std::ops::Range;
+
+use super::closed::ClosedBars;
+use super::open::OpenBar;
+use crate::StateError;
+use crate::rows::{RowKind, Rows};
+use crate::state::{get_i64, get_u32, put_i64, put_u32};
+
+/// Open bars of one interval, oldest first. How many there are is bounded by the lateness that the watermark allows.
+#[derive(Clone, Debug)]
+pub(crate) struct TimeBars {
+    interval_ns: i64,
+    /// Limit of `open`.
+    open_max: i64,
+    slots: usize,
+    /// Ascending by number.
+    open: Vec<OpenRow>,
+    /// Rows without bars, for the next bars to open.
+    spare: Vec<OpenRow>,
+}
+
+/// The bars of all slots with the same number.
+#[derive(Clone, Debug, Default)]
+struct OpenRow {
+    /// The bar spans event times `number · interval .. (number + 1) · interval`.
+    number: i64,
+    /// By slot; without trades where the slot has no such bar.
+    bars: Vec<OpenBar>,
+    /// Slots that have such a bar, in the order of their first trade.
+    touched: Vec<u32>,
+}
+
+/// The bar that the trades in hand fall into.
+#[derive(Clone, Copy)]
+struct Current {
+    position: usize,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+impl Current {
+    /// No bar: no time is within.
+    const NONE: Self = Self { position: 0, start_ns: 0, end_ns: 0 };
+}
+
+impl TimeBars {
+    pub fn new(interval_ns: i64, open_max: i64) -> Self {
+        assert!(interval_ns > 0, "BarSpec::check and FromStr let no such interval through");
+        Self { interval_ns, open_max, slots: 0, open: Vec::new(), spare: Vec::new() }
+    }
+
+    pub fn resize(&mut self, slots: usize) {
+        self.slots = self.slots.max(slots);
+        for row in self.open.iter_mut().chain(&mut self.spare) {
+            row.bars.resize(self.slots, OpenBar::default());
+        }
+    }
+
+    pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
+        let first = range.start;
+        let kinds = &rows.kind[range.clone()];
+        let slots = &rows.slot[range.clone()][..kinds.len()];
+        let times_ns = &rows.time_ns[range.clone()][..kinds.len()];
+        let prices_e9 = &rows.price_e9[range.clone()][..kinds.len()];
+        let sizes_e9 = &rows.size_e9[range][..kinds.len()];
+        let mut current = Current::NONE;
+        for row in 0..kinds.len() {
+            let time_ns = times_ns[row];
+            match kinds[row] {
+                RowKind::Trade => {
+                    if time_ns < current.start_ns || time_ns >= current.end_ns {
+                        current = self.bar_at(time_ns);
+                    }
+                    let open = &mut self.open[current.position];
+                    let bar = &mut open.bars[slots[row] as usize];
+                    if bar.trades == 0 {
+                        *bar = OpenBar::of_trade(time_ns, prices_e9[row], sizes_e9[row]);
+                        open.touched.push(slots[row]);
+                    } else {
+                        bar.add_by_event_time(time_ns, prices_e9[row], sizes_e9[row]);
+                    }
+                }
+                RowKind::Watermark => {
+                    self.close(time_ns, rows, first + row, closed);
+                    current = Current::NONE;
+                }
+                RowKind::Quote | RowKind::Barrier => {}
+            }
+        }
+    }
+
+    /// The open bar at an event time, which is opened where there is none.
+    fn bar_at(&mut self, time_ns: i64) -> Current {
+        let number = time_ns.div_euclid(self.interval_ns);
+        let position = match self.open.binary_search_by_key(&number, |row| row.number) {
+            Ok(position) => position,
+            Err(position) => {
+                assert!(
+                    (self.open.len() as i64) < self.open_max,
+                    "late trades were left out and watermarks closed the older bars: {} ns would be bar {} that is open",
+                    time_ns,
+                    self.open_max + 1
+                );
+                let mut row = self.spare.pop().unwrap_or_default();
+                row.number = number;
+                row.bars.resize(self.slots, OpenBar::default());
+                self.open.insert(position, row);
+                position
+            }
+        };
+        Current { position, start_ns: self.start_ns(number), end_ns: self.end_ns(number) }
+    }
+
+    /// Closes the bars that end at the watermark or before.
+    fn close(&mut self, watermark_ns: i64, rows: &Rows, cause: usize, closed: &mut ClosedBars) {
+        let count = self.open.iter().take_while(|row| self.end_ns(row.number) <= watermark_ns).count();
+        for position in 0..count {
+            let (start_ns, end_ns) =
+                (self.start_ns(self.open[position].number), self.end_ns(self.open[position].number));
+            let row = &mut self.open[position];
+            row.touched.sort_unstable();
+            for slot in row.touched.drain(..) {
+                let bar = &mut row.bars[slot as usize];
+                closed.push(slot, start_ns, end_ns, bar, rows, cause);
+                bar.trades = 0;
+            }
+        }
+        self.spare.extend(self.open.drain(..count));
+    }
+
+    /// The ends of the range of i64 stand for times beyond them.
+    fn start_ns(&self, number: i64) -> i64 {
+        number.saturating_mul(self.interval_ns)
+    }
+
+    fn end_ns(&self, number: i64) -> i64 {
+        number.saturating_add(1).saturating_mul(self.interval_ns)
+    }
+
+    /// Writes for each slot how many bars are open, and their numbers and contents, oldest first.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for slot in 0..self.slots {
+            let open = self.open.iter().filter(|row| row.bars[slot].trades > 0);
+            put_u32(out, open.clone().count() as u32);
+            for row in open {
+                put_i64(out, row.number);
+                row.bars[slot].write(out);
+            }
+        }
+    }
+
+    /// Reads what [`TimeBars::write`] wrote.
+    pub fn read(
+        interval_ns: i64,
+        open_max: i64,
+        slots: usize,
+        bytes: &mut &[u8],
+    ) -> Result<Self, StateError> {
+        let mut bars = Self::new(interval_ns, open_max);
+        bars.resize(slots);
+        for slot in 0..slots {
+            let mut last = None;
+            for _ in 0..get_u32(bytes, "open bars")? {
+                let number = get_i64(bytes, "open bar number")?;
+                let bar = OpenBar::read(bytes)?;
+                let within = |time_ns: i64| time_ns.div_euclid(interval_ns) == number;
+                let times = bar.open_time_ns <= bar.close_time_ns
+                    && within(bar.open_time_ns)
+                    && within(bar.close_time_ns);
+                if !times || last.is_some_and(|last| last >= number) {
+                    let found = format!(
+                        "bar {number} after {last:?} with trades from {} to {} ns",
+                        bar.open_time_ns, bar.close_time_ns
+                    );
+                    return Err(StateError::Impossible { what: "open bar times", found });
+                }
+                last = Some(number);
+                let known = bars.open.binary_search_by_key(&number, |row| row.number).is_ok();
+                if !known && bars.open.len() as i64 >= open_max {
+                    let found = format!("more than {open_max} open bars");
+                    return Err(StateError::Impossible { what: "open bars", found });
+                }
+                let position = bars.bar_at(bar.open_time_ns).position;
+                let row = &mut bars.open[position];
+                row.bars[slot] = bar;
+                row.touched.push(slot as u32);
+            }
+        }
+        Ok(bars)
+    }
+}

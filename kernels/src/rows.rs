@@ -1,0 +1,183 @@
+//! The rows of one group in log order, as columns.
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum RowKind {
+    /// A trade of one slot.
+    Trade = 0,
+    /// A change of one slot's best bid or ask.
+    Quote = 1,
+    /// The partition's watermark crossed a bar boundary.
+    Watermark = 2,
+    /// A position at which the state is asked for; kernels ignore it.
+    Barrier = 3,
+}
+
+/// Rows of one group in log order. All columns have the same length; the `push_…` functions keep it so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// What the row is.
+    pub kind: Vec<RowKind>,
+    /// Slot of a trade or quote; 0 in other rows.
+    pub slot: Vec<u32>,
+    /// Event time of a trade or quote; the watermark; the number of a barrier.
+    pub time_ns: Vec<i64>,
+    /// Price of a trade, bid price of a quote, scaled by 1e-9.
+    pub price_e9: Vec<i64>,
+    /// Size of a trade, **ask price** of a quote, scaled by 1e-9.
+    pub size_e9: Vec<i64>,
+    /// Offset of the record that the row came from.
+    pub offset: Vec<i64>,
+    /// Number of the row within its record.
+    pub index: Vec<u32>,
+}
+
+impl Rows {
+    /// Memory that one row takes.
+    pub const BYTES_PER_ROW: usize = size_of::<RowKind>() + 2 * size_of::<u32>() + 4 * size_of::<i64>();
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.kind.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.kind.is_empty()
+    }
+
+    /// Removes all rows, keeps the memory.
+    pub fn clear(&mut self) {
+        let Self { kind, slot, time_ns, price_e9, size_e9, offset, index } = self;
+        kind.clear();
+        slot.clear();
+        time_ns.clear();
+        price_e9.clear();
+        size_e9.clear();
+        offset.clear();
+        index.clear();
+    }
+
+    /// Adds a trade.
+    #[inline]
+    pub fn push_trade(
+        &mut self,
+        slot: u32,
+        time_ns: i64,
+        price_e9: i64,
+        size_e9: i64,
+        offset: i64,
+        index: u32,
+    ) {
+        self.push(RowKind::Trade, slot, time_ns, price_e9, size_e9, offset, index);
+    }
+
+    /// Adds a quote; a price of 0 is a side without orders.
+    #[inline]
+    pub fn push_quote(&mut self, slot: u32, time_ns: i64, bid_e9: i64, ask_e9: i64, offset: i64, index: u32) {
+        self.push(RowKind::Quote, slot, time_ns, bid_e9, ask_e9, offset, index);
+    }
+
+    /// Adds a watermark at the position of the tick that moved it.
+    #[inline]
+    pub fn push_watermark(&mut self, watermark_ns: i64, offset: i64, index: u32) {
+        self.push(RowKind::Watermark, 0, watermark_ns, 0, 0, offset, index);
+    }
+
+    /// Adds a barrier.
+    pub fn push_barrier(&mut self, barrier: i64, offset: i64, index: u32) {
+        self.push(RowKind::Barrier, 0, barrier, 0, 0, offset, index);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one per column")]
+    #[inline]
+    fn push(
+        &mut self,
+        kind: RowKind,
+        slot: u32,
+        time_ns: i64,
+        price: i64,
+        size: i64,
+        offset: i64,
+        index: u32,
+    ) {
+        self.kind.push(kind);
+        self.slot.push(slot);
+        self.time_ns.push(time_ns);
+        self.price_e9.push(price);
+        self.size_e9.push(size);
+        self.offset.push(offset);
+        self.index.push(index);
+    }
+
+    /// Moves all rows of `other` behind these.
+    pub fn append(&mut self, other: &mut Rows) {
+        if self.is_empty() {
+            std::mem::swap(self, other);
+            return;
+        }
+        self.kind.append(&mut other.kind);
+        self.slot.append(&mut other.slot);
+        self.time_ns.append(&mut other.time_ns);
+        self.price_e9.append(&mut other.price_e9);
+        self.size_e9.append(&mut other.size_e9);
+        self.offset.append(&mut other.offset);
+        self.index.append(&mut other.index);
+    }
+
+    /// Removes and returns the first `rows` rows, or all where there are fewer. Taking all costs nothing; otherwise the
+    /// rows that stay are moved.
+    pub fn take_front(&mut self, rows: usize) -> Rows {
+        if rows >= self.len() {
+            return std::mem::take(self);
+        }
+        Rows {
+            kind: self.kind.drain(..rows).collect(),
+            slot: self.slot.drain(..rows).collect(),
+            time_ns: self.time_ns.drain(..rows).collect(),
+            price_e9: self.price_e9.drain(..rows).collect(),
+            size_e9: self.size_e9.drain(..rows).collect(),
+            offset: self.offset.drain(..rows).collect(),
+            index: self.index.drain(..rows).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(range: std::ops::Range<u32>) -> Rows {
+        let mut rows = Rows::default();
+        for index in range {
+            match index % 4 {
+                0 => rows.push_trade(index, 1, 2, 3, 4, index),
+                1 => rows.push_quote(index, 1, 2, 3, 4, index),
+                2 => rows.push_watermark(1, 4, index),
+                _ => rows.push_barrier(1, 4, index),
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn front_and_rest_together_are_the_whole() {
+        for cut in 0..12 {
+            let mut rest = rows(0..10);
+            let mut front = rest.take_front(cut);
+            assert_eq!(front, rows(0..cut.min(10) as u32));
+            front.append(&mut rest);
+            assert_eq!(front, rows(0..10));
+            assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_row_takes_as_many_bytes_as_it_says() {
+        assert_eq!(Rows::BYTES_PER_ROW, 41);
+        let mut rows = rows(0..3);
+        rows.clear();
+        assert_eq!(rows, Rows::default());
+    }
+}

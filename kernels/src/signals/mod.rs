@@ -1,0 +1,23 @@
+//! Signals on closed bars and their indicators. Knows slots, not symbols.
+//!
+//! Each of four *relations* puts a bar into a zone – below, between or above – relative to two lines:
+//!
+//! | relation | above | below | value and threshold of the signal |
+//! | --- | --- | --- | --- |
+//! | EMA | fast > slow | fast < slow | fast, slow |
+//! | RSI | RSI > upper | RSI < lower | RSI, the line |
+//! | bands | close > upper band | close < lower band | close, the band |
+//! | z-score | z > +t | z < −t | z, the line |
+//!
+//! A signal is detected at the bar that enters *above* or *below* from another zone. A bar at which some number is not
+//! available is in no zone, and the bar after it enters none: nothing is detected on a first value.
+//!
+//! Every bar itself is a signal too, before the others, with the close as its value.
+
+mod detected;
+mod params;
+mod slab;
+
+pub use detected::{Detected, SignalKind};
+pub use params::SignalParams;
+pub use slab::SignalSlab;

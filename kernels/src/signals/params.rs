@@ -1,0 +1,57 @@
+//! Thresholds of the signals.
+
+use serde::{Deserialize, Serialize};
+
+/// Thresholds of the signals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SignalParams {
+    /// RSI above this is overbought.
+    pub rsi_upper: f64,
+    /// RSI below this is oversold.
+    pub rsi_lower: f64,
+    /// Z-scores above this are high, below minus this low.
+    pub zscore_threshold: f64,
+}
+
+impl Default for SignalParams {
+    fn default() -> Self {
+        Self { rsi_upper: 70.0, rsi_lower: 30.0, zscore_threshold: 2.0 }
+    }
+}
+
+impl SignalParams {
+    /// All mistakes, each naming its field and what is allowed.
+    pub fn check(&self) -> Vec<String> {
+        let Self { rsi_upper, rsi_lower, zscore_threshold } = *self;
+        let mut mistakes = Vec::new();
+        for (name, level) in [("rsi_upper", rsi_upper), ("rsi_lower", rsi_lower)] {
+            if !(0.0..=100.0).contains(&level) {
+                mistakes.push(format!("{name}: {level}, 0 to 100 are allowed"));
+            }
+        }
+        if rsi_lower >= rsi_upper {
+            mistakes.push(format!("rsi_lower: {rsi_lower}, must be below rsi_upper, which is {rsi_upper}"));
+        }
+        if !(zscore_threshold > 0.0 && zscore_threshold.is_finite()) {
+            mistakes.push(format!("zscore_threshold: {zscore_threshold}, must be above 0"));
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_mistakes_are_named_at_once() {
+        assert_eq!(SignalParams::default().check(), Vec::<String>::new());
+        let params = SignalParams { rsi_upper: 30.0, rsi_lower: 70.0, zscore_threshold: 0.0 };
+        let expected =
+            ["rsi_lower: 70, must be below rsi_upper, which is 30", "zscore_threshold: 0, must be above 0"];
+        assert_eq!(params.check(), expected);
+        let params = SignalParams { rsi_upper: f64::NAN, rsi_lower: -1.0, zscore_threshold: f64::INFINITY };
+        assert_eq!(params.check().len(), 3);
+    }
+}

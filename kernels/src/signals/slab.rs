@@ -1,0 +1,193 @@
+//! The zone that each slot's last bar was in, and what entering another one means.
+
+use super::detected::{Detected, SignalKind};
+use super::params::SignalParams;
+use crate::StateError;
+use crate::bars::ClosedBars;
+use crate::indicators::{Indicator, IndicatorColumns, scaled};
+use crate::state::{expect_head, get_u8, put_head, put_u8};
+
+const STATE_VERSION: u32 = 1;
+
+/// Number of relations, each with a signal for entering *above* and one for entering *below*.
+const RELATIONS: usize = 4;
+const KINDS: [(SignalKind, SignalKind); RELATIONS] = [
+    (SignalKind::EmaCrossUp, SignalKind::EmaCrossDown),
+    (SignalKind::RsiOverbought, SignalKind::RsiOversold),
+    (SignalKind::BandBreakUp, SignalKind::BandBreakDown),
+    (SignalKind::ZScoreHigh, SignalKind::ZScoreLow),
+];
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+enum Zone {
+    /// Not available.
+    #[default]
+    None = 0,
+    Below = 1,
+    Between = 2,
+    Above = 3,
+}
+
+/// A value with its two lines.
+#[derive(Clone, Copy, Debug)]
+struct Relation {
+    value: f64,
+    upper: f64,
+    lower: f64,
+}
+
+impl Relation {
+    fn zone(self) -> Zone {
+        if self.value > self.upper {
+            Zone::Above
+        } else if self.value < self.lower {
+            Zone::Below
+        } else if self.value <= self.upper && self.value >= self.lower {
+            Zone::Between
+        } else {
+            Zone::None
+        }
+    }
+}
+
+/// The zones of each slot's last bar.
+#[derive(Clone, Debug)]
+pub struct SignalSlab {
+    params: SignalParams,
+    zones: Vec<[Zone; RELATIONS]>,
+}
+
+impl SignalSlab {
+    /// No slots. The parameters have passed [`SignalParams::check`].
+    pub fn new(params: SignalParams) -> Self {
+        Self { params, zones: Vec::new() }
+    }
+
+    /// Makes room for `slots` slots; there are never fewer than before.
+    pub fn resize(&mut self, slots: usize) {
+        self.zones.resize(self.zones.len().max(slots), Default::default());
+    }
+
+    /// Adds what the bars and their indicators signal, in the order of the bars and then of the kinds.
+    /// Panics at a slot there is no room for.
+    pub fn detect(&mut self, closed: &ClosedBars, indicators: &IndicatorColumns, out: &mut Vec<Detected>) {
+        assert_eq!(closed.len(), indicators.len(), "indicators were computed from other bars");
+        for row in 0..closed.len() {
+            let close = scaled(closed.close_e9[row]);
+            let number = u32::try_from(row).expect("bars of a batch are counted in 32 bits");
+            out.push(Detected { row: number, kind: SignalKind::Bar, value: close, threshold: 0.0 });
+            let zones = &mut self.zones[closed.slot[row] as usize];
+            for ((zone, relation), (above, below)) in
+                zones.iter_mut().zip(relations(&self.params, close, indicators, row)).zip(KINDS)
+            {
+                let before = std::mem::replace(zone, relation.zone());
+                if before == *zone || before == Zone::None {
+                    continue;
+                }
+                let (kind, threshold) = match zone {
+                    Zone::Above => (above, relation.upper),
+                    Zone::Below => (below, relation.lower),
+                    Zone::Between | Zone::None => continue,
+                };
+                out.push(Detected { row: number, kind, value: relation.value, threshold });
+            }
+        }
+    }
+
+    /// Adds the state's bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_head(out, STATE_VERSION, self.zones.len());
+        for zones in &self.zones {
+            put_u8(out, zones.iter().rev().fold(0, |byte, &zone| byte << 2 | zone as u8));
+        }
+    }
+
+    /// Reads what [`SignalSlab::write`] wrote for the same number of slots, and moves `bytes` behind it.
+    pub fn read(params: SignalParams, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
+        expect_head(bytes, "signal state", STATE_VERSION, slots)?;
+        let mut slab = Self::new(params);
+        for _ in 0..slots {
+            let byte = get_u8(bytes, "signal zones")?;
+            slab.zones.push(std::array::from_fn(|relation| match byte >> (2 * relation) & 3 {
+                0 => Zone::None,
+                1 => Zone::Below,
+                2 => Zone::Between,
+                _ => Zone::Above,
+            }));
+        }
+        Ok(slab)
+    }
+}
+
+/// In the order of [`KINDS`].
+fn relations(
+    params: &SignalParams,
+    close: f64,
+    indicators: &IndicatorColumns,
+    row: usize,
+) -> [Relation; RELATIONS] {
+    let at = |indicator| indicators.at(indicator, row);
+    let slow = at(Indicator::EmaSlow);
+    [
+        Relation { value: at(Indicator::EmaFast), upper: slow, lower: slow },
+        Relation { value: at(Indicator::Rsi), upper: params.rsi_upper, lower: params.rsi_lower },
+        Relation { value: close, upper: at(Indicator::BollingerUpper), lower: at(Indicator::BollingerLower) },
+        Relation {
+            value: at(Indicator::Zscore),
+            upper: params.zscore_threshold,
+            lower: -params.zscore_threshold,
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RSI values of one slot's bars, and the bars at which something is detected.
+    fn check(values: &[f64], expected: &[(u32, SignalKind)]) {
+        let mut closed = ClosedBars::default();
+        closed.slot.resize(values.len(), 0);
+        closed.close_e9.resize(values.len(), 5_000_000_000);
+        let mut indicators = IndicatorColumns::default();
+        for column in &mut indicators.values {
+            column.resize(values.len(), f64::NAN);
+        }
+        indicators.values[Indicator::Rsi as usize].copy_from_slice(values);
+        let mut slab = SignalSlab::new(SignalParams::default());
+        slab.resize(1);
+        let mut detected = Vec::new();
+        slab.detect(&closed, &indicators, &mut detected);
+        let (bars, others): (Vec<Detected>, Vec<Detected>) =
+            detected.into_iter().partition(|detected| detected.kind == SignalKind::Bar);
+        assert!(bars.iter().all(|bar| bar.value == 5.0 && bar.threshold == 0.0));
+        assert_eq!(bars.len(), values.len());
+        let found: Vec<_> = others.iter().map(|detected| (detected.row, detected.kind)).collect();
+        assert_eq!(found, expected, "{values:?}");
+        for detected in others {
+            assert_eq!(detected.value, values[detected.row as usize]);
+            assert_eq!(
+                detected.threshold,
+                if detected.kind == SignalKind::RsiOverbought { 70.0 } else { 30.0 }
+            );
+        }
+    }
+
+    #[test]
+    fn entering_a_zone_is_detected_and_staying_is_not() {
+        use SignalKind::{RsiOverbought as Up, RsiOversold as Down};
+        check(&[50.0, 71.0, 72.0, 70.0, 71.0], &[(1, Up), (4, Up)]);
+        check(&[50.0, 29.0, 28.0, 30.0, 29.0], &[(1, Down), (4, Down)]);
+        check(&[50.0, 71.0, 29.0, 71.0], &[(1, Up), (2, Down), (3, Up)]);
+        check(&[70.0, 30.0, 70.0], &[]);
+    }
+
+    #[test]
+    fn nothing_is_detected_on_a_first_value() {
+        use SignalKind::RsiOversold as Down;
+        check(&[f64::NAN, 71.0, 72.0], &[]);
+        check(&[71.0, f64::NAN, 71.0, 29.0], &[(3, Down)]);
+    }
+}
