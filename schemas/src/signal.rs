@@ -97,3 +97,33 @@ pub struct Signal<'a> {
     /// The bar, for `Bar`.
     pub bar: Option<Bar>,
 }
+
+impl Signal<'_> {
+    /// The same with its own texts.
+    pub fn into_owned(self) -> Signal<'static> {
+        let Self {
+            symbol,
+            kind,
+            bar_spec,
+            bar_start_ns,
+            bar_end_ns,
+            source_offset,
+            source_index,
+            value,
+            threshold,
+            bar,
+        } = self;
+        Signal {
+            symbol: Cow::Owned(symbol.into_owned()),
+            kind,
+            bar_spec: Cow::Owned(bar_spec.into_owned()),
+            bar_start_ns,
+            bar_end_ns,
+            source_offset,
+            source_index,
+            value,
+            threshold,
+            bar,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Ticks: one at a time ([`Tick`]) for producers, as columns ([`TickColumns`]) for the pipeline.
 
-use std::collections::BTreeMap;
+pub use crate::symbol_table::SymbolTable;
 
 /// What a tick reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,6 @@ pub struct Tick {
     pub ask_size_e9: i64,
 }
 
-/// Symbols of one partition, numbered densely from 0 in order of first appearance in its log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SymbolTable {
-    ids: BTreeMap<Box<str>, u32>,
-    names: Vec<Box<str>>,
-}
-
 /// Ticks of one partition as columns: row `i` of every column is one tick, in log order. A trade leaves the quote
 /// columns 0 and a quote the trade columns, so that each column can be used alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,4 +82,93 @@ pub struct TickColumns {
     pub ask_price_e9: Vec<i64>,
     /// Size at the best offer.
     pub ask_size_e9: Vec<i64>,
+}
+
+impl TickColumns {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.event_time_ns.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.event_time_ns.is_empty()
+    }
+
+    /// Removes all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Removes the rows from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        // Taken apart without `..`, so that a new column cannot be forgotten.
+        let Self {
+            symbol,
+            kind,
+            event_time_ns,
+            receive_time_ns,
+            trade_id,
+            side,
+            price_e9,
+            size_e9,
+            bid_price_e9,
+            bid_size_e9,
+            ask_price_e9,
+            ask_size_e9,
+        } = self;
+        symbol.truncate(len);
+        kind.truncate(len);
+        side.truncate(len);
+        for column in [
+            event_time_ns,
+            receive_time_ns,
+            trade_id,
+            price_e9,
+            size_e9,
+            bid_price_e9,
+            bid_size_e9,
+            ask_price_e9,
+            ask_size_e9,
+        ] {
+            column.truncate(len);
+        }
+    }
+
+    /// Appends a tick. It is not checked: ticks from elsewhere come in through [`crate::TickDecoder`].
+    pub fn push(&mut self, tick: &Tick, symbols: &mut SymbolTable) {
+        self.symbol.push(symbols.intern(&tick.symbol));
+        self.kind.push(tick.kind);
+        self.event_time_ns.push(tick.event_time_ns);
+        self.receive_time_ns.push(tick.receive_time_ns);
+        self.trade_id.push(tick.trade_id);
+        self.side.push(tick.side);
+        self.price_e9.push(tick.price_e9);
+        self.size_e9.push(tick.size_e9);
+        self.bid_price_e9.push(tick.bid_price_e9);
+        self.bid_size_e9.push(tick.bid_size_e9);
+        self.ask_price_e9.push(tick.ask_price_e9);
+        self.ask_size_e9.push(tick.ask_size_e9);
+    }
+
+    /// One row as a tick.
+    ///
+    /// # Panics
+    /// If there is no such row, or `symbols` is not the table the columns were filled with.
+    pub fn tick(&self, row: usize, symbols: &SymbolTable) -> Tick {
+        Tick {
+            symbol: symbols.name(self.symbol[row]).to_owned(),
+            kind: self.kind[row],
+            event_time_ns: self.event_time_ns[row],
+            receive_time_ns: self.receive_time_ns[row],
+            trade_id: self.trade_id[row],
+            side: self.side[row],
+            price_e9: self.price_e9[row],
+            size_e9: self.size_e9[row],
+            bid_price_e9: self.bid_price_e9[row],
+            bid_size_e9: self.bid_size_e9[row],
+            ask_price_e9: self.ask_price_e9[row],
+            ask_size_e9: self.ask_size_e9[row],
+        }
+    }
 }

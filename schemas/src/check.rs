@@ -1,0 +1,321 @@
+//! What makes a tick good. Checked once, when it enters or leaves as Avro; nothing behind the decoder checks again.
+
+use crate::long_field::{LONG_FIELD_COUNT, LongField};
+use crate::tick::{Side, Tick, TickColumns, TickKind};
+use crate::{SYMBOL_BYTES_MAX, dead_letter::DeadLetterReason};
+
+/// A tick that must not be used: which row and field, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("row {row}, field {field}: {problem}")]
+pub struct InvalidTick {
+    /// Row within the record, from 0.
+    pub row: usize,
+    /// Field of the schema.
+    pub field: &'static str,
+    /// What is wrong.
+    pub problem: TickProblem,
+}
+
+/// What can be wrong with a field of a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TickProblem {
+    /// A price, size or time below 0.
+    #[error("{0} is negative; write 0 or more")]
+    Negative(i64),
+    /// The smallest or largest `i64`, which some feeds use for "no value".
+    #[error("{0} stands for \"not a number\"; write 0 where there is no value")]
+    NotANumber(i64),
+    /// A trade without a price.
+    #[error("a trade needs a price above 0")]
+    NoPrice,
+    /// An event time of 0.
+    #[error("0 is no time; write nanoseconds since 1970-01-01")]
+    NoTime,
+    /// A value in a field of the other kind of tick.
+    #[error("{value} in a {kind}; write 0, or send a second tick of the other kind", kind = kind_name(*.kind))]
+    NotOfKind {
+        /// The value.
+        value: i64,
+        /// The tick's kind.
+        kind: TickKind,
+    },
+    /// A number that is no tick kind.
+    #[error("{0} is no tick kind; write TRADE or QUOTE")]
+    UnknownKind(i64),
+    /// A number that is no side.
+    #[error("{0} is no side; write NONE, BUY or SELL")]
+    UnknownSide(i64),
+    /// A symbol without a name.
+    #[error("the symbol is empty; write VENUE:TICKER")]
+    EmptySymbol,
+    /// A symbol with too long a name.
+    #[error("the symbol has {0} bytes; at most {SYMBOL_BYTES_MAX} are allowed")]
+    LongSymbol(usize),
+    /// A symbol with a control character.
+    #[error("the symbol has a control character")]
+    ControlCharacter,
+    /// A symbol that is not text.
+    #[error("the symbol is not UTF-8")]
+    NotUtf8,
+    /// A row that points past the record's dictionary.
+    #[error("index {index} into a dictionary of {symbols} symbols")]
+    UnknownSymbol {
+        /// The index.
+        index: i64,
+        /// Size of the dictionary.
+        symbols: usize,
+    },
+}
+
+fn kind_name(kind: TickKind) -> &'static str {
+    match kind {
+        TickKind::Trade => "trade",
+        TickKind::Quote => "quote",
+    }
+}
+
+impl InvalidTick {
+    /// The dead letter reason for it.
+    pub fn reason(&self) -> DeadLetterReason {
+        match self.problem {
+            TickProblem::NotOfKind { .. } => DeadLetterReason::WrongFields,
+            TickProblem::UnknownKind(_) => DeadLetterReason::BadKind,
+            TickProblem::UnknownSide(_) => DeadLetterReason::BadSide,
+            TickProblem::NoTime => DeadLetterReason::BadTime,
+            TickProblem::NoPrice => DeadLetterReason::BadPrice,
+            TickProblem::EmptySymbol
+            | TickProblem::LongSymbol(_)
+            | TickProblem::ControlCharacter
+            | TickProblem::NotUtf8
+            | TickProblem::UnknownSymbol { .. } => DeadLetterReason::BadSymbol,
+            TickProblem::Negative(_) | TickProblem::NotANumber(_) => match LongField::named(self.field) {
+                Some(LongField::EventTime | LongField::ReceiveTime) => DeadLetterReason::BadTime,
+                Some(LongField::Price | LongField::BidPrice | LongField::AskPrice) => {
+                    DeadLetterReason::BadPrice
+                }
+                Some(LongField::Size | LongField::BidSize | LongField::AskSize) => DeadLetterReason::BadSize,
+                Some(LongField::TradeId) | None => DeadLetterReason::Other,
+            },
+        }
+    }
+}
+
+/// The symbol as text, if it is a good one.
+pub(crate) fn check_symbol(symbol: &[u8]) -> Result<&str, TickProblem> {
+    if symbol.is_empty() {
+        return Err(TickProblem::EmptySymbol);
+    }
+    if symbol.len() > SYMBOL_BYTES_MAX {
+        return Err(TickProblem::LongSymbol(symbol.len()));
+    }
+    let text = std::str::from_utf8(symbol).map_err(|_| TickProblem::NotUtf8)?;
+    if text.chars().any(char::is_control) {
+        return Err(TickProblem::ControlCharacter);
+    }
+    Ok(text)
+}
+
+/// The numeric fields of a tick in the order of [`LongField`].
+pub(crate) type Longs = [i64; LONG_FIELD_COUNT];
+
+pub(crate) fn longs_of(tick: &Tick) -> Longs {
+    [
+        tick.event_time_ns,
+        tick.receive_time_ns,
+        tick.trade_id,
+        tick.price_e9,
+        tick.size_e9,
+        tick.bid_price_e9,
+        tick.bid_size_e9,
+        tick.ask_price_e9,
+        tick.ask_size_e9,
+    ]
+}
+
+/// A word whose sign bit is set if a numeric field of the tick is bad: branch-free, so that a loop over columns runs
+/// in vector registers. [`explain`] says what it is.
+///
+/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`.
+#[inline(always)]
+fn defect(kind: TickKind, side: Side, longs: &Longs) -> i64 {
+    let [event_time, receive_time, trade_id, price, size, bid_price, bid_size, ask_price, ask_size] = *longs;
+    let in_range = |value: i64| value | value.wrapping_add(1);
+    let quote = -(kind as i64);
+    let of_trade = trade_id | price | size | side as i64;
+    let of_quote = bid_price | bid_size | ask_price | ask_size;
+    let of_other_kind = (of_trade & quote) | (of_quote & !quote);
+    let no_price = price.wrapping_sub(1) & !quote;
+    in_range(event_time)
+        | event_time.wrapping_sub(1)
+        | in_range(receive_time)
+        | in_range(price)
+        | in_range(size)
+        | in_range(bid_price)
+        | in_range(bid_size)
+        | in_range(ask_price)
+        | in_range(ask_size)
+        | of_other_kind
+        | of_other_kind.wrapping_neg()
+        | no_price
+}
+
+/// Checks one tick but for its symbol.
+#[inline]
+pub(crate) fn check_row(row: usize, kind: TickKind, side: Side, longs: &Longs) -> Result<(), InvalidTick> {
+    if defect(kind, side, longs) < 0 { Err(explain(row, kind, side, longs)) } else { Ok(()) }
+}
+
+/// Checks the rows from `start` on but for their symbols; names the first bad one, counted from `start`.
+pub(crate) fn check_rows(columns: &TickColumns, start: usize) -> Result<(), InvalidTick> {
+    let rows = columns.len() - start;
+    // Slices of one length, so that the loop has no bounds checks.
+    let kind = &columns.kind[start..][..rows];
+    let side = &columns.side[start..][..rows];
+    let event_time = &columns.event_time_ns[start..][..rows];
+    let receive_time = &columns.receive_time_ns[start..][..rows];
+    let trade_id = &columns.trade_id[start..][..rows];
+    let price = &columns.price_e9[start..][..rows];
+    let size = &columns.size_e9[start..][..rows];
+    let bid_price = &columns.bid_price_e9[start..][..rows];
+    let bid_size = &columns.bid_size_e9[start..][..rows];
+    let ask_price = &columns.ask_price_e9[start..][..rows];
+    let ask_size = &columns.ask_size_e9[start..][..rows];
+    let longs = |row: usize| -> Longs {
+        [
+            event_time[row],
+            receive_time[row],
+            trade_id[row],
+            price[row],
+            size[row],
+            bid_price[row],
+            bid_size[row],
+            ask_price[row],
+            ask_size[row],
+        ]
+    };
+    let mut defects = 0;
+    for row in 0..rows {
+        defects |= defect(kind[row], side[row], &longs(row));
+    }
+    if defects >= 0 {
+        return Ok(());
+    }
+    (0..rows).try_for_each(|row| check_row(row, kind[row], side[row], &longs(row)))
+}
+
+/// The first thing wrong with a tick that [`defect`] found bad.
+#[cold]
+fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs) -> InvalidTick {
+    let invalid = |field: &'static str, problem| InvalidTick { row, field, problem };
+    for field in LongField::ALL {
+        let value = longs[field as usize];
+        if field != LongField::TradeId {
+            if value == i64::MIN || value == i64::MAX {
+                return invalid(field.name(), TickProblem::NotANumber(value));
+            }
+            if value < 0 {
+                return invalid(field.name(), TickProblem::Negative(value));
+            }
+        }
+        let of_kind = match field {
+            LongField::EventTime if value == 0 => return invalid(field.name(), TickProblem::NoTime),
+            LongField::EventTime | LongField::ReceiveTime => kind,
+            LongField::Price if value == 0 && kind == TickKind::Trade => {
+                return invalid(field.name(), TickProblem::NoPrice);
+            }
+            LongField::TradeId | LongField::Price | LongField::Size => TickKind::Trade,
+            LongField::BidPrice | LongField::BidSize | LongField::AskPrice | LongField::AskSize => {
+                TickKind::Quote
+            }
+        };
+        if of_kind != kind && value != 0 {
+            return invalid(field.name(), TickProblem::NotOfKind { value, kind });
+        }
+    }
+    // The only check left: the side of a quote.
+    invalid("side", TickProblem::NotOfKind { value: side as i64, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRADE: Longs = [1, 0, 0, 1, 0, 0, 0, 0, 0];
+    const QUOTE: Longs = [1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    fn check(kind: TickKind, side: Side, longs: Longs) -> Option<(&'static str, TickProblem)> {
+        check_row(3, kind, side, &longs).err().map(|invalid| {
+            assert_eq!(invalid.row, 3);
+            (invalid.field, invalid.problem)
+        })
+    }
+
+    /// The rules written a second time, one value at a time.
+    fn is_good(kind: TickKind, side: Side, longs: &Longs) -> bool {
+        let numbers = (0..LONG_FIELD_COUNT).all(|f| f == 2 || (0..i64::MAX).contains(&longs[f]));
+        let own_fields = match kind {
+            TickKind::Trade => longs[3] > 0 && longs[5..] == [0; 4],
+            TickKind::Quote => longs[2..5] == [0; 3] && side == Side::None,
+        };
+        numbers && longs[0] > 0 && own_fields
+    }
+
+    #[test]
+    fn every_pair_of_odd_values_is_judged_by_the_rules() {
+        let odd = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        let mut good = 0;
+        for (kind, base) in [(TickKind::Trade, TRADE), (TickKind::Quote, QUOTE)] {
+            for side in [Side::None, Side::Buy, Side::Sell] {
+                for (first, second) in (0..81).map(|pair| (pair / 9, pair % 9)) {
+                    for (one, other) in (0..49).map(|pair| (odd[pair / 7], odd[pair % 7])) {
+                        let mut longs = base;
+                        longs[first] = one;
+                        longs[second] = other;
+                        let found = check(kind, side, longs);
+                        assert_eq!(
+                            found.is_none(),
+                            is_good(kind, side, &longs),
+                            "{kind:?} {side:?} {longs:?}"
+                        );
+                        good += usize::from(found.is_none());
+                    }
+                }
+            }
+        }
+        assert!(good > 1000, "the values make good ticks too: {good}");
+    }
+
+    #[test]
+    fn the_first_defect_is_named() {
+        let trade = |longs| check(TickKind::Trade, Side::Buy, longs);
+        assert_eq!(trade([1, 0, 7, 5, 6, 0, 0, 0, 0]), None);
+        assert_eq!(trade([0, 0, 7, 5, 6, 0, 0, 0, 0]), Some(("event_time_ns", TickProblem::NoTime)));
+        assert_eq!(trade([-4, 0, 7, 5, 6, 0, 0, 0, 0]), Some(("event_time_ns", TickProblem::Negative(-4))));
+        assert_eq!(trade([1, 0, 7, 0, 6, 0, 0, 0, 0]), Some(("price_e9", TickProblem::NoPrice)));
+        assert_eq!(
+            trade([1, 0, 7, i64::MAX, 6, 0, 0, 0, 0]),
+            Some(("price_e9", TickProblem::NotANumber(i64::MAX)))
+        );
+        assert_eq!(
+            trade([1, 0, 7, 5, 6, 0, 0, 2, 0]),
+            Some(("ask_price_e9", TickProblem::NotOfKind { value: 2, kind: TickKind::Trade }))
+        );
+        assert_eq!(
+            check(TickKind::Quote, Side::Sell, [1, 0, 0, 0, 0, 1, 1, 1, 1]),
+            Some(("side", TickProblem::NotOfKind { value: 2, kind: TickKind::Quote }))
+        );
+    }
+
+    #[test]
+    fn symbols() {
+        assert_eq!(check_symbol(b"BINANCE:BTCUSDT"), Ok("BINANCE:BTCUSDT"));
+        assert_eq!(check_symbol("XETRA:MÜV2".as_bytes()), Ok("XETRA:MÜV2"));
+        assert_eq!(check_symbol(b""), Err(TickProblem::EmptySymbol));
+        assert_eq!(check_symbol(&[b'A'; 65]), Err(TickProblem::LongSymbol(65)));
+        assert_eq!(check_symbol(&[b'A'; 64]).map(str::len), Ok(64));
+        for control in ["A\u{7f}", "A\nB", "\u{85}", "\0"] {
+            assert_eq!(check_symbol(control.as_bytes()), Err(TickProblem::ControlCharacter));
+        }
+        assert_eq!(check_symbol(b"\xff\xfe"), Err(TickProblem::NotUtf8));
+    }
+}

@@ -1,0 +1,328 @@
+//! Records of many ticks, by columns.
+
+use apache_avro::Schema;
+use apache_avro::schema::RecordSchema;
+
+use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
+use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
+use super::tick_plan::{unknown_kind, unknown_side};
+use crate::ROWS_MAX;
+use crate::check::{InvalidTick, TickProblem, check_rows, check_symbol};
+use crate::cursor::Cursor;
+use crate::error::{DecodeError, SchemaError};
+use crate::known;
+use crate::long_field::LongField;
+use crate::symbol_table::SymbolTable;
+use crate::tick::{Side, TickColumns, TickKind};
+
+/// The writer's fields in their order.
+#[derive(Debug)]
+pub(super) struct BatchPlan {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Symbols,
+    SymbolIndexes,
+    Kinds(Box<EnumTable<TickKind>>),
+    Sides(Box<EnumTable<Side>>),
+    Longs(LongField),
+    Skip(Skip),
+    SkipArray(Skip),
+}
+
+/// The symbols of one record.
+#[derive(Debug, Default)]
+pub(super) struct Dictionary {
+    /// Their bytes, one after the other.
+    text: Vec<u8>,
+    /// Where each ends in `text`.
+    ends: Vec<usize>,
+    /// Their numbers in the partition's table, [`UNNUMBERED`] until a row uses them.
+    ids: Vec<u32>,
+}
+
+const UNNUMBERED: u32 = u32::MAX;
+
+impl BatchPlan {
+    pub(super) fn compile(record: &RecordSchema) -> Result<Shape<Self>, SchemaError> {
+        let reader = known::TICK_BATCH.name;
+        require(reader, record, &["symbols", "symbol", "kind", "event_time_ns"])?;
+        let mut steps = Vec::new();
+        for field in &record.fields {
+            let name = field.name.as_str();
+            let long = LongField::named(name);
+            let ours = long.is_some() || ["symbols", "symbol", "kind", "side"].contains(&name);
+            let items = match &field.schema {
+                Schema::Array(array) => Some(&*array.items),
+                _ => None,
+            };
+            if !ours {
+                // Items of no bytes could be counted by the million in a few bytes.
+                let step = match items {
+                    None => Skip::of(&field.schema).map(Step::Skip),
+                    Some(items) => {
+                        Skip::of(items).filter(|skip| !matches!(skip, Skip::Fixed(0))).map(Step::SkipArray)
+                    }
+                };
+                match step {
+                    Some(step) => steps.push(step),
+                    None => return Ok(Shape::Other),
+                }
+                continue;
+            }
+            let items = match (items, &field.schema) {
+                (Some(items), _) => items,
+                (None, Schema::Union(_)) => return Ok(Shape::Other),
+                (None, _) => return Err(mismatch(reader, name)),
+            };
+            let Some(found) = scalar(reader, name, items)? else {
+                return Ok(Shape::Other);
+            };
+            steps.push(match (name, long, found) {
+                ("symbols", _, Scalar::Text) => Step::Symbols,
+                ("symbol", _, Scalar::Long) => Step::SymbolIndexes,
+                ("kind", _, Scalar::Enum(symbols)) => {
+                    Step::Kinds(Box::new(enum_table(&symbols, &TICK_KINDS)))
+                }
+                ("side", _, Scalar::Enum(symbols)) => Step::Sides(Box::new(enum_table(&symbols, &SIDES))),
+                (_, Some(long), Scalar::Long) => Step::Longs(long),
+                _ => return Err(mismatch(reader, name)),
+            });
+        }
+        Ok(Shape::Simple(Self { steps }))
+    }
+
+    pub(super) fn decode(
+        &self,
+        datum: &[u8],
+        dictionary: &mut Dictionary,
+        symbols: &mut SymbolTable,
+        out: &mut TickColumns,
+    ) -> Result<usize, DecodeError> {
+        let start = out.len();
+        let mut cursor = Cursor::new(datum);
+        dictionary.clear();
+        for step in &self.steps {
+            match step {
+                Step::Symbols => read_symbols(&mut cursor, dictionary)?,
+                Step::SymbolIndexes => read_indexes(&mut cursor, dictionary, start, &mut out.symbol)?,
+                Step::Kinds(table) => {
+                    read_enums(
+                        &mut cursor,
+                        "kind",
+                        table,
+                        TickKind::Trade,
+                        start,
+                        &mut out.kind,
+                        unknown_kind,
+                    )?;
+                }
+                Step::Sides(table) => {
+                    read_enums(&mut cursor, "side", table, Side::None, start, &mut out.side, unknown_side)?;
+                }
+                Step::Longs(field) => read_longs(&mut cursor, *field, start, field.column_mut(out))?,
+                Step::Skip(skip) => skip.pass(&mut cursor)?,
+                Step::SkipArray(skip) => skip_array(&mut cursor, *skip)?,
+            }
+        }
+        cursor.finish()?;
+        finish(start, dictionary, symbols, out)
+    }
+}
+
+/// Everything but the bytes: lengths, values, symbols. The rows from `start` on hold dictionary indexes where they will
+/// hold symbol numbers.
+pub(super) fn finish(
+    start: usize,
+    dictionary: &mut Dictionary,
+    symbols: &mut SymbolTable,
+    out: &mut TickColumns,
+) -> Result<usize, DecodeError> {
+    let rows = out.event_time_ns.len() - start;
+    if rows == 0 {
+        return Err(DecodeError::NoRows);
+    }
+    let differs = |field, found| DecodeError::LengthsDiffer { field, found, expected: rows };
+    for (field, length) in [("symbol", out.symbol.len()), ("kind", out.kind.len())] {
+        if length - start != rows {
+            return Err(differs(field, length - start));
+        }
+    }
+    match out.side.len() - start {
+        0 => out.side.resize(start + rows, Side::None),
+        found if found != rows => return Err(differs("side", found)),
+        _ => {}
+    }
+    for field in LongField::ALL {
+        let column = field.column_mut(out);
+        match column.len() - start {
+            0 => column.resize(start + rows, 0),
+            found if found != rows => return Err(differs(field.name(), found)),
+            _ => {}
+        }
+    }
+    check_rows(out, start)?;
+    dictionary.check()?;
+    dictionary.number_rows(symbols, &mut out.symbol[start..])?;
+    Ok(rows)
+}
+
+impl Dictionary {
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.ids.clear();
+    }
+
+    pub(super) fn push(&mut self, symbol: &[u8]) {
+        self.text.extend_from_slice(symbol);
+        self.ends.push(self.text.len());
+        self.ids.push(UNNUMBERED);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn symbol(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
+    }
+
+    /// Every symbol must be a good one, used or not.
+    fn check(&self) -> Result<(), DecodeError> {
+        for index in 0..self.len() {
+            // `row` is the dictionary's: the field name says so.
+            let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
+            check_symbol(self.symbol(index)).map_err(invalid)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the dictionary index of each row by the symbol's number, which is given at its first row.
+    fn number_rows(&mut self, symbols: &mut SymbolTable, rows: &mut [u32]) -> Result<(), DecodeError> {
+        for (row, slot) in rows.iter_mut().enumerate() {
+            let index = *slot as usize;
+            *slot = match self.ids.get(index) {
+                Some(&id) if id != UNNUMBERED => id,
+                Some(_) => self.number(index, symbols),
+                None => return Err(unknown_symbol(row, i64::from(*slot), self.len()).into()),
+            };
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, index: usize, symbols: &mut SymbolTable) -> u32 {
+        let symbol = self.symbol(index);
+        let id = symbols.find(symbol).unwrap_or_else(|| {
+            // `check` has read it as UTF-8 before.
+            symbols.push(std::str::from_utf8(symbol).expect("a checked symbol is UTF-8"))
+        });
+        self.ids[index] = id;
+        id
+    }
+}
+
+#[cold]
+pub(super) fn unknown_symbol(row: usize, index: i64, symbols: usize) -> InvalidTick {
+    InvalidTick { row, field: "symbol", problem: TickProblem::UnknownSymbol { index, symbols } }
+}
+
+/// Number of items in the next block of an array that has `length` items so far; 0 at its end.
+#[inline]
+fn block(cursor: &mut Cursor<'_>, field: &'static str, length: usize) -> Result<usize, DecodeError> {
+    let count = cursor.block()?;
+    check_length(field, length + count)?;
+    Ok(count)
+}
+
+pub(super) fn check_length(field: &'static str, length: usize) -> Result<(), DecodeError> {
+    if length > ROWS_MAX { Err(DecodeError::TooManyRows { field }) } else { Ok(()) }
+}
+
+fn read_symbols(cursor: &mut Cursor<'_>, dictionary: &mut Dictionary) -> Result<(), DecodeError> {
+    loop {
+        let count = block(cursor, "symbols", dictionary.len())?;
+        if count == 0 {
+            return Ok(());
+        }
+        for _ in 0..count {
+            dictionary.push(cursor.bytes()?);
+        }
+    }
+}
+
+fn read_indexes(
+    cursor: &mut Cursor<'_>,
+    dictionary: &Dictionary,
+    start: usize,
+    column: &mut Vec<u32>,
+) -> Result<(), DecodeError> {
+    loop {
+        let length = column.len() - start;
+        let count = block(cursor, "symbol", length)?;
+        if count == 0 {
+            return Ok(());
+        }
+        column.reserve(count);
+        for item in 0..count {
+            let index = cursor.long()?;
+            match u32::try_from(index) {
+                Ok(index) => column.push(index),
+                Err(_) => return Err(unknown_symbol(length + item, index, dictionary.len()).into()),
+            }
+        }
+    }
+}
+
+fn read_enums<T: Copy>(
+    cursor: &mut Cursor<'_>,
+    field: &'static str,
+    table: &EnumTable<T>,
+    default: T,
+    start: usize,
+    column: &mut Vec<T>,
+    unknown: fn(usize, i64) -> InvalidTick,
+) -> Result<(), DecodeError> {
+    loop {
+        let length = column.len() - start;
+        let count = block(cursor, field, length)?;
+        if count == 0 {
+            return Ok(());
+        }
+        if let Some((item, index)) = table.read_items(cursor, count, default, column)? {
+            return Err(unknown(length + item, index).into());
+        }
+    }
+}
+
+fn read_longs(
+    cursor: &mut Cursor<'_>,
+    field: LongField,
+    start: usize,
+    column: &mut Vec<i64>,
+) -> Result<(), DecodeError> {
+    loop {
+        let before = column.len();
+        let count = block(cursor, field.name(), before - start)?;
+        if count == 0 {
+            return Ok(());
+        }
+        column.resize(before + count, 0);
+        cursor.longs(&mut column[before..])?;
+    }
+}
+
+fn skip_array(cursor: &mut Cursor<'_>, skip: Skip) -> Result<(), DecodeError> {
+    loop {
+        let count = cursor.block()?;
+        if count == 0 {
+            return Ok(());
+        }
+        for _ in 0..count {
+            skip.pass(cursor)?;
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! From the writer's enum indexes to our values.
+
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::tick::{Side, TickKind};
+
+/// Names of the tick kinds in the schema.
+pub(super) const TICK_KINDS: [(&str, TickKind); 2] = [("TRADE", TickKind::Trade), ("QUOTE", TickKind::Quote)];
+/// Names of the sides in the schema.
+pub(super) const SIDES: [(&str, Side); 3] = [("NONE", Side::None), ("BUY", Side::Buy), ("SELL", Side::Sell)];
+
+/// Our value for each one-byte encoding of an enum index; `None` where there is none, and for longer encodings.
+#[derive(Clone, Debug)]
+pub(super) struct EnumTable<T> {
+    values: [Option<T>; 256],
+}
+
+impl<T: Copy> EnumTable<T> {
+    /// From our value of each of the writer's symbols. Only the first 64 symbols of a writer can be ours.
+    pub(super) fn new(symbols: impl Iterator<Item = Option<T>>) -> Self {
+        let mut values = [None; 256];
+        for (index, value) in symbols.enumerate().take(64) {
+            values[index << 1] = value;
+        }
+        Self { values }
+    }
+
+    /// Reads one value; `Ok(Err(index))` for an index that has none.
+    #[inline]
+    pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {
+        let index = cursor.long()?;
+        let byte = usize::try_from(index).ok().filter(|&index| index < 64).map(|index| index << 1);
+        Ok(byte.and_then(|byte| self.values[byte]).ok_or(index))
+    }
+
+    /// Reads `count` values to the end of `column`; `Ok(Some((item, index)))` for the first that has none.
+    pub(super) fn read_items(
+        &self,
+        cursor: &mut Cursor<'_>,
+        count: usize,
+        default: T,
+        column: &mut Vec<T>,
+    ) -> Result<Option<(usize, i64)>, DecodeError> {
+        let before = column.len();
+        let bytes = cursor.peek(count)?;
+        let mut all_known = true;
+        column.extend(bytes.iter().map(|&byte| {
+            let value = self.values[usize::from(byte)];
+            all_known &= value.is_some();
+            value.unwrap_or(default)
+        }));
+        if all_known {
+            cursor.take(count)?;
+            return Ok(None);
+        }
+        // An unknown value, or an index in more bytes than it needs: one by one.
+        column.truncate(before);
+        for item in 0..count {
+            match self.read(cursor)? {
+                Ok(value) => column.push(value),
+                Err(index) => return Ok(Some((item, index))),
+            }
+        }
+        Ok(None)
+    }
+}

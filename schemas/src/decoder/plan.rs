@@ -1,0 +1,180 @@
+//! How records of one writer schema are read: compiled once, when the schema is registered.
+
+use apache_avro::Schema;
+use apache_avro::schema::RecordSchema;
+
+use super::arrow_plan::ArrowPlan;
+use super::batch_plan::{BatchPlan, Dictionary};
+use super::enum_table::EnumTable;
+use super::tick_plan::TickPlan;
+use crate::cursor::Cursor;
+use crate::error::{DecodeError, SchemaError};
+use crate::known;
+use crate::symbol_table::SymbolTable;
+use crate::tick::TickColumns;
+
+/// The way from a datum to rows.
+#[derive(Debug)]
+pub(super) enum Plan {
+    Tick(TickPlan),
+    Batch(BatchPlan),
+    Arrow(Box<ArrowPlan>),
+}
+
+/// What a compiler says of a writer schema that resolves to ours.
+pub(super) enum Shape<P> {
+    /// It has a plan.
+    Simple(P),
+    /// It has parts that only a full Avro reader reads.
+    Other,
+}
+
+impl Plan {
+    pub(super) fn compile(text: &str, schema: &Schema, fingerprint: u64) -> Result<Self, SchemaError> {
+        let Schema::Record(record) = schema else {
+            return Err(SchemaError::NotTicks {
+                found: format!("{:?}", apache_avro::schema::SchemaKind::from(schema)),
+            });
+        };
+        let name = record.name.name();
+        if name == known::TICK.name {
+            match TickPlan::compile(record)? {
+                Shape::Simple(plan) => Ok(Self::Tick(plan)),
+                Shape::Other => Self::arrow(text, schema, fingerprint, false),
+            }
+        } else if name == known::TICK_BATCH.name {
+            match BatchPlan::compile(record)? {
+                Shape::Simple(plan) => Ok(Self::Batch(plan)),
+                Shape::Other => Self::arrow(text, schema, fingerprint, true),
+            }
+        } else {
+            Err(SchemaError::NotTicks { found: name.to_string() })
+        }
+    }
+
+    /// The way through arrow-avro, whether or not there is a shorter one.
+    pub(super) fn arrow(
+        text: &str,
+        schema: &Schema,
+        fingerprint: u64,
+        is_batch: bool,
+    ) -> Result<Self, SchemaError> {
+        ArrowPlan::compile(text, schema, fingerprint, is_batch).map(|plan| Self::Arrow(Box::new(plan)))
+    }
+
+    #[inline]
+    pub(super) fn decode(
+        &mut self,
+        datum: &[u8],
+        dictionary: &mut Dictionary,
+        symbols: &mut SymbolTable,
+        out: &mut TickColumns,
+    ) -> Result<usize, DecodeError> {
+        match self {
+            Self::Tick(plan) => plan.decode(datum, symbols, out),
+            Self::Batch(plan) => plan.decode(datum, dictionary, symbols, out),
+            Self::Arrow(plan) => plan.decode(datum, dictionary, symbols, out),
+        }
+    }
+}
+
+/// A field of the writer that we do not have: how to pass over it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Skip {
+    /// This many bytes.
+    Fixed(usize),
+    /// An int, long or enum.
+    Varint,
+    /// Bytes or a string.
+    Bytes,
+}
+
+impl Skip {
+    /// `None` for anything with parts.
+    pub(super) fn of(schema: &Schema) -> Option<Self> {
+        match schema {
+            Schema::Null => Some(Self::Fixed(0)),
+            Schema::Boolean => Some(Self::Fixed(1)),
+            Schema::Float => Some(Self::Fixed(4)),
+            Schema::Double => Some(Self::Fixed(8)),
+            Schema::Fixed(fixed) => Some(Self::Fixed(fixed.size)),
+            Schema::Int
+            | Schema::Long
+            | Schema::Enum(_)
+            | Schema::Date
+            | Schema::TimeMillis
+            | Schema::TimeMicros
+            | Schema::TimestampMillis
+            | Schema::TimestampMicros
+            | Schema::TimestampNanos
+            | Schema::LocalTimestampMillis
+            | Schema::LocalTimestampMicros
+            | Schema::LocalTimestampNanos => Some(Self::Varint),
+            Schema::Bytes | Schema::String => Some(Self::Bytes),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn pass(self, cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
+        match self {
+            Self::Fixed(size) => cursor.take(size).map(drop),
+            Self::Varint => cursor.long().map(drop),
+            Self::Bytes => cursor.bytes().map(drop),
+        }
+    }
+}
+
+/// What the writer has for one of our scalar fields, or for the items of one of our columns.
+pub(super) enum Scalar {
+    /// A number.
+    Long,
+    /// A text.
+    Text,
+    /// An enum with these symbols.
+    Enum(Vec<String>),
+}
+
+/// `Ok(None)` for a union, which only a full Avro reader resolves.
+pub(super) fn scalar(
+    reader: &'static str,
+    field: &str,
+    schema: &Schema,
+) -> Result<Option<Scalar>, SchemaError> {
+    match schema {
+        Schema::Long | Schema::Int => Ok(Some(Scalar::Long)),
+        Schema::TimestampNanos if field.ends_with("_time_ns") => Ok(Some(Scalar::Long)),
+        Schema::String | Schema::Bytes => Ok(Some(Scalar::Text)),
+        Schema::Enum(symbols) => Ok(Some(Scalar::Enum(symbols.symbols.clone()))),
+        Schema::Union(_) => Ok(None),
+        _ => Err(mismatch(reader, field)),
+    }
+}
+
+/// A field whose type Avro does not resolve to ours.
+pub(super) fn mismatch(reader: &'static str, field: &str) -> SchemaError {
+    let detail = format!("the type of {field} is not that of schemas/avro; write the same type");
+    SchemaError::Unresolvable { name: reader, detail }
+}
+
+/// Fields that the reader has no default for must be there.
+pub(super) fn require(
+    reader: &'static str,
+    record: &RecordSchema,
+    fields: &[&str],
+) -> Result<(), SchemaError> {
+    for required in fields {
+        if !record.fields.iter().any(|field| field.name == *required) {
+            let detail = format!("the field {required} is missing; write it");
+            return Err(SchemaError::Unresolvable { name: reader, detail });
+        }
+    }
+    Ok(())
+}
+
+/// The table of an enum field of the writer.
+pub(super) fn enum_table<T: Copy>(symbols: &[String], known: &[(&str, T)]) -> EnumTable<T> {
+    EnumTable::new(
+        symbols.iter().map(|symbol| known.iter().find(|(name, _)| name == symbol).map(|(_, value)| *value)),
+    )
+}

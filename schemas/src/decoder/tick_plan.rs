@@ -1,0 +1,148 @@
+//! Records of one tick.
+
+use apache_avro::schema::RecordSchema;
+
+use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
+use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
+use crate::check::{InvalidTick, Longs, TickProblem, check_row, check_symbol};
+use crate::cursor::Cursor;
+use crate::error::{DecodeError, SchemaError};
+use crate::known;
+use crate::long_field::{LONG_FIELD_COUNT, LongField};
+use crate::symbol_table::SymbolTable;
+use crate::tick::{Side, TickColumns, TickKind};
+
+/// The writer's fields in their order.
+#[derive(Debug)]
+pub(super) struct TickPlan {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Symbol,
+    Kind(Box<EnumTable<TickKind>>),
+    Side(Box<EnumTable<Side>>),
+    /// Numbers that follow each other in the writer's order as in ours: the first, and the one behind the last.
+    Longs(usize, usize),
+    Skip(Skip),
+}
+
+/// One tick as it comes off the wire, its symbol not looked up yet.
+pub(super) struct RawTick<'a> {
+    pub(super) symbol: &'a [u8],
+    pub(super) kind: TickKind,
+    pub(super) side: Side,
+    pub(super) longs: Longs,
+}
+
+impl TickPlan {
+    pub(super) fn compile(record: &RecordSchema) -> Result<Shape<Self>, SchemaError> {
+        let reader = known::TICK.name;
+        require(reader, record, &["symbol", "kind", "event_time_ns"])?;
+        let mut steps = Vec::new();
+        for field in &record.fields {
+            let name = field.name.as_str();
+            let long = LongField::named(name);
+            if long.is_none() && !["symbol", "kind", "side"].contains(&name) {
+                match Skip::of(&field.schema) {
+                    Some(skip) => steps.push(Step::Skip(skip)),
+                    None => return Ok(Shape::Other),
+                }
+                continue;
+            }
+            let Some(found) = scalar(reader, name, &field.schema)? else {
+                return Ok(Shape::Other);
+            };
+            match (name, long, found) {
+                ("symbol", _, Scalar::Text) => steps.push(Step::Symbol),
+                ("kind", _, Scalar::Enum(symbols)) => {
+                    steps.push(Step::Kind(Box::new(enum_table(&symbols, &TICK_KINDS))));
+                }
+                ("side", _, Scalar::Enum(symbols)) => {
+                    steps.push(Step::Side(Box::new(enum_table(&symbols, &SIDES))));
+                }
+                (_, Some(long), Scalar::Long) => match steps.last_mut() {
+                    Some(Step::Longs(_, end)) if *end == long as usize => *end += 1,
+                    _ => steps.push(Step::Longs(long as usize, long as usize + 1)),
+                },
+                _ => return Err(mismatch(reader, name)),
+            }
+        }
+        Ok(Shape::Simple(Self { steps }))
+    }
+
+    pub(super) fn decode(
+        &self,
+        datum: &[u8],
+        symbols: &mut SymbolTable,
+        out: &mut TickColumns,
+    ) -> Result<usize, DecodeError> {
+        let mut cursor = Cursor::new(datum);
+        let mut tick =
+            RawTick { symbol: &[], kind: TickKind::Trade, side: Side::None, longs: [0; LONG_FIELD_COUNT] };
+        for step in &self.steps {
+            match step {
+                Step::Symbol => tick.symbol = cursor.bytes()?,
+                Step::Kind(table) => {
+                    tick.kind = table.read(&mut cursor)?.map_err(|index| unknown_kind(0, index))?;
+                }
+                Step::Side(table) => {
+                    tick.side = table.read(&mut cursor)?.map_err(|index| unknown_side(0, index))?;
+                }
+                Step::Longs(start, end) => {
+                    for value in &mut tick.longs[*start..*end] {
+                        *value = cursor.long()?;
+                    }
+                }
+                Step::Skip(skip) => skip.pass(&mut cursor)?,
+            }
+        }
+        cursor.finish()?;
+        tick.append(symbols, out)
+    }
+}
+
+impl RawTick<'_> {
+    /// Checks the tick, numbers its symbol and appends it as a row.
+    #[inline]
+    pub(super) fn append(
+        &self,
+        symbols: &mut SymbolTable,
+        out: &mut TickColumns,
+    ) -> Result<usize, DecodeError> {
+        check_row(0, self.kind, self.side, &self.longs)?;
+        let symbol = match symbols.find(self.symbol) {
+            Some(symbol) => symbol,
+            None => {
+                let invalid = |problem| InvalidTick { row: 0, field: "symbol", problem };
+                symbols.push(check_symbol(self.symbol).map_err(invalid)?)
+            }
+        };
+        let [event_time, receive_time, trade_id, price, size, bid_price, bid_size, ask_price, ask_size] =
+            self.longs;
+        out.symbol.push(symbol);
+        out.kind.push(self.kind);
+        out.event_time_ns.push(event_time);
+        out.receive_time_ns.push(receive_time);
+        out.trade_id.push(trade_id);
+        out.side.push(self.side);
+        out.price_e9.push(price);
+        out.size_e9.push(size);
+        out.bid_price_e9.push(bid_price);
+        out.bid_size_e9.push(bid_size);
+        out.ask_price_e9.push(ask_price);
+        out.ask_size_e9.push(ask_size);
+        Ok(1)
+    }
+}
+
+#[cold]
+pub(super) fn unknown_kind(row: usize, index: i64) -> InvalidTick {
+    InvalidTick { row, field: "kind", problem: TickProblem::UnknownKind(index) }
+}
+
+#[cold]
+pub(super) fn unknown_side(row: usize, index: i64) -> InvalidTick {
+    InvalidTick { row, field: "side", problem: TickProblem::UnknownSide(index) }
+}

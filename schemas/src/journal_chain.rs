@@ -1,0 +1,152 @@
+//! The chain of journal entries: each holds a hash of itself and of the entry before it.
+//!
+//! ```text
+//!  hash(n) = blake3( hash(n-1) as 64 hex digits ++ datum(n) without its last field, which is hash(n) )
+//! ```
+//!
+//! The datum is hashed, not the record: the chain holds in whatever frame the datum travels.
+
+use crate::cursor::Cursor;
+use crate::error::{ChainError, DecodeError};
+use crate::frame;
+use crate::journal::{Decision, Input, JournalEntry};
+use crate::known;
+use crate::varint::put_long;
+use crate::wire::{Wire, put_bytes};
+
+/// The hash before the first entry.
+pub const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Hex digits of a hash.
+const HASH_DIGITS: usize = 64;
+/// Bytes of the last field: two for its length, then the digits.
+const HASH_FIELD_SIZE: usize = 2 + HASH_DIGITS;
+/// The length 64 as Avro writes it.
+const HASH_FIELD_LENGTH: [u8; 2] = [0x80, 0x01];
+
+type HashDigits = [u8; HASH_DIGITS];
+
+/// Writes journal entries that follow each other. A copy of it is the way back when a transaction is aborted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalWriter {
+    next_sequence: i64,
+    previous_hash: HashDigits,
+}
+
+impl Default for JournalWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl JournalWriter {
+    /// At the beginning of a journal.
+    pub fn new() -> Self {
+        Self { next_sequence: 0, previous_hash: [b'0'; HASH_DIGITS] }
+    }
+
+    /// Behind an entry that is in the journal already.
+    ///
+    /// # Errors
+    /// If the entry's hash is not 64 lower-case hex digits: it was not written by a `JournalWriter`.
+    pub fn resume(last: &JournalEntry) -> Result<Self, DecodeError> {
+        let malformed = DecodeError::Malformed { at: 0, what: "a hash that is not 64 lower-case hex digits" };
+        let previous_hash = digits_of(&last.hash).ok_or(malformed)?;
+        Ok(Self { next_sequence: last.sequence + 1, previous_hash })
+    }
+
+    /// Sequence number of the next entry.
+    pub fn next_sequence(&self) -> i64 {
+        self.next_sequence
+    }
+
+    /// Hash of the last entry, [`GENESIS_HASH`] before the first.
+    pub fn previous_hash(&self) -> &str {
+        std::str::from_utf8(&self.previous_hash).expect("hex digits are ASCII")
+    }
+
+    /// Appends the next entry to `out` as one record, and returns its sequence number.
+    pub fn append(
+        &mut self,
+        at_ns: i64,
+        input: &Input,
+        decisions: &[Decision],
+        state_hash: u64,
+        out: &mut Vec<u8>,
+    ) -> i64 {
+        let sequence = self.next_sequence;
+        out.extend_from_slice(&const { frame::header(known::JOURNAL_ENTRY.fingerprint) });
+        let start = out.len();
+        put_long(sequence, out);
+        put_long(at_ns, out);
+        input.put(out);
+        put_decisions(decisions, out);
+        put_bytes(&hex(&state_hash.to_be_bytes()), out);
+        self.previous_hash = hash(&self.previous_hash, &out[start..]);
+        put_bytes(&self.previous_hash, out);
+        self.next_sequence += 1;
+        sequence
+    }
+}
+
+/// Whether an entry is the successor of the one with `previous_hash` ([`GENESIS_HASH`] for the first). It need not be
+/// decoded for that, and may be of any version.
+///
+/// # Errors
+/// [`ChainError::Broken`] if it is not, [`ChainError::Unreadable`] if it is no journal entry.
+pub fn check_chain(previous_hash: &str, payload: &[u8]) -> Result<(), ChainError> {
+    let (fingerprint, datum) = frame::split(payload)?;
+    match known::by_fingerprint(fingerprint) {
+        None => return Err(DecodeError::UnknownSchema { fingerprint }.into()),
+        Some(schema) if schema.name != known::JOURNAL_ENTRY.name => {
+            let expected = known::JOURNAL_ENTRY.name;
+            return Err(DecodeError::WrongSchema { found: schema.name, expected }.into());
+        }
+        Some(_) => {}
+    }
+    let Some((hashed, field)) = datum.split_last_chunk::<HASH_FIELD_SIZE>() else {
+        return Err(DecodeError::Truncated { length: datum.len() }.into());
+    };
+    let mut cursor = Cursor::new(field);
+    if !field.starts_with(&HASH_FIELD_LENGTH) {
+        return Err(cursor.malformed("no hash at the end of a journal entry").into());
+    }
+    let found = cursor.string()?;
+    let expected = hash(previous_hash.as_bytes(), hashed);
+    if found.as_bytes() == expected {
+        return Ok(());
+    }
+    Err(ChainError::Broken {
+        expected: String::from_utf8_lossy(&expected).into_owned(),
+        found: found.to_owned(),
+    })
+}
+
+/// The same bytes as [`Wire`] gives for a `Vec` of decisions.
+fn put_decisions(decisions: &[Decision], out: &mut Vec<u8>) {
+    if !decisions.is_empty() {
+        put_long(decisions.len() as i64, out);
+        for decision in decisions {
+            decision.put(out);
+        }
+    }
+    out.push(0);
+}
+
+fn hash(previous_hash: &[u8], datum_before_hash: &[u8]) -> HashDigits {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(previous_hash);
+    hasher.update(datum_before_hash);
+    let digits = hex(hasher.finalize().as_bytes());
+    HashDigits::try_from(digits.as_slice()).expect("32 bytes are 64 digits")
+}
+
+fn digits_of(hash: &str) -> Option<HashDigits> {
+    let digits = HashDigits::try_from(hash.as_bytes()).ok()?;
+    digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(digits)
+}
+
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
+}

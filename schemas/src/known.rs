@@ -1,0 +1,153 @@
+//! Every schema that Warptape has published, by fingerprint: what was written once can be read for ever.
+//!
+//! The current version of each record lies in `avro/NAME.avsc`. To change one: copy it to `avro/old/NAME_VERSION.avsc`,
+//! list it in [`OLD`], raise the version, and let the tests tell the new fingerprint. Only fields with defaults are
+//! added, before a hash or checksum that ends the record; golden bytes of every version lie in `golden/`.
+
+/// One version of one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownSchema {
+    /// Name of the record without its namespace, which is `warptape`.
+    pub name: &'static str,
+    /// Name of its files.
+    pub file: &'static str,
+    /// Version, from 1.
+    pub version: u32,
+    /// CRC-64-AVRO fingerprint of its parsing canonical form.
+    pub fingerprint: u64,
+    /// The schema with its documentation.
+    pub text: &'static str,
+}
+
+macro_rules! known {
+    ($(#[$doc:meta])* $constant:ident, $name:literal, $file:literal, $version:literal, $fingerprint:literal) => {
+        $(#[$doc])*
+        pub const $constant: KnownSchema = KnownSchema {
+            name: $name,
+            file: $file,
+            version: $version,
+            fingerprint: $fingerprint,
+            text: include_str!(concat!("../avro/", $file, ".avsc")),
+        };
+    };
+}
+
+known!(
+    /// One trade or quote.
+    TICK, "Tick", "tick", 1, 0x017e_0ff4_e4c5_050a
+);
+known!(
+    /// Many ticks by columns.
+    TICK_BATCH, "TickBatch", "tick_batch", 1, 0xd290_faeb_bbba_27d2
+);
+known!(
+    /// What the pipeline says about a symbol.
+    SIGNAL, "Signal", "signal", 1, 0x2123_3437_33bc_4371
+);
+known!(
+    /// One step of the scheduler.
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 1, 0xb52e_a2d3_4177_ba88
+);
+known!(
+    /// Stage state at an offset.
+    SNAPSHOT, "Snapshot", "snapshot", 1, 0x4675_df9d_c370_a708
+);
+known!(
+    /// A tick that came too late.
+    LATE_TICK, "LateTick", "late_tick", 1, 0xcb1d_27a8_de32_83fa
+);
+known!(
+    /// A record that could not be used.
+    DEAD_LETTER, "DeadLetter", "dead_letter", 1, 0xbd7a_b421_974e_7c38
+);
+known!(
+    /// An event in the life of a process.
+    LIFECYCLE, "Lifecycle", "lifecycle", 1, 0x3d07_b689_929f_5ab5
+);
+
+/// The current version of every record.
+pub const CURRENT: [KnownSchema; 8] =
+    [TICK, TICK_BATCH, SIGNAL, JOURNAL_ENTRY, SNAPSHOT, LATE_TICK, DEAD_LETTER, LIFECYCLE];
+
+/// Every version before the current one.
+pub const OLD: [KnownSchema; 0] = [];
+
+/// All versions of all records.
+pub fn all() -> impl Iterator<Item = KnownSchema> {
+    CURRENT.into_iter().chain(OLD)
+}
+
+/// The version with this fingerprint.
+pub fn by_fingerprint(fingerprint: u64) -> Option<KnownSchema> {
+    all().find(|schema| schema.fingerprint == fingerprint)
+}
+
+#[cfg(test)]
+mod tests {
+    use apache_avro::rabin::Rabin;
+    use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm};
+
+    use super::*;
+
+    /// A changed fingerprint means that readers elsewhere no longer know our records. Two libraries agree on it.
+    #[test]
+    fn fingerprints_are_pinned() {
+        let mut wrong = String::new();
+        for schema in all() {
+            let parsed = apache_avro::Schema::parse_str(schema.text).expect(schema.file);
+            let bytes = parsed.fingerprint::<Rabin>().bytes;
+            let computed = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+            let other = AvroSchema::new(schema.text.to_owned()).fingerprint(FingerprintAlgorithm::Rabin);
+            assert_eq!(other.expect(schema.file), Fingerprint::Rabin(computed), "{}", schema.file);
+            if computed != schema.fingerprint {
+                wrong += &format!("{} version {} is 0x{computed:016x}\n", schema.name, schema.version);
+            }
+        }
+        assert_eq!(wrong, "", "known.rs and schemas/avro differ");
+    }
+
+    #[test]
+    fn versions_are_told_apart() {
+        for (index, schema) in all().enumerate() {
+            assert!(all().skip(index + 1).all(|other| {
+                other.fingerprint != schema.fingerprint
+                    && (other.file, other.version) != (schema.file, schema.version)
+            }));
+            assert_eq!(by_fingerprint(schema.fingerprint), Some(schema));
+        }
+        assert_eq!(by_fingerprint(0), None);
+    }
+
+    /// Names, documentation on every record and field, and units in the names.
+    #[test]
+    fn schemas_are_documented() {
+        for schema in CURRENT {
+            let json: serde_json::Value = serde_json::from_str(schema.text).expect(schema.file);
+            assert_eq!((&json["name"], &json["namespace"]), (&schema.name.into(), &"warptape".into()));
+            assert_documented(schema.file, &json);
+        }
+    }
+
+    fn assert_documented(path: &str, json: &serde_json::Value) {
+        let doc = |json: &serde_json::Value| json["doc"].as_str().is_some_and(|doc| doc.ends_with('.'));
+        match json {
+            serde_json::Value::Array(branches) => {
+                branches.iter().for_each(|branch| assert_documented(path, branch))
+            }
+            serde_json::Value::Object(object) => {
+                if object.contains_key("name") {
+                    assert!(doc(json), "{path}: {} has no doc", object["name"]);
+                }
+                if let Some(items) = object.get("items") {
+                    assert_documented(path, items);
+                }
+                for field in object.get("fields").and_then(|fields| fields.as_array()).into_iter().flatten() {
+                    let name = field["name"].as_str().expect("a name");
+                    assert!(doc(field), "{path}.{name} has no doc");
+                    assert_documented(&format!("{path}.{name}"), &field["type"]);
+                }
+            }
+            _ => {}
+        }
+    }
+}

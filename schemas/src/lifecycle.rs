@@ -1,0 +1,61 @@
+//! What happens to the processes of the pipeline.
+
+use crate::wire::{wire_enum, wire_record};
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifecycleEvent {
+    /// An event of a later version.
+    Unknown,
+    /// Configuration is read and the log is open.
+    Started,
+    /// State is restored; the process goes live.
+    Restored,
+    /// Everything read is processed and committed.
+    Drained,
+    /// Orderly end.
+    Stopped,
+    /// Ended by an error.
+    Failed,
+    /// A transaction did not commit.
+    CommitFailed,
+    /// Whether a transaction committed is not known yet.
+    CommitUnknown,
+    /// A partition came.
+    PartitionAssigned,
+    /// A partition went.
+    PartitionRevoked,
+    /// A lane stopped working.
+    LaneLost,
+    /// A lane works (again).
+    LaneReady,
+}
+
+/// One event in the life of a process. Not part of any transaction: an abort must not erase its own evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// When, ns since the epoch.
+    pub at_ns: i64,
+    /// Name of the process in its group.
+    pub node: String,
+    /// What.
+    pub event: LifecycleEvent,
+    /// More, in words; may be empty.
+    pub detail: String,
+}
+
+wire_enum!(LifecycleEvent {
+    0 => Unknown,
+    1 => Started,
+    2 => Restored,
+    3 => Drained,
+    4 => Stopped,
+    5 => Failed,
+    6 => CommitFailed,
+    7 => CommitUnknown,
+    8 => PartitionAssigned,
+    9 => PartitionRevoked,
+    10 => LaneLost,
+    11 => LaneReady,
+});
+wire_record!(Lifecycle { at_ns, node, event, detail });

@@ -1,0 +1,70 @@
+//! The nine numeric fields of a tick, by name and by column.
+
+use crate::tick::TickColumns;
+
+/// A numeric field of a tick, in schema order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum LongField {
+    EventTime,
+    ReceiveTime,
+    TradeId,
+    Price,
+    Size,
+    BidPrice,
+    BidSize,
+    AskPrice,
+    AskSize,
+}
+
+/// Number of numeric fields.
+pub(crate) const LONG_FIELD_COUNT: usize = 9;
+
+impl LongField {
+    pub(crate) const ALL: [Self; LONG_FIELD_COUNT] = [
+        Self::EventTime,
+        Self::ReceiveTime,
+        Self::TradeId,
+        Self::Price,
+        Self::Size,
+        Self::BidPrice,
+        Self::BidSize,
+        Self::AskPrice,
+        Self::AskSize,
+    ];
+
+    /// Name in the schemas.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::EventTime => "event_time_ns",
+            Self::ReceiveTime => "receive_time_ns",
+            Self::TradeId => "trade_id",
+            Self::Price => "price_e9",
+            Self::Size => "size_e9",
+            Self::BidPrice => "bid_price_e9",
+            Self::BidSize => "bid_size_e9",
+            Self::AskPrice => "ask_price_e9",
+            Self::AskSize => "ask_size_e9",
+        }
+    }
+
+    /// The field with this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+
+    /// Its column.
+    pub(crate) fn column_mut(self, columns: &mut TickColumns) -> &mut Vec<i64> {
+        match self {
+            Self::EventTime => &mut columns.event_time_ns,
+            Self::ReceiveTime => &mut columns.receive_time_ns,
+            Self::TradeId => &mut columns.trade_id,
+            Self::Price => &mut columns.price_e9,
+            Self::Size => &mut columns.size_e9,
+            Self::BidPrice => &mut columns.bid_price_e9,
+            Self::BidSize => &mut columns.bid_size_e9,
+            Self::AskPrice => &mut columns.ask_price_e9,
+            Self::AskSize => &mut columns.ask_size_e9,
+        }
+    }
+}

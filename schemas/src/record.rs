@@ -1,0 +1,124 @@
+//! Records other than ticks: one function each way.
+
+use crate::cursor::Cursor;
+use crate::dead_letter::DeadLetter;
+use crate::error::DecodeError;
+use crate::journal::JournalEntry;
+use crate::known::{self, KnownSchema};
+use crate::late_tick::LateTick;
+use crate::lifecycle::Lifecycle;
+use crate::signal::Signal;
+use crate::snapshot::{self, Snapshot};
+use crate::wire::Wire;
+use crate::{frame, resolve, signal_wire};
+
+/// Appends a signal.
+pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&const { frame::header(known::SIGNAL.fingerprint) });
+    signal_wire::put(signal, out);
+}
+
+/// Reads a signal; its texts are borrowed from `payload` unless an older version had to be resolved.
+pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
+    match current_datum(known::SIGNAL, payload)? {
+        Datum::Current(datum) => whole(datum, signal_wire::get),
+        Datum::Resolved(datum) => whole(&datum, signal_wire::get).map(Signal::into_owned),
+    }
+}
+
+/// Appends a journal entry as it is; [`crate::JournalWriter`] makes entries that follow each other.
+pub fn encode_journal_entry(entry: &JournalEntry, out: &mut Vec<u8>) {
+    encode(known::JOURNAL_ENTRY, entry, out);
+}
+
+/// Reads a journal entry; [`crate::check_chain`] tells whether it is the successor of another.
+pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError> {
+    decode(known::JOURNAL_ENTRY, payload)
+}
+
+/// Appends a snapshot with its checksum.
+pub fn encode_snapshot(snapshot: &Snapshot, out: &mut Vec<u8>) {
+    encode(known::SNAPSHOT, snapshot, out);
+}
+
+/// Reads a snapshot and checks its checksum.
+pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
+    let snapshot = decode(known::SNAPSHOT, payload)?;
+    snapshot::check_checksum(&payload[frame::HEADER_SIZE..])?;
+    Ok(snapshot)
+}
+
+/// Appends a late tick.
+pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
+    encode(known::LATE_TICK, late_tick, out);
+}
+
+/// Reads a late tick.
+pub fn decode_late_tick(payload: &[u8]) -> Result<LateTick, DecodeError> {
+    decode(known::LATE_TICK, payload)
+}
+
+/// Appends a dead letter.
+pub fn encode_dead_letter(dead_letter: &DeadLetter, out: &mut Vec<u8>) {
+    encode(known::DEAD_LETTER, dead_letter, out);
+}
+
+/// Reads a dead letter.
+pub fn decode_dead_letter(payload: &[u8]) -> Result<DeadLetter, DecodeError> {
+    decode(known::DEAD_LETTER, payload)
+}
+
+/// Appends a lifecycle event.
+pub fn encode_lifecycle(lifecycle: &Lifecycle, out: &mut Vec<u8>) {
+    encode(known::LIFECYCLE, lifecycle, out);
+}
+
+/// Reads a lifecycle event.
+pub fn decode_lifecycle(payload: &[u8]) -> Result<Lifecycle, DecodeError> {
+    decode(known::LIFECYCLE, payload)
+}
+
+fn encode(schema: KnownSchema, record: &impl Wire, out: &mut Vec<u8>) {
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    record.put(out);
+}
+
+fn decode<T: Wire>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
+    match current_datum(schema, payload)? {
+        Datum::Current(datum) => whole(datum, T::get),
+        Datum::Resolved(datum) => whole(&datum, T::get),
+    }
+}
+
+/// Reads one value that takes up all of the datum.
+fn whole<'a, T>(
+    datum: &'a [u8],
+    get: impl FnOnce(&mut Cursor<'a>) -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
+    let mut cursor = Cursor::new(datum);
+    let value = get(&mut cursor)?;
+    cursor.finish()?;
+    Ok(value)
+}
+
+/// A datum of a schema's current version.
+enum Datum<'a> {
+    /// Written so.
+    Current(&'a [u8]),
+    /// Written with an older version.
+    Resolved(Vec<u8>),
+}
+
+fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Datum<'_>, DecodeError> {
+    let (fingerprint, datum) = frame::split(payload)?;
+    if fingerprint == schema.fingerprint {
+        return Ok(Datum::Current(datum));
+    }
+    let Some(writer) = known::by_fingerprint(fingerprint) else {
+        return Err(DecodeError::UnknownSchema { fingerprint });
+    };
+    if writer.name != schema.name {
+        return Err(DecodeError::WrongSchema { found: writer.name, expected: schema.name });
+    }
+    resolve::resolve(writer, schema, datum).map(Datum::Resolved)
+}

@@ -1,0 +1,72 @@
+//! Stage state at an offset.
+
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::wire::{Wire, put_bytes};
+
+/// One part of the stage state at an offset, in device-neutral bytes. The record ends with a BLAKE3 checksum of all of
+/// it, which is written and checked by the codec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Partition of the source topic.
+    pub partition: i32,
+    /// Symbol group; [`Snapshot::INTAKE`] for the partition's intake.
+    pub group: i32,
+    /// Next offset to read: the state contains every record before it.
+    pub offset: i64,
+    /// Number of this part, from 0.
+    pub part: i32,
+    /// Number of parts.
+    pub parts: i32,
+    /// Version of the layout of the state bytes.
+    pub state_version: i32,
+    /// The state bytes, or this part of them.
+    pub state: Vec<u8>,
+}
+
+/// Bytes of the checksum at the end of the datum.
+const CHECKSUM_SIZE: usize = blake3::OUT_LEN;
+
+impl Snapshot {
+    /// The group number of a partition's intake: its symbols and watermark.
+    pub const INTAKE: i32 = -1;
+}
+
+impl Wire for Snapshot {
+    fn put(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let Self { partition, group, offset, part, parts, state_version, state } = self;
+        partition.put(out);
+        group.put(out);
+        offset.put(out);
+        part.put(out);
+        parts.put(out);
+        state_version.put(out);
+        put_bytes(state, out);
+        let checksum = blake3::hash(&out[start..]);
+        out.extend_from_slice(checksum.as_bytes());
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        let snapshot = Self {
+            partition: Wire::get(cursor)?,
+            group: Wire::get(cursor)?,
+            offset: Wire::get(cursor)?,
+            part: Wire::get(cursor)?,
+            parts: Wire::get(cursor)?,
+            state_version: Wire::get(cursor)?,
+            state: cursor.bytes()?.to_vec(),
+        };
+        cursor.take(CHECKSUM_SIZE)?;
+        Ok(snapshot)
+    }
+}
+
+/// Compares the checksum, which is the last field in every version, with the bytes before it.
+pub(crate) fn check_checksum(datum: &[u8]) -> Result<(), DecodeError> {
+    let Some((state, checksum)) = datum.split_last_chunk::<CHECKSUM_SIZE>() else {
+        return Err(DecodeError::Truncated { length: datum.len() });
+    };
+    // blake3::Hash compares in constant time; plain bytes are enough here.
+    if blake3::hash(state).as_bytes() == checksum { Ok(()) } else { Err(DecodeError::Checksum) }
+}

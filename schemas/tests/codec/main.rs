@@ -1,0 +1,6 @@
+//! The crate from outside: what goes in comes out, other Avro libraries read the same, damage is an error value.
+
+mod avro;
+mod records;
+mod samples;
+mod ticks;

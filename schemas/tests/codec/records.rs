@@ -1,0 +1,234 @@
+//! Records other than ticks: they read back, and apache-avro reads the same.
+
+use apache_avro::types::Value;
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::known;
+use warptape_schemas::signal::{INDICATORS, Signal};
+use warptape_schemas::*;
+
+use crate::avro::{Published, Record, long_of};
+use crate::{samples, ticks};
+
+fn encoded<T>(value: &T, encode: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
+    let mut payload = vec![7];
+    encode(value, &mut payload);
+    assert_eq!(payload.remove(0), 7, "appended");
+    payload
+}
+
+#[test]
+fn signals() {
+    let published = Published::new(known::SIGNAL);
+    for signal in samples::signals() {
+        let payload = encoded(&signal, encode_signal);
+        assert_eq!(decode_signal(&payload), Ok(signal.clone()));
+        assert_signal(&published.read(&payload), &signal);
+    }
+}
+
+fn assert_signal(record: &Record, signal: &Signal<'_>) {
+    let kind = format!("{:?}", signal.kind).to_uppercase();
+    assert_eq!(record.text("kind").replace('_', ""), kind);
+    assert_eq!((record.text("symbol"), record.text("bar_spec")), (&*signal.symbol, &*signal.bar_spec));
+    let longs =
+        ["bar_start_ns", "bar_end_ns", "source_offset", "source_index"].map(|field| record.long(field));
+    let index = i64::from(signal.source_index);
+    assert_eq!(longs, [signal.bar_start_ns, signal.bar_end_ns, signal.source_offset, index]);
+    assert_eq!(record.get("value"), &Value::Double(signal.value));
+    assert_eq!(record.get("threshold"), &Value::Double(signal.threshold));
+    let bar = |field| record.optional(field).map(long_of);
+    let expected = signal.bar.as_ref();
+    assert_eq!(bar("open_e9"), expected.map(|bar| bar.open_e9));
+    assert_eq!(bar("high_e9"), expected.map(|bar| bar.high_e9));
+    assert_eq!(bar("low_e9"), expected.map(|bar| bar.low_e9));
+    assert_eq!(bar("close_e9"), expected.map(|bar| bar.close_e9));
+    assert_eq!(bar("volume_e9"), expected.map(|bar| bar.volume_e9));
+    assert_eq!(bar("trades"), expected.map(|bar| bar.trades));
+    assert_eq!(bar("bid_price_e9"), expected.map(|bar| bar.bid_price_e9));
+    assert_eq!(bar("ask_price_e9"), expected.map(|bar| bar.ask_price_e9));
+    for (index, name) in INDICATORS.into_iter().enumerate() {
+        let value = expected.and_then(|bar| bar.indicators[index]).map(Value::Double);
+        assert_eq!(record.optional(name), value.as_ref(), "{name}");
+    }
+}
+
+fn entries() -> Vec<JournalEntry> {
+    let mut entries = Vec::new();
+    for (sequence, (input, decisions)) in (0..).zip(samples::journal()) {
+        let (state_hash, hash) = ("0123456789abcdef".into(), "f".repeat(64));
+        entries.push(JournalEntry {
+            sequence,
+            at_ns: 1_722_470_400_000_000_000,
+            input,
+            decisions,
+            state_hash,
+            hash,
+        });
+    }
+    entries
+}
+
+/// An entry's datum as apache-avro's own value model, compared with the same value made from the entry by serde.
+#[test]
+fn journal_entries() {
+    let published = Published::new(known::JOURNAL_ENTRY);
+    for entry in entries() {
+        let payload = encoded(&entry, encode_journal_entry);
+        assert_eq!(decode_journal_entry(&payload), Ok(entry.clone()));
+        let record = published.read(&payload);
+        assert_eq!(record.long("sequence"), entry.sequence);
+        assert_eq!(record.long("at_ns"), entry.at_ns);
+        assert_eq!((record.text("state_hash"), record.text("hash")), (&*entry.state_hash, &*entry.hash));
+        let input = serde_json::to_value(&entry.input).expect("JSON");
+        assert_eq!(record.branch("input"), input_branch(&entry.input));
+        assert_same(record.get("input"), &input);
+        let decisions = record.items("decisions");
+        assert_eq!(decisions.len(), entry.decisions.len());
+        for (found, decision) in decisions.iter().zip(&entry.decisions) {
+            let Value::Union(branch, _) = found else { panic!("no union: {found:?}") };
+            assert_eq!(*branch, decision_branch(decision));
+            assert_same(found, &serde_json::to_value(decision).expect("JSON"));
+        }
+    }
+}
+
+/// Position of the variant among the branches of the union in the schema.
+fn input_branch(input: &Input) -> u32 {
+    match input {
+        Input::Started(_) => 0,
+        Input::PartitionAssigned(_) => 1,
+        Input::PartitionRevoked(_) => 2,
+        Input::Arrived(_) => 3,
+        Input::Completed(_) => 4,
+        Input::LaneLost(_) => 5,
+        Input::LaneReady(_) => 6,
+        Input::Woke(_) => 7,
+        Input::Draining(_) => 8,
+    }
+}
+
+fn decision_branch(decision: &Decision) -> u32 {
+    match decision {
+        Decision::Place(_) => 0,
+        Decision::Dispatch(_) => 1,
+        Decision::Pause(_) => 2,
+        Decision::Resume(_) => 3,
+        Decision::Fence(_) => 4,
+        Decision::Restore(_) => 5,
+        Decision::WakeAt(_) => 6,
+    }
+}
+
+/// An Avro value against what serde makes of the same Rust value: field names, numbers, enum symbols and all. A variant
+/// is `{"Name": …}` in JSON and a branch in Avro.
+fn assert_same(avro: &Value, json: &serde_json::Value) {
+    match (avro, json) {
+        (Value::Union(_, inner), serde_json::Value::Object(variant)) => {
+            assert_eq!(variant.len(), 1);
+            assert_same(inner, variant.values().next().expect("a variant"));
+        }
+        (Value::Record(fields), serde_json::Value::Object(members)) => {
+            assert!(
+                fields
+                    .iter()
+                    .map(|(name, _)| name)
+                    .collect::<std::collections::BTreeSet<_>>()
+                    .into_iter()
+                    .eq(members.keys())
+            );
+            fields.iter().for_each(|(name, value)| assert_same(value, &members[name]));
+        }
+        (Value::Array(items), serde_json::Value::Array(expected)) => {
+            assert_eq!(items.len(), expected.len());
+            items.iter().zip(expected).for_each(|(item, expected)| assert_same(item, expected));
+        }
+        (Value::Long(number), expected) => assert_eq!(expected.as_i64(), Some(*number)),
+        (Value::Int(number), expected) => assert_eq!(expected.as_i64(), Some(i64::from(*number))),
+        (Value::String(text) | Value::Enum(_, text), expected) => {
+            assert_eq!(expected.as_str(), Some(text.as_str()))
+        }
+        (avro, json) => panic!("{avro:?} is not {json}"),
+    }
+}
+
+#[test]
+fn snapshots() {
+    let snapshot = samples::snapshot();
+    let payload = encoded(&snapshot, encode_snapshot);
+    assert_eq!(decode_snapshot(&payload), Ok(snapshot.clone()));
+    let record = Published::new(known::SNAPSHOT).read(&payload);
+    let longs =
+        ["partition", "group", "offset", "part", "parts", "state_version"].map(|field| record.long(field));
+    assert_eq!(longs, [2, -1, 1_000_000, 1, 3, 1]);
+    assert_eq!(record.bytes("state"), snapshot.state);
+    let hashed = &payload[HEADER_SIZE..payload.len() - 32];
+    assert_eq!(record.bytes("checksum"), blake3::hash(hashed).as_bytes());
+    // Every bit of the datum is under the checksum.
+    for bit in 0..8 * (payload.len() - HEADER_SIZE) {
+        let mut damaged = payload.clone();
+        damaged[HEADER_SIZE + bit / 8] ^= 1 << (bit % 8);
+        assert!(decode_snapshot(&damaged).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn late_ticks() {
+    for tick in [samples::trade(), samples::quote()] {
+        let late = samples::late_tick(tick);
+        let payload = encoded(&late, encode_late_tick);
+        assert_eq!(decode_late_tick(&payload), Ok(late.clone()));
+        let record = Published::new(known::LATE_TICK).read(&payload);
+        ticks::assert_tick(&record, &late.tick);
+        assert_eq!(record.text("topic"), "ticks");
+        let longs =
+            ["partition", "offset", "index", "watermark_ns", "lateness_ns"].map(|field| record.long(field));
+        assert_eq!(longs, [1, 77, 12, late.watermark_ns, 1500]);
+    }
+}
+
+#[test]
+fn dead_letters() {
+    for reason in DeadLetterReason::ALL {
+        for key in [None, Some(&b""[..]), Some(&b"BINANCE:BTCUSDT"[..])] {
+            let letter = samples::dead_letter(reason, key);
+            let payload = encoded(&letter, encode_dead_letter);
+            assert_eq!(decode_dead_letter(&payload), Ok(letter.clone()));
+            let record = Published::new(known::DEAD_LETTER).read(&payload);
+            assert_eq!((record.text("reason"), record.text("detail")), (reason.name(), &*letter.detail));
+            assert_eq!(record.optional("key"), key.map(|key| Value::Bytes(key.to_vec())).as_ref());
+            assert_eq!(record.bytes("value"), letter.value);
+            assert_eq!(
+                (record.text("topic"), record.long("partition"), record.long("offset")),
+                ("ticks", 1, 78)
+            );
+        }
+    }
+}
+
+#[test]
+fn lifecycles() {
+    for event in samples::LIFECYCLE_EVENTS {
+        let lifecycle = samples::lifecycle(event);
+        let payload = encoded(&lifecycle, encode_lifecycle);
+        assert_eq!(decode_lifecycle(&payload), Ok(lifecycle.clone()));
+        let record = Published::new(known::LIFECYCLE).read(&payload);
+        assert_eq!(record.text("event").replace('_', ""), format!("{event:?}").to_uppercase());
+        assert_eq!((record.long("at_ns"), record.text("node")), (lifecycle.at_ns, "demo"));
+        assert_eq!(record.text("detail"), lifecycle.detail);
+    }
+}
+
+#[test]
+fn a_record_of_another_kind_is_named() {
+    let payload = encoded(&samples::snapshot(), encode_snapshot);
+    let expected = DecodeError::WrongSchema { found: "Snapshot", expected: "Signal" };
+    assert_eq!(decode_signal(&payload), Err(expected));
+    let expected = DecodeError::WrongSchema { found: "Snapshot", expected: "Tick or TickBatch" };
+    let result =
+        TickDecoder::new().decode(&payload, &mut SymbolTable::default(), &mut TickColumns::default());
+    assert_eq!(result, Err(expected));
+    assert_eq!(
+        decode_snapshot(&[0xc3, 1, 0, 0, 0, 0, 0, 0, 0, 9]),
+        Err(DecodeError::UnknownSchema { fingerprint: 9 << 56 })
+    );
+}

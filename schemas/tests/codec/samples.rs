@@ -1,0 +1,307 @@
+//! Values to encode. Random ones come from proptest, which prints the seed of a failure.
+
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+use warptape_schemas::journal::*;
+use warptape_schemas::signal::{Bar, Signal, SignalKind};
+use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::{DeadLetter, DeadLetterReason, LateTick, Lifecycle, LifecycleEvent, Snapshot};
+
+/// 61,234.5 with a size of 0.25.
+pub fn trade() -> Tick {
+    Tick {
+        symbol: "BINANCE:BTCUSDT".into(),
+        kind: TickKind::Trade,
+        event_time_ns: 1_722_470_400_123_000_000,
+        receive_time_ns: 1_722_470_400_125_678_901,
+        trade_id: 3_711_234_567,
+        side: Side::Sell,
+        price_e9: 61_234_500_000_000,
+        size_e9: 250_000_000,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    }
+}
+
+pub fn quote() -> Tick {
+    Tick {
+        symbol: "XETRA:MÜV2".into(),
+        kind: TickKind::Quote,
+        event_time_ns: 1_722_470_400_200_000_000,
+        receive_time_ns: 0,
+        trade_id: 0,
+        side: Side::None,
+        price_e9: 0,
+        size_e9: 0,
+        bid_price_e9: 450_100_000_000,
+        bid_size_e9: 1_200_000_000_000,
+        ask_price_e9: 450_200_000_000,
+        ask_size_e9: 1,
+    }
+}
+
+/// Numbers of every size on the wire.
+pub fn amount() -> impl Strategy<Value = i64> {
+    prop_oneof![Just(0), 0..200_i64, 0..1_000_000_000_000_i64, Just(i64::MAX - 1), 0..i64::MAX]
+}
+
+pub fn any_long() -> impl Strategy<Value = i64> {
+    prop_oneof![Just(i64::MIN), Just(i64::MAX), -70..70_i64, any::<i64>()]
+}
+
+pub fn tick() -> impl Strategy<Value = Tick> {
+    let symbol = prop_oneof!["[A-C]:[A-D]", "[A-Z]{1,9}:[A-Z0-9.üΩ]{1,9}", "\\PC{1,16}"];
+    let side = prop_oneof![Just(Side::None), Just(Side::Buy), Just(Side::Sell)];
+    let times = (1..i64::MAX, amount());
+    let amounts = (amount(), amount(), amount(), amount());
+    (symbol, side, any::<bool>(), times, any_long(), amounts).prop_map(
+        |(symbol, side, is_trade, times, id, amounts)| {
+            let base = Tick {
+                symbol,
+                event_time_ns: times.0,
+                receive_time_ns: times.1,
+                ..if is_trade { trade() } else { quote() }
+            };
+            if is_trade {
+                Tick { trade_id: id, side, price_e9: amounts.0.max(1), size_e9: amounts.1, ..base }
+            } else {
+                Tick {
+                    bid_price_e9: amounts.0,
+                    bid_size_e9: amounts.1,
+                    ask_price_e9: amounts.2,
+                    ask_size_e9: amounts.3,
+                    ..base
+                }
+            }
+        },
+    )
+}
+
+pub fn ticks() -> impl Strategy<Value = Vec<Tick>> {
+    prop_oneof![
+        4 => prop::collection::vec(tick(), 1..40),
+        1 => prop::collection::vec(tick().prop_filter("trades", |tick| tick.kind == TickKind::Trade), 1..40),
+        1 => prop::collection::vec(tick(), 200..300),
+    ]
+}
+
+/// A bar whose indicator `i` is set where bit `i` of `set` is.
+pub fn bar(set: u32) -> Bar {
+    let mut indicators = [None; 16];
+    for (index, indicator) in indicators.iter_mut().enumerate() {
+        *indicator = (set >> index & 1 == 1).then_some(61_000.25 + index as f64 / 3.0);
+    }
+    Bar {
+        open_e9: 61_000_000_000_000,
+        high_e9: 61_500_000_000_000,
+        low_e9: 60_999_000_000_000,
+        close_e9: 61_234_500_000_000,
+        volume_e9: i64::MAX,
+        trades: 812,
+        bid_price_e9: 0,
+        ask_price_e9: 61_234_600_000_000,
+        indicators,
+    }
+}
+
+pub fn signals() -> Vec<Signal<'static>> {
+    use SignalKind::*;
+    let kinds = [
+        Bar,
+        EmaCrossUp,
+        EmaCrossDown,
+        RsiOverbought,
+        RsiOversold,
+        BandBreakUp,
+        BandBreakDown,
+        ZScoreHigh,
+        ZScoreLow,
+    ];
+    let mut signals = Vec::new();
+    for kind in kinds {
+        for set in [0, 0x5555, 0xffff] {
+            signals.push(Signal {
+                symbol: Cow::Borrowed("BINANCE:BTCUSDT"),
+                kind,
+                bar_spec: Cow::Borrowed("5m"),
+                bar_start_ns: 1_722_470_400_000_000_000,
+                bar_end_ns: 1_722_470_700_000_000_000,
+                source_offset: 81_234,
+                source_index: 255,
+                value: 61_234.5,
+                threshold: -0.1,
+                bar: (kind == Bar).then(|| bar(set)),
+            });
+        }
+    }
+    signals
+}
+
+/// One of every input and decision.
+pub fn journal() -> Vec<(Input, Vec<Decision>)> {
+    let scheduler = SchedulerConfig {
+        placement_policy: "rendezvous".into(),
+        placement_seed: i64::MIN,
+        load_factor_percent: 125,
+        lane_credit_rows: 65_536,
+        lane_credit_bytes: 8 << 20,
+        lane_batches_max: 2,
+        batch_rows_max: 4096,
+        row_deadline_ns: 5_000_000,
+        high_water_rows: 1_000_000,
+        low_water_rows: 500_000,
+    };
+    let lanes = (0..4).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect();
+    let place = Place {
+        partition: 3,
+        group: 7,
+        lane: 1,
+        epoch: 42,
+        policy: PolicyRef { id: "rendezvous".into(), version: 1 },
+        candidates: (0..3)
+            .map(|lane| Candidate {
+                lane,
+                score: i64::MAX - i64::from(lane),
+                groups_placed: 2,
+                groups_max: 5,
+            })
+            .collect(),
+        excluded: vec![
+            Exclusion { lane: 3, reason: ExclusionReason::Lost },
+            Exclusion { lane: 4, reason: ExclusionReason::Full },
+        ],
+        random_stream: -1,
+        random_counter: 12,
+        propensity_ppm: 1_000_000,
+    };
+    let dispatch = |reason| {
+        Decision::Dispatch(Dispatch {
+            batch: 9,
+            lane: 2,
+            takes: (0..5).map(|group| Take { partition: 0, group, epoch: 1, rows: 100 }).collect(),
+            rows: 500,
+            bytes: 40_000,
+            reason,
+            telemetry: LaneTelemetry {
+                in_flight_rows: 1000,
+                in_flight_bytes: 80_000,
+                in_flight_batches: 1,
+                service_ps_per_row: 23_000,
+            },
+            oldest_arrival_ns: 1_722_470_400_000_000_000,
+            predicted_finish_ns: 1_722_470_400_001_000_000,
+        })
+    };
+    vec![
+        (
+            Input::Started(Started {
+                node: "demo".into(),
+                software: "0.1.0".into(),
+                stage_config: "{\"bars\":[\"1s\"]}".into(),
+                scheduler,
+                lanes,
+            }),
+            vec![],
+        ),
+        (
+            Input::PartitionAssigned(PartitionAssigned {
+                partition: 3,
+                groups: 16,
+                committed_offset: 100,
+                snapshot_offset: 0,
+            }),
+            vec![Decision::Place(place)],
+        ),
+        (Input::PartitionRevoked(PartitionRevoked { partition: 3 }), vec![]),
+        (
+            Input::Arrived(Arrived {
+                partition: 0,
+                next_offset: 101,
+                groups: (0..16).map(|group| GroupArrival { group, rows: 30, bytes: 2400 }).collect(),
+            }),
+            [ReleaseReason::Idle, ReleaseReason::Full, ReleaseReason::Deadline, ReleaseReason::Drain]
+                .map(dispatch)
+                .to_vec(),
+        ),
+        (
+            Input::Completed(Completed { lane: 1, batch: 8, service_ns: 123_456 }),
+            vec![Decision::Resume(Resume { partition: 0, waiting_rows: 1, low_water_rows: 2 })],
+        ),
+        (
+            Input::LaneLost(LaneLost { lane: 1, reason: "thread ended".into() }),
+            vec![
+                Decision::Fence(Fence { lane: 1, groups: 4, reason: "thread ended".into() }),
+                Decision::Restore(Restore { partition: 0, lost_lane: 1 }),
+            ],
+        ),
+        (Input::LaneReady(LaneReady { lane: 1 }), vec![Decision::WakeAt(WakeAt { at_ns: 5 })]),
+        (
+            Input::Woke(Woke {}),
+            vec![Decision::Pause(Pause { partition: 0, waiting_rows: 9, high_water_rows: 8 })],
+        ),
+        (Input::Draining(Draining {}), vec![]),
+    ]
+}
+
+pub fn snapshot() -> Snapshot {
+    Snapshot {
+        partition: 2,
+        group: Snapshot::INTAKE,
+        offset: 1_000_000,
+        part: 1,
+        parts: 3,
+        state_version: 1,
+        state: (0..=255).collect(),
+    }
+}
+
+pub fn late_tick(tick: Tick) -> LateTick {
+    LateTick {
+        topic: "ticks".into(),
+        partition: 1,
+        offset: 77,
+        index: 12,
+        watermark_ns: tick.event_time_ns.saturating_add(1500),
+        lateness_ns: 1500,
+        tick,
+    }
+}
+
+pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {
+    DeadLetter {
+        topic: "ticks".into(),
+        partition: 1,
+        offset: 78,
+        reason,
+        detail: "row 3, field price_e9: -5 is negative; write 0 or more".into(),
+        key: key.map(<[u8]>::to_vec),
+        value: vec![0xc3, 0x01, 0xff],
+    }
+}
+
+pub const LIFECYCLE_EVENTS: [LifecycleEvent; 12] = [
+    LifecycleEvent::Unknown,
+    LifecycleEvent::Started,
+    LifecycleEvent::Restored,
+    LifecycleEvent::Drained,
+    LifecycleEvent::Stopped,
+    LifecycleEvent::Failed,
+    LifecycleEvent::CommitFailed,
+    LifecycleEvent::CommitUnknown,
+    LifecycleEvent::PartitionAssigned,
+    LifecycleEvent::PartitionRevoked,
+    LifecycleEvent::LaneLost,
+    LifecycleEvent::LaneReady,
+];
+
+pub fn lifecycle(event: LifecycleEvent) -> Lifecycle {
+    Lifecycle {
+        at_ns: 1_722_470_400_000_000_000,
+        node: "demo".into(),
+        event,
+        detail: "lane 1: thread ended".into(),
+    }
+}
