@@ -1,0 +1,171 @@
+//! How long one `step` takes with 64 lanes and 16 partitions of 16 groups, all lanes busy.
+//!
+//! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and as many completions as keep
+//! the rows in flight level. Criterion gives the mean; the tail comes from a loop of its own that times every step
+//! alone and prints p50, p99 and p99.9 (the clock's own cost included). Goal: p99.9 below 10 µs.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::float_arithmetic,
+    reason = "a benchmark reads the clock; the scheduler does not"
+)]
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::Instant;
+
+use criterion::{Criterion, Throughput};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::*;
+
+const LANES: i32 = 64;
+const PARTITIONS: i32 = 16;
+const GROUPS: i32 = 16;
+const ARRIVAL_ROWS: i64 = 256;
+const ROW_BYTES: i64 = 40;
+/// Rows that arrive before completions begin: enough to keep every lane busy with a second batch queued.
+const ROWS_AHEAD: i64 = 64 * 1_024;
+const STEPS_MEASURED: usize = 1_000_000;
+
+/// The loop around the scheduler: what it decided comes back as input.
+struct Loop {
+    scheduler: Scheduler,
+    at_ns: i64,
+    arrivals: i64,
+    /// Rows arrived and not completed.
+    rows_open: i64,
+    in_flight: VecDeque<(Completed, i64)>,
+    decisions: Vec<Decision>,
+    decided: u64,
+}
+
+impl Loop {
+    fn start() -> Self {
+        let scheduler = SchedulerConfig {
+            placement_policy: "rendezvous".into(),
+            placement_seed: 1,
+            load_factor_percent: 125,
+            lane_credit_rows: 4_096,
+            lane_credit_bytes: 1 << 20,
+            lane_batches_max: 2,
+            batch_rows_max: 1_024,
+            row_deadline_ns: 2_000_000,
+            high_water_rows: 32_768,
+            low_water_rows: 8_192,
+        };
+        let lanes =
+            (0..LANES).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect();
+        let (node, software, stage_config) = (String::new(), String::new(), String::new());
+        let mut new = Self {
+            scheduler: Scheduler::new(),
+            at_ns: 1_700_000_000_000_000_000,
+            arrivals: 0,
+            rows_open: 0,
+            in_flight: VecDeque::new(),
+            decisions: Vec::new(),
+            decided: 0,
+        };
+        new.step(&Input::Started(Started { node, software, stage_config, scheduler, lanes }));
+        for partition in 0..PARTITIONS {
+            let (groups, committed_offset, snapshot_offset) = (GROUPS, 0, 0);
+            let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };
+            new.step(&Input::PartitionAssigned(assigned));
+        }
+        while new.rows_open < ROWS_AHEAD {
+            let input = new.next_arrival();
+            new.step(&input);
+        }
+        new
+    }
+
+    fn next_input(&mut self) -> Input {
+        if self.rows_open >= ROWS_AHEAD
+            && let Some((completed, rows)) = self.in_flight.pop_front()
+        {
+            self.rows_open -= rows;
+            return Input::Completed(completed);
+        }
+        self.next_arrival()
+    }
+
+    fn next_arrival(&mut self) -> Input {
+        let rows = ARRIVAL_ROWS / i64::from(GROUPS);
+        let arrival = |group| GroupArrival { group, rows, bytes: rows * ROW_BYTES };
+        let groups = (0..GROUPS).map(arrival).collect();
+        let partition = (self.arrivals % i64::from(PARTITIONS)) as PartitionId;
+        self.arrivals += 1;
+        self.rows_open += ARRIVAL_ROWS;
+        Input::Arrived(Arrived { partition, next_offset: self.arrivals, groups })
+    }
+
+    /// One step and its bookkeeping; returns the nanoseconds of the step alone.
+    fn step(&mut self, input: &Input) -> u64 {
+        self.at_ns += 5_000;
+        self.decisions.clear();
+        let begin = Instant::now();
+        let outcome = self.scheduler.step(self.at_ns, black_box(input), &mut self.decisions);
+        let step_ns = begin.elapsed().as_nanos() as u64;
+        outcome.expect("the loop sends good inputs");
+        for decision in &self.decisions {
+            if let Decision::Dispatch(dispatch) = decision {
+                let service_ns = dispatch.rows * 300;
+                let completed = Completed { lane: dispatch.lane, batch: dispatch.batch, service_ns };
+                self.in_flight.push_back((completed, dispatch.rows));
+            }
+        }
+        self.decided += self.decisions.len() as u64;
+        step_ns
+    }
+}
+
+fn print_tail(name: &str, mut step_ns: Vec<u64>) {
+    step_ns.sort_unstable();
+    let at = |per_mille: usize| step_ns[(step_ns.len() - 1) * per_mille / 1_000];
+    let max = step_ns[step_ns.len() - 1];
+    let steps = step_ns.len();
+    println!(
+        "{name}: {steps} steps, p50 {} ns, p99 {} ns, p99.9 {} ns, max {max} ns",
+        at(500),
+        at(990),
+        at(999)
+    );
+}
+
+fn measure_tail() {
+    let mut around = Loop::start();
+    let (mut arrived, mut completed) = (Vec::new(), Vec::new());
+    let mut clock = Vec::with_capacity(STEPS_MEASURED);
+    for _ in 0..STEPS_MEASURED {
+        let begin = Instant::now();
+        clock.push(begin.elapsed().as_nanos() as u64);
+        let input = around.next_input();
+        let step_ns = around.step(&input);
+        if matches!(input, Input::Arrived(_)) { arrived.push(step_ns) } else { completed.push(step_ns) }
+    }
+    let all = arrived.iter().chain(&completed).copied().collect();
+    println!("step, {LANES} lanes, {PARTITIONS} x {GROUPS} groups, {} decisions", around.decided);
+    print_tail("  arrived  ", arrived);
+    print_tail("  completed", completed);
+    print_tail("  all      ", all);
+    print_tail("  clock    ", clock);
+    around.scheduler.audit();
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut group = criterion.benchmark_group("step");
+    group.throughput(Throughput::Elements(1));
+    let mut around = Loop::start();
+    group.bench_function("64 lanes, 16 x 16 groups", |bencher| {
+        bencher.iter(|| {
+            let input = around.next_input();
+            around.step(&input)
+        });
+    });
+    group.finish();
+    criterion.final_summary();
+    // `cargo bench` says --bench; `cargo test --benches` only checks that the loop runs.
+    if std::env::args().any(|argument| argument == "--bench") {
+        measure_tail();
+    }
+}
