@@ -211,6 +211,12 @@ fn a_transaction_spans_topics_and_offsets(log: &dyn EventLog) {
             producer.abort().unwrap();
         }
         assert_eq!(consumer.committed(&source).unwrap(), commits.then_some(3), "after the {end}");
+        assert_eq!(
+            log.committed("span", &source).unwrap(),
+            commits.then_some(3),
+            "after the {end}, from outside"
+        );
+        assert_eq!(log.committed("span.other", &source).unwrap(), None, "another group");
     }
     for partition in 0..2 {
         let mut reader = log.reader(&[at("span.out", partition)]).unwrap();

@@ -74,6 +74,11 @@ impl Catalogue {
         })
     }
 
+    /// The topics by name.
+    pub(super) fn topics(&self) -> impl Iterator<Item = &Topic> {
+        self.topics.values()
+    }
+
     /// Every topic with the ends of its partitions.
     pub(super) fn describe(
         &self,

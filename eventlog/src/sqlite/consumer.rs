@@ -254,6 +254,7 @@ impl Consumer for SqliteConsumer {
             let left = deadline
                 .map_or(LOOK_INTERVAL_MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() {
+                self.file.check_in_place(&self.connection)?;
                 return Ok(Fetched::Idle);
             }
             self.file.wake.wait(commits, interval.min(left));

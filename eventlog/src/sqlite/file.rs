@@ -1,5 +1,4 @@
-//! The log's file: where it is, how connections to it are opened, who may write next, and when the write-ahead log is
-//! folded back into the file.
+//! The log's file: where it is, how connections to it are opened, and who may write next.
 //!
 //! It must not know what the tables mean. It never opens the file but through SQLite: closing any other descriptor of
 //! it would drop the locks that SQLite's own connections in this process hold on it (POSIX advisory locks).
@@ -10,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
-use super::checkpoint::Checkpointer;
 use super::wake::Wake;
 use super::{Durability, failure};
 use crate::LogError;
@@ -47,19 +45,11 @@ pub(super) struct LogFile {
     /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
     /// looking again and again.
     turn: Mutex<()>,
-    checkpointer: Mutex<Option<Checkpointer>>,
 }
 
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
-        Self {
-            path,
-            url,
-            access,
-            wake: Arc::new(Wake::default()),
-            turn: Mutex::new(()),
-            checkpointer: Mutex::new(None),
-        }
+        Self { path, url, access, wake: Arc::new(Wake::default()), turn: Mutex::new(()) }
     }
 
     /// A connection of its own for each consumer and producer.
@@ -120,6 +110,7 @@ impl LogFile {
             return Err(LogError::ReadOnly { url: self.url.clone(), doing: doing.to_owned() });
         }
         let result = {
+            self.check_in_place(connection)?;
             let _turn = self.take_turn();
             let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
                 .map_err(|error| self.failure(doing, error))?;
@@ -135,20 +126,33 @@ impl LogFile {
             result
         };
         self.wake.notify();
-        self.checkpoint_if_due();
         Ok(result)
     }
 
-    fn take_turn(&self) -> MutexGuard<'_, ()> {
-        // The turn guards no data, so a panic in another writer leaves nothing half-done here.
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    /// SQLite would go on reading and writing a file that is gone, where nobody else sees it.
+    pub(super) fn check_in_place(&self, connection: &Connection) -> Result<(), LogError> {
+        #[cfg(unix)]
+        {
+            let mut moved = 0;
+            connection
+                .file_control(Some("main"), rusqlite::FileControl::HasMoved(&mut moved))
+                .map_err(|error| self.failure("looking for the log's file", error))?;
+            if moved != 0 {
+                return Err(LogError::Unreadable {
+                    url: self.url.clone(),
+                    found: "the file was deleted, moved or replaced while it was open".to_owned(),
+                    action: "put it back with its -wal file if you can, and start this process again"
+                        .to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
-    /// Keeps the write-ahead log short. What was committed stays committed whatever happens here.
-    fn checkpoint_if_due(&self) {
-        // Whoever finds another thread at it leaves it to that one.
-        let Ok(mut checkpointer) = self.checkpointer.try_lock() else { return };
-        checkpointer.get_or_insert_with(|| Checkpointer::new(&self.path)).run_if_due(self);
+    /// The write turn of this process.
+    pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        // The turn guards no data, so a panic in another writer leaves nothing half-done here.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `attempt` again while another process is setting the file up, which SQLite reports without waiting.

@@ -1,10 +1,11 @@
 //! The embedded log: one SQLite file in WAL mode, shared by any number of processes.
 //!
 //! ```text
-//!  SqliteLog ── LogFile ── path, write turn, wake, checkpointer
+//!  SqliteLog ── LogFile ── path, write turn, wake
 //!     │            │
-//!     │            ├── SqliteProducer   own connection; buffers, writes at commit
-//!     │            └── SqliteConsumer   own connection; short reads, waits on wake
+//!     │            ├── SqliteProducer   own connection; buffers, writes at commit, reports to the checkpointer
+//!     │            ├── SqliteConsumer   own connection; short reads, waits on wake
+//!     │            └── Checkpointer     own connection and thread; keeps the write-ahead log short
 //!     └── first connection: topics, checks
 //! ```
 //!
@@ -19,6 +20,7 @@ use rusqlite::Connection;
 use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
 
 mod catalogue;
+mod check;
 mod checkpoint;
 mod consumer;
 mod failure;
@@ -30,12 +32,13 @@ mod producer;
 mod wake;
 
 pub use catalogue::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
-pub use checkpoint::WAL_BYTES_MAX;
+pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 pub use file::LOCK_WAIT_MAX;
 pub use member::GROUP_NAME_BYTES_MAX;
 pub use producer::TRANSACTION_BYTES_MAX;
 
 use catalogue::Catalogue;
+use checkpoint::{Checkpointer, Limits};
 use consumer::SqliteConsumer;
 use file::{Access, LogFile};
 use producer::SqliteProducer;
@@ -65,6 +68,8 @@ pub struct SqliteLog {
     file: Arc<LogFile>,
     /// For what is neither consuming nor producing.
     connection: Arc<Mutex<Connection>>,
+    /// `None` for a log that is only read.
+    checkpointer: Option<Arc<Checkpointer>>,
 }
 
 impl SqliteLog {
@@ -89,12 +94,20 @@ impl SqliteLog {
     }
 
     fn open_at(path: &Path, access: Access) -> Result<Self, LogError> {
+        Self::open_with(path, access, Limits::default())
+    }
+
+    fn open_with(path: &Path, access: Access, limits: Limits) -> Result<Self, LogError> {
         let url = format!("sqlite:{}", path.display());
         let must_exist = !matches!(access, Access::Write(_));
         let path = format::locate(&url, path, must_exist)?;
         let file = Arc::new(LogFile::new(path, url, access));
         let connection = Arc::new(Mutex::new(format::open(&file)?));
-        Ok(Self { file, connection })
+        let checkpointer = match access {
+            Access::Write(_) => Some(Arc::new(Checkpointer::start(Arc::clone(&file), limits)?)),
+            Access::Read | Access::ReadFrozen => None,
+        };
+        Ok(Self { file, connection, checkpointer })
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -102,13 +115,13 @@ impl SqliteLog {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn must_write(&self, doing: &str) -> Result<(), LogError> {
-        match self.file.access {
-            Access::Write(_) => Ok(()),
-            Access::Read | Access::ReadFrozen => {
-                Err(LogError::ReadOnly { url: self.url(), doing: doing.to_owned() })
-            }
-        }
+    /// Reads the whole file and says what is wrong with it, if anything.
+    pub fn check(&self) -> Result<(), LogError> {
+        check::check(&self.file, &self.connection())
+    }
+
+    fn read_only(&self, doing: &str) -> LogError {
+        LogError::ReadOnly { url: self.url(), doing: doing.to_owned() }
     }
 }
 
@@ -125,7 +138,9 @@ impl EventLog for SqliteLog {
     }
 
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
-        self.must_write("joining a consumer group")?;
+        if self.checkpointer.is_none() {
+            return Err(self.read_only("joining a consumer group"));
+        }
         let membership = member::join(&self.file.url, &self.file.path, group)?;
         Ok(Box::new(SqliteConsumer::member(Arc::clone(&self.file), group, membership, topics)?))
     }
@@ -135,8 +150,19 @@ impl EventLog for SqliteLog {
     }
 
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
-        self.must_write("starting a producer")?;
-        Ok(Box::new(SqliteProducer::new(Arc::clone(&self.file), transactional_id)?))
+        let checkpointer = self.checkpointer.as_ref().ok_or_else(|| self.read_only("starting a producer"))?;
+        Ok(Box::new(SqliteProducer::new(Arc::clone(&self.file), Arc::clone(checkpointer), transactional_id)?))
+    }
+
+    fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        let connection = self.connection();
+        let catalogue = Catalogue::load(&self.file, &connection)?;
+        let topic_id = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?.topic_id;
+        catalogue::committed(&self.file, &connection, group, topic_id, partition)
+    }
+
+    fn has_dense_offsets(&self) -> bool {
+        true
     }
 
     fn url(&self) -> String {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::catalogue::{Catalogue, records_table};
+use super::checkpoint::Checkpointer;
 use super::file::LogFile;
 use super::headers;
 use crate::{LogError, NewRecord, Producer, TopicPartition};
@@ -40,6 +41,7 @@ struct Open {
 /// A producer of transactions.
 pub(super) struct SqliteProducer {
     file: Arc<LogFile>,
+    checkpointer: Arc<Checkpointer>,
     connection: Connection,
     catalogue: Catalogue,
     transactional_id: String,
@@ -49,7 +51,11 @@ pub(super) struct SqliteProducer {
 
 impl SqliteProducer {
     /// Fences every earlier producer of this transactional id.
-    pub(super) fn new(file: Arc<LogFile>, transactional_id: &str) -> Result<Self, LogError> {
+    pub(super) fn new(
+        file: Arc<LogFile>,
+        checkpointer: Arc<Checkpointer>,
+        transactional_id: &str,
+    ) -> Result<Self, LogError> {
         const DOING: &str = "starting a producer";
         if transactional_id.is_empty() {
             return Err(LogError::Argument {
@@ -72,7 +78,7 @@ impl SqliteProducer {
         })?;
         let catalogue = Catalogue::load(&file, &connection)?;
         let transactional_id = transactional_id.to_owned();
-        Ok(Self { file, connection, catalogue, transactional_id, epoch, open: None })
+        Ok(Self { file, checkpointer, connection, catalogue, transactional_id, epoch, open: None })
     }
 
     fn open(&mut self, call: &'static str) -> Result<&mut Open, LogError> {
@@ -164,6 +170,7 @@ impl Producer for SqliteProducer {
                 .map_err(|error| self.file.failure(DOING, error))
         })?;
         self.open = None;
+        self.checkpointer.committed();
         Ok(())
     }
 
@@ -231,4 +238,56 @@ fn store_offsets(
         upsert.execute(params![group, topic_id, partition, next])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, EventLog, SqliteLog, TopicSpec};
+
+    #[test]
+    fn a_full_disk_keeps_the_transaction_for_another_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        let log = SqliteLog::open(&path, Durability::Process).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
+        let mut producer =
+            SqliteProducer::new(Arc::clone(&log.file), Arc::clone(log.checkpointer.as_ref().unwrap()), "p")
+                .unwrap();
+        let limit = |producer: &SqliteProducer, pages: i64| {
+            producer.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+        };
+        limit(&producer, 40);
+        producer.begin().unwrap();
+        for n in 0..100 {
+            let value = vec![n; 16 << 10];
+            producer.send(NewRecord { topic: "t".to_owned(), value, ..NewRecord::default() }).unwrap();
+        }
+        let source = TopicPartition { topic: "t".to_owned(), partition: 0 };
+        producer.send_offsets("g", &[(source, 7)]).unwrap();
+        for _ in 0..2 {
+            let error = producer.commit().unwrap_err();
+            assert!(matches!(error, LogError::Full { .. }), "{error}");
+            assert_eq!(log.topics().unwrap()[0].offsets[0].next, 0, "nothing may be written");
+        }
+        limit(&producer, 1_000_000);
+        producer.commit().unwrap();
+        assert_eq!(log.topics().unwrap()[0].offsets[0].next, 100);
+        log.check().unwrap();
+    }
+
+    #[test]
+    fn a_transaction_has_a_limit_and_survives_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(directory.path().join("log.db"), Durability::Process).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
+        let mut producer = log.producer("p").unwrap();
+        producer.begin().unwrap();
+        let record = |value| NewRecord { topic: "t".to_owned(), value, ..NewRecord::default() };
+        producer.send(record(vec![1])).unwrap();
+        let error = producer.send(record(vec![0; TRANSACTION_BYTES_MAX])).unwrap_err();
+        assert!(matches!(error, LogError::TransactionTooLarge { .. }), "{error}");
+        producer.commit().unwrap();
+        assert_eq!(log.topics().unwrap()[0].offsets[0].next, 1);
+    }
 }

@@ -1,0 +1,64 @@
+//! Reads everything and reports the first thing that is wrong.
+
+use rusqlite::{Connection, params};
+
+use super::catalogue::{Catalogue, records_table};
+use super::file::LogFile;
+use super::headers;
+use crate::LogError;
+
+const DOING: &str = "checking the log";
+
+/// Checks the structure of the file, then that the records of each partition end where the catalogue says, without a
+/// gap unless the topic is compacted, and that their headers can be read. Payloads mean nothing here and are not
+/// checked: the file has no checksums of them.
+pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    let failed = |error| file.failure(DOING, error);
+    // One read transaction: writers go on meanwhile, and the catalogue must fit the records.
+    let transaction = connection.unchecked_transaction().map_err(failed)?;
+    let found: String =
+        transaction.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
+    if found != "ok" {
+        return Err(file.damaged(found));
+    }
+    let catalogue = Catalogue::load(file, &transaction)?;
+    for topic in catalogue.topics() {
+        for partition in 0..topic.spec.partitions {
+            let found = check_partition(&transaction, topic.topic_id, partition, topic.spec.compacted)
+                .map_err(failed)?;
+            if let Some(found) = found {
+                return Err(file.damaged(format!("{}/{partition}: {found}", topic.spec.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_partition(
+    connection: &Connection,
+    topic_id: i64,
+    partition: i32,
+    compacted: bool,
+) -> rusqlite::Result<Option<String>> {
+    let next: i64 = connection
+        .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
+        .query_row(params![topic_id, partition], |row| row.get(0))?;
+    let mut statement = connection.prepare(&format!(
+        "SELECT offset, headers FROM {} ORDER BY offset",
+        records_table(topic_id, partition)
+    ))?;
+    let mut rows = statement.query([])?;
+    let mut expected = 0;
+    while let Some(row) = rows.next()? {
+        let offset: i64 = row.get(0)?;
+        if offset != expected && !compacted {
+            return Ok(Some(format!("found offset {offset} in place of {expected}")));
+        }
+        if let Err(found) = headers::decode(row.get_ref(1)?.as_blob_or_null()?.unwrap_or_default()) {
+            return Ok(Some(format!("offset {offset} has {found}")));
+        }
+        expected = offset + 1;
+    }
+    // The newest record of a partition is the newest of its key, so that compaction leaves it.
+    Ok((expected != next).then(|| format!("the records end at {expected}, the catalogue says {next}")))
+}
