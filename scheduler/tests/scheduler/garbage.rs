@@ -2,10 +2,10 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, Scheduler, StepError};
 use warptape_schemas::journal::*;
 
-use crate::script::{config, started};
+use crate::script::{assigned, config, started};
 
 /// Small numbers, which mean something, and extreme ones, which overflow.
 fn number() -> impl Strategy<Value = i64> {
@@ -106,4 +106,28 @@ proptest! {
             scheduler.audit();
         }
     }
+}
+
+/// Assigns partitions of so many groups until one is refused; returns how many were not, and why the last was.
+fn assign_until_refused(groups: i32) -> (i32, StepError) {
+    let mut scheduler = Scheduler::new();
+    let mut decisions = Vec::new();
+    scheduler.step(0, &started(config(), &[1, 1]), &mut decisions).expect("good input");
+    for partition in 0.. {
+        decisions.clear();
+        if let Err(error) = scheduler.step(0, &assigned(partition, groups), &mut decisions) {
+            // What was known before may still be assigned again.
+            scheduler.step(0, &assigned(0, groups), &mut decisions).expect("a known partition");
+            scheduler.audit();
+            return (partition, error);
+        }
+    }
+    unreachable!("limits are below the number of partitions")
+}
+
+#[test]
+fn partitions_and_groups_are_bounded() {
+    let most = (GROUPS_TOTAL_MAX / i64::from(GROUPS_PER_PARTITION_MAX)) as i32;
+    assert_eq!(assign_until_refused(GROUPS_PER_PARTITION_MAX), (most, StepError::TooManyGroups));
+    assert_eq!(assign_until_refused(1), (PARTITIONS_MAX as i32, StepError::TooManyPartitions));
 }
