@@ -1,0 +1,72 @@
+//! The configuration that outputs depend on: recorded in the journal, so that a replay runs with the same.
+
+use serde::{Deserialize, Serialize};
+use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Everything besides the log that the outputs are a function of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageConfig {
+    /// Bars to fold ticks into.
+    pub bars: Vec<BarSpec>,
+    /// How far behind the greatest event time of its partition a tick may be, in nanoseconds.
+    pub allowed_lateness_ns: i64,
+    /// Symbol groups per partition: the units of placement.
+    pub groups_per_partition: u32,
+    /// Windows of the indicators, in closed bars.
+    pub indicators: IndicatorParams,
+    /// Thresholds of the signals.
+    pub signals: SignalParams,
+}
+
+impl StageConfig {
+    /// All mistakes, each naming its field and what is allowed.
+    pub fn check(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if self.bars.is_empty() || self.bars.len() > 16 {
+            mistakes.push(format!("bars: {} specifications given, 1 to 16 are allowed", self.bars.len()));
+        }
+        for (index, spec) in self.bars.iter().enumerate() {
+            if self.bars[..index].contains(spec) {
+                mistakes.push(format!("bars: {spec} is given twice"));
+            }
+            if let Err(error) = spec.check(self.allowed_lateness_ns) {
+                mistakes.push(format!("bars: {error}"));
+            }
+        }
+        if self.allowed_lateness_ns < 0 {
+            mistakes.push(format!("allowed_lateness: {} ns, must not be negative", self.allowed_lateness_ns));
+        }
+        if !(1..=4096).contains(&self.groups_per_partition) {
+            mistakes
+                .push(format!("groups_per_partition: {}, 1 to 4096 are allowed", self.groups_per_partition));
+        }
+        mistakes.extend(self.indicators.check().into_iter().map(|mistake| format!("indicators.{mistake}")));
+        mistakes.extend(self.signals.check().into_iter().map(|mistake| format!("signals.{mistake}")));
+        mistakes
+    }
+
+    /// The configuration as JSON, as recorded in the journal.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a struct of numbers and strings has a JSON form")
+    }
+
+    /// Reads what [`StageConfig::to_json`] wrote.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Identifies the configuration in snapshots.
+    pub fn fingerprint(&self) -> u64 {
+        xxh3_64(self.to_json().as_bytes())
+    }
+
+    /// Intervals of the time bars, in nanoseconds.
+    pub(crate) fn intervals_ns(&self) -> impl Iterator<Item = i64> + '_ {
+        self.bars.iter().filter_map(|spec| match spec {
+            BarSpec::Time { interval_ns } => Some(*interval_ns),
+            BarSpec::Ticks { .. } | BarSpec::Volume { .. } => None,
+        })
+    }
+}

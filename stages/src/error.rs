@@ -1,0 +1,31 @@
+//! What can go wrong in a stage.
+
+use warptape_kernels::StateError;
+
+/// Why state could not be restored from a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// The bytes end early, or hold what no stage wrote.
+    #[error("snapshot is damaged: {found}; an older snapshot or the log itself can be used")]
+    Damaged {
+        /// What was found.
+        found: String,
+    },
+    /// The snapshot was taken under another configuration of the stages.
+    #[error(
+        "snapshot was taken under another stage configuration (fingerprint {found:016x}, now {expected:016x}); \
+         state has to be rebuilt from the log"
+    )]
+    OtherConfig {
+        /// Fingerprint of the configuration in force.
+        expected: u64,
+        /// Fingerprint in the snapshot.
+        found: u64,
+    },
+}
+
+impl From<StateError> for StageError {
+    fn from(error: StateError) -> Self {
+        StageError::Damaged { found: error.to_string() }
+    }
+}

@@ -1,0 +1,295 @@
+//! The lane side of a symbol group: its state, and the one way in which rows change it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use warptape_kernels::{
+    BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorSlab, Isa, QuoteSlab, RowKind, Rows, SignalSlab,
+};
+use warptape_schemas::encode_signal;
+use warptape_schemas::signal::{Bar, INDICATOR_COUNT, Signal, SignalKind};
+
+use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
+use crate::{SignalChunk, SignalKey, StageConfig, StageError};
+
+/// Version of the group's snapshot bytes.
+const STATE_VERSION: u32 = 1;
+
+/// A symbol that got the next free slot of its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotSymbol {
+    /// Number of the symbol in its partition.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Offset of the record that named it first.
+    pub offset: i64,
+}
+
+/// What waits on the host for one group.
+#[derive(Debug, Default)]
+pub struct GroupQueue {
+    /// Symbols that have slots but are not known to the group's stage yet, by slot.
+    pub symbols: Vec<SlotSymbol>,
+    /// Rows in log order.
+    pub rows: Rows,
+}
+
+impl GroupQueue {
+    /// Takes the first `rows` rows, and the symbols new by then: not those behind, which a barrier still to come must
+    /// not see.
+    pub fn take(&mut self, rows: usize) -> GroupInput {
+        let rows = self.rows.take_front(rows);
+        let last = if self.rows.is_empty() { Some(i64::MAX) } else { rows.offset.last().copied() };
+        let count = last.map_or(0, |last| self.symbols.partition_point(|symbol| symbol.offset <= last));
+        let symbols = self.symbols.drain(..count).collect();
+        GroupInput { symbols, rows }
+    }
+}
+
+/// Part of a batch: what one group has to process.
+#[derive(Debug, Default)]
+pub struct GroupInput {
+    /// New symbols, by slot.
+    pub symbols: Vec<SlotSymbol>,
+    /// Rows in log order.
+    pub rows: Rows,
+}
+
+/// What a group made of its input.
+#[derive(Debug, Default)]
+pub struct GroupOutput {
+    /// Encoded signals in order.
+    pub signals: SignalChunk,
+    /// State at each barrier of the input: barrier id and bytes.
+    pub snapshots: Vec<(i64, Vec<u8>)>,
+}
+
+/// State of one bar specification.
+#[derive(Debug)]
+struct SpecState {
+    name: String,
+    bars: BarSlab,
+    indicators: IndicatorSlab,
+    signals: SignalSlab,
+    /// Bars closed by the rows in hand, with their indicators and what was detected on them.
+    closed: ClosedBars,
+    columns: IndicatorColumns,
+    detected: Vec<Detected>,
+}
+
+/// State of one symbol group.
+#[derive(Debug)]
+pub struct GroupStage {
+    isa: Isa,
+    config_fingerprint: u64,
+    /// Number in the partition and name, by slot.
+    symbols: Vec<(u32, String)>,
+    quotes: QuoteSlab,
+    specs: Vec<SpecState>,
+    /// Signals of the rows in hand, to be sorted.
+    order: Vec<(SignalKey, u32)>,
+}
+
+impl GroupStage {
+    /// The state at the beginning of a log.
+    pub fn new(config: &StageConfig, isa: Isa) -> Self {
+        let specs = config.bars.iter().map(|spec| SpecState {
+            name: spec.to_string(),
+            bars: BarSlab::new(*spec, config.allowed_lateness_ns),
+            indicators: IndicatorSlab::new(config.indicators.clone()),
+            signals: SignalSlab::new(config.signals.clone()),
+            closed: ClosedBars::default(),
+            columns: IndicatorColumns::default(),
+            detected: Vec::new(),
+        });
+        Self {
+            isa,
+            config_fingerprint: config.fingerprint(),
+            symbols: Vec::new(),
+            quotes: QuoteSlab::default(),
+            specs: specs.collect(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Processes rows; `output` is added to.
+    pub fn run(&mut self, input: &mut GroupInput, output: &mut GroupOutput) {
+        let rows = &input.rows;
+        let barriers: Vec<usize> =
+            (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::Barrier).collect();
+        let mut start = 0;
+        for barrier in barriers {
+            self.add_symbols(&mut input.symbols, rows.offset[barrier]);
+            self.run_range(rows, start..barrier, output);
+            let mut bytes = Vec::new();
+            self.write(&mut bytes);
+            output.snapshots.push((rows.time_ns[barrier], bytes));
+            start = barrier + 1;
+        }
+        self.add_symbols(&mut input.symbols, i64::MAX);
+        self.run_range(rows, start..rows.len(), output);
+    }
+
+    /// Gives slots to the symbols named before `offset`.
+    fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) {
+        let count = symbols.partition_point(|symbol| symbol.offset < offset);
+        if count > 0 {
+            self.symbols.extend(symbols.drain(..count).map(|symbol| (symbol.number, symbol.name)));
+            self.resize();
+        }
+    }
+
+    fn run_range(&mut self, rows: &Rows, range: Range<usize>, output: &mut GroupOutput) {
+        if range.is_empty() {
+            return;
+        }
+        for state in &mut self.specs {
+            state.closed.clear();
+            state.bars.fold(rows, range.clone(), &mut state.closed);
+            self.quotes.fill(rows, range.clone(), &mut state.closed);
+            state.indicators.update(self.isa, &state.closed, &mut state.columns);
+            state.detected.clear();
+            state.signals.detect(&state.closed, &state.columns, &mut state.detected);
+        }
+        self.quotes.fold(rows, range);
+        self.emit(&mut output.signals);
+    }
+
+    /// Encodes what the specifications detected, in the order of the keys.
+    fn emit(&mut self, signals: &mut SignalChunk) {
+        self.order.clear();
+        for (spec, state) in self.specs.iter().enumerate() {
+            for (position, detected) in state.detected.iter().enumerate() {
+                let row = detected.row as usize;
+                let key = SignalKey {
+                    offset: state.closed.offset[row],
+                    index: state.closed.index[row],
+                    symbol: self.symbols[state.closed.slot[row] as usize].0,
+                    spec: spec as u16,
+                    bar_start_ns: state.closed.start_ns[row],
+                    kind: detected.kind as u8,
+                };
+                self.order.push((key, position as u32));
+            }
+        }
+        self.order.sort_unstable();
+        for &(key, position) in &self.order {
+            let state = &self.specs[usize::from(key.spec)];
+            let detected = &state.detected[position as usize];
+            let (_, symbol) = &self.symbols[state.closed.slot[detected.row as usize] as usize];
+            signals.push(key, |bytes| encode_signal(&state.signal(symbol, detected), bytes));
+        }
+    }
+
+    fn resize(&mut self) {
+        let slots = self.symbols.len();
+        self.quotes.resize(slots);
+        for state in &mut self.specs {
+            state.bars.resize(slots);
+            state.indicators.resize(slots);
+            state.signals.resize(slots);
+        }
+    }
+
+    /// Device-neutral bytes of the state: equal states have equal bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_u32(out, STATE_VERSION);
+        put_u64(out, self.config_fingerprint);
+        put_u32(out, self.symbols.len() as u32);
+        for (number, name) in &self.symbols {
+            put_u32(out, *number);
+            put_text(out, name);
+        }
+        self.quotes.write(out);
+        for state in &self.specs {
+            state.bars.write(out);
+            state.indicators.write(out);
+            state.signals.write(out);
+        }
+    }
+
+    /// Restores what [`GroupStage::write`] wrote.
+    pub fn read(config: &StageConfig, isa: Isa, mut bytes: &[u8]) -> Result<Self, StageError> {
+        let bytes = &mut bytes;
+        let mut stage = Self::new(config, isa);
+        let version = get_u32(bytes, "version")?;
+        if version != STATE_VERSION {
+            return Err(StageError::Damaged { found: format!("group state version {version}") });
+        }
+        let found = get_u64(bytes, "configuration")?;
+        if found != stage.config_fingerprint {
+            return Err(StageError::OtherConfig { expected: stage.config_fingerprint, found });
+        }
+        for _ in 0..get_u32(bytes, "symbol count")? {
+            let number = get_u32(bytes, "symbol number")?;
+            stage.symbols.push((number, get_text(bytes, "symbol")?));
+        }
+        let slots = stage.symbols.len();
+        stage.quotes = QuoteSlab::read(slots, bytes)?;
+        for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
+            state.bars = BarSlab::read(*spec, config.allowed_lateness_ns, slots, bytes)?;
+            state.indicators = IndicatorSlab::read(config.indicators.clone(), slots, bytes)?;
+            state.signals = SignalSlab::read(config.signals.clone(), slots, bytes)?;
+        }
+        if !bytes.is_empty() {
+            return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
+        }
+        Ok(stage)
+    }
+}
+
+impl SpecState {
+    /// The record of a detected signal.
+    fn signal<'a>(&'a self, symbol: &'a str, detected: &Detected) -> Signal<'a> {
+        let (closed, row) = (&self.closed, detected.row as usize);
+        let kind = signal_kind(detected.kind);
+        Signal {
+            symbol: Cow::Borrowed(symbol),
+            kind,
+            bar_spec: Cow::Borrowed(&self.name),
+            bar_start_ns: closed.start_ns[row],
+            bar_end_ns: closed.end_ns[row],
+            source_offset: closed.offset[row],
+            source_index: closed.index[row] as i32,
+            value: detected.value,
+            threshold: detected.threshold,
+            bar: (kind == SignalKind::Bar).then(|| self.bar(row)),
+        }
+    }
+
+    fn bar(&self, row: usize) -> Bar {
+        let closed = &self.closed;
+        let mut indicators = [None; INDICATOR_COUNT];
+        for (indicator, column) in indicators.iter_mut().zip(&self.columns.values) {
+            *indicator = (!column[row].is_nan()).then_some(column[row]);
+        }
+        Bar {
+            open_e9: closed.open_e9[row],
+            high_e9: closed.high_e9[row],
+            low_e9: closed.low_e9[row],
+            close_e9: closed.close_e9[row],
+            volume_e9: i64::try_from(closed.volume_e9[row]).unwrap_or(i64::MAX),
+            trades: closed.trades[row],
+            bid_price_e9: closed.bid_price_e9[row],
+            ask_price_e9: closed.ask_price_e9[row],
+            indicators,
+        }
+    }
+}
+
+/// The record's word for a kernel's signal kind.
+fn signal_kind(kind: warptape_kernels::SignalKind) -> SignalKind {
+    use warptape_kernels::SignalKind as Kernel;
+    match kind {
+        Kernel::Bar => SignalKind::Bar,
+        Kernel::EmaCrossUp => SignalKind::EmaCrossUp,
+        Kernel::EmaCrossDown => SignalKind::EmaCrossDown,
+        Kernel::RsiOverbought => SignalKind::RsiOverbought,
+        Kernel::RsiOversold => SignalKind::RsiOversold,
+        Kernel::BandBreakUp => SignalKind::BandBreakUp,
+        Kernel::BandBreakDown => SignalKind::BandBreakDown,
+        Kernel::ZScoreHigh => SignalKind::ZScoreHigh,
+        Kernel::ZScoreLow => SignalKind::ZScoreLow,
+    }
+}

@@ -1,0 +1,229 @@
+//! The host side of a partition: numbers its symbols, judges lateness, and deals rows to its groups.
+//!
+//! ```text
+//!   record (columns) ──► late?  ──yes──► late topic
+//!                          │no
+//!                          ▼
+//!                   watermark moves past an interval's end? ──► watermark row to every group with symbols
+//!                          │
+//!                          ▼
+//!                   row of the symbol's group
+//! ```
+//!
+//! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
+
+use warptape_schemas::SymbolTable;
+use warptape_schemas::tick::{TickColumns, TickKind};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
+use crate::{GroupQueue, SlotSymbol, StageConfig, StageError};
+
+/// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
+const GROUP_SEED: u64 = 0x7761_7270_7461_7065;
+/// Version of the intake's snapshot bytes.
+const STATE_VERSION: u32 = 1;
+
+/// The group of a symbol within its partition.
+pub fn group_of(symbol: &str, groups: u32) -> u32 {
+    (xxh3_64_with_seed(symbol.as_bytes(), GROUP_SEED) % u64::from(groups)) as u32
+}
+
+/// A tick older than the watermark it met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// Row of the tick within its record.
+    pub index: u32,
+    /// The watermark it fell behind, ns since the epoch.
+    pub watermark_ns: i64,
+}
+
+/// Where a symbol's state lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SymbolPlace {
+    group: u32,
+    slot: u32,
+}
+
+/// State of one partition on the host.
+#[derive(Debug)]
+pub struct PartitionIntake {
+    config: StageConfig,
+    config_fingerprint: u64,
+    symbols: SymbolTable,
+    /// By symbol number.
+    places: Vec<SymbolPlace>,
+    /// Slots used, by group.
+    group_slots: Vec<u32>,
+    /// Greatest event time of accepted ticks; `None` before the first.
+    event_time_max_ns: Option<i64>,
+    /// The watermark at which the next time bar of any interval closes.
+    next_close_ns: i64,
+}
+
+impl PartitionIntake {
+    /// The state at the beginning of a log.
+    pub fn new(config: &StageConfig) -> Self {
+        Self {
+            config: config.clone(),
+            config_fingerprint: config.fingerprint(),
+            symbols: SymbolTable::default(),
+            places: Vec::new(),
+            group_slots: vec![0; config.groups_per_partition as usize],
+            event_time_max_ns: None,
+            next_close_ns: i64::MAX,
+        }
+    }
+
+    /// The table that a record's symbols are numbered in while it is decoded.
+    pub fn symbols_mut(&mut self) -> &mut SymbolTable {
+        &mut self.symbols
+    }
+
+    /// Number of symbols seen.
+    pub fn symbol_count(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// The watermark: ticks with an earlier event time are late. `None` before the first tick.
+    pub fn watermark_ns(&self) -> Option<i64> {
+        self.event_time_max_ns.map(|time| time.saturating_sub(self.config.allowed_lateness_ns))
+    }
+
+    /// Deals the rows `first..` of `ticks`, which are those of the record at `offset`, to the group queues (one per
+    /// group, by index); late rows go to `late` instead.
+    pub fn accept(
+        &mut self,
+        offset: i64,
+        ticks: &TickColumns,
+        first: usize,
+        queues: &mut [GroupQueue],
+        late: &mut Vec<Late>,
+    ) {
+        assert_eq!(queues.len(), self.group_slots.len(), "one queue per group");
+        self.place_new_symbols(offset, queues);
+        let mut watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
+        for row in first..ticks.len() {
+            let index = (row - first) as u32;
+            let time_ns = ticks.event_time_ns[row];
+            if time_ns < watermark_ns {
+                late.push(Late { index, watermark_ns });
+                continue;
+            }
+            if self.event_time_max_ns.is_none_or(|max| time_ns > max) {
+                watermark_ns = self.advance(time_ns, offset, index, queues);
+            }
+            let place = self.places[ticks.symbol[row] as usize];
+            let rows = &mut queues[place.group as usize].rows;
+            match ticks.kind[row] {
+                TickKind::Trade => {
+                    rows.push_trade(
+                        place.slot,
+                        time_ns,
+                        ticks.price_e9[row],
+                        ticks.size_e9[row],
+                        offset,
+                        index,
+                    );
+                }
+                TickKind::Quote => {
+                    let (bid, ask) = (ticks.bid_price_e9[row], ticks.ask_price_e9[row]);
+                    rows.push_quote(place.slot, time_ns, bid, ask, offset, index);
+                }
+            }
+        }
+    }
+
+    /// Puts a barrier row into every queue: each group writes its state when it comes to it. `offset` is that of the
+    /// next record to be accepted, so that the barrier holds back the partition's progress like that record does.
+    pub fn barrier(&self, id: i64, offset: i64, queues: &mut [GroupQueue]) {
+        for queue in queues {
+            queue.rows.push_barrier(id, offset, 0);
+        }
+    }
+
+    /// Moves the greatest event time, and tells the groups when a bar ends by it. Returns the new watermark.
+    fn advance(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
+        let first = self.event_time_max_ns.is_none();
+        self.event_time_max_ns = Some(time_ns);
+        let watermark_ns = time_ns.saturating_sub(self.config.allowed_lateness_ns);
+        if first {
+            self.next_close_ns = self.close_after(watermark_ns);
+        } else if watermark_ns >= self.next_close_ns {
+            self.next_close_ns = self.close_after(watermark_ns);
+            for (queue, &slots) in queues.iter_mut().zip(&self.group_slots) {
+                if slots > 0 {
+                    queue.rows.push_watermark(watermark_ns, offset, index);
+                }
+            }
+        }
+        watermark_ns
+    }
+
+    /// The first multiple of any interval after `watermark_ns`.
+    fn close_after(&self, watermark_ns: i64) -> i64 {
+        let next =
+            |interval: i64| watermark_ns.div_euclid(interval).saturating_add(1).saturating_mul(interval);
+        self.config.intervals_ns().map(next).min().unwrap_or(i64::MAX)
+    }
+
+    fn place_new_symbols(&mut self, offset: i64, queues: &mut [GroupQueue]) {
+        for number in self.places.len()..self.symbols.len() {
+            let name = self.symbols.name(number as u32);
+            let group = group_of(name, self.config.groups_per_partition);
+            let slot = self.group_slots[group as usize];
+            self.group_slots[group as usize] += 1;
+            self.places.push(SymbolPlace { group, slot });
+            queues[group as usize].symbols.push(SlotSymbol {
+                number: number as u32,
+                name: name.to_owned(),
+                offset,
+            });
+        }
+    }
+
+    /// Device-neutral bytes of the state.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_u32(out, STATE_VERSION);
+        put_u64(out, self.config_fingerprint);
+        put_i64(out, self.event_time_max_ns.unwrap_or(i64::MIN));
+        put_u32(out, self.symbols.len() as u32);
+        for number in 0..self.symbols.len() {
+            put_text(out, self.symbols.name(number as u32));
+        }
+    }
+
+    /// Restores what [`PartitionIntake::write`] wrote.
+    pub fn read(config: &StageConfig, mut bytes: &[u8]) -> Result<Self, StageError> {
+        let bytes = &mut bytes;
+        let mut intake = Self::new(config);
+        let version = get_u32(bytes, "version")?;
+        if version != STATE_VERSION {
+            return Err(StageError::Damaged { found: format!("intake state version {version}") });
+        }
+        let found = get_u64(bytes, "configuration")?;
+        if found != intake.config_fingerprint {
+            return Err(StageError::OtherConfig { expected: intake.config_fingerprint, found });
+        }
+        let event_time_max_ns = get_i64(bytes, "greatest event time")?;
+        for number in 0..get_u32(bytes, "symbol count")? {
+            let name = get_text(bytes, "symbol")?;
+            if intake.symbols.intern(&name) != number {
+                return Err(StageError::Damaged { found: format!("symbol {name} stands twice") });
+            }
+            let group = group_of(&name, config.groups_per_partition);
+            let slot = intake.group_slots[group as usize];
+            intake.group_slots[group as usize] += 1;
+            intake.places.push(SymbolPlace { group, slot });
+        }
+        if event_time_max_ns != i64::MIN {
+            intake.event_time_max_ns = Some(event_time_max_ns);
+            let watermark_ns = event_time_max_ns.saturating_sub(config.allowed_lateness_ns);
+            intake.next_close_ns = intake.close_after(watermark_ns);
+        }
+        if !bytes.is_empty() {
+            return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
+        }
+        Ok(intake)
+    }
+}

@@ -1,0 +1,258 @@
+//! Intake and groups together: batch cuts, snapshots, lateness.
+
+use proptest::prelude::*;
+use warptape_kernels::{Isa, RowKind};
+use warptape_schemas::decode_signal;
+use warptape_schemas::signal::SignalKind;
+use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
+    StageConfig {
+        bars: bars.iter().map(|text| text.parse().unwrap()).collect(),
+        allowed_lateness_ns,
+        groups_per_partition: 3,
+        indicators: Default::default(),
+        signals: Default::default(),
+    }
+}
+
+fn trade(symbol: &str, event_time_ns: i64, price_e9: i64) -> Tick {
+    Tick {
+        symbol: symbol.to_owned(),
+        kind: TickKind::Trade,
+        event_time_ns,
+        receive_time_ns: 0,
+        trade_id: 0,
+        side: Side::None,
+        price_e9,
+        size_e9: 1_000_000_000,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    }
+}
+
+/// A partition with its groups, run inline.
+struct Partition {
+    config: StageConfig,
+    intake: PartitionIntake,
+    queues: Vec<GroupQueue>,
+    stages: Vec<GroupStage>,
+    merge: SignalMerge,
+    late: Vec<Late>,
+    /// By group.
+    snapshots: Vec<Vec<(i64, Vec<u8>)>>,
+}
+
+impl Partition {
+    fn new(config: &StageConfig) -> Self {
+        let groups = config.groups_per_partition;
+        Self {
+            config: config.clone(),
+            intake: PartitionIntake::new(config),
+            queues: (0..groups).map(|_| GroupQueue::default()).collect(),
+            stages: (0..groups).map(|_| GroupStage::new(config, Isa::detect())).collect(),
+            merge: SignalMerge::default(),
+            late: Vec::new(),
+            snapshots: (0..groups).map(|_| Vec::new()).collect(),
+        }
+    }
+
+    fn accept(&mut self, offset: i64, tick: &Tick) {
+        let mut columns = TickColumns::default();
+        columns.push(tick, self.intake.symbols_mut());
+        self.intake.accept(offset, &columns, 0, &mut self.queues, &mut self.late);
+    }
+
+    /// Runs up to `rows` rows of each group.
+    fn run(&mut self, rows: usize) {
+        for ((queue, stage), snapshots) in
+            self.queues.iter_mut().zip(&mut self.stages).zip(&mut self.snapshots)
+        {
+            let mut output = GroupOutput::default();
+            stage.run(&mut queue.take(rows.min(queue.rows.len())), &mut output);
+            self.merge.push(output.signals);
+            snapshots.extend(output.snapshots);
+        }
+    }
+
+    fn signals(&mut self) -> Vec<Vec<u8>> {
+        let mut signals = Vec::new();
+        self.merge.take_before(i64::MAX, |_, bytes| signals.push(bytes.to_vec()));
+        signals
+    }
+
+    /// Writes everything and reads it back.
+    fn restored(&self) -> Self {
+        let mut bytes = Vec::new();
+        self.intake.write(&mut bytes);
+        let mut restored = Self::new(&self.config);
+        restored.intake = PartitionIntake::read(&self.config, &bytes).unwrap();
+        for (stage, restored) in self.stages.iter().zip(&mut restored.stages) {
+            bytes.clear();
+            stage.write(&mut bytes);
+            *restored = GroupStage::read(&self.config, Isa::Baseline, &bytes).unwrap();
+        }
+        restored
+    }
+}
+
+#[test]
+fn a_bar_closes_by_the_watermark_of_another_symbol() {
+    let config = config(&["1s"], SECOND_NS);
+    let mut partition = Partition::new(&config);
+    partition.accept(0, &trade("X:IDLE", 10 * SECOND_NS, 5));
+    partition.accept(1, &trade("X:BUSY", 12 * SECOND_NS - 1, 7));
+    partition.run(usize::MAX);
+    assert!(partition.signals().is_empty(), "the watermark is one nanosecond short of 11 s");
+    partition.accept(2, &trade("X:BUSY", 12 * SECOND_NS, 7));
+    partition.run(usize::MAX);
+    let signals = partition.signals();
+    assert_eq!(signals.len(), 1);
+    let signal = decode_signal(&signals[0]).unwrap();
+    assert_eq!((&*signal.symbol, signal.kind), ("X:IDLE", SignalKind::Bar));
+    assert_eq!((signal.bar_start_ns, signal.bar_end_ns), (10 * SECOND_NS, 11 * SECOND_NS));
+    assert_eq!((signal.source_offset, signal.source_index), (2, 0));
+}
+
+#[test]
+fn lateness_is_judged_at_each_tick() {
+    let config = config(&["1s"], SECOND_NS);
+    let mut partition = Partition::new(&config);
+    partition.accept(0, &trade("X:A", 10 * SECOND_NS, 5));
+    partition.accept(1, &trade("X:A", 9 * SECOND_NS, 5));
+    assert!(partition.late.is_empty(), "as old as the watermark is not late");
+    partition.accept(2, &trade("X:A", 9 * SECOND_NS - 1, 5));
+    assert_eq!(partition.late, [Late { index: 0, watermark_ns: 9 * SECOND_NS }]);
+}
+
+#[test]
+fn idle_groups_get_watermarks_only_when_they_have_symbols() {
+    let config = config(&["1s"], 0);
+    let mut partition = Partition::new(&config);
+    partition.accept(0, &trade("X:A", 10 * SECOND_NS, 5));
+    partition.accept(1, &trade("X:A", 11 * SECOND_NS, 5));
+    let watermarks =
+        |queue: &GroupQueue| queue.rows.kind.iter().filter(|&&kind| kind == RowKind::Watermark).count();
+    assert_eq!(partition.queues.iter().map(watermarks).sum::<usize>(), 1);
+}
+
+#[test]
+fn a_snapshot_of_another_configuration_is_refused() {
+    let partition = Partition::new(&config(&["1s"], 0));
+    let mut bytes = Vec::new();
+    partition.intake.write(&mut bytes);
+    let error = PartitionIntake::read(&config(&["5s"], 0), &bytes).unwrap_err();
+    assert!(error.to_string().contains("another stage configuration"), "{error}");
+}
+
+fn ticks() -> impl Strategy<Value = Vec<Tick>> {
+    let tick = (0..5_u8, 0..400_i64, -900..900_i64, 1..200_i64);
+    prop::collection::vec(tick, 1..150).prop_map(|steps| {
+        let mut time_ns = 1_000 * SECOND_NS;
+        let one = |(symbol, step, jitter, price): (u8, i64, i64, i64)| {
+            time_ns += step * 1_000_000;
+            let mut tick = trade(&format!("X:{symbol}"), time_ns + jitter * 1_000_000, price * 10_000_000);
+            if price % 5 == 0 {
+                tick.kind = TickKind::Quote;
+                (tick.bid_price_e9, tick.ask_price_e9) = (tick.price_e9, tick.price_e9 + 1);
+                (tick.price_e9, tick.size_e9) = (0, 0);
+            }
+            tick
+        };
+        steps.into_iter().map(one).collect()
+    })
+}
+
+proptest! {
+    /// Cuts, and a restore at any point, change neither signals nor late ticks nor the bytes of the state.
+    #[test]
+    fn cuts_and_restores_do_not_show(
+        ticks in ticks(),
+        cuts in prop::collection::vec(1..20_usize, 1..40),
+        restore_at in 0..150_usize,
+    ) {
+        let config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+        let mut plain = Partition::new(&config);
+        let mut cut = Partition::new(&config);
+        let mut plain_signals = Vec::new();
+        let mut cut_signals = Vec::new();
+        let mut cuts = cuts.iter().cycle();
+        for (offset, tick) in ticks.iter().enumerate() {
+            plain.accept(offset as i64, tick);
+            plain.run(usize::MAX);
+            plain_signals.extend(plain.signals());
+            cut.accept(offset as i64, tick);
+            if offset % cuts.next().unwrap() == 0 {
+                cut.run(*cuts.next().unwrap());
+            }
+            if offset == restore_at {
+                cut.run(usize::MAX);
+                cut_signals.extend(cut.signals());
+                let late = std::mem::take(&mut cut.late);
+                cut = cut.restored();
+                cut.late = late;
+            }
+        }
+        cut.run(usize::MAX);
+        cut_signals.extend(cut.signals());
+        prop_assert_eq!(plain_signals, cut_signals);
+        prop_assert_eq!(&plain.late, &cut.late);
+        for (plain, cut) in plain.stages.iter().zip(&cut.stages) {
+            let (mut left, mut right) = (Vec::new(), Vec::new());
+            plain.write(&mut left);
+            cut.write(&mut right);
+            prop_assert_eq!(left, right);
+        }
+    }
+
+    /// A barrier gives the state as of its place, whatever comes behind it in the same batch.
+    #[test]
+    fn barriers_cut_exactly(ticks in ticks(), at in any::<prop::sample::Index>(), rows in 1..50_usize) {
+        let at = at.index(ticks.len());
+        let config = config(&["1s", "tick:3"], SECOND_NS / 2);
+        let mut partition = Partition::new(&config);
+        let mut before = Partition::new(&config);
+        for (offset, tick) in ticks.iter().enumerate() {
+            if offset == at {
+                partition.intake.barrier(7, offset as i64, &mut partition.queues);
+            }
+            if offset < at {
+                before.accept(offset as i64, tick);
+            }
+            partition.accept(offset as i64, tick);
+        }
+        while partition.queues.iter().any(|queue| !queue.rows.is_empty()) {
+            partition.run(rows);
+        }
+        before.run(usize::MAX);
+        for (snapshots, stage) in partition.snapshots.iter().zip(&before.stages) {
+            let mut expected = Vec::new();
+            stage.write(&mut expected);
+            prop_assert_eq!(snapshots, &[(7, expected)]);
+        }
+    }
+
+    /// Damaged snapshots are errors.
+    #[test]
+    fn damaged_snapshots_do_not_panic(ticks in ticks(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        let config = config(&["1s", "tick:3"], SECOND_NS / 2);
+        let mut partition = Partition::new(&config);
+        for (offset, tick) in ticks.iter().enumerate() {
+            partition.accept(offset as i64, tick);
+        }
+        partition.run(usize::MAX);
+        for stage in &partition.stages {
+            let mut bytes = Vec::new();
+            stage.write(&mut bytes);
+            let position = at.index(bytes.len());
+            prop_assert!(GroupStage::read(&config, Isa::Baseline, &bytes[..position]).is_err());
+            bytes[position] ^= 1 << bit;
+            drop(GroupStage::read(&config, Isa::Baseline, &bytes));
+        }
+    }
+}
