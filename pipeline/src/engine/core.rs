@@ -1,0 +1,407 @@
+//! The engine without threads, clock or log: inputs in, commands out.
+//!
+//! It owns the partitions and executes the scheduler's decisions on them. What reaches outside – lanes, source, restores
+//! – becomes a [`Command`] for the shell, which is the [`run`](super::run) loop in production and a simulation in tests.
+//! It must not decide anything that the scheduler could.
+
+use std::collections::BTreeMap;
+use std::mem::take;
+
+use warptape_eventlog::{NewRecord, Record, TopicPartition};
+use warptape_schemas::journal::{
+    Arrived, Completed, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost, LaneReady,
+    PartitionAssigned, PartitionRevoked, Place, Started, Woke,
+};
+use warptape_schemas::{LifecycleEvent, TickDecoder};
+
+use super::commit::{CommitRequest, Receipt};
+use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
+use super::partition::{Accepted, AsideTopic, Partition};
+use super::recorder::Recorder;
+use super::restore::Restored;
+use super::{EngineConfig, RecordError, Stop};
+
+/// What the shell has to do, in order.
+pub enum Command {
+    /// Tell a lane.
+    Lane(LaneId, LaneCommand),
+    /// Read no more of a partition.
+    Pause(i32),
+    /// Read a partition again.
+    Resume(i32),
+    /// Read a partition from this offset on, with this generation.
+    Seek {
+        /// The partition.
+        partition: i32,
+        /// The first record to read.
+        offset: i64,
+        /// What [`Core::on_records`] is given with the records.
+        generation: u64,
+    },
+    /// Restore a partition from its snapshot, and hand it to [`Core::on_restored`].
+    Restore {
+        /// The partition.
+        partition: i32,
+        /// Outputs of records before this offset exist, or are in the commit in flight.
+        sealed_offset: i64,
+    },
+    /// Write a lifecycle record.
+    Lifecycle(LifecycleEvent, String),
+}
+
+/// The engine's state.
+pub struct Core {
+    config: EngineConfig,
+    recorder: Recorder,
+    partitions: BTreeMap<i32, Partition>,
+    /// Partitions whose state was lost and is not restored yet, with their sealed offsets.
+    restoring: BTreeMap<i32, i64>,
+    /// Rises with every restore of any partition.
+    generation: u64,
+    /// Lane and rows of each batch in flight.
+    batches: BTreeMap<i64, (LaneId, i64)>,
+    commands: Vec<Command>,
+    wake_at_ns: Option<i64>,
+    /// Where to stop reading, by partition, once a stop was asked for.
+    stop_at: Option<BTreeMap<i32, i64>>,
+    draining: bool,
+    decoder: TickDecoder,
+    lengths: Vec<usize>,
+}
+
+impl Core {
+    /// Continues the journal after `last`, or begins it.
+    pub fn new(config: EngineConfig, last: Option<&JournalEntry>) -> Result<Self, RecordError> {
+        Ok(Self {
+            config,
+            recorder: Recorder::new(last)?,
+            partitions: BTreeMap::new(),
+            restoring: BTreeMap::new(),
+            generation: 0,
+            batches: BTreeMap::new(),
+            commands: Vec::new(),
+            wake_at_ns: None,
+            stop_at: None,
+            draining: false,
+            decoder: TickDecoder::new(),
+            lengths: Vec::new(),
+        })
+    }
+
+    /// The commands since the last call.
+    pub fn take_commands(&mut self) -> Vec<Command> {
+        take(&mut self.commands)
+    }
+
+    /// When [`Core::on_time`] is wanted.
+    pub fn wake_at_ns(&self) -> Option<i64> {
+        self.wake_at_ns
+    }
+
+    /// Decisions made so far.
+    pub fn decisions_total(&self) -> u64 {
+        self.recorder.decisions_total()
+    }
+
+    /// Symbols seen in the partitions owned.
+    pub fn symbol_count(&self) -> usize {
+        self.partitions.values().map(Partition::symbol_count).sum()
+    }
+
+    /// Signals that wait for their records to be complete.
+    pub fn signals_waiting(&self) -> usize {
+        self.partitions.values().map(Partition::signals_waiting).sum()
+    }
+
+    /// Rows that wait on the host.
+    pub fn waiting_rows(&self) -> usize {
+        self.partitions.values().map(Partition::waiting_rows).sum()
+    }
+
+    /// Rows of a batch in flight.
+    pub fn batch_rows(&self, batch: i64) -> i64 {
+        self.batches.get(&batch).map_or(0, |&(_, rows)| rows)
+    }
+
+    /// The process begins.
+    pub fn begin(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        let started = Started {
+            node: self.config.node.clone(),
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            stage_config: self.config.stages.to_json(),
+            scheduler: self.config.scheduler.clone(),
+            lanes: self.config.lanes.clone(),
+        };
+        let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
+        self.commands.push(Command::Lifecycle(LifecycleEvent::Started, detail));
+        self.step(now_ns, &Input::Started(started))
+    }
+
+    /// A partition's state was restored; outputs of records before `sealed_offset` exist already.
+    pub fn on_restored(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        restored: Restored,
+        sealed_offset: i64,
+    ) -> Result<(), RecordError> {
+        let offset = restored.offset;
+        self.restoring.remove(&partition);
+        self.generation += 1;
+        let generation = self.generation;
+        self.partitions.insert(partition, Partition::new(partition, generation, restored, sealed_offset));
+        let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");
+        self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
+        self.step(
+            now_ns,
+            &Input::PartitionAssigned(PartitionAssigned {
+                partition,
+                groups: self.config.stages.groups_per_partition as i32,
+                committed_offset: sealed_offset,
+                snapshot_offset: offset,
+            }),
+        )?;
+        self.commands.push(Command::Seek { partition, offset, generation });
+        Ok(())
+    }
+
+    /// A partition is no longer owned.
+    pub fn on_revoked(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+        self.partitions.remove(&partition);
+        self.restoring.remove(&partition);
+        self.drop_groups(partition);
+        self.step(now_ns, &Input::PartitionRevoked(PartitionRevoked { partition }))
+    }
+
+    /// Records of a partition were read.
+    pub fn on_records(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        generation: u64,
+        records: &[Record],
+        read_at_ns: i64,
+    ) -> Result<Accepted, RecordError> {
+        let end = self.stop_offset(partition);
+        let records = &records[..records.partition_point(|record| record.offset < end)];
+        let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(Accepted::default()) };
+        if owned.generation != generation || records.is_empty() {
+            return Ok(Accepted::default());
+        }
+        owned.queue_lengths(&mut self.lengths);
+        let accepted = owned.accept(&self.config.topics.ticks, records, read_at_ns, &mut self.decoder);
+        owned.begin_snapshot(self.config.snapshot_interval_records);
+        self.arrived(now_ns, partition)?;
+        self.drain_if_read(now_ns)?;
+        Ok(accepted)
+    }
+
+    /// A lane finished a batch.
+    pub fn on_completed(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        batch: i64,
+        service_ns: i64,
+        parts: Vec<PartOutput>,
+    ) -> Result<(), RecordError> {
+        self.batches.remove(&batch);
+        for part in parts {
+            if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
+                partition.complete(part.group, part.epoch, part.output);
+            }
+        }
+        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns }))
+    }
+
+    /// A lane failed; `restarted` says that a new worker has taken its place.
+    pub fn on_lane_lost(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        reason: String,
+        restarted: bool,
+    ) -> Result<(), RecordError> {
+        self.batches.retain(|_, (owner, _)| *owner != lane);
+        self.step(now_ns, &Input::LaneLost(LaneLost { lane, reason }))?;
+        if restarted {
+            self.step(now_ns, &Input::LaneReady(LaneReady { lane }))?;
+        }
+        Ok(())
+    }
+
+    /// A stop was asked for.
+    pub fn on_stop(&mut self, now_ns: i64, stop: Stop) -> Result<(), RecordError> {
+        self.stop_at = Some(match stop {
+            Stop::Now => self.partitions.iter().map(|(&id, owned)| (id, owned.next_offset)).collect(),
+            Stop::At(offsets) => offsets.into_iter().collect(),
+        });
+        self.drain_if_read(now_ns)
+    }
+
+    /// Time went by.
+    pub fn on_time(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.wake_at_ns = None;
+            self.step(now_ns, &Input::Woke(Woke {}))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a commit would hold anything.
+    pub fn has_uncommitted(&self) -> bool {
+        let sealable = |owned: &Partition| owned.complete_before() > owned.sealed_offset;
+        self.recorder.entries_waiting() > 0 || self.partitions.values().any(sealable)
+    }
+
+    /// Whether everything before the stop is processed.
+    pub fn is_drained(&self) -> bool {
+        let is_read = |owned: &Partition| owned.next_offset >= self.stop_offset(owned.partition);
+        let drained = |owned: &Partition| owned.is_drained() && is_read(owned);
+        self.draining && self.restoring.is_empty() && self.partitions.values().all(drained)
+    }
+
+    /// Gathers what complete records caused, with the journal entries of everything decided so far.
+    pub fn seal(&mut self, now_ns: i64) -> CommitRequest {
+        let mut request = CommitRequest::default();
+        for (&partition, owned) in &mut self.partitions {
+            let before = owned.sealed_offset;
+            let sealed = owned.seal();
+            let topics = &self.config.topics;
+            let mut push = |topic: &str, key: Option<Vec<u8>>, value: Vec<u8>| {
+                let (topic, headers) = (topic.to_owned(), Vec::new());
+                request.records.push(NewRecord { topic, partition, key, headers, timestamp_ns: now_ns, value });
+            };
+            request.receipt.signals += sealed.signals.len() as u64;
+            for signal in sealed.signals {
+                request.receipt.count_signal(signal.read_at_ns);
+                push(&topics.signals, Some(signal.symbol.into_bytes()), signal.bytes);
+            }
+            for aside in sealed.asides {
+                match aside.topic {
+                    AsideTopic::Late => push(&topics.late, None, aside.bytes),
+                    AsideTopic::DeadLetter => push(&topics.dead_letter, None, aside.bytes),
+                }
+            }
+            for (key, bytes) in sealed.snapshots {
+                push(&topics.snapshots, Some(key.into_bytes()), bytes);
+            }
+            if sealed.next_offset > before {
+                let source = TopicPartition { topic: topics.ticks.clone(), partition };
+                request.offsets.push((source, sealed.next_offset));
+            }
+        }
+        for (at_ns, value) in self.recorder.take_entries() {
+            request.records.push(NewRecord {
+                topic: self.config.topics.journal.clone(),
+                partition: 0,
+                key: Some(self.config.node.clone().into_bytes()),
+                headers: Vec::new(),
+                timestamp_ns: at_ns,
+                value,
+            });
+        }
+        request
+    }
+
+    /// Where reading of a partition ends: never, unless a stop was asked for.
+    fn stop_offset(&self, partition: i32) -> i64 {
+        self.stop_at.as_ref().map_or(i64::MAX, |stop_at| stop_at.get(&partition).copied().unwrap_or(0))
+    }
+
+    fn step(&mut self, now_ns: i64, input: &Input) -> Result<(), RecordError> {
+        for decision in self.recorder.step(now_ns, input)? {
+            self.execute(decision);
+        }
+        Ok(())
+    }
+
+    /// Executes a decision.
+    fn execute(&mut self, decision: Decision) {
+        match decision {
+            Decision::Place(place) => self.place(&place),
+            Decision::Dispatch(dispatch) => self.dispatch(&dispatch),
+            Decision::Pause(pause) => self.commands.push(Command::Pause(pause.partition)),
+            Decision::Resume(resume) => self.commands.push(Command::Resume(resume.partition)),
+            Decision::Fence(fence) => {
+                let detail = format!("lane {}, {} groups: {}", fence.lane, fence.groups, fence.reason);
+                self.commands.push(Command::Lifecycle(LifecycleEvent::LaneLost, detail));
+            }
+            Decision::Restore(restore) => {
+                let partition = restore.partition;
+                let owned = self.partitions.remove(&partition).expect("only owned partitions are restored");
+                self.restoring.insert(partition, owned.sealed_offset);
+                self.drop_groups(partition);
+                self.commands.push(Command::Restore { partition, sealed_offset: owned.sealed_offset });
+            }
+            Decision::WakeAt(wake) => self.wake_at_ns = Some(wake.at_ns),
+        }
+    }
+
+    fn place(&mut self, place: &Place) {
+        let partition = self.partitions.get_mut(&place.partition).expect("placed groups are of owned partitions");
+        let stage = partition.place(place.group, place.epoch);
+        let group = GroupId { partition: place.partition, group: place.group };
+        self.commands.push(Command::Lane(place.lane, LaneCommand::Install { group, epoch: place.epoch, stage }));
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch) {
+        let mut parts = Vec::with_capacity(dispatch.takes.len());
+        for take in &dispatch.takes {
+            let partition = self.partitions.get_mut(&take.partition).expect("rows are of owned partitions");
+            let group = GroupId { partition: take.partition, group: take.group };
+            parts.push(BatchPart { group, epoch: take.epoch, input: partition.take(take.group, take.rows) });
+        }
+        self.batches.insert(dispatch.batch, (dispatch.lane, dispatch.rows));
+        let batch = LaneBatch { batch: dispatch.batch, parts };
+        self.commands.push(Command::Lane(dispatch.lane, LaneCommand::Run(batch)));
+    }
+
+    fn drop_groups(&mut self, partition: i32) {
+        for lane in 0..self.config.lanes.len() as LaneId {
+            self.commands.push(Command::Lane(lane, LaneCommand::Drop { partition }));
+        }
+    }
+
+    /// Tells the scheduler what was added to the queues of a partition since `lengths` were read.
+    fn arrived(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+        let owned = &self.partitions[&partition];
+        let groups = owned.arrivals(&self.lengths);
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let next_offset = owned.next_offset;
+        self.step(now_ns, &Input::Arrived(Arrived { partition, next_offset, groups }))
+    }
+
+    /// Begins to drain once everything before the stop is accepted: with a last snapshot, so that the next start has
+    /// nothing to repeat.
+    fn drain_if_read(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        let Some(stop_at) = &self.stop_at else { return Ok(()) };
+        let is_read = |(partition, &end): (&i32, &i64)| {
+            self.partitions.get(partition).is_some_and(|owned| owned.next_offset >= end)
+        };
+        if self.draining || !stop_at.iter().all(is_read) {
+            return Ok(());
+        }
+        self.draining = true;
+        self.step(now_ns, &Input::Draining(Draining {}))?;
+        let partitions: Vec<i32> = self.partitions.keys().copied().collect();
+        for partition in partitions {
+            let owned = self.partitions.get_mut(&partition).expect("the key is from the map");
+            owned.queue_lengths(&mut self.lengths);
+            owned.begin_snapshot(1);
+            self.arrived(now_ns, partition)?;
+        }
+        Ok(())
+    }
+}
+
+impl Receipt {
+    fn count_signal(&mut self, read_at_ns: i64) {
+        match self.signals_by_read.last_mut() {
+            Some((at_ns, count)) if *at_ns == read_at_ns => *count += 1,
+            _ => self.signals_by_read.push((read_at_ns, 1)),
+        }
+    }
+}

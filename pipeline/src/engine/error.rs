@@ -1,0 +1,39 @@
+//! Why an engine ended.
+
+use warptape_eventlog::LogError;
+use warptape_schemas::DecodeError;
+
+use super::RecordError;
+
+/// Everything that ends an engine before it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The log failed. What was not committed is processed again at the next start.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The scheduler or its journal failed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The last entry of the journal cannot be read, so its chain cannot be continued.
+    #[error("{topic} offset {offset}: the last journal entry cannot be read: {error}; check the log with `warptape replay verify`")]
+    JournalTail {
+        /// Journal topic.
+        topic: String,
+        /// Offset of the entry.
+        offset: i64,
+        /// What was found.
+        error: DecodeError,
+    },
+    /// No lane is left.
+    #[error("all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on")]
+    NoLanes {
+        /// Why the last lane was lost.
+        reason: String,
+    },
+    /// A thread of the engine ended unasked.
+    #[error("the {thread} thread ended unexpectedly; nothing committed is lost, restart to go on")]
+    ThreadGone {
+        /// Name of the thread.
+        thread: &'static str,
+    },
+}

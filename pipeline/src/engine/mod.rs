@@ -1,0 +1,41 @@
+//! The engine: one thread that reads, steps the scheduler, executes its decisions and commits.
+//!
+//! ```text
+//!  source thread ──records──► engine ──batches──► lane threads
+//!        ▲                    │  ▲  ▲                  │
+//!        └──pause/resume/seek─┘  │  └───completions────┘
+//!                      requests  │ receipts
+//!                                ▼
+//!                          commit thread
+//! ```
+//!
+//! [`core`] is the part without threads, clock or log, which a simulation can drive as well.
+
+mod clock;
+mod commit;
+mod config;
+pub mod core;
+mod error;
+mod journal_tail;
+mod lanes;
+mod lifecycle;
+mod partition;
+mod progress;
+mod recorder;
+mod restore;
+mod run;
+mod snapshots;
+mod source;
+mod summary;
+
+pub use clock::Clock;
+pub use commit::{CommitRequest, Receipt};
+pub use config::{EngineConfig, Topics};
+pub use error::EngineError;
+pub use lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, LaneFault, LaneStages, PartOutput};
+pub use partition::Accepted;
+pub use progress::{LaneProgress, Progress};
+pub use recorder::RecordError;
+pub use restore::{Restored, restore, restore_from};
+pub use run::{Stop, run};
+pub use summary::Summary;

@@ -1,0 +1,319 @@
+//! One owned partition: its intake, what waits for lanes, what is in flight, and what waits for the next commit.
+
+use std::collections::VecDeque;
+
+use warptape_eventlog::Record;
+use warptape_kernels::Rows;
+use warptape_schemas::journal::GroupArrival;
+use warptape_schemas::tick::TickColumns;
+use warptape_schemas::{
+    DeadLetter, LateTick, Snapshot, TickDecoder, encode_dead_letter, encode_late_tick, encode_snapshot,
+};
+use warptape_stages::{GroupInput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
+
+use super::lanes::GroupId;
+use super::restore::Restored;
+use super::snapshots::{PendingSnapshot, snapshot_records};
+
+/// An owned partition.
+pub(super) struct Partition {
+    pub(super) partition: i32,
+    /// Rises with every restore: records read before it are stale.
+    pub(super) generation: u64,
+    intake: PartitionIntake,
+    queues: Vec<GroupQueue>,
+    groups: Vec<Group>,
+    /// Next record to accept.
+    pub(super) next_offset: i64,
+    /// Next-to-read offset handed to a commit last: outputs of earlier records exist.
+    pub(super) sealed_offset: i64,
+    signals: SignalMerge,
+    /// Late ticks and dead letters, by source offset.
+    asides: VecDeque<Aside>,
+    /// When records were read: first offset of each fetch.
+    reads: VecDeque<(i64, i64)>,
+    snapshot: Option<PendingSnapshot>,
+    /// Encoded snapshot records that wait for their offset to be complete.
+    snapshots_ready: VecDeque<(i64, Vec<Snapshot>)>,
+    snapshot_offset: i64,
+    columns: TickColumns,
+    late: Vec<Late>,
+}
+
+/// A group's way through the lanes.
+struct Group {
+    /// Stage state that no lane has yet.
+    stage: Option<Box<GroupStage>>,
+    epoch: i64,
+    /// First source offset of each batch in flight.
+    in_flight: VecDeque<i64>,
+}
+
+/// Which topic an aside goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsideTopic {
+    Late,
+    DeadLetter,
+}
+
+/// A record beside the main way.
+pub(super) struct Aside {
+    pub(super) offset: i64,
+    pub(super) topic: AsideTopic,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Ticks and asides of an accepted fetch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accepted {
+    /// Ticks of good records, late ones included.
+    pub ticks: u64,
+    /// Late ticks.
+    pub late: u64,
+    /// Records that became dead letters.
+    pub dead: u64,
+}
+
+impl Partition {
+    /// A partition whose state was just restored; `sealed_offset` is where outputs begin.
+    pub(super) fn new(partition: i32, generation: u64, restored: Restored, sealed_offset: i64) -> Self {
+        let groups = restored.stages.into_iter().map(|stage| Group {
+            stage: Some(Box::new(stage)),
+            epoch: 0,
+            in_flight: VecDeque::new(),
+        });
+        let groups: Vec<Group> = groups.collect();
+        Self {
+            partition,
+            generation,
+            intake: restored.intake,
+            queues: groups.iter().map(|_| GroupQueue::default()).collect(),
+            groups,
+            next_offset: restored.offset,
+            sealed_offset,
+            signals: SignalMerge::default(),
+            asides: VecDeque::new(),
+            reads: VecDeque::new(),
+            snapshot: None,
+            snapshots_ready: VecDeque::new(),
+            snapshot_offset: restored.offset,
+            columns: TickColumns::default(),
+            late: Vec::new(),
+        }
+    }
+
+    /// Decodes records and deals their rows to the groups.
+    pub(super) fn accept(
+        &mut self,
+        topic: &str,
+        records: &[Record],
+        read_at_ns: i64,
+        decoder: &mut TickDecoder,
+    ) -> Accepted {
+        let mut accepted = Accepted::default();
+        if let Some(first) = records.first() {
+            self.reads.push_back((first.offset, read_at_ns));
+        }
+        for record in records {
+            self.columns.clear();
+            match decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns) {
+                Ok(rows) => {
+                    self.late.clear();
+                    self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
+                    accepted.ticks += rows as u64;
+                    accepted.late += self.late.len() as u64;
+                    self.keep_late(topic, record.offset);
+                }
+                Err(error) => {
+                    accepted.dead += 1;
+                    self.keep_dead(topic, record, &error);
+                }
+            }
+            self.next_offset = record.offset + 1;
+        }
+        accepted
+    }
+
+    fn keep_late(&mut self, topic: &str, offset: i64) {
+        if offset < self.sealed_offset {
+            return;
+        }
+        for late in &self.late {
+            let tick = self.columns.tick(late.index as usize, self.intake.symbols_mut());
+            let late_tick = LateTick {
+                topic: topic.to_owned(),
+                partition: self.partition,
+                offset,
+                index: late.index as i32,
+                watermark_ns: late.watermark_ns,
+                lateness_ns: late.watermark_ns.saturating_sub(tick.event_time_ns),
+                tick,
+            };
+            let mut bytes = Vec::new();
+            encode_late_tick(&late_tick, &mut bytes);
+            self.asides.push_back(Aside { offset, topic: AsideTopic::Late, bytes });
+        }
+    }
+
+    fn keep_dead(&mut self, topic: &str, record: &Record, error: &warptape_schemas::DecodeError) {
+        if record.offset < self.sealed_offset {
+            return;
+        }
+        let letter = DeadLetter {
+            topic: topic.to_owned(),
+            partition: self.partition,
+            offset: record.offset,
+            reason: error.reason(),
+            detail: error.to_string(),
+            key: record.key.clone(),
+            value: record.value.clone(),
+        };
+        let mut bytes = Vec::new();
+        encode_dead_letter(&letter, &mut bytes);
+        self.asides.push_back(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
+    }
+
+    /// Rows in each group's queue, to be compared with [`Partition::arrivals`].
+    pub(super) fn queue_lengths(&self, lengths: &mut Vec<usize>) {
+        lengths.clear();
+        lengths.extend(self.queues.iter().map(|queue| queue.rows.len()));
+    }
+
+    /// What was added to the queues since `lengths` were read.
+    pub(super) fn arrivals(&self, lengths: &[usize]) -> Vec<GroupArrival> {
+        let grown = self.queues.iter().zip(lengths).enumerate().filter_map(|(group, (queue, &before))| {
+            let rows = queue.rows.len() - before;
+            let bytes = (rows * Rows::BYTES_PER_ROW) as i64;
+            (rows > 0).then_some(GroupArrival { group: group as i32, rows: rows as i64, bytes })
+        });
+        grown.collect()
+    }
+
+    /// The group goes to a lane under a new epoch; gives the state to be installed there.
+    pub(super) fn place(&mut self, group: i32, epoch: i64) -> Box<GroupStage> {
+        let group = &mut self.groups[group as usize];
+        group.epoch = epoch;
+        group.stage.take().expect("the scheduler places a group once per restore")
+    }
+
+    /// Takes rows off the head of a group's queue for a batch.
+    pub(super) fn take(&mut self, group: i32, rows: i64) -> GroupInput {
+        let input = self.queues[group as usize].take(rows as usize);
+        let first = *input.rows.offset.first().expect("a take has rows");
+        self.groups[group as usize].in_flight.push_back(first);
+        input
+    }
+
+    /// The oldest batch of a group came back; false if it belongs to an older epoch.
+    pub(super) fn complete(&mut self, id: GroupId, epoch: i64, output: warptape_stages::GroupOutput) -> bool {
+        let group = &mut self.groups[id.group as usize];
+        if group.epoch != epoch {
+            return false;
+        }
+        group.in_flight.pop_front().expect("a batch in flight comes back once");
+        self.signals.push(output.signals);
+        for (barrier, bytes) in output.snapshots {
+            if let Some(pending) = &mut self.snapshot
+                && pending.add(barrier, id.group, bytes)
+            {
+                let pending = self.snapshot.take().expect("it was there a line ago");
+                self.snapshots_ready.push_back((pending.offset, snapshot_records(self.partition, pending)));
+            }
+        }
+        true
+    }
+
+    /// All records before this offset are complete.
+    pub(super) fn complete_before(&self) -> i64 {
+        let first = |(group, queue): (&Group, &GroupQueue)| {
+            group.in_flight.front().or_else(|| queue.rows.offset.first()).copied()
+        };
+        self.groups.iter().zip(&self.queues).filter_map(first).min().unwrap_or(self.next_offset)
+    }
+
+    /// Signals that wait for their records to be complete.
+    pub(super) fn signals_waiting(&self) -> usize {
+        self.signals.len()
+    }
+
+    /// Rows that wait on the host.
+    pub(super) fn waiting_rows(&self) -> usize {
+        self.queues.iter().map(|queue| queue.rows.len()).sum()
+    }
+
+    /// Symbols seen.
+    pub(super) fn symbol_count(&self) -> usize {
+        self.intake.symbol_count()
+    }
+
+    /// Whether nothing waits and nothing is in flight.
+    pub(super) fn is_drained(&self) -> bool {
+        self.complete_before() == self.next_offset && self.snapshot.is_none()
+    }
+
+    /// Asks all groups for their state at the next record, unless that is under way. `records_min` is the distance
+    /// from the last snapshot.
+    pub(super) fn begin_snapshot(&mut self, records_min: i64) {
+        if self.snapshot.is_some() || self.next_offset - self.snapshot_offset < records_min {
+            return;
+        }
+        self.snapshot_offset = self.next_offset;
+        let mut intake = Vec::new();
+        self.intake.write(&mut intake);
+        self.snapshot = Some(PendingSnapshot::new(self.next_offset, intake, self.groups.len()));
+        self.intake.barrier(self.next_offset, self.next_offset, &mut self.queues);
+    }
+
+    /// Takes everything that complete records caused, and seals it.
+    pub(super) fn seal(&mut self) -> Sealed {
+        let before = self.complete_before();
+        let mut sealed = Sealed { next_offset: before, ..Sealed::default() };
+        let (reads, from, symbols) = (&mut self.reads, self.sealed_offset, self.intake.symbols_mut());
+        self.signals.take_before(before, |key, bytes| {
+            while reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {
+                reads.pop_front();
+            }
+            // Replayed from a snapshot, and committed in an earlier life.
+            if key.offset >= from {
+                let read_at_ns = reads.front().map_or(0, |&(_, read_at_ns)| read_at_ns);
+                let symbol = symbols.name(key.symbol).to_owned();
+                sealed.signals.push(SealedSignal { read_at_ns, symbol, bytes: bytes.to_vec() });
+            }
+        });
+        while reads.get(1).is_some_and(|&(first, _)| first < before) {
+            reads.pop_front();
+        }
+        while self.asides.front().is_some_and(|aside| aside.offset < before) {
+            sealed.asides.extend(self.asides.pop_front());
+        }
+        while self.snapshots_ready.front().is_some_and(|(offset, _)| *offset <= before) {
+            let (_, records) = self.snapshots_ready.pop_front().expect("it was there a line ago");
+            for record in records {
+                let mut bytes = Vec::new();
+                encode_snapshot(&record, &mut bytes);
+                let key = format!("{}/{}/{}", record.partition, record.group, record.part);
+                sealed.snapshots.push((key, bytes));
+            }
+        }
+        self.sealed_offset = self.sealed_offset.max(before);
+        sealed
+    }
+}
+
+/// What complete records caused.
+#[derive(Default)]
+pub(super) struct Sealed {
+    pub(super) next_offset: i64,
+    pub(super) signals: Vec<SealedSignal>,
+    pub(super) asides: Vec<Aside>,
+    /// Key and encoded record.
+    pub(super) snapshots: Vec<(String, Vec<u8>)>,
+}
+
+/// A signal of a complete record.
+pub(super) struct SealedSignal {
+    /// Time at which the record that caused it was read.
+    pub(super) read_at_ns: i64,
+    pub(super) symbol: String,
+    pub(super) bytes: Vec<u8>,
+}

@@ -1,0 +1,63 @@
+//! Steps the scheduler and keeps the record of every step until it is committed.
+
+use warptape_scheduler::{Scheduler, StepError};
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::{DecodeError, JournalWriter};
+
+/// The scheduler with its journal: nothing is decided without an entry.
+pub(super) struct Recorder {
+    scheduler: Scheduler,
+    writer: JournalWriter,
+    /// Encoded entries not handed to a commit yet, with the times of their steps.
+    entries: Vec<(i64, Vec<u8>)>,
+    decisions_total: u64,
+}
+
+/// Why a step failed: always a fault of the program, since the engine makes the inputs.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The scheduler refused the input.
+    #[error("the scheduler refused an input: {0}; this is a fault of the program, please report it")]
+    Step(#[from] StepError),
+    /// The journal's chain cannot be continued.
+    #[error("the journal cannot be continued after its last entry: {0}; check the log with `warptape replay verify`")]
+    Journal(#[from] DecodeError),
+}
+
+impl Recorder {
+    /// Continues the journal after `last`, or begins it.
+    pub(super) fn new(last: Option<&JournalEntry>) -> Result<Self, DecodeError> {
+        let writer = match last {
+            Some(entry) => JournalWriter::resume(entry)?,
+            None => JournalWriter::new(),
+        };
+        Ok(Self { scheduler: Scheduler::new(), writer, entries: Vec::new(), decisions_total: 0 })
+    }
+
+    /// One step: decides, records, and gives the decisions to be executed.
+    pub(super) fn step(&mut self, now_ns: i64, input: &Input) -> Result<Vec<Decision>, RecordError> {
+        let state_hash = self.scheduler.state_hash();
+        let mut decisions = Vec::new();
+        self.scheduler.step(now_ns, input, &mut decisions)?;
+        let mut bytes = Vec::new();
+        self.writer.append(now_ns, input, &decisions, state_hash, &mut bytes);
+        self.entries.push((now_ns, bytes));
+        self.decisions_total += decisions.len() as u64;
+        Ok(decisions)
+    }
+
+    /// Takes the entries recorded since the last call.
+    pub(super) fn take_entries(&mut self) -> Vec<(i64, Vec<u8>)> {
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Number of entries that wait for a commit.
+    pub(super) fn entries_waiting(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Decisions since the process began.
+    pub(super) fn decisions_total(&self) -> u64 {
+        self.decisions_total
+    }
+}

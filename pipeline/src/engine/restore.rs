@@ -1,0 +1,116 @@
+//! Stage state of a partition from its newest good snapshot, or from nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
+use warptape_kernels::Isa;
+use warptape_schemas::{Snapshot, decode_snapshot};
+use warptape_stages::{GroupStage, PartitionIntake, StageConfig, StageError};
+
+use super::snapshots::STATE_VERSION;
+
+/// Records and bytes of one read: a snapshot record is at most half a megabyte.
+const READ_RECORDS_MAX: usize = 64;
+const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// State of a partition before the record at `offset`.
+pub struct Restored {
+    /// The first record that is not in the state.
+    pub offset: i64,
+    /// The host side.
+    pub intake: PartitionIntake,
+    /// The lane side, by group.
+    pub stages: Vec<GroupStage>,
+}
+
+impl Restored {
+    /// The state at the beginning of the log.
+    pub fn beginning(config: &StageConfig, isa: Isa) -> Self {
+        let stages = (0..config.groups_per_partition).map(|_| GroupStage::new(config, isa));
+        Self { offset: 0, intake: PartitionIntake::new(config), stages: stages.collect() }
+    }
+}
+
+/// Restores a partition from the newest snapshot at or before `committed`. One that is damaged or was taken under
+/// another configuration is passed over with a warning: the log itself is the truth.
+pub fn restore(
+    log: &dyn EventLog,
+    snapshots: &TopicPartition,
+    committed: i64,
+    config: &StageConfig,
+    isa: Isa,
+) -> Result<Restored, LogError> {
+    Ok(restore_from(read_parts(log, snapshots)?, committed, config, isa))
+}
+
+/// Restores a partition from the newest complete snapshot at or before `committed` among these records.
+pub fn restore_from(parts: Vec<Snapshot>, committed: i64, config: &StageConfig, isa: Isa) -> Restored {
+    for (offset, states) in states(parts).into_iter().rev() {
+        if offset > committed || states.len() != config.groups_per_partition as usize + 1 {
+            continue;
+        }
+        match assemble(offset, &states, config, isa) {
+            Ok(restored) => return restored,
+            Err(error) => tracing::warn!(offset, %error, "snapshot passed over"),
+        }
+    }
+    Restored::beginning(config, isa)
+}
+
+fn assemble(
+    offset: i64,
+    states: &BTreeMap<i32, Vec<u8>>,
+    config: &StageConfig,
+    isa: Isa,
+) -> Result<Restored, StageError> {
+    let state = |group: i32| {
+        let found = format!("group {group} is missing");
+        states.get(&group).ok_or(StageError::Damaged { found })
+    };
+    let intake = PartitionIntake::read(config, state(Snapshot::INTAKE)?)?;
+    let groups = 0..config.groups_per_partition as i32;
+    let stages: Result<Vec<_>, _> =
+        groups.map(|group| GroupStage::read(config, isa, state(group)?)).collect();
+    Ok(Restored { offset, intake, stages: stages? })
+}
+
+fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snapshot>, LogError> {
+    let mut parts = Vec::new();
+    let mut reader = log.reader(std::slice::from_ref(snapshots))?;
+    let range = reader.offsets(snapshots)?;
+    let mut next = range.first;
+    while next < range.next {
+        // A log may have holes: where nothing comes any more, the end is reached.
+        let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, READ_RECORDS_MAX, READ_BYTES_MAX)? else {
+            break;
+        };
+        for record in records {
+            next = record.offset + 1;
+            match decode_snapshot(&record.value) {
+                Ok(part) => parts.push(part),
+                Err(error) => tracing::warn!(offset = record.offset, %error, "snapshot record passed over"),
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// States by snapshot offset and group; only those with all their parts.
+fn states(parts: Vec<Snapshot>) -> BTreeMap<i64, BTreeMap<i32, Vec<u8>>> {
+    let mut by_group: BTreeMap<(i64, i32), BTreeMap<i32, Snapshot>> = BTreeMap::new();
+    for part in parts {
+        if part.state_version == STATE_VERSION && (0..part.parts).contains(&part.part) {
+            by_group.entry((part.offset, part.group)).or_default().insert(part.part, part);
+        }
+    }
+    let mut states: BTreeMap<i64, BTreeMap<i32, Vec<u8>>> = BTreeMap::new();
+    for ((offset, group), parts) in by_group {
+        let complete = parts.values().all(|part| part.parts as usize == parts.len());
+        if complete {
+            let state = parts.into_values().flat_map(|part| part.state).collect();
+            states.entry(offset).or_default().insert(group, state);
+        }
+    }
+    states
+}

@@ -1,0 +1,343 @@
+//! The engine's loop: threads, clock and log around the [`Core`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
+use hdrhistogram::Histogram;
+use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_schemas::LifecycleEvent;
+use warptape_schemas::journal::LaneId;
+
+use super::commit::{CommitEvent, Committer};
+use super::core::{Command, Core};
+use super::journal_tail::last_entry;
+use super::lanes::{Lane, LaneCommand, LaneEvent};
+use super::lifecycle::LifecycleLog;
+use super::restore::restore;
+use super::source::{Source, SourceCommand, SourceEvent};
+use super::summary::{LATENCY_NS_MAX, latency_histogram};
+use super::{Clock, EngineConfig, EngineError, Progress, Summary};
+
+/// Signals that may wait for a commit before the engine reads no further.
+const SIGNALS_WAITING_MAX: usize = 1_000_000;
+/// How often a lane that failed is started again in the life of a process.
+const LANE_RESTARTS_MAX: u32 = 3;
+/// Longest sleep of the loop when nothing happens.
+const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// How an engine is asked to end. Either way it processes and commits what it has accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Accept nothing more.
+    Now,
+    /// Accept what lies before these offsets of the source partitions (of those not named: nothing more).
+    At(Vec<(i32, i64)>),
+}
+
+/// Runs an engine until it is told to stop, or fails. Topics must exist.
+pub fn run(
+    log: Arc<dyn EventLog>,
+    config: EngineConfig,
+    progress: Arc<Progress>,
+    stop: Receiver<Stop>,
+) -> Result<Summary, EngineError> {
+    let mut engine = Engine::start(log, config, progress)?;
+    let result = engine.begin().and_then(|()| engine.turn_until_done(&stop));
+    engine.finish(result)
+}
+
+struct Engine {
+    log: Arc<dyn EventLog>,
+    config: EngineConfig,
+    progress: Arc<Progress>,
+    clock: Clock,
+    core: Core,
+    lifecycle: LifecycleLog,
+    source: Source,
+    committer: Committer,
+    lanes: Vec<Option<Lane>>,
+    lane_restarts: Vec<u32>,
+    lane_events: Receiver<LaneEvent>,
+    lane_events_sender: Sender<LaneEvent>,
+    commit_in_flight: bool,
+    last_commit_ns: i64,
+    first_read_ns: Option<i64>,
+    last_committed_ns: i64,
+    latency_ns: Histogram<u64>,
+    stopping: bool,
+}
+
+impl Engine {
+    fn start(log: Arc<dyn EventLog>, config: EngineConfig, progress: Arc<Progress>) -> Result<Self, EngineError> {
+        let clock = Clock::start();
+        // Subscribing takes the group's place: a second process is refused here, before it fences the first.
+        let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
+        let transactional_id = format!("{}.{}", config.group, config.node);
+        let producer = log.producer(&transactional_id)?;
+        let lifecycle = LifecycleLog {
+            producer: log.producer(&format!("{transactional_id}.lifecycle"))?,
+            topic: config.topics.lifecycle.clone(),
+            node: config.node.clone(),
+        };
+        let last = last_entry(log.as_ref(), &config.topics.journal)?;
+        let core = Core::new(config.clone(), last.as_ref())?;
+        let topic = config.topics.ticks.clone();
+        let (records_max, bytes_max) = (config.poll_records_max, config.poll_bytes_max);
+        let batches_max = config.scheduler.lane_batches_max as usize;
+        let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
+        Ok(Self {
+            source: Source::start(consumer, topic, clock, records_max, bytes_max),
+            committer: Committer::start(producer, config.group.clone(), clock),
+            lanes: Vec::new(),
+            lane_restarts: vec![0; config.lanes.len()],
+            log,
+            config,
+            progress,
+            clock,
+            core,
+            lifecycle,
+            lane_events,
+            lane_events_sender,
+            commit_in_flight: false,
+            last_commit_ns: clock.now_ns(),
+            first_read_ns: None,
+            last_committed_ns: clock.now_ns(),
+            latency_ns: latency_histogram(),
+            stopping: false,
+        })
+    }
+
+    fn begin(&mut self) -> Result<(), EngineError> {
+        for index in 0..self.config.lanes.len() {
+            let fault = self.config.lane_faults.iter().find(|fault| fault.lane as usize == index);
+            let lane = self.start_lane(index, fault.map(|fault| fault.after_batches));
+            self.lanes.push(Some(lane));
+        }
+        self.core.begin(self.clock.now_ns())?;
+        self.obey()
+    }
+
+    fn start_lane(&self, index: usize, fault: Option<u64>) -> Lane {
+        let batches_max = self.config.scheduler.lane_batches_max as usize;
+        Lane::start(index as LaneId, batches_max, fault, self.lane_events_sender.clone())
+    }
+
+    fn turn_until_done(&mut self, stop: &Receiver<Stop>) -> Result<(), EngineError> {
+        let nothing = never();
+        while !(self.core.is_drained() && !self.commit_in_flight && !self.core.has_uncommitted()) {
+            while let Ok(event) = self.lane_events.try_recv() {
+                self.on_lane(event)?;
+            }
+            self.commit_if_due()?;
+            let takes_more = self.core.signals_waiting() < SIGNALS_WAITING_MAX;
+            let source = if takes_more { self.source.events.clone() } else { never() };
+            select! {
+                recv(self.lane_events) -> event => {
+                    self.on_lane(event.expect("the engine holds a sender"))?;
+                }
+                recv(self.committer.events) -> event => {
+                    self.on_commit(event.map_err(|_| EngineError::ThreadGone { thread: "commit" })?)?;
+                }
+                recv(source) -> event => {
+                    self.on_source(event.map_err(|_| EngineError::ThreadGone { thread: "source" })?)?;
+                }
+                recv(if self.stopping { &nothing } else { stop }) -> stop => {
+                    self.stopping = true;
+                    // A sender that is gone wants nothing any more: the engine stops.
+                    self.core.on_stop(self.clock.now_ns(), stop.unwrap_or(Stop::Now))?;
+                }
+                default(self.wait()) => {}
+            }
+            self.core.on_time(self.clock.now_ns())?;
+            self.obey()?;
+            self.progress.decisions.store(self.core.decisions_total(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// How long the loop may sleep.
+    fn wait(&self) -> Duration {
+        let now_ns = self.clock.now_ns();
+        let until = |at_ns: i64| Duration::from_nanos(at_ns.saturating_sub(now_ns).max(0) as u64);
+        let mut wait = IDLE_WAIT_MAX;
+        if let Some(at_ns) = self.core.wake_at_ns() {
+            wait = wait.min(until(at_ns));
+        }
+        if !self.commit_in_flight && self.core.has_uncommitted() {
+            wait = wait.min(until(self.commit_due_ns()));
+        }
+        wait
+    }
+
+    /// Carries out what the core commanded.
+    fn obey(&mut self) -> Result<(), EngineError> {
+        loop {
+            let commands = self.core.take_commands();
+            if commands.is_empty() {
+                return Ok(());
+            }
+            for command in commands {
+                match command {
+                    Command::Lane(lane, command) => self.command_lane(lane, command),
+                    Command::Pause(partition) => self.command_source(SourceCommand::Pause(partition))?,
+                    Command::Resume(partition) => self.command_source(SourceCommand::Resume(partition))?,
+                    Command::Seek { partition, offset, generation } => {
+                        self.command_source(SourceCommand::Seek { partition, offset, generation })?;
+                    }
+                    Command::Restore { partition, sealed_offset } => self.restore(partition, sealed_offset)?,
+                    Command::Lifecycle(event, detail) => {
+                        self.lifecycle.write(self.clock.now_ns(), event, detail)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn command_lane(&self, lane: LaneId, command: LaneCommand) {
+        if let LaneCommand::Run(batch) = &command {
+            let rows = self.core.batch_rows(batch.batch);
+            self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
+        }
+        if let Some(lane) = &self.lanes[lane as usize] {
+            // A lane that just failed takes nothing any more; its loss is on its way here.
+            drop(lane.commands.send(command));
+        }
+    }
+
+    fn command_source(&self, command: SourceCommand) -> Result<(), EngineError> {
+        self.source.commands.send(command).map_err(|_| EngineError::ThreadGone { thread: "source" })
+    }
+
+    fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), EngineError> {
+        let snapshots = TopicPartition { topic: self.config.topics.snapshots.clone(), partition };
+        let (stages, isa) = (&self.config.stages, self.config.isa);
+        let restored = restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?;
+        Ok(self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?)
+    }
+
+    fn on_source(&mut self, event: SourceEvent) -> Result<(), EngineError> {
+        match event {
+            SourceEvent::Assigned(partitions) => {
+                for (partition, committed) in partitions {
+                    self.restore(partition, committed.unwrap_or(0))?;
+                }
+            }
+            SourceEvent::Revoked(partitions) => {
+                for partition in partitions {
+                    self.core.on_revoked(self.clock.now_ns(), partition)?;
+                }
+            }
+            SourceEvent::Records { partition, generation, records, read_at_ns } => {
+                self.first_read_ns.get_or_insert(read_at_ns);
+                let now_ns = self.clock.now_ns();
+                let accepted = self.core.on_records(now_ns, partition, generation, &records, read_at_ns)?;
+                Progress::add(&self.progress.ticks, accepted.ticks);
+                Progress::add(&self.progress.late, accepted.late);
+                Progress::add(&self.progress.dead_letters, accepted.dead);
+            }
+            SourceEvent::Failed(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn on_lane(&mut self, event: LaneEvent) -> Result<(), EngineError> {
+        match event {
+            LaneEvent::Completed { lane, batch, service_ns, parts } => {
+                let figures = &self.progress.lanes[lane as usize];
+                let rows = self.core.batch_rows(batch);
+                figures.in_flight_rows.fetch_sub(rows, Ordering::Relaxed);
+                Progress::add(&figures.rows, rows as u64);
+                Progress::add(&figures.busy_ns, service_ns as u64);
+                self.core.on_completed(self.clock.now_ns(), lane, batch, service_ns, parts)?;
+            }
+            LaneEvent::Lost { lane, reason } => self.on_lane_lost(lane, reason)?,
+        }
+        self.obey()
+    }
+
+    fn on_lane_lost(&mut self, lane: LaneId, reason: String) -> Result<(), EngineError> {
+        tracing::error!(lane, reason, "lane lost");
+        let index = lane as usize;
+        if let Some(lost) = self.lanes[index].take() {
+            lost.stop();
+        }
+        self.progress.lanes[index].in_flight_rows.store(0, Ordering::Relaxed);
+        let restart = self.lane_restarts[index] < LANE_RESTARTS_MAX;
+        if restart {
+            self.lane_restarts[index] += 1;
+            self.lanes[index] = Some(self.start_lane(index, None));
+        } else if self.lanes.iter().all(Option::is_none) {
+            return Err(EngineError::NoLanes { reason });
+        }
+        Ok(self.core.on_lane_lost(self.clock.now_ns(), lane, reason, restart)?)
+    }
+
+    fn commit_due_ns(&self) -> i64 {
+        self.last_commit_ns + self.config.commit_interval.as_nanos() as i64
+    }
+
+    fn commit_if_due(&mut self) -> Result<(), EngineError> {
+        let now_ns = self.clock.now_ns();
+        let due = self.core.is_drained() || now_ns >= self.commit_due_ns();
+        if self.commit_in_flight || !due || !self.core.has_uncommitted() {
+            return Ok(());
+        }
+        let request = self.core.seal(now_ns);
+        let signals = request.records.iter().filter(|record| record.topic == self.config.topics.signals);
+        self.progress.keep_latest(signals.map(|record| record.value.as_slice()));
+        self.progress.waiting_rows.store(self.core.waiting_rows() as i64, Ordering::Relaxed);
+        self.last_commit_ns = now_ns;
+        self.commit_in_flight = true;
+        self.committer.requests.send(request).map_err(|_| EngineError::ThreadGone { thread: "commit" })
+    }
+
+    fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
+        match event {
+            CommitEvent::Done { receipt, committed_at_ns } => {
+                self.commit_in_flight = false;
+                self.last_committed_ns = committed_at_ns;
+                for (read_at_ns, count) in receipt.signals_by_read {
+                    let latency_ns = (committed_at_ns - read_at_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
+                    self.latency_ns.record_n(latency_ns, count).expect("the value was clamped to the bounds");
+                }
+                Progress::add(&self.progress.signals, receipt.signals);
+                Progress::add(&self.progress.commits, 1);
+                Ok(())
+            }
+            CommitEvent::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends all threads, and sums up.
+    fn finish(mut self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
+        let now_ns = self.clock.now_ns();
+        let result = match result {
+            Ok(()) => self.lifecycle.write(now_ns, LifecycleEvent::Stopped, "drained".to_owned()).map_err(Into::into),
+            Err(error) => {
+                // The log itself may be what failed; the error is returned in any case.
+                drop(self.lifecycle.write(now_ns, LifecycleEvent::Failed, error.to_string()));
+                Err(error)
+            }
+        };
+        self.source.stop();
+        self.committer.stop();
+        for lane in self.lanes.into_iter().flatten() {
+            lane.stop();
+        }
+        result?;
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        Ok(Summary {
+            ticks: read(&self.progress.ticks),
+            late: read(&self.progress.late),
+            dead_letters: read(&self.progress.dead_letters),
+            signals: read(&self.progress.signals),
+            decisions: read(&self.progress.decisions),
+            commits: read(&self.progress.commits),
+            symbols: self.core.symbol_count() as u64,
+            active_ns: self.first_read_ns.map_or(0, |first| self.last_committed_ns - first),
+            latency_ns: self.latency_ns,
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Snapshots of a partition: gathered from its groups, cut into records, and put together again.
+
+use warptape_schemas::Snapshot;
+
+/// Largest state in one snapshot record, in bytes: below the usual limit of 1 MB a message.
+const PART_BYTES_MAX: usize = 512 * 1024;
+/// Version of the layout of a snapshot's records.
+pub(super) const STATE_VERSION: i32 = 1;
+
+/// A snapshot whose groups have not all answered yet.
+pub(super) struct PendingSnapshot {
+    /// State before the record at this offset; also the barrier's id.
+    pub(super) offset: i64,
+    intake: Vec<u8>,
+    groups: Vec<Option<Vec<u8>>>,
+    missing: usize,
+}
+
+impl PendingSnapshot {
+    pub(super) fn new(offset: i64, intake: Vec<u8>, groups: usize) -> Self {
+        Self { offset, intake, groups: vec![None; groups], missing: groups }
+    }
+
+    /// Adds a group's state; true when it was the last one missing.
+    pub(super) fn add(&mut self, barrier: i64, group: i32, bytes: Vec<u8>) -> bool {
+        if barrier != self.offset {
+            return false;
+        }
+        let before = self.groups[group as usize].replace(bytes);
+        assert!(before.is_none(), "a group meets a barrier once");
+        self.missing -= 1;
+        self.missing == 0
+    }
+}
+
+/// The records of a complete snapshot: the intake's parts, then those of each group.
+pub(super) fn snapshot_records(partition: i32, pending: PendingSnapshot) -> Vec<Snapshot> {
+    let groups = pending.groups.into_iter().map(|state| state.expect("no group is missing"));
+    let states = std::iter::once(pending.intake).chain(groups);
+    let numbered = (Snapshot::INTAKE..).zip(states);
+    numbered.flat_map(|(group, state)| parts(partition, group, pending.offset, &state)).collect()
+}
+
+fn parts(partition: i32, group: i32, offset: i64, state: &[u8]) -> Vec<Snapshot> {
+    let count = state.len().div_ceil(PART_BYTES_MAX).max(1);
+    let part = |part: usize| {
+        let start = part * PART_BYTES_MAX;
+        let bytes = &state[start..state.len().min(start + PART_BYTES_MAX)];
+        Snapshot {
+            partition,
+            group,
+            offset,
+            part: part as i32,
+            parts: count as i32,
+            state_version: STATE_VERSION,
+            state: bytes.to_vec(),
+        }
+    };
+    (0..count).map(part).collect()
+}

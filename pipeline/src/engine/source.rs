@@ -1,0 +1,165 @@
+//! The source thread: polls the log ahead of the engine, within a bound, and obeys pause, resume and seek.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use warptape_eventlog::{Consumer, Fetched, LogError, Record, TopicPartition};
+
+use super::Clock;
+
+/// Fetches that may wait for the engine: one in hand, one behind it.
+const FETCHES_MAX: usize = 2;
+/// Longest wait of one poll: bounds how late a command is obeyed on an idle log.
+const POLL_TIMEOUT: Duration = Duration::from_millis(20);
+/// Commands that may wait for the thread.
+const COMMANDS_MAX: usize = 1024;
+
+/// What the engine tells the source.
+pub(super) enum SourceCommand {
+    /// Read no more of a partition.
+    Pause(i32),
+    /// Read a partition again.
+    Resume(i32),
+    /// Read a partition from this offset; records fetched from now on carry the generation.
+    Seek { partition: i32, offset: i64, generation: u64 },
+}
+
+/// What the source tells the engine.
+pub(super) enum SourceEvent {
+    /// Partitions to own, with their committed offsets. They are read only after a seek.
+    Assigned(Vec<(i32, Option<i64>)>),
+    /// Partitions taken away.
+    Revoked(Vec<i32>),
+    /// Records of one partition.
+    Records { partition: i32, generation: u64, records: Vec<Record>, read_at_ns: i64 },
+    /// The log failed; the thread ended.
+    Failed(LogError),
+}
+
+/// Handle of the source thread.
+pub(super) struct Source {
+    pub(super) commands: Sender<SourceCommand>,
+    pub(super) events: Receiver<SourceEvent>,
+    thread: JoinHandle<()>,
+}
+
+impl Source {
+    /// Starts the thread on a subscribed consumer.
+    pub(super) fn start(
+        consumer: Box<dyn Consumer>,
+        topic: String,
+        clock: Clock,
+        records_max: usize,
+        bytes_max: usize,
+    ) -> Self {
+        let (commands, commands_received) = bounded(COMMANDS_MAX);
+        let (events_sent, events) = bounded(FETCHES_MAX);
+        let reader = SourceReader {
+            consumer,
+            topic,
+            clock,
+            records_max,
+            bytes_max,
+            generations: Vec::new(),
+            events: events_sent,
+        };
+        let thread = std::thread::Builder::new()
+            .name("source".to_owned())
+            .spawn(move || reader.run(&commands_received))
+            .expect("the system can start a thread");
+        Self { commands, events, thread }
+    }
+
+    /// Ends the thread and waits for it.
+    pub(super) fn stop(self) {
+        drop(self.commands);
+        drop(self.events);
+        self.thread.join().expect("the source thread does not panic");
+    }
+}
+
+struct SourceReader {
+    consumer: Box<dyn Consumer>,
+    topic: String,
+    clock: Clock,
+    records_max: usize,
+    bytes_max: usize,
+    /// By partition: generation of the last seek; 0 before the first.
+    generations: Vec<u64>,
+    events: Sender<SourceEvent>,
+}
+
+impl SourceReader {
+    fn run(mut self, commands: &Receiver<SourceCommand>) {
+        loop {
+            match self.turn(commands) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    // The engine may have gone before it could be told.
+                    drop(self.events.send(SourceEvent::Failed(error)));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Obeys what was commanded and polls once; false when the engine is gone.
+    fn turn(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, LogError> {
+        loop {
+            match commands.try_recv() {
+                Ok(command) => self.obey(command)?,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Ok(false),
+            }
+        }
+        let event = match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
+            Fetched::Idle => return Ok(true),
+            Fetched::Assigned(partitions) => {
+                // Nothing is read before the engine restored the state and said where to begin.
+                self.consumer.pause(&partitions)?;
+                let mut assigned = Vec::with_capacity(partitions.len());
+                for partition in &partitions {
+                    assigned.push((partition.partition, self.consumer.committed(partition)?));
+                }
+                SourceEvent::Assigned(assigned)
+            }
+            Fetched::Revoked(partitions) => {
+                SourceEvent::Revoked(partitions.iter().map(|partition| partition.partition).collect())
+            }
+            Fetched::Records { source, records } => SourceEvent::Records {
+                partition: source.partition,
+                generation: self.generation(source.partition),
+                records,
+                read_at_ns: self.clock.now_ns(),
+            },
+        };
+        Ok(self.events.send(event).is_ok())
+    }
+
+    fn obey(&mut self, command: SourceCommand) -> Result<(), LogError> {
+        match command {
+            SourceCommand::Pause(partition) => self.consumer.pause(&[self.name(partition)]),
+            SourceCommand::Resume(partition) => self.consumer.resume(&[self.name(partition)]),
+            SourceCommand::Seek { partition, offset, generation } => {
+                let index = partition as usize;
+                if self.generations.len() <= index {
+                    self.generations.resize(index + 1, 0);
+                }
+                self.generations[index] = generation;
+                let name = self.name(partition);
+                self.consumer.seek(&name, offset)?;
+                self.consumer.resume(&[name])
+            }
+        }
+    }
+
+    fn generation(&self, partition: i32) -> u64 {
+        self.generations.get(partition as usize).copied().unwrap_or(0)
+    }
+
+    fn name(&self, partition: i32) -> TopicPartition {
+        TopicPartition { topic: self.topic.clone(), partition }
+    }
+}
