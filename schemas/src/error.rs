@@ -163,4 +163,18 @@ pub enum ChainError {
         /// Hash that the entry holds.
         found: String,
     },
+    /// Nothing can follow an entry without a hash.
+    #[error(
+        "the last entry's hash is {found:?} and not 64 lower-case hex digits: check the journal before going on"
+    )]
+    NoHash {
+        /// What it holds.
+        found: String,
+    },
+    /// Nothing can follow an entry with this number.
+    #[error("the last entry's sequence number is {found}: check the journal before going on")]
+    NoSequence {
+        /// The number.
+        found: i64,
+    },
 }

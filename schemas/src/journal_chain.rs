@@ -8,11 +8,11 @@
 
 use crate::cursor::Cursor;
 use crate::error::{ChainError, DecodeError};
-use crate::frame;
 use crate::journal::{Decision, Input, JournalEntry};
 use crate::known;
 use crate::varint::put_long;
 use crate::wire::{Wire, put_bytes};
+use crate::{frame, hex};
 
 /// The hash before the first entry.
 pub const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -48,11 +48,15 @@ impl JournalWriter {
     /// Behind an entry that is in the journal already.
     ///
     /// # Errors
-    /// If the entry's hash is not 64 lower-case hex digits: it was not written by a `JournalWriter`.
-    pub fn resume(last: &JournalEntry) -> Result<Self, DecodeError> {
-        let malformed = DecodeError::Malformed { at: 0, what: "a hash that is not 64 lower-case hex digits" };
-        let previous_hash = digits_of(&last.hash).ok_or(malformed)?;
-        Ok(Self { next_sequence: last.sequence + 1, previous_hash })
+    /// If the entry was not written by a `JournalWriter`: its hash is not 64 lower-case hex digits, or its sequence
+    /// number has no successor.
+    pub fn resume(last: &JournalEntry) -> Result<Self, ChainError> {
+        let previous_hash =
+            digits_of(&last.hash).ok_or_else(|| ChainError::NoHash { found: last.hash.clone() })?;
+        match last.sequence.checked_add(1) {
+            Some(next_sequence) if next_sequence > 0 => Ok(Self { next_sequence, previous_hash }),
+            _ => Err(ChainError::NoSequence { found: last.sequence }),
+        }
     }
 
     /// Sequence number of the next entry.
@@ -81,7 +85,7 @@ impl JournalWriter {
         put_long(at_ns, out);
         input.put(out);
         put_decisions(decisions, out);
-        put_bytes(&hex(&state_hash.to_be_bytes()), out);
+        put_bytes(&hex::array::<16>(&state_hash.to_be_bytes()), out);
         self.previous_hash = hash(&self.previous_hash, &out[start..]);
         put_bytes(&self.previous_hash, out);
         self.next_sequence += 1;
@@ -137,8 +141,7 @@ fn hash(previous_hash: &[u8], datum_before_hash: &[u8]) -> HashDigits {
     let mut hasher = blake3::Hasher::new();
     hasher.update(previous_hash);
     hasher.update(datum_before_hash);
-    let digits = hex(hasher.finalize().as_bytes());
-    HashDigits::try_from(digits.as_slice()).expect("32 bytes are 64 digits")
+    hex::array(hasher.finalize().as_bytes())
 }
 
 fn digits_of(hash: &str) -> Option<HashDigits> {
@@ -146,7 +149,91 @@ fn digits_of(hash: &str) -> Option<HashDigits> {
     digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(digits)
 }
 
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{LaneReady, WakeAt, Woke};
+    use crate::record::{decode_journal_entry, encode_journal_entry};
+
+    fn entries(count: i64) -> Vec<Vec<u8>> {
+        let mut writer = JournalWriter::new();
+        (0..count)
+            .map(|step| {
+                let input = if step % 2 == 0 {
+                    Input::Woke(Woke {})
+                } else {
+                    Input::LaneReady(LaneReady { lane: 3 })
+                };
+                let decisions = vec![Decision::WakeAt(WakeAt { at_ns: step }); (step % 3) as usize];
+                let mut payload = Vec::new();
+                assert_eq!(writer.append(1000 + step, &input, &decisions, 0xabc << step, &mut payload), step);
+                payload
+            })
+            .collect()
+    }
+
+    fn check(entries: &[Vec<u8>]) -> Result<(), ChainError> {
+        let mut previous = GENESIS_HASH.to_owned();
+        for payload in entries {
+            check_chain(&previous, payload)?;
+            previous = decode_journal_entry(payload)?.hash;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn entries_read_back_and_hold_together() {
+        let payloads = entries(7);
+        check(&payloads).expect("a chain");
+        let entry = decode_journal_entry(&payloads[5]).expect("an entry");
+        assert_eq!((entry.sequence, entry.at_ns, &*entry.state_hash), (5, 1005, "0000000000015780"));
+        assert_eq!(entry.decisions, vec![Decision::WakeAt(WakeAt { at_ns: 5 }); 2]);
+        let mut again = Vec::new();
+        encode_journal_entry(&entry, &mut again);
+        assert_eq!(again, payloads[5]);
+        // The rule, written out.
+        let datum = &payloads[5][frame::HEADER_SIZE..];
+        let before = decode_journal_entry(&payloads[4]).expect("an entry").hash;
+        let hashed = [before.as_bytes(), &datum[..datum.len() - 66]].concat();
+        assert_eq!(entry.hash, blake3::hash(&hashed).to_hex().as_str());
+    }
+
+    #[test]
+    fn a_writer_goes_on_behind_the_last_entry() {
+        let payloads = entries(4);
+        let last = decode_journal_entry(&payloads[2]).expect("an entry");
+        let mut writer = JournalWriter::resume(&last).expect("a written entry");
+        assert_eq!((writer.next_sequence(), writer.previous_hash()), (3, &*last.hash));
+        let fourth = decode_journal_entry(&payloads[3]).expect("an entry");
+        let mut payload = Vec::new();
+        writer.append(fourth.at_ns, &fourth.input, &fourth.decisions, 0xabc << 3, &mut payload);
+        assert_eq!(payload, payloads[3]);
+        for hash in ["", "0", &"G".repeat(64), &"A".repeat(64), &"ä".repeat(32)] {
+            let damaged = JournalEntry { hash: hash.to_owned(), ..last.clone() };
+            assert_eq!(JournalWriter::resume(&damaged), Err(ChainError::NoHash { found: hash.to_owned() }));
+        }
+        for sequence in [i64::MAX, -1] {
+            let damaged = JournalEntry { sequence, ..last.clone() };
+            assert_eq!(JournalWriter::resume(&damaged), Err(ChainError::NoSequence { found: sequence }));
+        }
+    }
+
+    #[test]
+    fn every_change_removal_and_addition_breaks_the_chain() {
+        let payloads = entries(5);
+        for index in 0..payloads.len() {
+            for bit in 0..8 * payloads[index].len() {
+                let mut changed = payloads.clone();
+                changed[index][bit / 8] ^= 1 << (bit % 8);
+                assert!(check(&changed).is_err(), "bit {bit} of entry {index}");
+            }
+            let mut doubled = payloads.clone();
+            doubled.insert(index, payloads[index].clone());
+            assert!(check(&doubled).is_err(), "entry {index} twice");
+            let mut removed = payloads.clone();
+            removed.remove(index);
+            // Cutting off the end leaves a chain; the consumer of the journal knows its end.
+            assert_eq!(check(&removed).is_err(), index + 1 < payloads.len(), "entry {index} removed");
+        }
+    }
 }

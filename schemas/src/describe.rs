@@ -1,0 +1,137 @@
+//! Any known record as JSON, for people: `warptape tail` and error reports.
+
+use apache_avro::Schema;
+use serde_json::{Map, Value, json};
+
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::known::{self, KnownSchema};
+use crate::{frame, hex};
+
+/// Turns records of every published schema version into JSON, as they were written: fields by their names in the
+/// schema, numbers as they are (`price_e9` stays scaled; [`decimal_e9`] writes it out), enums by symbol, bytes as hex
+/// digits, a branch of a union as `{"Name": …}`, nullable fields as null or the value.
+#[derive(Debug)]
+pub struct Describer {
+    schemas: Vec<(KnownSchema, Schema)>,
+}
+
+impl Default for Describer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Describer {
+    /// Parses the published schemas; keep it for many records.
+    pub fn new() -> Self {
+        // The texts are compiled in, and a test parses each of them.
+        let parse =
+            |known: KnownSchema| (known, Schema::parse_str(known.text).expect("a published schema parses"));
+        Self { schemas: known::all().map(parse).collect() }
+    }
+
+    /// The name of the record's schema, and the record. Values are not checked: a tick with a negative price is shown
+    /// with a negative price.
+    pub fn describe(&self, payload: &[u8]) -> Result<(&'static str, Value), DecodeError> {
+        let (fingerprint, datum) = frame::split(payload)?;
+        let found = self.schemas.iter().find(|(known, _)| known.fingerprint == fingerprint);
+        let (known, schema) = found.ok_or(DecodeError::UnknownSchema { fingerprint })?;
+        let mut cursor = Cursor::new(datum);
+        let value = read(schema, &mut cursor)?;
+        cursor.finish()?;
+        Ok((known.name, value))
+    }
+}
+
+/// [`Describer::describe`] for one record: parses every schema for it.
+pub fn describe(payload: &[u8]) -> Result<(&'static str, Value), DecodeError> {
+    Describer::new().describe(payload)
+}
+
+/// A scaled integer as a decimal number: 61,234,500,000,000 is `61234.5`.
+pub fn decimal_e9(value: i64) -> String {
+    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
+    let (whole, fraction) = (digits / 1_000_000_000, digits % 1_000_000_000);
+    let text = format!("{sign}{whole}.{fraction:09}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {
+    Ok(match schema {
+        Schema::Null => Value::Null,
+        Schema::Int => json!(cursor.int()?),
+        Schema::Long => json!(cursor.long()?),
+        Schema::Double => {
+            let value = cursor.double()?;
+            // JSON has no word for infinities and not-a-number.
+            if value.is_finite() { json!(value) } else { json!(value.to_string()) }
+        }
+        Schema::String => json!(cursor.string()?),
+        Schema::Bytes => json!(hex::text(cursor.bytes()?)),
+        Schema::Fixed(fixed) => json!(hex::text(cursor.take(fixed.size)?)),
+        Schema::Enum(enumeration) => match index(cursor)?.and_then(|index| enumeration.symbols.get(index)) {
+            Some(symbol) => json!(symbol),
+            None => return Err(cursor.malformed("no such symbol of an enum")),
+        },
+        Schema::Array(array) => {
+            let mut items = Vec::new();
+            loop {
+                let count = cursor.block()?;
+                if count == 0 {
+                    break Value::Array(items);
+                }
+                for _ in 0..count {
+                    items.push(read(&array.items, cursor)?);
+                }
+            }
+        }
+        Schema::Union(union) => {
+            let branches = union.variants();
+            let Some(branch) = index(cursor)?.and_then(|index| branches.get(index)) else {
+                return Err(cursor.malformed("no such branch of a union"));
+            };
+            let value = read(branch, cursor)?;
+            match branch {
+                Schema::Record(record) if !branches.contains(&Schema::Null) => {
+                    Value::Object(Map::from_iter([(record.name.name().to_string(), value)]))
+                }
+                _ => value,
+            }
+        }
+        Schema::Record(record) => {
+            let mut members = Map::new();
+            for field in &record.fields {
+                members.insert(field.name.clone(), read(&field.schema, cursor)?);
+            }
+            Value::Object(members)
+        }
+        _ => return Err(cursor.malformed("a type that no published schema has")),
+    })
+}
+
+/// The index of an enum or union; `None` if it is negative.
+fn index(cursor: &mut Cursor<'_>) -> Result<Option<usize>, DecodeError> {
+    cursor.long().map(|index| usize::try_from(index).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals() {
+        let cases = [
+            (0, "0"),
+            (1, "0.000000001"),
+            (-1, "-0.000000001"),
+            (61_234_500_000_000, "61234.5"),
+            (100_000_000_000, "100"),
+            (i64::MAX, "9223372036.854775807"),
+            (i64::MIN, "-9223372036.854775808"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(decimal_e9(value), text);
+        }
+    }
+}
