@@ -1,1 +1,34 @@
-//! Placeholder.
+//! Replays of recorded runs: reads a log, steps the same inputs through the production scheduler and the same ticks
+//! through the production stages, and compares with what was recorded.
+//!
+//! ```text
+//!  journal ──► chain, sequence ──► Scheduler::step ──► state hash, decisions ──┐
+//!                                                                             ├──► Report, with the first Divergence
+//!  ticks ──► PartitionIntake ──► GroupStage ──► SignalMerge ──► signals ───────┤
+//!     └─────────────└──────────────────────────────────────────► late, dead ───┘
+//! ```
+//!
+//! It reads logs and writes nothing. It must not hold rules of its own about what is right: only the production crates
+//! know that. It needs no Kafka, Redis or GPU, and knows no clock.
+
+mod asides;
+mod comparison;
+mod cut;
+mod difference;
+mod divergence;
+mod error;
+mod journal;
+mod options;
+mod outputs;
+mod partition_reader;
+mod report;
+mod rerun;
+mod verify;
+
+pub use asides::{encode_dead_letter_of, encode_late_tick_of};
+pub use difference::Difference;
+pub use divergence::{Divergence, JournalDivergence, OutputDivergence, OutputProblem};
+pub use error::ReplayError;
+pub use options::{OutputOptions, VerifyOptions};
+pub use report::{OutputCounts, Phase, Progress, Report};
+pub use verify::verify;

@@ -1,0 +1,175 @@
+//! What a rerun gives against what an output topic holds, record by record.
+
+use serde_json::Value;
+use warptape_eventlog::{LogError, Record};
+use warptape_schemas::Describer;
+
+use crate::difference::{Difference, differences};
+use crate::partition_reader::PartitionReader;
+use crate::{OutputDivergence, OutputProblem};
+
+/// Records after the first difference that are looked at to tell a changed record from missing and surplus ones.
+const LOOKAHEAD_RECORDS_MAX: usize = 256;
+
+/// Compares one partition of one output topic.
+pub(crate) struct Comparison {
+    recorded: PartitionReader,
+    end: i64,
+    identical: u64,
+    mismatch: Option<Mismatch>,
+}
+
+/// What comes from the first difference on.
+struct Mismatch {
+    expected: Vec<Expected>,
+    /// Records expected, also those that are not kept.
+    expected_count: u64,
+    found: Vec<Record>,
+}
+
+struct Expected {
+    key: Option<Vec<u8>>,
+    value: Vec<u8>,
+}
+
+impl Expected {
+    fn is(&self, found: &Record) -> bool {
+        self.key == found.key && self.value == found.value
+    }
+}
+
+impl Comparison {
+    /// Compares with the records of a reader that ends at `end`.
+    pub(crate) fn new(recorded: PartitionReader, end: i64) -> Self {
+        Self { recorded, end, identical: 0, mismatch: None }
+    }
+
+    /// Records found identical.
+    pub(crate) fn identical(&self) -> u64 {
+        self.identical
+    }
+
+    /// The next record as the rerun gives it.
+    pub(crate) fn expect(&mut self, key: Option<&[u8]>, value: &[u8]) -> Result<(), LogError> {
+        let keep = || Expected { key: key.map(<[u8]>::to_vec), value: value.to_vec() };
+        if let Some(mismatch) = &mut self.mismatch {
+            mismatch.expected_count += 1;
+            if mismatch.expected.len() < LOOKAHEAD_RECORDS_MAX {
+                mismatch.expected.push(keep());
+            }
+            return Ok(());
+        }
+        let found = match self.recorded.next()? {
+            Some(found) if found.key.as_deref() == key && found.value == value => {
+                self.identical += 1;
+                return Ok(());
+            }
+            found => found,
+        };
+        let mut found = Vec::from_iter(found);
+        while !found.is_empty()
+            && found.len() < LOOKAHEAD_RECORDS_MAX
+            && let Some(record) = self.recorded.next()?
+        {
+            found.push(record);
+        }
+        self.mismatch = Some(Mismatch { expected: vec![keep()], expected_count: 1, found });
+        Ok(())
+    }
+
+    /// Whether more of the rerun would tell nothing new.
+    pub(crate) fn is_decided(&self) -> bool {
+        // Where records are missing at the end, all of them are counted.
+        self.mismatch.as_ref().is_some_and(|mismatch| {
+            !mismatch.found.is_empty() && mismatch.expected.len() >= LOOKAHEAD_RECORDS_MAX
+        })
+    }
+
+    /// The first difference, after the rerun came to its end or this comparison is decided.
+    pub(crate) fn finish(mut self, describer: &Describer) -> Result<Option<OutputDivergence>, LogError> {
+        let (offset, shown, problem) = match self.mismatch.take() {
+            None => {
+                let Some(first) = self.recorded.next()? else { return Ok(None) };
+                let mut count = 1;
+                while self.recorded.next()?.is_some() {
+                    count += 1;
+                }
+                let value = described(describer, &first.value);
+                (first.offset, value.clone(), OutputProblem::Surplus { count, first: value })
+            }
+            Some(mismatch) => {
+                let offset = mismatch.found.first().map_or(self.end, |record| record.offset);
+                let expected = described(describer, &mismatch.expected[0].value);
+                (offset, expected, mismatch.problem(describer))
+            }
+        };
+        let source = self.recorded.source;
+        let symbol = symbol_of(&shown).map(str::to_owned);
+        Ok(Some(OutputDivergence {
+            topic: source.topic,
+            partition: source.partition,
+            offset,
+            symbol,
+            problem,
+        }))
+    }
+}
+
+impl Mismatch {
+    fn problem(&self, describer: &Describer) -> OutputProblem {
+        let (expected, Some(found)) = (&self.expected[0], self.found.first()) else {
+            let first = described(describer, &self.expected[0].value);
+            return OutputProblem::Missing { count: self.expected_count, first };
+        };
+        let missing = self.expected.iter().position(|later| later.is(found));
+        let surplus = self.found.iter().position(|later| expected.is(later));
+        match (missing, surplus) {
+            (Some(count), None) => {
+                let first = described(describer, &expected.value);
+                OutputProblem::Missing { count: count as u64, first }
+            }
+            (None, Some(count)) => {
+                let first = described(describer, &found.value);
+                OutputProblem::Surplus { count: count as u64, first }
+            }
+            // Changed, or both there and in another order.
+            _ => changed(describer, expected, found),
+        }
+    }
+}
+
+fn changed(describer: &Describer, expected: &Expected, found: &Record) -> OutputProblem {
+    let wanted = described(describer, &expected.value);
+    let got = match describer.describe(&found.value) {
+        Ok((_, value)) => value,
+        Err(error) => return OutputProblem::Unreadable { error: error.to_string(), expected: wanted },
+    };
+    let mut differences = differences("", &wanted, &got);
+    if expected.key != found.key {
+        let key = |key: &Option<Vec<u8>>| key.as_deref().map(|key| String::from_utf8_lossy(key).into());
+        let (expected, found) = (key(&expected.key), key(&found.key));
+        differences.push(Difference { field: "key".to_owned(), expected, found });
+    }
+    if differences.is_empty() {
+        // Numbers that are equal and not the same (-0.0), or bytes that decode to the same.
+        differences.push(Difference::new("bytes", hex(&expected.value), hex(&found.value)));
+    }
+    OutputProblem::Changed { differences }
+}
+
+/// A record for people; one that cannot be decoded as the reason.
+fn described(describer: &Describer, value: &[u8]) -> Value {
+    match describer.describe(value) {
+        Ok((_, value)) => value,
+        Err(error) => Value::String(format!("a record of {} bytes: {error}", value.len())),
+    }
+}
+
+/// The symbol of a signal, or of the tick in a late record.
+fn symbol_of(record: &Value) -> Option<&str> {
+    record.get("symbol").or_else(|| record.get("tick")?.get("symbol"))?.as_str()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,134 @@
+//! The first difference between a recorded run and its replay, for people and for programs.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::difference::{Difference, shown};
+
+/// The first difference between what is recorded and what the replay gives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Divergence {
+    /// In the journal.
+    Journal(JournalDivergence),
+    /// In an output topic.
+    Output(OutputDivergence),
+}
+
+/// A journal entry that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JournalDivergence {
+    /// Topic of the journal.
+    pub topic: String,
+    /// Offset of the entry.
+    pub offset: i64,
+    /// Sequence number that the entry must have: every entry before it is identical.
+    pub sequence: i64,
+    /// Time of the step as recorded, ns since the epoch; `None` if the entry cannot be read.
+    pub at_ns: Option<i64>,
+    /// The input as recorded.
+    pub input: Option<Value>,
+    /// The first fields that differ. `hash` is among them if the entry was changed after it was written.
+    pub differences: Vec<Difference>,
+}
+
+/// A record of an output topic that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OutputDivergence {
+    /// The topic.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// Offset of the first record that differs; the end of the partition if records are missing there.
+    pub offset: i64,
+    /// Symbol of the record, where it has one.
+    pub symbol: Option<String>,
+    /// What is wrong.
+    pub problem: OutputProblem,
+}
+
+/// What is wrong with an output record.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputProblem {
+    /// It holds something else.
+    Changed {
+        /// The first fields that differ.
+        differences: Vec<Difference>,
+    },
+    /// It cannot be decoded.
+    Unreadable {
+        /// Why not.
+        error: String,
+        /// What belongs there.
+        expected: Value,
+    },
+    /// Records are not there.
+    Missing {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        first: Value,
+    },
+    /// Records should not be there.
+    Surplus {
+        /// How many.
+        count: u64,
+        /// The first of them, or why it cannot be decoded.
+        first: Value,
+    },
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal(divergence) => divergence.fmt(formatter),
+            Self::Output(divergence) => divergence.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Display for JournalDivergence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} offset {}, sequence {}: different", self.topic, self.offset, self.sequence)?;
+        if let (Some(at_ns), Some(input)) = (self.at_ns, &self.input) {
+            write!(formatter, "\n  step at {at_ns} ns with {}", shown(Some(input)))?;
+        }
+        write_all(formatter, &self.differences)?;
+        if self.differences.iter().any(|difference| difference.field == "hash") {
+            let note = "the entry was changed after it was written, or one before it was removed or added";
+            write!(formatter, "\n  the hash does not fit: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for OutputDivergence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} partition {} offset {}", self.topic, self.partition, self.offset)?;
+        if let Some(symbol) = &self.symbol {
+            write!(formatter, ", symbol {symbol}")?;
+        }
+        match &self.problem {
+            OutputProblem::Changed { differences } => {
+                write!(formatter, ": different")?;
+                write_all(formatter, differences)
+            }
+            OutputProblem::Unreadable { error, expected } => {
+                write!(formatter, ": cannot be decoded\n    expected  {expected}\n    found     {error}")
+            }
+            OutputProblem::Missing { count, first } => {
+                write!(formatter, ": {count} missing\n    expected  {first}\n    found     nothing")
+            }
+            OutputProblem::Surplus { count, first } => {
+                write!(formatter, ": {count} too many\n    expected  nothing\n    found     {first}")
+            }
+        }
+    }
+}
+
+fn write_all(formatter: &mut fmt::Formatter<'_>, differences: &[Difference]) -> fmt::Result {
+    differences.iter().try_for_each(|difference| write!(formatter, "\n{difference}"))
+}

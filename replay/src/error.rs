@@ -1,0 +1,118 @@
+//! Why a log cannot be verified, as opposed to what differs in it.
+
+use warptape_eventlog::LogError;
+
+/// Why nothing can be said about a log.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A topic is missing.
+    #[error(
+        "{url}: no topic {topic:?}; the log has {known}; name a log that `warptape run` or `demo` wrote, and the \
+         topic prefix it was written with (topics.prefix)"
+    )]
+    NoTopic {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The topics that exist, for the message.
+        known: String,
+    },
+    /// Nothing was recorded yet.
+    #[error(
+        "{url}: the journal {topic:?} has no entries, so nothing was run on this log yet; `warptape run` it first"
+    )]
+    EmptyJournal {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+    },
+    /// Output topics do not fit the source.
+    #[error(
+        "{url}: topic {topic:?} has {found} partitions and the ticks have {expected}; check topics.prefix"
+    )]
+    PartitionsDiffer {
+        /// The log.
+        url: String,
+        /// The output topic.
+        topic: String,
+        /// Its partitions.
+        found: i32,
+        /// Partitions of the ticks.
+        expected: i32,
+    },
+    /// There are outputs, but not of this group.
+    #[error(
+        "{url}: consumer group {group:?} has committed nothing, yet there are outputs; name the group of the run \
+         with --group or engine.group"
+    )]
+    NothingCommitted {
+        /// The log.
+        url: String,
+        /// The group.
+        group: String,
+    },
+    /// The run's stage configuration cannot be used.
+    #[error(
+        "the stage configuration in journal entry {sequence} cannot be used: {mistake}; use the version of warptape \
+         that wrote it (the entry's field `software`)"
+    )]
+    StageConfig {
+        /// Sequence number of the entry.
+        sequence: i64,
+        /// What is wrong.
+        mistake: String,
+    },
+    /// Processes ran with different stage configurations.
+    #[error(
+        "outputs can only be rerun under one stage configuration, but the process started in journal entry {sequence} \
+         had another one ({field}: {found}) than that of entry {first_sequence} ({field}: {expected}); verify without \
+         --outputs"
+    )]
+    StageConfigsDiffer {
+        /// Sequence number of the first `Started`.
+        first_sequence: i64,
+        /// Sequence number of the first one that differs.
+        sequence: i64,
+        /// The first field that differs.
+        field: String,
+        /// Its value in the first entry.
+        expected: String,
+        /// Its value in the other.
+        found: String,
+    },
+    /// No process start is recorded.
+    #[error(
+        "the journal has no entry of a process start, so the stage configuration is not known; verify without --outputs"
+    )]
+    NoStart,
+    /// The beginning of the ticks was removed.
+    #[error(
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}: outputs can only be rerun over all \
+         ticks; verify without --outputs"
+    )]
+    TicksGone {
+        /// The log.
+        url: String,
+        /// Topic of the ticks.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Its oldest offset.
+        first: i64,
+    },
+    /// A running pipeline commits all the time.
+    #[error(
+        "{url}: a pipeline committed during each of {attempts} looks at the log; try again, or stop it first"
+    )]
+    Moving {
+        /// The log.
+        url: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+}

@@ -1,0 +1,102 @@
+//! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
+
+use warptape_eventlog::{LogError, Record, TopicPartition};
+use warptape_schemas::{TickColumns, TickDecoder};
+use warptape_stages::{
+    GroupOutput, GroupQueue, GroupStage, Isa, Late, PartitionIntake, SignalMerge, StageConfig,
+};
+
+use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
+use crate::comparison::Comparison;
+
+/// The outputs of a partition, as they are compared.
+pub(crate) struct Outputs {
+    pub(crate) signals: Comparison,
+    pub(crate) late: Comparison,
+    pub(crate) dead_letter: Comparison,
+}
+
+/// Stage state of one partition, from the beginning of its log.
+pub(crate) struct Rerun {
+    source: TopicPartition,
+    intake: PartitionIntake,
+    queues: Vec<GroupQueue>,
+    stages: Vec<GroupStage>,
+    merge: SignalMerge,
+    decoder: TickDecoder,
+    columns: TickColumns,
+    late: Vec<Late>,
+    bytes: Vec<u8>,
+    pub(crate) ticks: u64,
+}
+
+impl Rerun {
+    pub(crate) fn new(source: TopicPartition, config: &StageConfig, isa: Isa) -> Self {
+        let groups = config.groups_per_partition;
+        Self {
+            source,
+            intake: PartitionIntake::new(config),
+            queues: (0..groups).map(|_| GroupQueue::default()).collect(),
+            stages: (0..groups).map(|_| GroupStage::new(config, isa)).collect(),
+            merge: SignalMerge::default(),
+            decoder: TickDecoder::new(),
+            columns: TickColumns::default(),
+            late: Vec::new(),
+            bytes: Vec::new(),
+            ticks: 0,
+        }
+    }
+
+    /// Processes the next records, all the way to their outputs.
+    pub(crate) fn process(&mut self, records: &[Record], outputs: &mut Outputs) -> Result<(), LogError> {
+        for record in records {
+            self.accept(record, outputs)?;
+        }
+        for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
+            let mut input = queue.take(queue.rows.len());
+            let mut output = GroupOutput::default();
+            stage.run(&mut input, &mut output);
+            self.merge.push(output.signals);
+        }
+        let mut result = Ok(());
+        let symbols = self.intake.symbols_mut();
+        // Every row of the records was processed, so every record is complete.
+        self.merge.take_before(i64::MAX, |key, value| {
+            if result.is_ok() {
+                result = outputs.signals.expect(Some(symbols.name(key.symbol).as_bytes()), value);
+            }
+        });
+        result
+    }
+
+    /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
+    fn accept(&mut self, record: &Record, outputs: &mut Outputs) -> Result<(), LogError> {
+        self.columns.clear();
+        match self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns) {
+            Ok(rows) => {
+                self.ticks += rows as u64;
+                self.late.clear();
+                self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
+                for &late in &self.late {
+                    self.bytes.clear();
+                    let symbols = self.intake.symbols_mut();
+                    encode_late_tick_of(
+                        &self.source,
+                        record.offset,
+                        late,
+                        &self.columns,
+                        symbols,
+                        &mut self.bytes,
+                    );
+                    outputs.late.expect(None, &self.bytes)?;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.clear();
+                encode_dead_letter_of(&self.source, record, &error, &mut self.bytes);
+                outputs.dead_letter.expect(None, &self.bytes)
+            }
+        }
+    }
+}

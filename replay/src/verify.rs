@@ -1,0 +1,97 @@
+//! The verification of a log: first the journal, then the outputs.
+
+use warptape_eventlog::{EventLog, TopicPartition};
+
+use crate::cut::Cut;
+use crate::journal::JournalCheck;
+use crate::outputs::check_partition;
+use crate::partition_reader::PartitionReader;
+use crate::{
+    Divergence, JournalDivergence, OutputCounts, OutputOptions, Phase, Progress, ReplayError, Report,
+    VerifyOptions,
+};
+
+/// Verifies a recorded run: every journal entry is stepped again and compared, and with [`VerifyOptions::outputs`] every
+/// tick is processed again and every output record compared, byte for byte. Stops at the first difference, which is part
+/// of the report.
+///
+/// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by a
+/// few fetches and the state of one partition.
+///
+/// # Errors
+/// If nothing can be said about the log: it cannot be read, or there is nothing to compare.
+pub fn verify(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, ReplayError> {
+    let cut = Cut::take(log, options)?;
+    let mut check = JournalCheck::new(&options.journal);
+    let divergence = check_journal(log, &options.journal, &cut, &mut check, progress)?;
+    let mut report = Report {
+        entries: check.entries(),
+        decisions: check.decisions,
+        processes: check.processes,
+        outputs: None,
+        divergence: divergence.map(Divergence::Journal),
+    };
+    if let (None, Some(outputs)) = (&report.divergence, &options.outputs) {
+        check_outputs(log, outputs, &cut, &check, &mut report, progress)?;
+    }
+    Ok(report)
+}
+
+fn check_journal(
+    log: &dyn EventLog,
+    topic: &str,
+    cut: &Cut,
+    check: &mut JournalCheck,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<JournalDivergence>, ReplayError> {
+    let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
+    let mut reader = PartitionReader::open(log, source, cut.journal)?;
+    let mut next_offset = cut.journal.first;
+    loop {
+        let records = reader.next_fetch()?;
+        let Some(last) = records.last() else { break };
+        next_offset = last.offset + 1;
+        for record in &records {
+            if let Some(divergence) = check.check(record) {
+                return Ok(Some(divergence));
+            }
+        }
+        let done = (next_offset - cut.journal.first) as u64;
+        let total = (cut.journal.next - cut.journal.first) as u64;
+        progress(Progress { phase: Phase::Journal, done, total });
+    }
+    // The chain shows what is missing before an entry; nothing but the log itself shows what is missing after the last.
+    let is_cut = log.has_dense_offsets() && next_offset < cut.journal.next;
+    Ok(is_cut.then(|| check.missing_until(next_offset, cut.journal.next)))
+}
+
+fn check_outputs(
+    log: &dyn EventLog,
+    options: &OutputOptions,
+    cut: &Cut,
+    check: &JournalCheck,
+    report: &mut Report,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), ReplayError> {
+    let config = check.configs.only()?;
+    let total = cut.partitions.iter().map(|partition| partition.ticks.next as u64).sum();
+    let mut done = 0;
+    let mut counts = OutputCounts::default();
+    for (partition, cut) in (0..).zip(&cut.partitions) {
+        let mut advance = |records: u64| {
+            done += records;
+            progress(Progress { phase: Phase::Outputs, done, total });
+        };
+        let divergence = check_partition(log, options, &config, partition, cut, &mut counts, &mut advance)?;
+        if let Some(divergence) = divergence {
+            report.divergence = Some(Divergence::Output(divergence));
+            break;
+        }
+    }
+    report.outputs = Some(counts);
+    Ok(())
+}
