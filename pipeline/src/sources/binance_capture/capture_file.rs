@@ -1,0 +1,186 @@
+//! One recording: its lines to ticks, with the time that spot book tickers lack.
+
+use std::path::Path;
+
+use warptape_schemas::tick::{Side, Tick, TickKind};
+
+use super::message::{self, CaptureEvent};
+use crate::sources::input::{FileProgress, Lines};
+use crate::sources::{FieldProblem, PassedOver, SourceError};
+
+/// Ticks of one recording, in the order of its lines.
+pub(super) struct CaptureFile {
+    lines: Lines,
+    /// `VENUE:`, put before every ticker.
+    symbol_prefix: String,
+    /// Greatest event time so far; 0 before any.
+    event_time_ns_max: i64,
+    ignored: u64,
+}
+
+impl CaptureFile {
+    pub(super) fn open(venue: &str, path: &Path) -> Result<CaptureFile, SourceError> {
+        let lines = Lines::open(path)?;
+        Ok(CaptureFile { lines, symbol_prefix: format!("{venue}:"), event_time_ns_max: 0, ignored: 0 })
+    }
+
+    pub(super) fn progress(&self) -> &FileProgress {
+        self.lines.progress()
+    }
+
+    pub(super) fn passed_over(&self) -> PassedOver {
+        PassedOver { ignored: self.ignored, bad: 0 }
+    }
+
+    /// The tick of the current line; nothing where it holds none.
+    fn tick(&mut self) -> Result<Option<Tick>, FieldProblem> {
+        let line = self.lines.line();
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let (receive_time_ns, message) = message::parse_line(line)?;
+        let before_ns = self.event_time_ns_max;
+        self.event_time_ns_max = before_ns.max(message.event_time_ns_max);
+        let symbol = |ticker: &str| [&self.symbol_prefix, ticker].concat();
+        Ok(match message.event {
+            CaptureEvent::Trade { price_e9: 0, .. } | CaptureEvent::Trade { size_e9: 0, .. } => None,
+            CaptureEvent::Trade { ticker, event_time_ns, trade_id, price_e9, size_e9, side } => Some(Tick {
+                symbol: symbol(ticker),
+                kind: TickKind::Trade,
+                event_time_ns,
+                receive_time_ns,
+                trade_id,
+                side,
+                price_e9,
+                size_e9,
+                bid_price_e9: 0,
+                bid_size_e9: 0,
+                ask_price_e9: 0,
+                ask_size_e9: 0,
+            }),
+            CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask } => Some(Tick {
+                symbol: symbol(ticker),
+                kind: TickKind::Quote,
+                event_time_ns: match event_time_ns {
+                    Some(time_ns) => time_ns,
+                    None if before_ns > 0 => before_ns,
+                    None => receive_time_ns,
+                },
+                receive_time_ns,
+                trade_id: 0,
+                side: Side::None,
+                price_e9: 0,
+                size_e9: 0,
+                bid_price_e9: bid.price_e9,
+                bid_size_e9: bid.size_e9,
+                ask_price_e9: ask.price_e9,
+                ask_size_e9: ask.size_e9,
+            }),
+            CaptureEvent::Other => None,
+        })
+    }
+}
+
+impl Iterator for CaptureFile {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.lines.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+            match self.tick() {
+                Ok(Some(tick)) => return Some(Ok(tick)),
+                Ok(None) => self.ignored += 1,
+                Err(problem) => {
+                    let path = self.lines.path().to_owned();
+                    return Some(Err(SourceError::BadLine { path, line: self.lines.number(), problem }));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::test_ticks::{gzip, write_file};
+
+    const SPOT: &str = r#"1000 {"stream":"btcusdt@bookTicker","data":{"u":7,"s":"BTCUSDT","b":"61837.63","B":"3.78826000","a":"61837.64","A":"1.5"}}
+1001 {"stream":"btcusdt@depth@100ms","data":{"e":"depthUpdate","E":1723161255208,"s":"BTCUSDT","U":1,"u":2,"b":[["61737.63","0.0"]],"a":[]}}
+1002 {"stream":"btcusdt@bookTicker","data":{"u":8,"s":"BTCUSDT","b":"61837.63","B":"3.78826000","a":"0.0","A":"0.0"}}
+1003 {"stream":"btcusdt@trade","data":{"e":"trade","E":1723161255343,"s":"BTCUSDT","t":3735683259,"p":"61837.63000000","q":"0.02000000","T":1723161255342,"m":true,"M":true}}
+1004 {"stream":"btcusdt@bookTicker","data":{"u":9,"s":"BTCUSDT","b":"1","B":"2","a":"3","A":"4"}}
+1005 {"lastUpdateId":1,"bids":[["1","2"]],"asks":[]}
+1006 {"stream":"btcusdt@trade","data":{"e":"trade","E":1723161255343,"s":"BTCUSDT","t":1,"p":"0","q":"0","T":1723161255342,"X":"NA","m":false}}
+1007 {"stream":"btcusdt@kline_1m","data":{"e":"kline","E":1723161255999,"s":"BTCUSDT","k":{"t":1,"o":"\u0031"}}}
+
+1008 {"stream":"btcusdt@bookTicker","data":{"e":"bookTicker","u":5,"s":"BTCUSDT","b":"1","B":"2","a":"3","A":"4","T":1723161256313,"E":1723161256314}}
+"#;
+
+    fn read(bytes: &[u8]) -> (Vec<Result<Tick, String>>, PassedOver) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut file = CaptureFile::open("V", &write_file(&folder, "a.jsonl", bytes)).expect("opens");
+        let ticks = (&mut file).map(|tick| tick.map_err(|error| error.to_string())).collect();
+        (ticks, file.passed_over())
+    }
+
+    fn quote(event_time_ns: i64, receive_time_ns: i64, book: [i64; 4]) -> Result<Tick, String> {
+        let [bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9] = book;
+        Ok(Tick {
+            symbol: "V:BTCUSDT".to_owned(),
+            kind: TickKind::Quote,
+            event_time_ns,
+            receive_time_ns,
+            trade_id: 0,
+            side: Side::None,
+            price_e9: 0,
+            size_e9: 0,
+            bid_price_e9,
+            bid_size_e9,
+            ask_price_e9,
+            ask_size_e9,
+        })
+    }
+
+    #[test]
+    fn events_become_ticks() {
+        const E9: i64 = 1_000_000_000;
+        let trade = Tick {
+            symbol: "V:BTCUSDT".to_owned(),
+            kind: TickKind::Trade,
+            event_time_ns: 1_723_161_255_342_000_000,
+            receive_time_ns: 1003,
+            trade_id: 3_735_683_259,
+            side: Side::Sell,
+            price_e9: 61_837_630_000_000,
+            size_e9: 20_000_000,
+            bid_price_e9: 0,
+            bid_size_e9: 0,
+            ask_price_e9: 0,
+            ask_size_e9: 0,
+        };
+        let expected = vec![
+            // No event yet: the receive time. Then the depth update's time, then the trade's E.
+            quote(1000, 1000, [61_837_630_000_000, 3_788_260_000, 61_837_640_000_000, 1_500_000_000]),
+            quote(1_723_161_255_208_000_000, 1002, [61_837_630_000_000, 3_788_260_000, 0, 0]),
+            Ok(trade),
+            quote(1_723_161_255_343_000_000, 1004, [E9, 2 * E9, 3 * E9, 4 * E9]),
+            quote(1_723_161_256_313_000_000, 1008, [E9, 2 * E9, 3 * E9, 4 * E9]),
+        ];
+        // Ignored: the depth update, the snapshot, the trade of nothing, the kline, the empty line.
+        let ignored = PassedOver { ignored: 5, bad: 0 };
+        assert_eq!(read(SPOT.as_bytes()), (expected.clone(), ignored));
+        assert_eq!(read(&gzip(SPOT.as_bytes())), (expected, ignored));
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let bad = SPOT.replacen("\"p\":\"61837.63000000\"", "\"p\":\"NaN\"", 1);
+        let (ticks, _) = read(bad.as_bytes());
+        let message = ticks[2].as_ref().expect_err("NaN is no price");
+        assert!(message.contains("a.jsonl:4: column `p`: found `NaN`, expected digits"), "{message}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Recorded Binance streams: text files, gzipped or not, with a line `<receive ns> <combined-stream JSON>` per event.
+//!
+//! | event | becomes |
+//! | --- | --- |
+//! | `trade` | a trade at its `T`; the seller was the aggressor where the buyer was the maker (`m`) |
+//! | `bookTicker` | a quote at its `T`, else its `E` |
+//! | book ticker of the spot market, which has neither | a quote at the greatest event time (`E` or `T`) seen before it in its file, or at its receive time where there was none |
+//! | `depthUpdate` | nothing, but its times count for the line above |
+//! | a trade of price or size 0 (futures markers, not executions), anything else | nothing |
+//!
+//! Times are milliseconds, or microseconds by magnitude. Several files are merged by receive time, ties in the order
+//! of the files: a partition's log should hold the events as they arrived, since lateness is judged there.
+
+mod capture_file;
+mod message;
+
+use std::path::PathBuf;
+
+use warptape_schemas::tick::Tick;
+
+use self::capture_file::CaptureFile;
+use super::arrival_merge::ArrivalMerge;
+use super::input::FileProgress;
+use super::{PassedOver, Progress, SourceError};
+
+/// Ticks of one or more recordings.
+pub struct BinanceCapture {
+    merge: ArrivalMerge<CaptureFile>,
+}
+
+impl BinanceCapture {
+    /// Opens recordings, each with the venue that its symbols get: `BTCUSDT` of venue `BINANCE` is `BINANCE:BTCUSDT`.
+    ///
+    /// # Errors
+    /// If there is none, or one cannot be opened.
+    pub fn open(files: &[(String, PathBuf)]) -> Result<BinanceCapture, SourceError> {
+        if files.is_empty() {
+            return Err(SourceError::NoFiles);
+        }
+        let files: Result<Vec<CaptureFile>, SourceError> =
+            files.iter().map(|(venue, path)| CaptureFile::open(venue, path)).collect();
+        Ok(BinanceCapture { merge: ArrivalMerge::new(files?) })
+    }
+
+    /// Bytes read of all files.
+    pub fn progress(&self) -> Progress {
+        FileProgress::sum(self.merge.inputs().iter().map(CaptureFile::progress))
+    }
+
+    /// Events that are no ticks.
+    pub fn passed_over(&self) -> PassedOver {
+        self.merge.inputs().iter().map(CaptureFile::passed_over).sum()
+    }
+}
+
+impl Iterator for BinanceCapture {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use warptape_schemas::tick::TickKind;
+
+    use super::*;
+
+    /// The files of the recordings with their counts of (trades, book tickers) as their README gives them.
+    const RECORDINGS: [(&str, &str, u64, u64); 4] = [
+        ("BINANCE", "spot-btcusdt_20240808.jsonl.gz", 9_757, 28_040),
+        ("BINANCE", "spot-ethusdt_20240808.jsonl.gz", 6_106, 24_077),
+        ("BINANCE-USDM", "usdm-btcusdt_20240808.jsonl.gz", 21_313, 66_089),
+        ("BINANCE-USDM", "usdm-ethusdt_20240808.jsonl.gz", 14_076, 53_992),
+    ];
+
+    #[test]
+    fn recordings_give_the_ticks_their_readme_counts_in_order_of_receipt() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/binance-2024-08");
+        if !folder.is_dir() {
+            println!("not run: the recordings are absent ({})", folder.display());
+            return;
+        }
+        let files = RECORDINGS.map(|(venue, name, _, _)| (venue.to_owned(), folder.join(name)));
+        let mut source = BinanceCapture::open(&files).expect("the recordings can be opened");
+        let mut counts: BTreeMap<(String, bool), u64> = BTreeMap::new();
+        let mut received_ns = 0;
+        for tick in &mut source {
+            let tick = tick.expect("the recordings parse");
+            assert!(received_ns <= tick.receive_time_ns, "merged by receive time");
+            received_ns = tick.receive_time_ns;
+            // The recorder's clock ran about 1.3 s behind; a spot book ticker's time is that of an event before it.
+            let lag_ns = tick.event_time_ns - tick.receive_time_ns;
+            assert!((0..2_000_000_000).contains(&lag_ns), "event and receive time belong together: {tick:?}");
+            match tick.kind {
+                TickKind::Trade => {
+                    assert!(tick.price_e9 > 0 && tick.size_e9 > 0 && tick.trade_id > 0, "{tick:?}")
+                }
+                TickKind::Quote => {
+                    assert!(0 < tick.bid_price_e9 && tick.bid_price_e9 < tick.ask_price_e9, "{tick:?}")
+                }
+            }
+            *counts.entry((tick.symbol, tick.kind == TickKind::Trade)).or_default() += 1;
+        }
+        let expected: BTreeMap<(String, bool), u64> = RECORDINGS
+            .iter()
+            .zip(["BTCUSDT", "ETHUSDT", "BTCUSDT", "ETHUSDT"])
+            .flat_map(|((venue, _, trades, quotes), ticker)| {
+                let symbol = format!("{venue}:{ticker}");
+                [((symbol.clone(), true), *trades), ((symbol, false), *quotes)]
+            })
+            .collect();
+        assert_eq!(counts, expected);
+        // 3,451 + 3,434 + 6,551 + 6,586 depth updates, and one depth snapshot per file.
+        assert_eq!(source.passed_over(), PassedOver { ignored: 20_022 + 4, bad: 0 });
+        let progress = source.progress();
+        assert_eq!(Some(progress.done), progress.total);
+    }
+}

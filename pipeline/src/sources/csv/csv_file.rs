@@ -1,0 +1,113 @@
+//! One CSV file: its lines to ticks, by its plan.
+
+use std::path::Path;
+
+use warptape_schemas::tick::Tick;
+
+use super::bad_lines::AsideFile;
+use super::fields::FieldSplitter;
+use super::row_plan::RowPlan;
+use super::{CsvConfig, binance_dump};
+use crate::sources::input::{FileProgress, Lines};
+use crate::sources::{FieldProblem, PassedOver, SourceError};
+
+/// Ticks of one file, in the order of its lines.
+pub(super) struct CsvFile {
+    lines: Lines,
+    fields: FieldSplitter,
+    plan: RowPlan,
+    aside: Option<AsideFile>,
+    /// Whether the current line was read by `open` and is data.
+    line_waits: bool,
+    ignored: u64,
+}
+
+impl CsvFile {
+    /// Opens the file, reads its header where it has one, and finds what its columns mean.
+    pub(super) fn open(path: &Path, config: &CsvConfig) -> Result<CsvFile, SourceError> {
+        let mut lines = Lines::open(path)?;
+        let delimiter = config.mapping.as_ref().map_or(b',', |mapping| mapping.delimiter());
+        let mut fields = FieldSplitter::new(delimiter);
+        let mut line_waits = lines.advance()?;
+        let split = fields.split(without_mark(lines.line()));
+        let venue = config.venue.as_deref();
+        let plan = match &config.mapping {
+            Some(mapping) if mapping.has_header() => {
+                line_waits = false;
+                split.map_err(|problem| bad_line(&lines, problem))?;
+                let header = fields.texts();
+                let missing = |column| SourceError::MissingColumn {
+                    path: path.to_owned(),
+                    column,
+                    header: header.clone(),
+                };
+                mapping.plan(&header, venue).map_err(missing)?
+            }
+            Some(mapping) => mapping.plan(&[], venue).map_err(|column| SourceError::MissingColumn {
+                path: path.to_owned(),
+                column,
+                header: Vec::new(),
+            })?,
+            None => {
+                line_waits &= !fields.get(0).is_some_and(binance_dump::is_header);
+                let unknown = || SourceError::UnknownDump { path: path.to_owned() };
+                binance_dump::plan(path, venue).ok_or_else(unknown)?
+            }
+        };
+        let aside = AsideFile::of(path, &config.bad_lines);
+        Ok(CsvFile { lines, fields, plan, aside, line_waits, ignored: 0 })
+    }
+
+    pub(super) fn progress(&self) -> &FileProgress {
+        self.lines.progress()
+    }
+
+    pub(super) fn passed_over(&self) -> PassedOver {
+        PassedOver { ignored: self.ignored, bad: self.aside.as_ref().map_or(0, AsideFile::count) }
+    }
+
+    pub(super) fn aside_path(&self) -> Option<&Path> {
+        self.aside.as_ref().filter(|aside| aside.count() > 0).map(AsideFile::path)
+    }
+
+    /// The next tick, past empty lines and those written aside.
+    fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
+        loop {
+            if !std::mem::take(&mut self.line_waits) && !self.lines.advance()? {
+                self.aside.as_mut().map_or(Ok(()), AsideFile::finish)?;
+                return Ok(None);
+            }
+            let mut line = self.lines.line();
+            if self.lines.number() == 1 {
+                line = without_mark(line);
+            }
+            if line.is_empty() {
+                self.ignored += 1;
+                continue;
+            }
+            let tick = self.fields.split(line).and_then(|()| self.plan.tick(&self.fields));
+            match (tick, &mut self.aside) {
+                (Ok(tick), _) => return Ok(Some(tick)),
+                (Err(_), Some(aside)) => aside.write(self.lines.raw())?,
+                (Err(problem), None) => return Err(bad_line(&self.lines, problem)),
+            }
+        }
+    }
+}
+
+impl Iterator for CsvFile {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.pull().transpose()
+    }
+}
+
+fn bad_line(lines: &Lines, problem: FieldProblem) -> SourceError {
+    SourceError::BadLine { path: lines.path().to_owned(), line: lines.number(), problem }
+}
+
+/// A first line without the byte order mark that some programs write.
+fn without_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+}
