@@ -1,0 +1,19 @@
+//! Behaviour of the kernels: against plain references, against TA-Lib, and against themselves under other instructions,
+//! other cuts and other paths to the same state.
+
+#[path = "kernels/bars.rs"]
+mod bars;
+#[path = "kernels/chain.rs"]
+mod chain;
+#[path = "kernels/extremes.rs"]
+mod extremes;
+#[path = "kernels/indicators.rs"]
+mod indicators;
+#[path = "kernels/invariance.rs"]
+mod invariance;
+#[path = "kernels/market.rs"]
+mod market;
+#[path = "kernels/reference.rs"]
+mod reference;
+#[path = "kernels/rivals.rs"]
+mod rivals;

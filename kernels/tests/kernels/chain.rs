@@ -1,0 +1,151 @@
+//! The kernels in a row, as a stage uses them.
+
+use std::ops::Range;
+
+use warptape_kernels::{
+    BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, QuoteSlab, Rows,
+    SignalParams, SignalSlab, StateError,
+};
+
+use crate::market::Market;
+
+/// Short windows, some of them equal, so that all become available within few bars.
+pub fn short_params() -> IndicatorParams {
+    IndicatorParams {
+        sma: 5,
+        ema_fast: 3,
+        ema_slow: 7,
+        bollinger: 6,
+        bollinger_width: 1.5,
+        rsi: 4,
+        macd_fast: 3,
+        macd_slow: 6,
+        macd_signal: 4,
+        atr: 5,
+        vwap: 3,
+        momentum: 1,
+        roc: 5,
+        zscore: 9,
+        realised_volatility: 4,
+    }
+}
+
+/// All state of a group, and everything that came out of it.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    isa: Isa,
+    bars: Vec<BarSlab>,
+    quotes: QuoteSlab,
+    indicators: Vec<IndicatorSlab>,
+    signals: Vec<SignalSlab>,
+    /// By specification.
+    pub out: Vec<Outputs>,
+}
+
+/// What came out for one specification.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outputs {
+    pub closed: Vec<ClosedBars>,
+    /// By bar, then by indicator.
+    pub indicators: Vec<Vec<u64>>,
+    /// Number of the bar since the start, kind, bits of value and threshold.
+    pub detected: Vec<(usize, u8, u64, u64)>,
+}
+
+impl Chain {
+    pub fn new(market: &Market, params: &IndicatorParams, isa: Isa) -> Self {
+        let slots = market.slots as usize;
+        let mut chain = Self {
+            isa,
+            bars: market.specs.iter().map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns)).collect(),
+            quotes: QuoteSlab::default(),
+            indicators: market.specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
+            signals: market.specs.iter().map(|_| SignalSlab::new(SignalParams::default())).collect(),
+            out: vec![Outputs::default(); market.specs.len()],
+        };
+        chain.quotes.resize(slots);
+        for spec in 0..market.specs.len() {
+            chain.bars[spec].resize(slots);
+            chain.indicators[spec].resize(slots);
+            chain.signals[spec].resize(slots);
+        }
+        chain
+    }
+
+    pub fn run(&mut self, rows: &Rows, range: Range<usize>) {
+        for spec in 0..self.bars.len() {
+            let mut closed = ClosedBars::default();
+            self.bars[spec].fold(rows, range.clone(), &mut closed);
+            self.quotes.fill(rows, range.clone(), &mut closed);
+            let mut columns = IndicatorColumns::default();
+            self.indicators[spec].update(self.isa, &closed, &mut columns);
+            let mut detected = Vec::new();
+            self.signals[spec].detect(&closed, &columns, &mut detected);
+            self.out[spec].add(closed, &columns, &detected);
+        }
+        self.quotes.fold(rows, range);
+    }
+
+    pub fn state(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.quotes.write(&mut bytes);
+        for spec in 0..self.bars.len() {
+            self.bars[spec].write(&mut bytes);
+            self.indicators[spec].write(&mut bytes);
+            self.signals[spec].write(&mut bytes);
+        }
+        bytes
+    }
+
+    /// Replaces the state by one that was written, and keeps what came out.
+    pub fn restore(
+        &mut self,
+        market: &Market,
+        params: &IndicatorParams,
+        mut bytes: &[u8],
+    ) -> Result<(), StateError> {
+        let (slots, bytes) = (market.slots as usize, &mut bytes);
+        self.quotes = QuoteSlab::read(slots, bytes)?;
+        for (spec, text) in market.specs.iter().enumerate() {
+            self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, slots, bytes)?;
+            self.indicators[spec] = IndicatorSlab::read(params.clone(), slots, bytes)?;
+            self.signals[spec] = SignalSlab::read(SignalParams::default(), slots, bytes)?;
+        }
+        assert!(bytes.is_empty(), "{} bytes were not read", bytes.len());
+        Ok(())
+    }
+}
+
+impl Outputs {
+    fn add(&mut self, mut closed: ClosedBars, columns: &IndicatorColumns, detected: &[Detected]) {
+        let before = self.indicators.len();
+        for row in 0..closed.len() {
+            self.indicators.push(columns.values.iter().map(|column| column[row].to_bits()).collect());
+        }
+        self.detected.extend(detected.iter().map(|detected| {
+            let bar = before + detected.row as usize;
+            (bar, detected.kind as u8, detected.value.to_bits(), detected.threshold.to_bits())
+        }));
+        // One list, whatever the cuts were.
+        match self.closed.first_mut() {
+            None => self.closed.push(closed),
+            Some(all) => {
+                all.slot.append(&mut closed.slot);
+                all.start_ns.append(&mut closed.start_ns);
+                all.end_ns.append(&mut closed.end_ns);
+                all.open_e9.append(&mut closed.open_e9);
+                all.high_e9.append(&mut closed.high_e9);
+                all.low_e9.append(&mut closed.low_e9);
+                all.close_e9.append(&mut closed.close_e9);
+                all.volume_e9.append(&mut closed.volume_e9);
+                all.notional_e18.append(&mut closed.notional_e18);
+                all.trades.append(&mut closed.trades);
+                all.bid_price_e9.append(&mut closed.bid_price_e9);
+                all.ask_price_e9.append(&mut closed.ask_price_e9);
+                all.offset.append(&mut closed.offset);
+                all.index.append(&mut closed.index);
+                all.row.append(&mut closed.row);
+            }
+        }
+    }
+}

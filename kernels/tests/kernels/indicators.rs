@@ -1,0 +1,143 @@
+//! Indicators against their definitions and against TA-Lib.
+
+use proptest::prelude::*;
+use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa};
+
+use crate::chain::short_params;
+use crate::market::{closed_bars, push};
+use crate::reference::{History, assert_close, indicators};
+use crate::rivals;
+
+/// All indicators at the same bar need not be near 0 for their difference to be: those that are differences of prices
+/// are compared relative to the price.
+pub fn scale(indicator: Indicator, close: f64) -> f64 {
+    match indicator {
+        Indicator::Macd | Indicator::MacdSignal | Indicator::MacdHistogram | Indicator::Momentum => close,
+        Indicator::Roc => 100.0,
+        Indicator::Zscore => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// Runs bars of several times through a slab and compares each value with the definition.
+fn check(params: &IndicatorParams, slots: u32, times: &[ClosedBars]) {
+    let mut slab = IndicatorSlab::new(params.clone());
+    slab.resize(slots as usize);
+    let mut histories = vec![History::default(); slots as usize];
+    let mut columns = IndicatorColumns::default();
+    for closed in times {
+        slab.update(Isa::detect(), closed, &mut columns);
+        assert_eq!(columns.len(), closed.len());
+        for row in 0..closed.len() {
+            let history = &mut histories[closed.slot[row] as usize];
+            history.push(closed, row);
+            let expected = indicators(params, history);
+            for indicator in Indicator::ALL {
+                let what =
+                    format!("{indicator:?} of slot {} at bar {}", closed.slot[row], history.close.len());
+                let close = history.close[history.close.len() - 1];
+                let (found, expected) = (columns.at(indicator, row), expected[indicator as usize]);
+                assert_close(found, expected, scale(indicator, close), 1e-9, &what);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn indicators_are_what_their_definition_says(
+        seed: u64,
+        slots in 1..20_u32,
+        lengths in prop::array::uniform14(1..12_u32),
+        width in 0.5..3.0,
+    ) {
+        let [sma, ema_fast, ema_more, bollinger, rsi, macd_fast, macd_more, macd_signal, atr, vwap, momentum, roc, zscore, rv] =
+            lengths;
+        let params = IndicatorParams {
+            sma: 1 + sma,
+            ema_fast: 1 + ema_fast,
+            ema_slow: 1 + ema_fast + ema_more,
+            bollinger: 1 + bollinger,
+            bollinger_width: width,
+            rsi: 1 + rsi,
+            macd_fast: 1 + macd_fast,
+            macd_slow: 1 + macd_fast + macd_more,
+            macd_signal: 1 + macd_signal,
+            atr: 1 + atr,
+            vwap: 1 + vwap,
+            momentum,
+            roc,
+            zscore: 1 + zscore,
+            realised_volatility: 1 + rv,
+        };
+        prop_assert_eq!(params.check(), Vec::<String>::new());
+        check(&params, slots, &closed_bars(seed, slots, 60));
+    }
+}
+
+#[test]
+fn default_windows_give_what_their_definition_says() {
+    check(&IndicatorParams::default(), 9, &closed_bars(11, 9, 300));
+}
+
+#[test]
+fn a_long_window_is_summed_exactly_enough() {
+    let params = IndicatorParams { sma: 1024, bollinger: 1023, zscore: 511, vwap: 1024, ..short_params() };
+    check(&params, 1, &closed_bars(12, 1, 1100));
+}
+
+#[test]
+fn equal_prices_have_no_deviation_and_no_movement() {
+    let params = short_params();
+    // A price whose sums are not exact in f64.
+    let price = 123_456_789_123_456_789;
+    let mut slab = IndicatorSlab::new(params);
+    slab.resize(1);
+    let mut columns = IndicatorColumns::default();
+    for bar in 0..40 {
+        let mut closed = ClosedBars::default();
+        push(&mut closed, 0, bar, [price; 4], 1);
+        slab.update(Isa::detect(), &closed, &mut columns);
+    }
+    let close = price as f64 / 1e9;
+    for (indicator, expected) in [
+        (Indicator::Sma, close),
+        (Indicator::BollingerUpper, close),
+        (Indicator::BollingerLower, close),
+        (Indicator::Rsi, 0.0),
+        (Indicator::Macd, 0.0),
+        (Indicator::Atr, 0.0),
+        (Indicator::Momentum, 0.0),
+        (Indicator::Roc, 0.0),
+        (Indicator::Zscore, 0.0),
+        (Indicator::RealisedVolatility, 0.0),
+    ] {
+        assert_eq!(columns.at(indicator, 0), expected, "{indicator:?}");
+    }
+}
+
+#[test]
+fn indicators_equal_ta_libs() {
+    let params = IndicatorParams::default();
+    for (seed, slots, bars) in [(1, 10, 700), (2, 1, 5000)] {
+        let times = closed_bars(seed, slots, bars);
+        let mut slab = IndicatorSlab::new(params.clone());
+        slab.resize(slots as usize);
+        let mut columns = IndicatorColumns::default();
+        let expected: Vec<_> =
+            rivals::histories(slots, &times).iter().map(|history| rivals::ta_lib(&params, history)).collect();
+        for (bar, closed) in times.iter().enumerate() {
+            slab.update(Isa::detect(), closed, &mut columns);
+            for slot in 0..slots as usize {
+                for indicator in Indicator::ALL {
+                    let what = format!("{indicator:?} of slot {slot} at bar {bar}, seed {seed}");
+                    let close = closed.close_e9[slot] as f64 / 1e9;
+                    let expected = expected[slot][indicator as usize][bar];
+                    assert_close(columns.at(indicator, slot), expected, scale(indicator, close), 1e-9, &what);
+                }
+            }
+        }
+    }
+}
