@@ -1,1 +1,10 @@
-//! Placeholder.
+//! The shell of Warptape: configuration, the command line, and everything that touches clocks, threads and terminals.
+//!
+//! What ticks mean is in `stages`, what is decided in `scheduler`; this crate carries their inputs and outputs.
+
+pub mod cli;
+pub mod commands;
+pub mod engine;
+pub mod publisher;
+pub mod settings;
+pub mod sources;

@@ -1,0 +1,54 @@
+//! Exit codes: which error means what to the caller.
+
+use std::io;
+
+use warptape_eventlog::LogError;
+use warptape_replay::ReplayError;
+
+use crate::settings::SettingsError;
+use crate::sources::SourceError;
+
+/// Exit code of a failure, and of a replay that found a difference.
+pub const DIVERGED: u8 = 1;
+/// Exit code of wrong usage and of input that cannot be read.
+pub const UNUSABLE: u8 = 2;
+
+/// A wrong use of the command line. The message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// The exit code of an error; 0 when the reader of our standard output has gone, which ends a command quietly.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        return 0;
+    }
+    if error.is::<UsageError>() || error.is::<SettingsError>() || error.is::<ReplayError>() {
+        return UNUSABLE;
+    }
+    if error.is::<SourceError>() {
+        return UNUSABLE;
+    }
+    match error.downcast_ref::<LogError>() {
+        Some(LogError::Unreadable { .. } | LogError::Url { .. } | LogError::UnknownTopic { .. }) => UNUSABLE,
+        _ => DIVERGED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes() {
+        let check = |error: anyhow::Error, expected: u8| assert_eq!(exit_code(&error), expected, "{error}");
+        check(UsageError("x".to_owned()).into(), 2);
+        check(SettingsError::Mistakes(Vec::new()).into(), 2);
+        check(anyhow::Error::new(UsageError("x".to_owned())).context("while reading"), 2);
+        check(io::Error::from(io::ErrorKind::BrokenPipe).into(), 0);
+        check(io::Error::from(io::ErrorKind::NotFound).into(), 1);
+        check(LogError::Url { url: "x".to_owned(), found: "y".to_owned() }.into(), 2);
+        check(SourceError::NoFiles.into(), 2);
+        check(anyhow::anyhow!("anything else"), 1);
+    }
+}

@@ -1,0 +1,221 @@
+//! Arguments of `feed`.
+
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand};
+
+use super::exit::UsageError;
+
+/// Arguments of `warptape feed`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Creates the topics of the log where they are missing. The key of a record is its symbol, so that ticks of one symbol
+stay in one partition and in order.
+
+Example: warptape feed synth --symbols 100 --ticks 1000000 --log sqlite:market.db")]
+pub struct FeedArgs {
+    /// Where ticks come from
+    #[command(subcommand)]
+    pub source: FeedSource,
+}
+
+/// Where ticks come from.
+#[derive(Clone, Debug, Subcommand)]
+pub enum FeedSource {
+    /// Recordings of Binance's combined streams, plain or gzip
+    BinanceCapture(BinanceCaptureArgs),
+    /// CSV files: Binance's trade and aggTrade dumps by name, any other by --map
+    Csv(CsvArgs),
+    /// Databento files (trades, mbp-1, tbbo), plain or zstd
+    Dbn(DbnArgs),
+    /// A synthetic market
+    Synth(SynthArgs),
+}
+
+/// What all sources have in common.
+#[derive(Clone, Debug, Args)]
+pub struct FeedCommon {
+    /// Ticks of one partition in a record
+    #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]
+    pub batch: NonZeroUsize,
+    /// Publish at most so many ticks a second
+    #[arg(long, value_name = "TICKS/S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: Option<u64>,
+}
+
+/// Most ticks a record may hold.
+const BATCH_TICKS_MAX: usize = warptape_schemas::ROWS_MAX;
+
+fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<NonZeroUsize>() {
+        Ok(batch) if batch.get() <= BATCH_TICKS_MAX => Ok(batch),
+        _ => Err(format!("a whole number from 1 to {BATCH_TICKS_MAX} is allowed")),
+    }
+}
+
+/// Arguments of `warptape feed binance-capture`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Several files are merged by the time at which they were received. The same ticker on two venues is two symbols.
+
+Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz")]
+pub struct BinanceCaptureArgs {
+    /// Recordings; NAME=FILE where a file's venue is not that of --venue
+    #[arg(required = true, value_name = "[NAME=]FILE")]
+    pub files: Vec<VenueFile>,
+    /// Venue of the files that name none
+    #[arg(long, value_name = "NAME", value_parser = parse_venue)]
+    pub venue: Option<String>,
+    /// Common arguments
+    #[command(flatten)]
+    pub common: FeedCommon,
+}
+
+impl BinanceCaptureArgs {
+    /// Each file with its venue.
+    pub fn venues(&self) -> Result<Vec<(String, PathBuf)>, UsageError> {
+        let named = |file: &VenueFile| {
+            let venue = file.venue.clone().or_else(|| self.venue.clone()).ok_or_else(|| {
+                UsageError(format!(
+                    "{}: no venue; give --venue NAME for all files, or NAME={} for this one",
+                    file.path.display(),
+                    file.path.display()
+                ))
+            })?;
+            Ok((venue, file.path.clone()))
+        };
+        self.files.iter().map(named).collect()
+    }
+}
+
+/// A file, with its venue where one is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VenueFile {
+    /// Venue name.
+    pub venue: Option<String>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl FromStr for VenueFile {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<VenueFile, Infallible> {
+        let named =
+            text.split_once('=').filter(|(venue, path)| parse_venue(venue).is_ok() && !path.is_empty());
+        Ok(match named {
+            Some((venue, path)) => VenueFile { venue: Some(venue.to_owned()), path: path.into() },
+            None => VenueFile { venue: None, path: text.into() },
+        })
+    }
+}
+
+fn parse_venue(text: &str) -> Result<String, String> {
+    let allowed =
+        |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
+    if (1..=24).contains(&text.len()) && text.bytes().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("a venue is 1 to 24 characters of A-Z 0-9 . _ -, such as BINANCE".to_owned())
+    }
+}
+
+/// Arguments of `warptape feed csv`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Example: warptape feed csv BTCUSDT-trades-2024-08-08.csv --venue BINANCE
+         warptape feed csv ticks.csv --map \"symbol=sym,time=ts:ms,price=px,size=qty,side=side\"")]
+pub struct CsvArgs {
+    /// Files, plain or gzip
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Which column is what, as FIELD=COLUMN pairs: columns by name or by number from 1, a time's unit after a colon,
+    /// constants in single quotes
+    #[arg(long, value_name = "MAP")]
+    pub map: Option<String>,
+    /// Venue that is put before tickers that name none; BINANCE for its dumps where not given
+    #[arg(long, value_name = "NAME", value_parser = parse_venue)]
+    pub venue: Option<String>,
+    /// Count lines that do not parse and write them to FILE.bad, instead of ending at the first
+    #[arg(long)]
+    pub skip_bad: bool,
+    /// Common arguments
+    #[command(flatten)]
+    pub common: FeedCommon,
+}
+
+/// Arguments of `warptape feed dbn`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape feed dbn es-trades.dbn.zst --venue GLBX")]
+pub struct DbnArgs {
+    /// Files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Venue that is put before symbols; the data set's name where not given
+    #[arg(long, value_name = "NAME", value_parser = parse_venue)]
+    pub venue: Option<String>,
+    /// Common arguments
+    #[command(flatten)]
+    pub common: FeedCommon,
+}
+
+/// Arguments of `warptape feed synth`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape feed synth --symbols 100 --ticks 1000000 --seed 7 --rate 50000")]
+pub struct SynthArgs {
+    /// Symbols of the market
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=456_976))]
+    pub symbols: u32,
+    /// Ticks to publish
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub ticks: u64,
+    /// The same seed gives the same ticks on every machine
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Common arguments
+    #[command(flatten)]
+    pub common: FeedCommon,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_name_its_venue() {
+        let check = |text: &str, venue: Option<&str>, path: &str| {
+            let file: VenueFile = text.parse().unwrap();
+            assert_eq!((file.venue.as_deref(), file.path), (venue, PathBuf::from(path)), "{text}");
+        };
+        check("a.gz", None, "a.gz");
+        check("BINANCE=a.gz", Some("BINANCE"), "a.gz");
+        check("BINANCE=a=b.gz", Some("BINANCE"), "a=b.gz");
+        check("./dir=1/a.gz", None, "./dir=1/a.gz");
+        check("=a", None, "=a");
+        check("X=", None, "X=");
+    }
+
+    #[test]
+    fn a_file_without_a_venue_is_refused() {
+        let args = |files: &[&str], venue: Option<&str>| BinanceCaptureArgs {
+            files: files.iter().map(|text| text.parse().unwrap()).collect(),
+            venue: venue.map(str::to_owned),
+            common: FeedCommon { batch: NonZeroUsize::MIN, rate: None },
+        };
+        let error = args(&["A=x", "y"], None).venues().unwrap_err().to_string();
+        assert!(error.contains("y: no venue") && error.contains("--venue"), "{error}");
+        let venues = args(&["A=x", "y"], Some("B")).venues().unwrap();
+        assert_eq!(venues, [("A".to_owned(), "x".into()), ("B".to_owned(), "y".into())]);
+    }
+
+    #[test]
+    fn batches_have_limits() {
+        assert_eq!(parse_batch("65536").map(NonZeroUsize::get), Ok(65_536));
+        for wrong in ["0", "65537", "-1", "x", ""] {
+            assert!(parse_batch(wrong).is_err(), "{wrong}");
+        }
+    }
+}

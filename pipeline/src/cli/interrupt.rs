@@ -1,0 +1,96 @@
+//! Ctrl-C and SIGTERM as something that loops can look at and wait for.
+
+use std::io;
+use std::process;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Set by the first Ctrl-C or SIGTERM; a second one ends the process at once. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The thread that watches signals writes it.
+    is_set: Mutex<bool>,
+    /// Wakes those who wait for it.
+    changed: Condvar,
+}
+
+/// Exit code of a process that a second signal ends: 128 plus SIGINT, as shells count.
+const KILLED: i32 = 130;
+
+impl Interrupt {
+    /// Watches for the signals of this process from now on.
+    pub fn install() -> io::Result<Interrupt> {
+        let interrupt = Interrupt::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let (mut ctrl_c, mut terminate) = {
+            let _guard = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        let shared = interrupt.clone();
+        let watch = move || {
+            runtime.block_on(async {
+                either(&mut ctrl_c, &mut terminate).await;
+                shared.set();
+                either(&mut ctrl_c, &mut terminate).await;
+            });
+            kill();
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(watch)?;
+        Ok(interrupt)
+    }
+
+    /// Was a signal received?
+    pub fn is_set(&self) -> bool {
+        *self.lock()
+    }
+
+    /// Waits for a signal, for so long at most; is it set then?
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let waited = self.0.changed.wait_timeout_while(self.lock(), timeout, |is_set| !*is_set);
+        *waited.expect("nobody panics while holding the flag").0
+    }
+
+    fn set(&self) {
+        *self.lock() = true;
+        self.0.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.0.is_set.lock().expect("nobody panics while holding the flag")
+    }
+}
+
+async fn either(ctrl_c: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = ctrl_c.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a second signal means: now, without the drain that hangs")]
+fn kill() -> ! {
+    process::exit(KILLED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_ends_when_it_is_set() {
+        let interrupt = Interrupt::default();
+        assert!(!interrupt.wait(Duration::ZERO));
+        let setter = interrupt.clone();
+        let thread = thread::spawn(move || setter.set());
+        // Without the wake-up this would take an hour.
+        assert!(interrupt.wait(Duration::from_secs(3600)));
+        thread.join().expect("the setter ends");
+        assert!(interrupt.is_set());
+    }
+}

@@ -1,0 +1,180 @@
+//! The command line: arguments in, one command run, an exit code out.
+//!
+//! It knows what can be typed and which settings flags stand for. What a command does is in `commands`.
+
+mod exit;
+mod feed;
+mod interrupt;
+mod replay;
+mod run;
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
+pub use feed::{
+    BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
+};
+pub use interrupt::Interrupt;
+pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
+pub use run::{DemoArgs, RunArgs};
+pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs};
+
+use crate::commands;
+use crate::settings::{self, Assignment, Sources};
+
+/// Event-sourced stream processing of market data: ticks in, signals and decisions out, every run replayable.
+#[derive(Debug, Parser)]
+#[command(
+    name = "warptape",
+    version,
+    after_help = "\
+Configuration is a TOML file (-c), then environment variables (WARPTAPE__SECTION__KEY), then flags.
+Exit status: 0 done, 1 failed or found different, 2 wrong usage or unreadable input.
+
+Example: warptape feed synth --symbols 100 --ticks 1000000 && warptape run"
+)]
+pub struct Cli {
+    /// Event log to use, `sqlite:PATH` (sets log.url)
+    #[arg(long, global = true, value_name = "URL")]
+    pub log: Option<String>,
+    /// Configuration file (TOML)
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Say more on standard error: -v what happens, -vv why, -vvv everything (WARPTAPE_LOG overrides)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Publish ticks from recordings, dumps or a synthetic market
+    Feed(FeedArgs),
+    /// Replay a recorded run and compare
+    Replay(ReplayArgs),
+    /// Print the records of a topic and follow it
+    Tail(TailArgs),
+    /// List topics with their offsets
+    Topics(TopicsArgs),
+    /// Show the devices that lanes run on
+    Devices(DevicesArgs),
+    /// Check or show the configuration
+    Config(ConfigArgs),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Standard output or error that is closed cannot be told so.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { UNUSABLE } else { 0 });
+        }
+    };
+    match start_tracing(cli.verbose).and_then(|()| execute(&cli)) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = exit_code(&error);
+            if code != 0 {
+                eprintln!("error: {error:#}");
+            }
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let sources = sources(cli)?;
+    if let Command::Config(args) = &cli.command {
+        return commands::config::execute(args, &sources);
+    }
+    let (settings, _) = settings::load(&sources)?;
+    match &cli.command {
+        Command::Feed(args) => commands::feed::execute(args, &settings),
+        Command::Replay(args) => commands::replay::execute(args, &settings),
+        Command::Tail(args) => commands::tail::execute(args, &settings),
+        Command::Topics(TopicsArgs {}) => commands::topics::execute(&settings),
+        Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
+        Command::Config(_) => {
+            unreachable!("handled above, since it reports mistakes instead of failing on them")
+        }
+    }
+}
+
+fn sources(cli: &Cli) -> anyhow::Result<Sources> {
+    let mut environment = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(settings::ENVIRONMENT_PREFIX)) else {
+            continue;
+        };
+        let value = value.into_string().map_err(|value| {
+            UsageError(format!(
+                "environment variable {name}: {value:?} is not UTF-8; give it as UTF-8 or unset it"
+            ))
+        })?;
+        environment.push((name.to_owned(), value));
+    }
+    let log = cli.log.iter().map(|url| Assignment { giver: "--log", key: "log.url", value: url.clone() });
+    Ok(Sources {
+        preferences: Vec::new(),
+        file: cli.config.clone(),
+        environment,
+        flags: log.collect(),
+        cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    })
+}
+
+/// Diagnostics go to standard error; `WARPTAPE_LOG` has the syntax of `RUST_LOG`.
+fn start_tracing(verbose: u8) -> anyhow::Result<()> {
+    let default = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let filter = match std::env::var("WARPTAPE_LOG") {
+        Ok(text) if !text.is_empty() => EnvFilter::try_new(&text).map_err(|error| {
+            UsageError(format!(
+                "environment variable WARPTAPE_LOG: {text:?} is not a filter ({error}); try `debug`"
+            ))
+        })?,
+        _ => EnvFilter::new(default),
+    };
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example: warptape "), "{}: {help}", command.get_name());
+            command.get_subcommands().filter(|inner| inner.get_name() != "help").for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn global_flags_may_stand_anywhere() {
+        let cli =
+            Cli::try_parse_from(["warptape", "topics", "--log", "sqlite:x", "-c", "w.toml", "-vv"]).unwrap();
+        assert_eq!((cli.log.as_deref(), cli.verbose), (Some("sqlite:x"), 2));
+        assert_eq!(cli.config, Some(PathBuf::from("w.toml")));
+    }
+}

@@ -1,0 +1,46 @@
+//! Arguments of `replay`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `warptape replay`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape replay verify --log sqlite:market.db --outputs")]
+pub struct ReplayArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: ReplayCommand,
+}
+
+/// What to replay for.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ReplayCommand {
+    /// Re-step every recorded input and compare every decision and state hash
+    Verify(VerifyArgs),
+}
+
+/// Arguments of `warptape replay verify`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 identical, 1 different (the first difference is printed), 2 the log cannot be read.
+
+Example: warptape replay verify --log sqlite:market.db --outputs")]
+pub struct VerifyArgs {
+    /// Rerun the stages over the recorded ticks as well and compare every signal bit for bit
+    #[arg(long)]
+    pub outputs: bool,
+    /// Consumer group of the run, whose committed offsets say how far outputs go; engine.group where not given
+    #[arg(long, value_name = "GROUP", requires = "outputs")]
+    pub group: Option<String>,
+    /// How to print what was found
+    #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
+    pub output: VerifyFormat,
+}
+
+/// How a verification is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VerifyFormat {
+    /// One line, or the first difference
+    Text,
+    /// One JSON object
+    Json,
+}

@@ -1,0 +1,34 @@
+//! Arguments of `run` and `demo`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `warptape run`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Reads ticks from the log, writes signals, decisions and snapshots back, until Ctrl-C.
+
+Example: warptape run -c warptape.toml --log sqlite:market.db")]
+pub struct RunArgs {}
+
+/// Arguments of `warptape demo`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Ends by itself after --ticks or --seconds, else on Ctrl-C, and names the `replay verify` command to try next.
+
+Example: warptape demo --ticks 2000000")]
+pub struct DemoArgs {
+    /// Stop after so many ticks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ticks: Option<u64>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+    /// Symbols of the synthetic market
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=456_976))]
+    pub symbols: u32,
+    /// Folder for the log; a new folder beside the system's temporary files where not given
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}

@@ -1,0 +1,65 @@
+//! Arguments of the commands that only look: `tail`, `topics`, `devices`, `config`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `warptape tail`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Without --from-beginning only new records are printed. Ends on Ctrl-C, or with --exit-at-end.
+
+Example: warptape tail signals --from-beginning -o json | head")]
+pub struct TailArgs {
+    /// Topic, with or without the configured prefix: ticks, signals, journal, snapshots, late, dead-letter, lifecycle
+    pub topic: String,
+    /// How to print records
+    #[arg(short, long, value_enum, default_value_t = TailFormat::Table)]
+    pub output: TailFormat,
+    /// Begin with the oldest record
+    #[arg(long)]
+    pub from_beginning: bool,
+    /// End after the last record there is when the command starts
+    #[arg(long)]
+    pub exit_at_end: bool,
+    /// Only records of this symbol, `VENUE:TICKER`
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Option<String>,
+}
+
+/// How records are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TailFormat {
+    /// Aligned columns of what matters most
+    Table,
+    /// One JSON object a line with all fields
+    Json,
+}
+
+/// Arguments of `warptape topics`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape topics --log sqlite:market.db")]
+pub struct TopicsArgs {}
+
+/// Arguments of `warptape devices`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape devices -c warptape.toml")]
+pub struct DevicesArgs {}
+
+/// Arguments of `warptape config`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape config show -c warptape.toml")]
+pub struct ConfigArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+}
+
+/// What to do with the configuration.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Say ok, or list all mistakes (exit status 1)
+    #[command(after_help = "Example: warptape config check -c warptape.toml")]
+    Check,
+    /// Print the effective values as TOML, each with where it came from
+    #[command(after_help = "Example: warptape config show -c warptape.toml --log sqlite:market.db")]
+    Show,
+}

@@ -1,0 +1,67 @@
+//! Text in aligned columns.
+
+/// How a column is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table whose rows are all known: a header, a row each, no trailing blanks.
+pub fn aligned(header: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let widths: Vec<usize> = header
+        .iter()
+        .enumerate()
+        .map(|(column, (title, _))| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([title.chars().count()]).max().unwrap_or(0)
+        })
+        .collect();
+    let titles: Vec<String> = header.iter().map(|(title, _)| (*title).to_owned()).collect();
+    let mut text = String::new();
+    for row in std::iter::once(&titles).chain(rows) {
+        let columns =
+            row.iter().zip(&widths).zip(header).map(|((cell, width), (_, align))| (cell, *width, *align));
+        text.push_str(&line(columns));
+        text.push('\n');
+    }
+    text
+}
+
+/// One line of cells, each padded to a width and aligned.
+pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> String {
+    let mut text = String::new();
+    for (index, (cell, width, align)) in cells.into_iter().enumerate() {
+        if index > 0 {
+            text.push_str("  ");
+        }
+        match align {
+            Align::Left => text.push_str(&format!("{cell:<width$}")),
+            Align::Right => text.push_str(&format!("{cell:>width$}")),
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["bcde".to_owned(), "1000".to_owned()]];
+        let text = aligned(&[("name", Align::Left), ("n", Align::Right)], &rows);
+        assert_eq!(text, "name     n\na        1\nbcde  1000\n");
+    }
+
+    #[test]
+    fn lines_have_no_trailing_blanks() {
+        assert_eq!(
+            aligned(&[("a", Align::Left), ("b", Align::Left)], &[vec!["x".to_owned(), String::new()]]),
+            "a  b\nx\n"
+        );
+    }
+}

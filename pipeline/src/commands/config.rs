@@ -1,0 +1,30 @@
+//! `warptape config check` and `warptape config show`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::cli::{ConfigArgs, ConfigCommand, DIVERGED};
+use crate::settings::{self, SettingsError, Sources};
+
+/// Checks or shows what the sources amount to.
+pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode> {
+    let mut stdout = io::stdout().lock();
+    match (args.command, settings::load(sources)) {
+        (ConfigCommand::Check, Ok(_)) => {
+            match &sources.file {
+                Some(path) => writeln!(stdout, "{}: ok", path.display())?,
+                None => writeln!(stdout, "ok (no file given)")?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        (ConfigCommand::Check, Err(error @ (SettingsError::Mistakes(_) | SettingsError::Syntax { .. }))) => {
+            writeln!(stdout, "{error}")?;
+            Ok(ExitCode::from(DIVERGED))
+        }
+        (ConfigCommand::Show, Ok((_, effective))) => {
+            stdout.write_all(settings::effective_toml(&effective).as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        (_, Err(error)) => Err(error.into()),
+    }
+}

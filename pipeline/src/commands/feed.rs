@@ -1,0 +1,180 @@
+//! `warptape feed`: ticks of a source into the log.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::{self, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use warptape_eventlog::{OpenMode, open_url};
+
+use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt};
+use crate::publisher::{Publisher, create_missing_topics};
+use crate::settings::Settings;
+use crate::sources::binance_capture::BinanceCapture;
+use crate::sources::csv::{BadLines, CsvConfig, CsvSource};
+use crate::sources::dbn::DbnSource;
+use crate::sources::synth::{SynthConfig, SynthSource};
+use crate::sources::{ProgressUnit, Source};
+
+/// With a rate, ticks that are due wait for at most about this long before they are committed.
+const PACE_COMMIT: Duration = Duration::from_millis(100);
+/// Ticks between two looks at Ctrl-C and the progress bar.
+const LOOK_TICKS: u64 = 1_024;
+
+/// Publishes all ticks of the source, or those up to Ctrl-C.
+pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let (mut source, common) = open(&args.source)?;
+    let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
+    let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
+    // Several feeds may run at once: each has a transactional id of its own.
+    let name = format!("feed-{}", process::id());
+    let mut publisher = Publisher::new(&*log, &name, &settings.topics.names.ticks, partitions, common.batch)?;
+    let interrupt = Interrupt::install()?;
+    let bar = progress_bar(&source);
+    let started = Instant::now();
+    let fed = feed(&mut source, &mut publisher, common.rate, &interrupt, &bar);
+    bar.finish_and_clear();
+    let published = publisher.published();
+    fed.with_context(|| format!("stopped after {} ticks were published", HumanCount(published.ticks)))?;
+
+    let seconds = started.elapsed().as_secs_f64();
+    let mut summary = String::new();
+    write!(
+        summary,
+        "published {} ticks in {} records to {} in {seconds:.2} s ({} ticks/s)",
+        HumanCount(published.ticks),
+        HumanCount(published.records),
+        log.url(),
+        HumanCount((published.ticks as f64 / seconds.max(1e-9)) as u64),
+    )?;
+    let passed_over = source.passed_over();
+    if passed_over.ignored > 0 {
+        write!(summary, ", ignored {} events that are no ticks", HumanCount(passed_over.ignored))?;
+    }
+    if passed_over.bad > 0 {
+        write!(summary, ", skipped {} bad lines", HumanCount(passed_over.bad))?;
+    }
+    if interrupt.is_set() {
+        summary.push_str(", interrupted");
+    }
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{summary}")?;
+    if let Source::Csv(csv) = &source {
+        for path in csv.aside_paths() {
+            writeln!(stdout, "bad lines are in {}", path.display())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(source: &FeedSource) -> anyhow::Result<(Source, &FeedCommon)> {
+    Ok(match source {
+        FeedSource::BinanceCapture(args) => {
+            (Source::BinanceCapture(BinanceCapture::open(&args.venues()?)?), &args.common)
+        }
+        FeedSource::Csv(args) => {
+            let config = CsvConfig {
+                venue: args.venue.clone(),
+                mapping: args.map.as_deref().map(str::parse).transpose()?,
+                bad_lines: if args.skip_bad { BadLines::Aside { folder: None } } else { BadLines::Stop },
+            };
+            (Source::Csv(CsvSource::open(&args.files, &config)?), &args.common)
+        }
+        FeedSource::Dbn(args) => {
+            (Source::Dbn(DbnSource::open(&args.files, args.venue.as_deref())?), &args.common)
+        }
+        FeedSource::Synth(args) => {
+            let config = SynthConfig {
+                symbols: args.symbols,
+                ticks: Some(args.ticks),
+                seed: args.seed,
+                ..SynthConfig::default()
+            };
+            (Source::Synth(Box::new(SynthSource::new(config)?)), &args.common)
+        }
+    })
+}
+
+fn feed(
+    source: &mut Source,
+    publisher: &mut Publisher,
+    rate: Option<u64>,
+    interrupt: &Interrupt,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let mut pace = rate.map(Pace::start);
+    let mut taken = 0_u64;
+    loop {
+        if let Some(pace) = &mut pace {
+            pace.wait_for(taken, publisher, interrupt)?;
+        }
+        if interrupt.is_set() {
+            break;
+        }
+        match source.next() {
+            None => break,
+            Some(Ok(tick)) => publisher.push(tick)?,
+            Some(Err(error)) => {
+                // What came before the error is good.
+                publisher.flush()?;
+                return Err(error.into());
+            }
+        }
+        taken += 1;
+        if taken.is_multiple_of(LOOK_TICKS) {
+            bar.set_position(source.progress().done);
+            bar.set_message(format!("{} ticks", HumanCount(taken)));
+        }
+    }
+    Ok(publisher.flush()?)
+}
+
+/// Holds ticks back to a rate.
+struct Pace {
+    ticks_per_second: u64,
+    started: Instant,
+    committed: Instant,
+}
+
+impl Pace {
+    fn start(ticks_per_second: u64) -> Pace {
+        let now = Instant::now();
+        Pace { ticks_per_second, started: now, committed: now }
+    }
+
+    /// Returns when one more tick than `taken` is due, or Ctrl-C was pressed. What was taken is committed every now and
+    /// then, however slow the rate.
+    fn wait_for(
+        &mut self,
+        taken: u64,
+        publisher: &mut Publisher,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        let due = self.started + Duration::from_secs_f64(taken as f64 / self.ticks_per_second as f64);
+        loop {
+            let now = Instant::now();
+            if now.duration_since(self.committed) >= PACE_COMMIT {
+                publisher.flush()?;
+                self.committed = now;
+            }
+            if now >= due || interrupt.wait((due - now).min(PACE_COMMIT)) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn progress_bar(source: &Source) -> ProgressBar {
+    let progress = source.progress();
+    let Some(total) = progress.total else {
+        return ProgressBar::new_spinner();
+    };
+    let template = match progress.unit {
+        ProgressUnit::Bytes => "{wide_bar} {bytes}/{total_bytes} {msg} {eta}",
+        ProgressUnit::Ticks => "{wide_bar} {percent}% {msg} {eta}",
+    };
+    let style = ProgressStyle::with_template(template).expect("the templates above are valid");
+    ProgressBar::new(total).with_style(style)
+}

@@ -1,0 +1,10 @@
+//! What the commands do, one module each: arguments and settings in, an exit code out.
+
+pub mod config;
+pub mod devices;
+pub mod feed;
+pub mod replay;
+pub mod tail;
+pub mod topics;
+
+mod columns;

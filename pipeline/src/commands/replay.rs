@@ -1,0 +1,91 @@
+//! `warptape replay verify`: a recorded run against its replay.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use warptape_eventlog::{OpenMode, open_url};
+use warptape_kernels::Isa;
+use warptape_replay::{OutputOptions, Phase, Progress, ReplayError, Report, VerifyOptions, verify};
+
+use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
+use crate::settings::Settings;
+
+/// Runs the replay that was asked for.
+pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        ReplayCommand::Verify(args) => execute_verify(args, settings),
+    }
+}
+
+fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let log = open_url(&settings.log.url, OpenMode::Read).map_err(ReplayError::from)?;
+    let bar = progress_bar();
+    let report = verify(&*log, &options(args, settings), &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let report = report?;
+    print(&report, args.output)?;
+    Ok(if report.is_identical() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
+}
+
+fn options(args: &VerifyArgs, settings: &Settings) -> VerifyOptions {
+    let topics = &settings.topics.names;
+    let outputs = || OutputOptions {
+        ticks: topics.ticks.clone(),
+        signals: topics.signals.clone(),
+        late: topics.late.clone(),
+        dead_letter: topics.dead_letter.clone(),
+        group: args.group.clone().unwrap_or_else(|| settings.engine.group.clone()),
+        isa: Isa::detect(),
+    };
+    VerifyOptions { journal: topics.journal.clone(), outputs: args.outputs.then(outputs) }
+}
+
+fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match format {
+        VerifyFormat::Text => writeln!(stdout, "{report}"),
+        VerifyFormat::Json => {
+            serde_json::to_writer(&mut stdout, report)?;
+            writeln!(stdout)
+        }
+    }
+}
+
+/// A bar on standard error; hidden where that is no terminal.
+fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    ProgressBar::new(0).with_style(style())
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg:8} {bar:40} {human_pos}/{human_len} records  {eta}")
+        .expect("the template is a constant that a test parses")
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    let phase = match progress.phase {
+        Phase::Journal => "journal",
+        Phase::Outputs => "outputs",
+    };
+    if bar.message() != phase {
+        bar.reset_eta();
+        bar.set_message(phase);
+    }
+    bar.set_length(progress.total);
+    bar.set_position(progress.done);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_can_be_drawn() {
+        let bar = ProgressBar::hidden().with_style(style());
+        show(&bar, Progress { phase: Phase::Outputs, done: 3, total: 7 });
+        assert_eq!((bar.position(), bar.length(), bar.message().as_str()), (3, Some(7), "outputs"));
+    }
+}

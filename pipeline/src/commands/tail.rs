@@ -1,0 +1,184 @@
+//! `warptape tail`: the records of a topic, decoded, as they come.
+//!
+//! A record that cannot be decoded is printed with the reason; it does not end the command.
+
+mod layout;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use warptape_eventlog::{Consumer, Fetched, OpenMode, Record, TopicInfo, TopicPartition, open_url};
+use warptape_schemas::Describer;
+
+use crate::cli::{Interrupt, TailArgs, TailFormat, UsageError};
+use crate::settings::Settings;
+
+/// How long a poll waits before Ctrl-C is looked at again.
+const POLL: Duration = Duration::from_millis(100);
+/// Records printed between two looks at Ctrl-C.
+const RECORDS_MAX: usize = 256;
+/// Bytes of them, about.
+const BYTES_MAX: usize = 4 << 20;
+
+/// Prints records until Ctrl-C, or until the end where asked.
+pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let log = open_url(&settings.log.url, OpenMode::Read)?;
+    let topic = find_topic(&log.topics()?, &args.topic, &settings.topics.prefix, &log.url())?;
+    let partitions: Vec<TopicPartition> = (0..topic.spec.partitions)
+        .map(|partition| TopicPartition { topic: topic.spec.name.clone(), partition })
+        .collect();
+    let mut reader = log.reader(&partitions)?;
+    let mut open = seek(&mut *reader, &partitions, args.from_beginning)?;
+    let interrupt = Interrupt::install()?;
+    let mut printer = Printer::new(args, &topic.spec.name, BufWriter::new(io::stdout().lock()));
+    while !interrupt.is_set() && (!args.exit_at_end || !open.is_empty()) {
+        match reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
+            Fetched::Records { source, records } => {
+                for record in &records {
+                    // Records that came after the start are past the end that was asked for.
+                    if !args.exit_at_end
+                        || open.get(&source.partition).is_some_and(|end| record.offset < *end)
+                    {
+                        printer.print(source.partition, record)?;
+                    }
+                }
+                let next = records.last().map_or(0, |record| record.offset + 1);
+                if open.get(&source.partition).is_some_and(|end| *end <= next) {
+                    open.remove(&source.partition);
+                }
+                printer.flush()?;
+            }
+            Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Idle => {}
+        }
+    }
+    printer.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The topic of that name, prefix given or not.
+fn find_topic(topics: &[TopicInfo], name: &str, prefix: &str, url: &str) -> Result<TopicInfo, UsageError> {
+    let prefixed = format!("{prefix}{name}");
+    let found = topics.iter().find(|topic| topic.spec.name == prefixed);
+    found.or_else(|| topics.iter().find(|topic| topic.spec.name == name)).cloned().ok_or_else(|| {
+        let known: Vec<_> = topics.iter().map(|topic| topic.spec.name.as_str()).collect();
+        let known =
+            if known.is_empty() { "no topics yet: feed it first".to_owned() } else { known.join(", ") };
+        UsageError(format!("{url} has no topic {prefixed:?}; it has {known}"))
+    })
+}
+
+/// Sets the reader to where it begins; gives the partitions that have something to read until their present end.
+fn seek(
+    reader: &mut dyn Consumer,
+    partitions: &[TopicPartition],
+    from_beginning: bool,
+) -> anyhow::Result<BTreeMap<i32, i64>> {
+    let mut open = BTreeMap::new();
+    for partition in partitions {
+        let range = reader.offsets(partition)?;
+        reader.seek(partition, if from_beginning { range.first } else { range.next })?;
+        if from_beginning && range.first < range.next {
+            open.insert(partition.partition, range.next);
+        }
+    }
+    Ok(open)
+}
+
+struct Printer<'a, W> {
+    format: TailFormat,
+    symbol: Option<&'a str>,
+    topic: &'a str,
+    output: W,
+    describer: Describer,
+    header: Option<&'static str>,
+}
+
+/// One line of JSON output.
+#[derive(Clone, Copy, Serialize)]
+struct Line<'a> {
+    topic: &'a str,
+    partition: i32,
+    offset: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl<'a, W: Write> Printer<'a, W> {
+    fn new(args: &'a TailArgs, topic: &'a str, output: W) -> Self {
+        Printer {
+            format: args.output,
+            symbol: args.symbol.as_deref(),
+            topic,
+            output,
+            describer: Describer::new(),
+            header: None,
+        }
+    }
+
+    fn print(&mut self, partition: i32, record: &Record) -> io::Result<()> {
+        let line = Line {
+            topic: self.topic,
+            partition,
+            offset: record.offset,
+            index: None,
+            schema: None,
+            record: None,
+            error: None,
+        };
+        match self.describer.describe(&record.value) {
+            Ok((schema, value)) => {
+                for row in rows::rows(schema, value) {
+                    if self.symbol.is_none_or(|symbol| row.symbol() == Some(symbol)) {
+                        self.print_row(&line, &row)?;
+                    }
+                }
+                Ok(())
+            }
+            Err(error) => match self.format {
+                TailFormat::Json => self.print_json(&Line { error: Some(&error.to_string()), ..line }),
+                TailFormat::Table => {
+                    writeln!(self.output, "{partition}:{}  cannot be decoded: {error}", record.offset)
+                }
+            },
+        }
+    }
+
+    fn print_row(&mut self, line: &Line, row: &rows::Row) -> io::Result<()> {
+        match self.format {
+            TailFormat::Json => self.print_json(&Line {
+                index: row.index,
+                schema: Some(row.schema),
+                record: Some(&row.fields),
+                ..*line
+            }),
+            TailFormat::Table => {
+                let layout = layout::of(row.schema);
+                if self.header != Some(layout.schema) {
+                    writeln!(self.output, "{}", layout.header())?;
+                    self.header = Some(layout.schema);
+                }
+                writeln!(self.output, "{}", layout.line(line.partition, line.offset, row))
+            }
+        }
+    }
+
+    fn print_json(&mut self, line: &Line) -> io::Result<()> {
+        serde_json::to_writer(&mut self.output, line)?;
+        self.output.write_all(b"\n")
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}

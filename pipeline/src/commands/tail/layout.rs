@@ -1,0 +1,318 @@
+//! Which fields of a record the table shows, and how.
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use warptape_schemas::decimal_e9;
+
+use super::rows::Row;
+use crate::commands::columns::{Align, line};
+
+/// The columns of one schema after the position, which every line has.
+pub struct Layout {
+    /// Schema name; empty for records of schemas without a layout.
+    pub schema: &'static str,
+    columns: &'static [Column],
+}
+
+struct Column {
+    title: &'static str,
+    width: usize,
+    show: Show,
+}
+
+/// How a column is made from fields.
+enum Show {
+    /// A field as it is.
+    Word(&'static str),
+    /// A whole number.
+    Count(&'static str),
+    /// A number scaled by 1e-9; empty for 0, which means "none" in ticks.
+    Decimal(&'static str),
+    /// A floating-point number.
+    Float(&'static str),
+    /// A time, ns since the epoch.
+    Time(&'static str),
+    /// A duration in ns, as milliseconds.
+    Milliseconds(&'static str),
+    /// `topic:partition:offset` that the record is about.
+    Source,
+    /// The name of a union's branch.
+    Branch(&'static str),
+    /// The names of the branches of a list, counted.
+    Branches(&'static str),
+    /// The whole record as JSON.
+    Json,
+}
+
+/// Width of `partition:offset:index`.
+const POSITION_WIDTH: usize = 16;
+/// Width of a time with microseconds.
+const TIME_WIDTH: usize = 27;
+/// Significant digits of floating-point numbers.
+const FLOAT_DIGITS: usize = 9;
+
+const fn column(title: &'static str, width: usize, show: Show) -> Column {
+    Column { title, width, show }
+}
+
+const LAYOUTS: &[Layout] = &[
+    Layout {
+        schema: "Tick",
+        columns: &[
+            column("EVENT TIME", TIME_WIDTH, Show::Time("event_time_ns")),
+            column("SYMBOL", 20, Show::Word("symbol")),
+            column("KIND", 5, Show::Word("kind")),
+            column("SIDE", 4, Show::Word("side")),
+            column("PRICE", 14, Show::Decimal("price_e9")),
+            column("SIZE", 14, Show::Decimal("size_e9")),
+            column("BID", 14, Show::Decimal("bid_price_e9")),
+            column("BID SIZE", 14, Show::Decimal("bid_size_e9")),
+            column("ASK", 14, Show::Decimal("ask_price_e9")),
+            column("ASK SIZE", 14, Show::Decimal("ask_size_e9")),
+        ],
+    },
+    Layout {
+        schema: "Signal",
+        columns: &[
+            column("BAR END", TIME_WIDTH, Show::Time("bar_end_ns")),
+            column("SYMBOL", 20, Show::Word("symbol")),
+            column("BAR", 8, Show::Word("bar_spec")),
+            column("KIND", 14, Show::Word("kind")),
+            column("VALUE", 14, Show::Float("value")),
+            column("THRESHOLD", 14, Show::Float("threshold")),
+            column("OPEN", 14, Show::Decimal("open_e9")),
+            column("HIGH", 14, Show::Decimal("high_e9")),
+            column("LOW", 14, Show::Decimal("low_e9")),
+            column("CLOSE", 14, Show::Decimal("close_e9")),
+            column("VOLUME", 14, Show::Decimal("volume_e9")),
+            column("TRADES", 7, Show::Count("trades")),
+        ],
+    },
+    Layout {
+        schema: "JournalEntry",
+        columns: &[
+            column("SEQUENCE", 10, Show::Count("sequence")),
+            column("AT", TIME_WIDTH, Show::Time("at_ns")),
+            column("INPUT", 18, Show::Branch("input")),
+            column("DECISIONS", 40, Show::Branches("decisions")),
+        ],
+    },
+    Layout {
+        schema: "Snapshot",
+        columns: &[
+            column("PARTITION", 9, Show::Count("partition")),
+            column("GROUP", 5, Show::Count("group")),
+            column("AT OFFSET", 12, Show::Count("offset")),
+            column("PART", 4, Show::Count("part")),
+            column("PARTS", 5, Show::Count("parts")),
+            column("CHECKSUM", 64, Show::Word("checksum")),
+        ],
+    },
+    Layout {
+        schema: "LateTick",
+        columns: &[
+            column("EVENT TIME", TIME_WIDTH, Show::Time("event_time_ns")),
+            column("SYMBOL", 20, Show::Word("symbol")),
+            column("KIND", 5, Show::Word("kind")),
+            column("LATE BY MS", 12, Show::Milliseconds("lateness_ns")),
+            column("SOURCE", 24, Show::Source),
+        ],
+    },
+    Layout {
+        schema: "DeadLetter",
+        columns: &[
+            column("SOURCE", 24, Show::Source),
+            column("REASON", 16, Show::Word("reason")),
+            column("DETAIL", 40, Show::Word("detail")),
+        ],
+    },
+    Layout {
+        schema: "Lifecycle",
+        columns: &[
+            column("AT", TIME_WIDTH, Show::Time("at_ns")),
+            column("NODE", 12, Show::Word("node")),
+            column("EVENT", 18, Show::Word("event")),
+            column("DETAIL", 40, Show::Word("detail")),
+        ],
+    },
+];
+
+const ANY: Layout = Layout { schema: "", columns: &[column("RECORD", 40, Show::Json)] };
+
+/// The layout of a schema, given with or without its namespace.
+pub fn of(schema: &str) -> &'static Layout {
+    let name = schema.rsplit('.').next().unwrap_or(schema);
+    LAYOUTS.iter().find(|layout| layout.schema == name).unwrap_or(&ANY)
+}
+
+impl Layout {
+    /// The line of titles.
+    pub fn header(&self) -> String {
+        self.text("POSITION".to_owned(), |column| column.title.to_owned())
+    }
+
+    /// The line of one row.
+    pub fn line(&self, partition: i32, offset: i64, row: &Row) -> String {
+        let index = row.index.map_or_else(String::new, |index| format!(":{index}"));
+        self.text(format!("{partition}:{offset}{index}"), |column| column.show.text(&row.fields))
+    }
+
+    fn text(&self, position: String, cell: impl Fn(&Column) -> String) -> String {
+        let cells: Vec<String> = self.columns.iter().map(cell).collect();
+        let shapes = self.columns.iter().map(|column| (column.width, column.show.align()));
+        let columns = cells.iter().zip(shapes).map(|(cell, (width, align))| (cell, width, align));
+        line(std::iter::once((&position, POSITION_WIDTH, Align::Left)).chain(columns))
+    }
+}
+
+impl Show {
+    fn align(&self) -> Align {
+        match self {
+            Show::Count(_) | Show::Decimal(_) | Show::Float(_) | Show::Milliseconds(_) => Align::Right,
+            _ => Align::Left,
+        }
+    }
+
+    fn text(&self, fields: &Value) -> String {
+        let get = |name: &str| fields.get(name).unwrap_or(&Value::Null);
+        match self {
+            Show::Word(name) | Show::Count(name) => word(get(name)),
+            Show::Decimal(name) => get(name).as_i64().map_or_else(|| word(get(name)), decimal),
+            Show::Float(name) => get(name).as_f64().map_or_else(|| word(get(name)), float),
+            Show::Time(name) => get(name).as_i64().map_or_else(|| word(get(name)), time),
+            Show::Milliseconds(name) => {
+                let milliseconds = |ns: i64| format!("{:.3}", ns as f64 / 1e6);
+                get(name).as_i64().map_or_else(|| word(get(name)), milliseconds)
+            }
+            Show::Source => {
+                let parts = ["topic", "partition", "offset", "index"].map(|name| word(get(name)));
+                parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":")
+            }
+            Show::Branch(name) => branch(get(name)).to_owned(),
+            Show::Branches(name) => branches(get(name)),
+            Show::Json => fields.to_string(),
+        }
+    }
+}
+
+/// A value without quotes, on one line whatever it holds.
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.chars().any(char::is_control) => text.escape_debug().to_string(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn decimal(scaled: i64) -> String {
+    if scaled == 0 { String::new() } else { decimal_e9(scaled) }
+}
+
+/// So many significant digits that columns stay readable, without an exponent where that is short.
+fn float(value: f64) -> String {
+    let scientific = format!("{value:.*e}", FLOAT_DIGITS - 1);
+    let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    match exponent {
+        Some(exponent @ -5..=11) => {
+            let decimals = (FLOAT_DIGITS as i32 - 1 - exponent).max(0) as usize;
+            let text = format!("{value:.decimals$}");
+            if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        }
+        _ => scientific,
+    }
+}
+
+/// UTC with microseconds; a time that no calendar has is printed as the number it is.
+fn time(ns: i64) -> String {
+    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
+    let (date, time) = (at.date(), at.time());
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        date.year(),
+        u8::from(date.month()),
+        date.day(),
+        time.hour(),
+        time.minute(),
+        time.second(),
+        time.microsecond()
+    )
+}
+
+/// A union is an object with one member: the name of the branch, with or without a namespace.
+fn branch(value: &Value) -> &str {
+    let name = value.as_object().and_then(|object| object.keys().next()).map(String::as_str);
+    name.or(value.as_str()).map_or("", |name| name.rsplit('.').next().unwrap_or(name))
+}
+
+/// `Place×4 Dispatch`: each branch once, in order of first appearance.
+fn branches(value: &Value) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for name in value.as_array().into_iter().flatten().map(branch) {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let text =
+        |(name, count): (&str, usize)| if count == 1 { name.to_owned() } else { format!("{name}×{count}") };
+    counts.into_iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_times() {
+        let check = |show: Show, value: Value, expected: &str| {
+            assert_eq!(show.text(&json!({ "x": value })), expected, "{value}");
+        };
+        check(Show::Decimal("x"), json!(60_123_450_000_000_i64), "60123.45");
+        check(Show::Decimal("x"), json!(-1), "-0.000000001");
+        check(Show::Decimal("x"), json!(5_000_000_000_i64), "5");
+        check(Show::Decimal("x"), json!(0), "");
+        check(Show::Decimal("x"), json!("1.5"), "1.5");
+        check(Show::Decimal("x"), json!(null), "");
+        check(Show::Float("x"), json!(60_123.456_789_123), "60123.4568");
+        check(Show::Float("x"), json!(0.0), "0");
+        check(Show::Float("x"), json!(-2.5), "-2.5");
+        check(Show::Float("x"), json!(1e-7), "1.00000000e-7");
+        check(Show::Float("x"), json!(1e15), "1.00000000e15");
+        check(Show::Time("x"), json!(1_723_075_200_123_456_789_i64), "2024-08-08T00:00:00.123456Z");
+        check(Show::Time("x"), json!(i64::MIN), "1677-09-21T00:12:43.145224Z");
+        check(Show::Milliseconds("x"), json!(1_234_567), "1.235");
+        check(Show::Word("x"), json!("a\nb"), "a\\nb");
+    }
+
+    #[test]
+    fn branches_are_counted() {
+        let decisions = json!([{"Place": {}}, {"warptape.Place": {}}, {"Dispatch": {}}]);
+        assert_eq!(Show::Branches("x").text(&json!({ "x": decisions })), "Place×2 Dispatch");
+        assert_eq!(Show::Branch("x").text(&json!({ "x": {"warptape.Woke": {}} })), "Woke");
+        assert_eq!(Show::Branches("x").text(&json!({ "x": [] })), "");
+    }
+
+    #[test]
+    fn cells_stand_below_their_titles() {
+        let fields = json!({
+            "topic": "ticks", "partition": 2, "offset": 7, "reason": "TRUNCATED", "detail": "ends in field 3",
+        });
+        let layout = of("warptape.DeadLetter");
+        let row = Row { schema: "DeadLetter", index: None, fields };
+        let (header, line) = (layout.header(), layout.line(1, 40, &row));
+        assert!(line.starts_with("1:40 "), "{line}");
+        for (title, cell) in [("SOURCE", "ticks:2:7"), ("REASON", "TRUNCATED"), ("DETAIL", "ends in field 3")]
+        {
+            assert_eq!(header.find(title).unwrap(), line.find(cell).unwrap(), "{header}\n{line}");
+        }
+    }
+
+    #[test]
+    fn a_schema_without_layout_is_shown_as_json() {
+        let row = Row { schema: "Other", index: None, fields: json!({"a": 1}) };
+        assert_eq!(of("Other").line(0, 1, &row), "0:1               {\"a\":1}");
+    }
+}

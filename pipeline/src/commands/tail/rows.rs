@@ -1,0 +1,76 @@
+//! Rows to print of one record: a batch of ticks is one row for each tick.
+
+use serde_json::{Map, Value};
+
+/// One row.
+pub struct Row {
+    /// Schema name; rows of a batch go by the schema of one tick.
+    pub schema: &'static str,
+    /// Index within the record, for rows of a batch.
+    pub index: Option<usize>,
+    /// The fields as an object.
+    pub fields: Value,
+}
+
+impl Row {
+    /// The row's symbol, if it is of a kind that has one.
+    pub fn symbol(&self) -> Option<&str> {
+        self.fields.get("symbol")?.as_str()
+    }
+}
+
+/// The rows of a described record.
+pub fn rows(schema: &'static str, value: Value) -> Vec<Row> {
+    match value {
+        Value::Object(columns) if columns.contains_key("symbols") => ticks(&columns),
+        fields => vec![Row { schema, index: None, fields }],
+    }
+}
+
+/// A batch has a dictionary of symbols, an index into it for each tick, and one array for each other field. What a bad
+/// record lacks is null.
+fn ticks(columns: &Map<String, Value>) -> Vec<Row> {
+    let array = |name: &str| columns.get(name).and_then(Value::as_array);
+    let (Some(dictionary), Some(symbols)) = (array("symbols"), array("symbol")) else { return Vec::new() };
+    let row = |(index, symbol): (usize, &Value)| {
+        let name = symbol.as_u64().and_then(|symbol| dictionary.get(usize::try_from(symbol).ok()?));
+        let mut fields = Map::from_iter([("symbol".to_owned(), name.cloned().unwrap_or_default())]);
+        for (column, values) in columns {
+            if column != "symbols" && column != "symbol" {
+                fields.insert(column.clone(), values.get(index).cloned().unwrap_or_default());
+            }
+        }
+        Row { schema: "Tick", index: Some(index), fields: Value::Object(fields) }
+    };
+    symbols.iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_is_one_row_for_each_tick() {
+        let batch = json!({
+            "symbols": ["A:X", "B:Y"], "symbol": [1, 0, 1], "kind": ["TRADE", "QUOTE", "TRADE"], "price_e9": [1, 2, 3],
+        });
+        let rows: Vec<_> = rows("TickBatch", batch).into_iter().map(|row| (row.index, row.fields)).collect();
+        assert_eq!(
+            rows,
+            [
+                (Some(0), json!({"symbol": "B:Y", "kind": "TRADE", "price_e9": 1})),
+                (Some(1), json!({"symbol": "A:X", "kind": "QUOTE", "price_e9": 2})),
+                (Some(2), json!({"symbol": "B:Y", "kind": "TRADE", "price_e9": 3})),
+            ]
+        );
+    }
+
+    #[test]
+    fn any_other_record_is_one_row() {
+        let rows = rows("Signal", json!({"symbol": "A:X", "value": 1.5}));
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].symbol(), rows[0].index), (Some("A:X"), None));
+    }
+}

@@ -1,0 +1,290 @@
+//! Ticks into the log: gathered into records, encoded, written in transactions.
+//!
+//! It owns the producing side of the source topic for `feed` and `demo`. It must not know where ticks come from, and
+//! it looks at the clock only for the create time of records.
+
+use std::num::NonZeroUsize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
+use warptape_schemas::tick::Tick;
+use warptape_schemas::{EncodeError, encode_tick, encode_tick_batch};
+
+use crate::engine::Topics;
+use crate::sources::{Batcher, BatcherConfig, TickRecord};
+
+/// A transaction is committed when it holds this many ticks.
+pub const TRANSACTION_TICKS_MAX: u64 = 65_536;
+/// A tick waits for at most this many times the ticks that fill a record of every partition.
+const RECORDS_WAITED_MAX: u64 = 8;
+/// A commit that other writers kept from the log is tried this often before it fails.
+const COMMIT_ATTEMPTS_MAX: u32 = 3;
+
+/// Why ticks could not be published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A tick that no consumer would accept. It and the others of its record are not published.
+    #[error("tick of {symbol} at {event_time_ns} ns cannot be published: {cause}")]
+    Tick {
+        /// Its symbol.
+        symbol: String,
+        /// Its event time.
+        event_time_ns: i64,
+        /// What is wrong with it.
+        cause: EncodeError,
+    },
+}
+
+/// What has been committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Ticks.
+    pub ticks: u64,
+    /// Records that hold them.
+    pub records: u64,
+}
+
+/// Publishes ticks. What is not flushed when it is dropped is not published.
+pub struct Publisher {
+    producer: Box<dyn Producer>,
+    topic: String,
+    batcher: Batcher,
+    /// Records released by the batcher and not sent yet; kept to reuse its memory.
+    released: Vec<TickRecord>,
+    /// What the open transaction holds; none is open while this is zero.
+    open: Published,
+    published: Published,
+}
+
+impl Publisher {
+    /// A publisher into the topic of ticks, which has so many partitions. `batch` is the greatest number of ticks in a
+    /// record. `name` becomes the transactional id: a second publisher of that name fences this one.
+    pub fn new(
+        log: &dyn EventLog,
+        name: &str,
+        topic: &str,
+        partitions: i32,
+        batch: NonZeroUsize,
+    ) -> Result<Publisher, LogError> {
+        let age_ticks_max = RECORDS_WAITED_MAX * partitions.unsigned_abs() as u64 * batch.get() as u64;
+        Ok(Publisher {
+            producer: log.producer(name)?,
+            topic: topic.to_owned(),
+            batcher: Batcher::new(BatcherConfig { partitions, record_ticks_max: batch, age_ticks_max }),
+            released: Vec::new(),
+            open: Published::default(),
+            published: Published::default(),
+        })
+    }
+
+    /// Takes one tick. It is in the log after [`Publisher::flush`] at the latest.
+    pub fn push(&mut self, tick: Tick) -> Result<(), PublishError> {
+        self.batcher.push(tick, &mut self.released);
+        if self.released.is_empty() {
+            return Ok(());
+        }
+        self.send_released()?;
+        if self.open.ticks >= TRANSACTION_TICKS_MAX { self.commit() } else { Ok(()) }
+    }
+
+    /// Commits everything taken so far.
+    pub fn flush(&mut self) -> Result<(), PublishError> {
+        self.batcher.flush(&mut self.released);
+        self.send_released()?;
+        self.commit()
+    }
+
+    /// What has been committed.
+    pub fn published(&self) -> Published {
+        self.published
+    }
+
+    fn send_released(&mut self) -> Result<(), PublishError> {
+        let mut released = std::mem::take(&mut self.released);
+        let sent = released.drain(..).try_for_each(|record| self.send(&record));
+        self.released = released;
+        sent
+    }
+
+    fn send(&mut self, record: &TickRecord) -> Result<(), PublishError> {
+        let mut value = Vec::new();
+        let encoded = match record.ticks.as_slice() {
+            [tick] => encode_tick(tick, &mut value),
+            ticks => encode_tick_batch(ticks, &mut value),
+        };
+        encoded.map_err(|cause| refused(record, cause))?;
+        if self.open == Published::default() {
+            self.producer.begin()?;
+        }
+        self.producer.send(NewRecord {
+            topic: self.topic.clone(),
+            partition: record.partition,
+            key: record.key().map(|key| key.as_bytes().to_vec()),
+            headers: Vec::new(),
+            timestamp_ns: now_ns(),
+            value,
+        })?;
+        self.open.ticks += record.ticks.len() as u64;
+        self.open.records += 1;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), PublishError> {
+        if self.open == Published::default() {
+            return Ok(());
+        }
+        let mut attempt = 1;
+        while let Err(error) = self.producer.commit() {
+            match error {
+                LogError::Busy { .. } if attempt < COMMIT_ATTEMPTS_MAX => attempt += 1,
+                error => return Err(error.into()),
+            }
+        }
+        let open = std::mem::take(&mut self.open);
+        self.published.ticks += open.ticks;
+        self.published.records += open.records;
+        Ok(())
+    }
+}
+
+/// Creates those of the topics that the log lacks; gives the number of partitions of the topic of ticks. Topics that
+/// belong to an existing topic of ticks are made with as many partitions as it has.
+pub fn create_missing_topics(log: &dyn EventLog, names: &Topics, partitions: i32) -> Result<i32, LogError> {
+    let existing = log.topics()?;
+    let ticks = existing.iter().find(|topic| topic.spec.name == names.ticks);
+    let partitions = ticks.map_or(partitions, |topic| topic.spec.partitions);
+    let mut missing = names.specs(partitions);
+    missing.retain(|spec| !existing.iter().any(|topic| topic.spec.name == spec.name));
+    log.create_topics(&missing)?;
+    Ok(partitions)
+}
+
+fn refused(record: &TickRecord, cause: EncodeError) -> PublishError {
+    let row = if let EncodeError::Invalid(invalid) = &cause { invalid.row } else { 0 };
+    let tick = &record.ticks[row.min(record.ticks.len() - 1)];
+    PublishError::Tick { symbol: tick.symbol.clone(), event_time_ns: tick.event_time_ns, cause }
+}
+
+/// Nanoseconds since the epoch; 0 where the clock stands before it.
+fn now_ns() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use warptape_eventlog::{Durability, Fetched, SqliteLog, TopicPartition};
+    use warptape_schemas::tick::{Side, TickKind};
+    use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
+
+    use super::*;
+
+    const PARTITIONS: i32 = 3;
+
+    fn log() -> (tempfile::TempDir, SqliteLog, Topics) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a new log");
+        let names = Topics::new("t.");
+        assert_eq!(create_missing_topics(&log, &names, PARTITIONS).unwrap(), PARTITIONS);
+        (folder, log, names)
+    }
+
+    fn tick(number: i64) -> Tick {
+        Tick {
+            symbol: format!("A:S{}", number % 7),
+            kind: TickKind::Trade,
+            event_time_ns: 1 + number,
+            receive_time_ns: 0,
+            trade_id: number,
+            side: Side::Buy,
+            price_e9: 5,
+            size_e9: 1,
+            bid_price_e9: 0,
+            bid_size_e9: 0,
+            ask_price_e9: 0,
+            ask_size_e9: 0,
+        }
+    }
+
+    /// Trade ids of each partition in log order, and the number of records.
+    fn read(log: &SqliteLog, topic: &str) -> (Vec<Vec<i64>>, u64) {
+        let mut ids = Vec::new();
+        let mut records_read = 0;
+        for partition in 0..PARTITIONS {
+            let partition = TopicPartition { topic: topic.to_owned(), partition };
+            let mut reader = log.reader(std::slice::from_ref(&partition)).unwrap();
+            let (mut decoder, mut symbols, mut columns) =
+                (TickDecoder::new(), SymbolTable::default(), TickColumns::default());
+            let end = reader.offsets(&partition).unwrap().next;
+            let mut next = 0;
+            while next < end {
+                if let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, 100, 1 << 20).unwrap() {
+                    for record in records {
+                        decoder.decode(&record.value, &mut symbols, &mut columns).unwrap();
+                        next = record.offset + 1;
+                        records_read += 1;
+                    }
+                }
+            }
+            ids.push(columns.trade_id);
+        }
+        (ids, records_read)
+    }
+
+    fn publisher(log: &SqliteLog, names: &Topics, batch: usize) -> Publisher {
+        Publisher::new(log, "test", &names.ticks, PARTITIONS, NonZeroUsize::new(batch).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_tick_arrives_once_and_in_order_whatever_the_batch() {
+        for batch in [1, 2, 7, 1000] {
+            let (_folder, log, names) = log();
+            let mut publisher = publisher(&log, &names, batch);
+            (0..100).for_each(|number| publisher.push(tick(number)).unwrap());
+            publisher.flush().unwrap();
+            let (ids, records) = read(&log, &names.ticks);
+            assert_eq!(publisher.published(), Published { ticks: 100, records }, "batch {batch}");
+            assert!(ids.iter().all(|ids| ids.is_sorted()), "batch {batch}: {ids:?}");
+            let mut all: Vec<i64> = ids.into_iter().flatten().collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..100).collect::<Vec<_>>(), "batch {batch}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_flushed_is_not_published() {
+        let (_folder, log, names) = log();
+        let mut first = publisher(&log, &names, 1);
+        first.push(tick(0)).unwrap();
+        drop(first);
+        assert_eq!(read(&log, &names.ticks).1, 0);
+        let mut second = publisher(&log, &names, 1);
+        second.flush().unwrap();
+        assert_eq!(second.published(), Published::default());
+    }
+
+    #[test]
+    fn a_tick_that_cannot_be_is_named() {
+        let (_folder, log, names) = log();
+        let mut publisher = publisher(&log, &names, 1);
+        let error = publisher.push(Tick { price_e9: 0, ..tick(3) }).unwrap_err().to_string();
+        assert!(error.contains("tick of A:S3 at 4 ns") && error.contains("price"), "{error}");
+    }
+
+    #[test]
+    fn existing_topics_keep_their_partitions() {
+        let (_folder, log, names) = log();
+        assert_eq!(create_missing_topics(&log, &names, 8).unwrap(), PARTITIONS);
+        let partitions = |name: &str| {
+            let topics = log.topics().unwrap();
+            topics.into_iter().find(|topic| topic.spec.name == name).unwrap().spec.partitions
+        };
+        assert_eq!((partitions(&names.signals), partitions(&names.journal)), (PARTITIONS, 1));
+    }
+}

@@ -1,0 +1,352 @@
+//! The table of all keys: name, default, what is allowed, and what it is for.
+//!
+//! Everything else about configuration (parsing, `config show`, the example file) is derived from this table. It must
+//! not know where values come from.
+
+use super::syntax;
+
+/// One configuration key.
+#[derive(Debug)]
+pub struct Key {
+    /// Dotted path, such as `engine.commit_interval_ms`.
+    pub path: &'static str,
+    /// Type, default and limits.
+    pub kind: Kind,
+    /// What the key is for: one or two sentences for the example file.
+    pub about: &'static str,
+}
+
+/// Type of a key with its default and what it may be.
+#[derive(Debug)]
+pub enum Kind {
+    /// A string.
+    Text {
+        /// Default.
+        default: &'static str,
+        /// What is allowed, in words.
+        allowed: &'static str,
+        /// Is it?
+        check: fn(&str) -> bool,
+    },
+    /// One of a few words.
+    Choice {
+        /// Default.
+        default: &'static str,
+        /// All of them.
+        choices: &'static [&'static str],
+    },
+    /// A whole number.
+    Integer {
+        /// Default.
+        default: i64,
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// A number.
+    Number {
+        /// Default.
+        default: f64,
+        /// Smallest.
+        min: f64,
+        /// Largest.
+        max: f64,
+    },
+    /// A list of strings.
+    List {
+        /// Default.
+        default: &'static [&'static str],
+        /// What an item may be, in words.
+        allowed: &'static str,
+        /// Greatest number of items; the least is 1.
+        items_max: usize,
+        /// Is the item allowed?
+        check: fn(&str) -> bool,
+    },
+}
+
+/// Sections in the order of the example file, with what each is about.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("log", "Where events are kept."),
+    ("topics", "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle."),
+    ("engine", "The loop that reads ticks, feeds lanes and commits."),
+    ("scheduler", "Placement of symbol groups, dispatch of batches, backpressure."),
+    ("stages", "What is computed; outputs depend on this section and the log alone."),
+    ("stages.indicators", "Windows of the indicators, in bars."),
+    ("stages.signals", "Thresholds of the signals."),
+];
+
+const fn integer(path: &'static str, default: i64, min: i64, max: i64, about: &'static str) -> Key {
+    Key { path, kind: Kind::Integer { default, min, max }, about }
+}
+
+const fn number(path: &'static str, default: f64, min: f64, max: f64, about: &'static str) -> Key {
+    Key { path, kind: Kind::Number { default, min, max }, about }
+}
+
+/// Shortest window of an indicator, in bars.
+const WINDOW_MIN: i64 = 2;
+/// Longest window of an indicator, in bars.
+const WINDOW_MAX: i64 = warptape_kernels::WINDOW_MAX as i64;
+
+const fn window(path: &'static str, default: i64, about: &'static str) -> Key {
+    integer(path, default, WINDOW_MIN, WINDOW_MAX, about)
+}
+
+/// All keys, section by section.
+pub const KEYS: &[Key] = &[
+    Key {
+        path: "log.url",
+        kind: Kind::Text {
+            default: "sqlite:warptape.db",
+            allowed: "a string of the form sqlite:PATH",
+            check: syntax::is_log_url,
+        },
+        about: "The event log. `sqlite:PATH` is one file, shared by all commands.",
+    },
+    Key {
+        path: "log.durability",
+        kind: Kind::Choice { default: "process", choices: &["process", "full"] },
+        about: "What a commit survives: `process` the death of the process, `full` the loss of power as well.",
+    },
+    Key {
+        path: "topics.prefix",
+        kind: Kind::Text {
+            default: "",
+            allowed: "a string of up to 64 characters of A-Z a-z 0-9 . _ -",
+            check: syntax::is_topic_prefix,
+        },
+        about: "Put before every topic name.",
+    },
+    integer(
+        "topics.partitions",
+        4,
+        1,
+        1024,
+        "Partitions of topics that are created; existing topics keep theirs.",
+    ),
+    Key {
+        path: "engine.group",
+        kind: Kind::Text {
+            default: "warptape",
+            allowed: "a string of 1 to 64 characters of A-Z a-z 0-9 . _ -",
+            check: syntax::is_name,
+        },
+        about: "Consumer group: it owns the offsets of the source topic.",
+    },
+    Key {
+        path: "engine.node",
+        kind: Kind::Text {
+            default: "node-0",
+            allowed: "a string of 1 to 64 characters of A-Z a-z 0-9 . _ -",
+            check: syntax::is_name,
+        },
+        about: "Name of this process within its group.",
+    },
+    Key {
+        path: "engine.devices",
+        kind: Kind::List {
+            default: &["cpu:2"],
+            allowed: "`cpu:N` (N lanes, 1 to 64) or `auto` (one CPU lane per core but one); this build has no CUDA devices",
+            items_max: 64,
+            check: syntax::is_device,
+        },
+        about: "Devices that lanes run on: `cpu:N` is N lanes on the CPU, `auto` one lane per core but one.",
+    },
+    integer("engine.commit_interval_ms", 100, 1, 60_000, "Time between transactions, in milliseconds."),
+    integer(
+        "engine.snapshot_interval_records",
+        20_000,
+        1,
+        1_000_000_000,
+        "Source records of a partition between two snapshots of its state.",
+    ),
+    integer("engine.poll_records_max", 256, 1, 65_536, "Records taken from the log at once."),
+    integer("engine.poll_bytes_max", 4_194_304, 4_096, 1 << 30, "Bytes taken from the log at once, about."),
+    Key {
+        path: "scheduler.placement_policy",
+        kind: Kind::Choice { default: "rendezvous", choices: &["rendezvous"] },
+        about: "Rule that chooses a lane for a symbol group: `rendezvous` is weighted rendezvous hashing with bounded load.",
+    },
+    integer("scheduler.placement_seed", 0, i64::MIN, i64::MAX, "Seed of the policy's hash streams."),
+    integer(
+        "scheduler.load_factor_percent",
+        125,
+        100,
+        10_000,
+        "A lane takes at most this share of its fair number of groups, in percent.",
+    ),
+    integer("scheduler.lane_credit_rows", 262_144, 1, 1 << 32, "Rows a lane may have in flight."),
+    integer("scheduler.lane_credit_bytes", 33_554_432, 4_096, 1 << 40, "Bytes a lane may have in flight."),
+    integer(
+        "scheduler.lane_batches_max",
+        2,
+        1,
+        64,
+        "Batches a lane may have in flight: 2 is one running, one queued.",
+    ),
+    integer("scheduler.batch_rows_max", 65_536, 1, 1 << 24, "Rows of the largest batch."),
+    integer(
+        "scheduler.row_deadline_us",
+        5_000,
+        1,
+        60_000_000,
+        "Time from a row's arrival by which a busy lane is predicted to finish it, in microseconds.",
+    ),
+    integer(
+        "scheduler.high_water_rows",
+        1_048_576,
+        1,
+        1 << 32,
+        "A partition is paused at the source when this many of its rows wait.",
+    ),
+    integer(
+        "scheduler.low_water_rows",
+        262_144,
+        0,
+        1 << 32,
+        "A paused partition is resumed when no more than this many of its rows wait.",
+    ),
+    Key {
+        path: "stages.bars",
+        kind: Kind::List {
+            default: &["1s", "1m", "5m"],
+            allowed: "an interval (`250ms`, `1s`, `5m`, `1h`), `tick:N` trades or `volume:V`",
+            items_max: 16,
+            check: syntax::is_bar,
+        },
+        about: "Bars that ticks are folded into: by event time (`250ms`, `1s`, `5m`, `1h`), by trades (`tick:100`), by \
+                volume (`volume:10`).",
+    },
+    integer(
+        "stages.allowed_lateness_ms",
+        2_000,
+        0,
+        3_600_000,
+        "How far a tick's event time may lie behind the greatest one seen in its partition, in milliseconds.",
+    ),
+    integer(
+        "stages.groups_per_partition",
+        16,
+        1,
+        4_096,
+        "Symbol groups of a partition: the unit of placement on lanes.",
+    ),
+    window("stages.indicators.sma", 20, "Simple moving average."),
+    window("stages.indicators.ema_fast", 38, "Fast exponential moving average; shorter than the slow one."),
+    window("stages.indicators.ema_slow", 100, "Slow exponential moving average."),
+    window("stages.indicators.bollinger", 20, "Bollinger bands."),
+    number(
+        "stages.indicators.bollinger_width",
+        2.0,
+        0.01,
+        100.0,
+        "Half width of the bands, in standard deviations.",
+    ),
+    window("stages.indicators.rsi", 14, "Relative strength index (Wilder)."),
+    window("stages.indicators.macd_fast", 12, "Fast average of MACD; shorter than the slow one."),
+    window("stages.indicators.macd_slow", 26, "Slow average of MACD."),
+    window("stages.indicators.macd_signal", 9, "Signal line of MACD."),
+    window("stages.indicators.atr", 14, "Average true range (Wilder)."),
+    window("stages.indicators.vwap", 20, "Volume-weighted average price."),
+    integer(
+        "stages.indicators.momentum",
+        10,
+        1,
+        WINDOW_MAX,
+        "Momentum: close minus the close this many bars before.",
+    ),
+    integer(
+        "stages.indicators.roc",
+        10,
+        1,
+        WINDOW_MAX,
+        "Rate of change, in percent of the close this many bars before.",
+    ),
+    window("stages.indicators.zscore", 20, "Mean-reversion z-score."),
+    window(
+        "stages.indicators.realised_volatility",
+        20,
+        "Realised volatility: root of the summed squared log returns.",
+    ),
+    number("stages.signals.rsi_upper", 70.0, 0.0, 100.0, "RSI above this is overbought."),
+    number(
+        "stages.signals.rsi_lower",
+        30.0,
+        0.0,
+        100.0,
+        "RSI below this is oversold; less than `rsi_upper`.",
+    ),
+    number(
+        "stages.signals.zscore_threshold",
+        2.0,
+        0.01,
+        100.0,
+        "Distance from the mean that calls for a reversion.",
+    ),
+];
+
+/// The key of that path.
+pub fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// Is there a section of that path?
+pub fn is_section(path: &str) -> bool {
+    SECTIONS.iter().any(|(section, _)| *section == path)
+}
+
+impl Key {
+    /// The section part of the path.
+    pub fn section(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// The last part of the path.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or(self.path, |(_, name)| name)
+    }
+}
+
+impl Kind {
+    /// What is allowed, in words.
+    pub fn allowed(&self) -> String {
+        match self {
+            Kind::Text { allowed, .. } => (*allowed).to_owned(),
+            Kind::Choice { choices, .. } => {
+                choices.iter().map(|choice| format!("\"{choice}\"")).collect::<Vec<_>>().join(" or ")
+            }
+            Kind::Integer { min: i64::MIN, max: i64::MAX, .. } => "a whole number of 64 bits".to_owned(),
+            Kind::Integer { min, max, .. } => format!("a whole number from {min} to {max}"),
+            Kind::Number { min, max, .. } => format!("a number from {min} to {max}"),
+            Kind::List { allowed, items_max, .. } => {
+                format!("a list of 1 to {items_max} strings, each {allowed}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_lies_in_a_section_and_occurs_once() {
+        for (position, key) in KEYS.iter().enumerate() {
+            assert!(is_section(key.section()), "{}", key.path);
+            assert!(!KEYS[..position].iter().any(|other| other.path == key.path), "{}", key.path);
+            assert!(!is_section(key.path), "{}", key.path);
+        }
+        for (section, _) in SECTIONS {
+            assert!(KEYS.iter().any(|key| key.section() == *section), "{section}");
+        }
+    }
+
+    #[test]
+    fn keys_of_a_section_are_neighbours_in_the_order_of_sections() {
+        let mut order: Vec<_> = KEYS.iter().map(Key::section).collect();
+        order.dedup();
+        assert_eq!(order, SECTIONS.iter().map(|(section, _)| *section).collect::<Vec<_>>());
+    }
+}

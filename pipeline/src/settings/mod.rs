@@ -1,0 +1,139 @@
+//! Configuration: read once at the edge into [`Settings`], of which each part of the pipeline gets its own slice.
+//!
+//! ```text
+//!   built-in defaults < a command's preferences < TOML file < WARPTAPE__SECTION__KEY < flags     (sources)
+//!        tree of values with origins  --table of keys (keys)-->  checked values (value)  -->  Settings (parts)
+//! ```
+//!
+//! All mistakes are reported at once. This module reads the file and nothing else: arguments, environment and the
+//! number of cores are handed in.
+
+mod keys;
+mod mistake;
+mod parts;
+mod show;
+mod sources;
+mod syntax;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use keys::{KEYS, Key, Kind};
+pub use mistake::{Mistake, SettingsError};
+pub use parts::{EngineSettings, LogSettings, Settings, TopicSettings};
+pub use show::{Effective, effective_toml, example_toml};
+pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
+pub use syntax::LANES_MAX;
+pub use value::Setting;
+
+use sources::{Layers, Leaf};
+
+/// The settings, and every value with its origin in the order of [`KEYS`].
+pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsError> {
+    let layers = Layers::read(sources)?;
+    let mut mistakes = Vec::new();
+    let mut given = BTreeMap::new();
+    for leaf in layers.leaves() {
+        match known_key(&leaf) {
+            Ok(Some(key)) => {
+                given.insert(key.path, leaf);
+            }
+            Ok(None) => {}
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    let mut effective = Vec::with_capacity(KEYS.len());
+    for key in KEYS {
+        let default = || Effective { key, value: Setting::default_of(&key.kind), origin: Origin::Default };
+        let entry = match given.remove(key.path) {
+            None => default(),
+            Some(leaf) => match Setting::parse(&key.kind, &leaf.value, leaf.origin.is_text()) {
+                Some(value) => Effective { key, value, origin: leaf.origin },
+                None => {
+                    mistakes.push(not_allowed(key, leaf));
+                    default()
+                }
+            },
+        };
+        effective.push(entry);
+    }
+    let settings = parts::build(&effective, sources.cores);
+    // Relations between keys say nothing while a key stands at its default only because its value was refused.
+    if mistakes.is_empty() {
+        mistakes = parts::relations(&settings, &effective);
+    }
+    if mistakes.is_empty() { Ok((settings, effective)) } else { Err(SettingsError::Mistakes(mistakes)) }
+}
+
+/// The key that a leaf gives a value to; `None` for a section that is named but empty.
+fn known_key(leaf: &Leaf) -> Result<Option<&'static Key>, Mistake> {
+    if let Some(key) = keys::find(&leaf.path) {
+        return Ok(Some(key));
+    }
+    let is_table = leaf.value.as_dict().is_some();
+    if keys::is_section(&leaf.path) {
+        if is_table {
+            return Ok(None);
+        }
+        return Err(Mistake {
+            key: leaf.path.clone(),
+            origin: leaf.origin.clone(),
+            found: value::shown(&leaf.value),
+            allowed: format!("a table of {}", names_of(&leaf.path).join(", ")),
+        });
+    }
+    Err(unknown(leaf))
+}
+
+fn not_allowed(key: &'static Key, leaf: Leaf) -> Mistake {
+    Mistake {
+        key: key.path.to_owned(),
+        found: value::shown(&leaf.value),
+        origin: leaf.origin,
+        allowed: key.kind.allowed(),
+    }
+}
+
+/// Two names are taken for a slip of the pen from this similarity on (1 is equal).
+const SIMILARITY_MIN: f64 = 0.75;
+
+fn unknown(leaf: &Leaf) -> Mistake {
+    // A value inside of a key that takes no table is a mistake of that key.
+    if let Some(key) = KEYS.iter().find(|key| leaf.path.starts_with(&format!("{}.", key.path))) {
+        return Mistake {
+            key: key.path.to_owned(),
+            origin: leaf.origin.clone(),
+            found: "a table".to_owned(),
+            allowed: key.kind.allowed(),
+        };
+    }
+    let mut nearest: Option<(f64, &str)> = None;
+    for key in KEYS {
+        // The right name in the wrong section is the nearest there is.
+        let is_misplaced = leaf.path.rsplit('.').next() == Some(key.name());
+        let similarity = if is_misplaced { 1.0 } else { strsim::jaro_winkler(&leaf.path, key.path) };
+        if similarity >= SIMILARITY_MIN && nearest.is_none_or(|(best, _)| similarity > best) {
+            nearest = Some((similarity, key.path));
+        }
+    }
+    let allowed = match nearest {
+        Some((_, path)) => format!("did you mean {path}?"),
+        None => {
+            let sections: Vec<_> = keys::SECTIONS.iter().map(|(section, _)| format!("[{section}]")).collect();
+            format!("keys of {}", sections.join(", "))
+        }
+    };
+    Mistake {
+        key: leaf.path.clone(),
+        origin: leaf.origin.clone(),
+        found: "an unknown key".to_owned(),
+        allowed,
+    }
+}
+
+fn names_of(section: &str) -> Vec<&'static str> {
+    KEYS.iter().filter(|key| key.section() == section).map(Key::name).collect()
+}

@@ -1,0 +1,263 @@
+//! The typed settings of each part, built from checked values, and the relations between keys.
+
+use std::time::Duration;
+
+use warptape_eventlog::Durability;
+use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
+use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
+use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_stages::StageConfig;
+
+use super::mistake::Mistake;
+use super::show::Effective;
+use super::sources::Origin;
+use super::syntax::{self, LANES_MAX};
+use super::value::Setting;
+use crate::engine::{EngineConfig, Topics};
+
+/// Everything that can be configured, parsed and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Section `log`.
+    pub log: LogSettings,
+    /// Section `topics`.
+    pub topics: TopicSettings,
+    /// Section `engine`.
+    pub engine: EngineSettings,
+    /// Section `scheduler`.
+    pub scheduler: SchedulerConfig,
+    /// Section `stages`.
+    pub stages: StageConfig,
+}
+
+/// Where events are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSettings {
+    /// `sqlite:PATH`.
+    pub url: String,
+    /// What a commit survives.
+    pub durability: Durability,
+}
+
+/// Names of topics, and how missing ones are created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicSettings {
+    /// Names, prefix included.
+    pub names: Topics,
+    /// Put before every name.
+    pub prefix: String,
+    /// Partitions of a topic that is created.
+    pub partitions: i32,
+}
+
+/// The loop that reads, feeds lanes and commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// Consumer group.
+    pub group: String,
+    /// Name of this process within the group.
+    pub node: String,
+    /// One entry for each lane, by index.
+    pub lanes: Vec<LaneSpec>,
+    /// Time between transactions.
+    pub commit_interval: Duration,
+    /// Source records of a partition between two snapshots.
+    pub snapshot_interval_records: i64,
+    /// Records taken from the log at once.
+    pub poll_records_max: usize,
+    /// Bytes taken from the log at once, about.
+    pub poll_bytes_max: usize,
+}
+
+impl Settings {
+    /// What the engine is told: these settings, with the fastest instructions that this processor has.
+    pub fn engine_config(&self) -> EngineConfig {
+        EngineConfig {
+            node: self.engine.node.clone(),
+            group: self.engine.group.clone(),
+            topics: self.topics.names.clone(),
+            stages: self.stages.clone(),
+            scheduler: self.scheduler.clone(),
+            lanes: self.engine.lanes.clone(),
+            isa: Isa::detect(),
+            commit_interval: self.engine.commit_interval,
+            snapshot_interval_records: self.engine.snapshot_interval_records,
+            poll_records_max: self.engine.poll_records_max,
+            poll_bytes_max: self.engine.poll_bytes_max,
+            lane_faults: Vec::new(),
+        }
+    }
+}
+
+/// The settings that checked values amount to.
+pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
+    let values = Values(effective);
+    Settings {
+        log: LogSettings {
+            url: values.text("log.url"),
+            durability: match values.text("log.durability").as_str() {
+                "full" => Durability::Full,
+                _ => Durability::Process,
+            },
+        },
+        topics: TopicSettings {
+            names: Topics::new(&values.text("topics.prefix")),
+            prefix: values.text("topics.prefix"),
+            partitions: values.integer("topics.partitions") as i32,
+        },
+        engine: EngineSettings {
+            group: values.text("engine.group"),
+            node: values.text("engine.node"),
+            lanes: syntax::lanes(&values.list("engine.devices"), cores),
+            commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
+            snapshot_interval_records: values.integer("engine.snapshot_interval_records"),
+            poll_records_max: values.integer("engine.poll_records_max") as usize,
+            poll_bytes_max: values.integer("engine.poll_bytes_max") as usize,
+        },
+        scheduler: scheduler(&values),
+        stages: stages(&values),
+    }
+}
+
+fn scheduler(values: &Values) -> SchedulerConfig {
+    SchedulerConfig {
+        placement_policy: values.text("scheduler.placement_policy"),
+        placement_seed: values.integer("scheduler.placement_seed"),
+        load_factor_percent: values.integer("scheduler.load_factor_percent") as i32,
+        lane_credit_rows: values.integer("scheduler.lane_credit_rows"),
+        lane_credit_bytes: values.integer("scheduler.lane_credit_bytes"),
+        lane_batches_max: values.integer("scheduler.lane_batches_max") as i32,
+        batch_rows_max: values.integer("scheduler.batch_rows_max"),
+        row_deadline_ns: values.integer("scheduler.row_deadline_us") * 1_000,
+        high_water_rows: values.integer("scheduler.high_water_rows"),
+        low_water_rows: values.integer("scheduler.low_water_rows"),
+    }
+}
+
+fn stages(values: &Values) -> StageConfig {
+    let window = |name: &str| values.integer(&format!("stages.indicators.{name}")) as u32;
+    let bar =
+        |text: String| text.parse::<BarSpec>().expect("the table of keys checked every bar specification");
+    StageConfig {
+        bars: values.list("stages.bars").into_iter().map(bar).collect(),
+        allowed_lateness_ns: values.integer("stages.allowed_lateness_ms") * 1_000_000,
+        groups_per_partition: values.integer("stages.groups_per_partition") as u32,
+        indicators: IndicatorParams {
+            sma: window("sma"),
+            ema_fast: window("ema_fast"),
+            ema_slow: window("ema_slow"),
+            bollinger: window("bollinger"),
+            bollinger_width: values.number("stages.indicators.bollinger_width"),
+            rsi: window("rsi"),
+            macd_fast: window("macd_fast"),
+            macd_slow: window("macd_slow"),
+            macd_signal: window("macd_signal"),
+            atr: window("atr"),
+            vwap: window("vwap"),
+            momentum: window("momentum"),
+            roc: window("roc"),
+            zscore: window("zscore"),
+            realised_volatility: window("realised_volatility"),
+        },
+        signals: SignalParams {
+            rsi_upper: values.number("stages.signals.rsi_upper"),
+            rsi_lower: values.number("stages.signals.rsi_lower"),
+            zscore_threshold: values.number("stages.signals.zscore_threshold"),
+        },
+    }
+}
+
+/// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
+pub(super) fn relations(settings: &Settings, effective: &[Effective]) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    let lanes = settings.engine.lanes.len();
+    if lanes > LANES_MAX {
+        mistakes.push(relation(
+            effective,
+            "engine.devices",
+            &format!("at most {LANES_MAX} lanes, these are {lanes}"),
+        ));
+    }
+    let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
+    if groups > GROUPS_TOTAL_MAX {
+        let allowed =
+            format!("topics.partitions times this is {groups}, at most {GROUPS_TOTAL_MAX} are allowed");
+        mistakes.push(relation(effective, "stages.groups_per_partition", &allowed));
+    }
+    for mistake in check_config(&settings.scheduler) {
+        mistakes.push(relation(effective, &format!("scheduler.{}", mistake.field), &mistake.allowed));
+    }
+    for text in settings.stages.check() {
+        mistakes.push(stated(effective, "stages", &text));
+    }
+    mistakes
+}
+
+/// A mistake that a crate states as `field: what is allowed` or `field: found, what is allowed`.
+fn stated(effective: &[Effective], section: &str, text: &str) -> Mistake {
+    let (field, rest) = text.split_once(": ").unwrap_or(("", text));
+    let mut mistake = relation(effective, &format!("{section}.{field}"), rest);
+    if let Some(allowed) = rest.strip_prefix(&format!("{}, ", mistake.found)) {
+        mistake.allowed = allowed.to_owned();
+    }
+    mistake
+}
+
+fn relation(effective: &[Effective], path: &str, allowed: &str) -> Mistake {
+    let path = KEYS_OF_FIELDS.iter().find(|(field, _)| *field == path).map_or(path, |(_, key)| *key);
+    let allowed = allowed.to_owned();
+    match effective.iter().find(|entry| entry.key.path == path) {
+        Some(entry) => Mistake {
+            key: entry.key.path.to_owned(),
+            origin: entry.origin.clone(),
+            found: entry.value.to_toml(),
+            allowed,
+        },
+        None => {
+            Mistake { key: path.to_owned(), origin: Origin::Default, found: "a conflict".to_owned(), allowed }
+        }
+    }
+}
+
+/// Fields whose keys have friendlier units.
+const KEYS_OF_FIELDS: &[(&str, &str)] = &[
+    ("scheduler.row_deadline_ns", "scheduler.row_deadline_us"),
+    ("stages.allowed_lateness", "stages.allowed_lateness_ms"),
+];
+
+struct Values<'a>(&'a [Effective]);
+
+impl Values<'_> {
+    fn get(&self, path: &str) -> &Setting {
+        let entry = self.0.iter().find(|entry| entry.key.path == path);
+        &entry.unwrap_or_else(|| unreachable!("{path} is not in the table of keys")).value
+    }
+
+    fn text(&self, path: &str) -> String {
+        match self.get(path) {
+            Setting::Text(text) => text.clone(),
+            other => unreachable!("{path} is a text in the table of keys, not {other:?}"),
+        }
+    }
+
+    fn integer(&self, path: &str) -> i64 {
+        match self.get(path) {
+            Setting::Integer(number) => *number,
+            other => unreachable!("{path} is a whole number in the table of keys, not {other:?}"),
+        }
+    }
+
+    fn number(&self, path: &str) -> f64 {
+        match self.get(path) {
+            Setting::Number(number) => *number,
+            other => unreachable!("{path} is a number in the table of keys, not {other:?}"),
+        }
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        match self.get(path) {
+            Setting::List(items) => items.clone(),
+            other => unreachable!("{path} is a list in the table of keys, not {other:?}"),
+        }
+    }
+}

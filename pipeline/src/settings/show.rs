@@ -1,0 +1,85 @@
+//! Configuration as TOML text: `config show` and the example file, both written from the table of keys.
+
+use std::fmt::Write as _;
+
+use super::keys::{KEYS, Key, SECTIONS};
+use super::sources::Origin;
+use super::value::Setting;
+
+/// The effective value of one key.
+#[derive(Clone, Debug)]
+pub struct Effective {
+    /// The key.
+    pub key: &'static Key,
+    /// Its value.
+    pub value: Setting,
+    /// Where that came from.
+    pub origin: Origin,
+}
+
+/// All effective values as TOML, each with its origin as a comment.
+pub fn effective_toml(effective: &[Effective]) -> String {
+    let mut text = String::new();
+    for (section, _) in SECTIONS {
+        let lines: Vec<_> = effective
+            .iter()
+            .filter(|entry| entry.key.section() == *section)
+            .map(|entry| (format!("{} = {}", entry.key.name(), entry.value.to_toml()), &entry.origin))
+            .collect();
+        let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+        let gap = if text.is_empty() { "" } else { "\n" };
+        writeln!(text, "{gap}[{section}]").expect("a string takes any text");
+        for (line, origin) in lines {
+            writeln!(text, "{line:width$}  # {}", one_line(&origin.to_string()))
+                .expect("a string takes any text");
+        }
+    }
+    text
+}
+
+/// The example file: all keys with their defaults, what they are for and what is allowed.
+pub fn example_toml() -> String {
+    let mut text = String::from(
+        "# Warptape's configuration: all keys with their defaults.\n\
+         #\n\
+         # A file has the last word over these defaults, an environment variable over the file\n\
+         # (WARPTAPE__ENGINE__NODE sets engine.node; items of a list are separated by commas), a flag over both.\n\
+         # `warptape config show -c FILE` prints what holds and where it came from.\n",
+    );
+    for (section, about) in SECTIONS {
+        writeln!(text, "\n# {about}\n[{section}]").expect("a string takes any text");
+        for key in KEYS.iter().filter(|key| key.section() == *section) {
+            for line in wrapped(key.about) {
+                writeln!(text, "# {line}").expect("a string takes any text");
+            }
+            for line in wrapped(&format!("Allowed: {}.", key.kind.allowed())) {
+                writeln!(text, "# {line}").expect("a string takes any text");
+            }
+            writeln!(text, "{} = {}", key.name(), Setting::default_of(&key.kind).to_toml())
+                .expect("a string takes any text");
+        }
+    }
+    text
+}
+
+/// A comment must not spill into the next line, whatever a file is called.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+/// Longest line of a comment in the example file, in characters.
+const COMMENT_WIDTH: usize = 100;
+
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= COMMENT_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

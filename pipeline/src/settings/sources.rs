@@ -1,0 +1,230 @@
+//! Where values come from, layered: built-in defaults, a command's own defaults, the file, the environment, flags.
+//!
+//! It merges the layers and keeps the origin of each value. It must not know which keys exist.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider, Source};
+use toml_edit::{ImDocument, Item, TableLike};
+
+use super::mistake::SettingsError;
+
+/// Every variable that begins with this is a setting: `WARPTAPE__SECTION__KEY`.
+pub const ENVIRONMENT_PREFIX: &str = "WARPTAPE__";
+
+/// Everything a configuration is made from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Values that the command prefers to the built-in defaults.
+    pub preferences: Vec<Assignment>,
+    /// The TOML file, if any.
+    pub file: Option<PathBuf>,
+    /// Environment variables as pairs of name and value; those without the prefix are ignored.
+    pub environment: Vec<(String, String)>,
+    /// Values given by flags.
+    pub flags: Vec<Assignment>,
+    /// Cores of this machine, for `auto` devices.
+    pub cores: usize,
+}
+
+/// A value given as text by something that has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Who gives it: `--log`, `demo`.
+    pub giver: &'static str,
+    /// Dotted path of the key.
+    pub key: &'static str,
+    /// The value; items of a list are separated by commas.
+    pub value: String,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// The command's own default.
+    Preference(String),
+    /// A line of the file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line of the key, from 1.
+        line: usize,
+    },
+    /// An environment variable.
+    Environment(String),
+    /// A flag.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => write!(f, "default"),
+            Origin::Preference(command) => write!(f, "default of {command}"),
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+impl Origin {
+    /// Are values of this origin text that still has to be parsed into numbers and lists?
+    pub fn is_text(&self) -> bool {
+        !matches!(self, Origin::File { .. })
+    }
+}
+
+/// The merged layers: a tree of values whose tags lead back to their origin.
+pub struct Layers {
+    figment: Figment,
+    values: Dict,
+    file_lines: BTreeMap<String, usize>,
+}
+
+/// One leaf of the merged tree.
+pub struct Leaf {
+    /// Dotted path; parts that contain a dot are quoted.
+    pub path: String,
+    /// The value: an empty [`Value::Dict`] is a section without keys.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Layers {
+    /// Reads the file and merges everything.
+    pub fn read(sources: &Sources) -> Result<Layers, SettingsError> {
+        let mut figment = Figment::new();
+        for assignment in &sources.preferences {
+            figment =
+                figment.merge(Layer::text(PREFERENCE, assignment.giver, assignment.key, &assignment.value));
+        }
+        let mut file_lines = BTreeMap::new();
+        if let Some(path) = &sources.file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|cause| SettingsError::Unreadable { path: path.clone(), cause })?;
+            file_lines = lines_of_keys(path, &text)?;
+            let values = Toml::from_str::<Dict>(&text).map_err(|error| syntax_error(path, &error))?;
+            figment = figment.merge(Layer { metadata: Metadata::from(FILE, path.as_path()), values });
+        }
+        let mut variables: Vec<_> = sources.environment.iter().collect();
+        variables.sort();
+        for (name, value) in variables {
+            if let Some(key) = name.strip_prefix(ENVIRONMENT_PREFIX) {
+                let path = key.to_lowercase().replace("__", ".");
+                figment = figment.merge(Layer::text(ENVIRONMENT, name, &path, value));
+            }
+        }
+        for assignment in &sources.flags {
+            figment = figment.merge(Layer::text(FLAG, assignment.giver, assignment.key, &assignment.value));
+        }
+        // Every layer above is a tree of plain values that was parsed already: merging them cannot fail.
+        let mut profiles = figment.data().expect("layers hold parsed values");
+        let values = profiles.remove(&Profile::Default).unwrap_or_default();
+        Ok(Layers { figment, values, file_lines })
+    }
+
+    /// All leaves by path.
+    pub fn leaves(&self) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        self.collect("", &self.values, &mut leaves);
+        leaves
+    }
+
+    fn collect(&self, prefix: &str, values: &Dict, leaves: &mut Vec<Leaf>) {
+        for (name, value) in values {
+            let path = joined(prefix, name);
+            match value {
+                Value::Dict(_, inner) if !inner.is_empty() => self.collect(&path, inner, leaves),
+                _ => {
+                    let origin = self.origin(&path, value);
+                    leaves.push(Leaf { path, value: value.clone(), origin });
+                }
+            }
+        }
+    }
+
+    fn origin(&self, path: &str, value: &Value) -> Origin {
+        let Some(metadata) = self.figment.get_metadata(value.tag()) else { return Origin::Default };
+        match (&*metadata.name, &metadata.source) {
+            (PREFERENCE, Some(Source::Custom(command))) => Origin::Preference(command.clone()),
+            (ENVIRONMENT, Some(Source::Custom(name))) => Origin::Environment(name.clone()),
+            (FLAG, Some(Source::Custom(name))) => Origin::Flag(name.clone()),
+            (_, Some(Source::File(file))) => {
+                Origin::File { path: file.clone(), line: self.file_lines.get(path).copied().unwrap_or(1) }
+            }
+            (name, source) => unreachable!("no layer is called {name} with source {source:?}"),
+        }
+    }
+}
+
+const PREFERENCE: &str = "preference";
+const FILE: &str = "file";
+const ENVIRONMENT: &str = "environment";
+const FLAG: &str = "flag";
+
+struct Layer {
+    metadata: Metadata,
+    values: Dict,
+}
+
+impl Layer {
+    /// One value under a dotted path.
+    fn text(layer: &'static str, giver: &str, path: &str, value: &str) -> Layer {
+        let mut names = path.rsplit('.');
+        let last = names.next().unwrap_or_default();
+        let mut values = Dict::from([(last.to_owned(), Value::from(value))]);
+        for name in names {
+            values = Dict::from([(name.to_owned(), Value::from(values))]);
+        }
+        Layer { metadata: Metadata::from(layer, Source::Custom(giver.to_owned())), values }
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        self.metadata.clone()
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Map::from([(Profile::Default, self.values.clone())]))
+    }
+}
+
+fn joined(prefix: &str, name: &str) -> String {
+    let name = if name.contains('.') || name.is_empty() { format!("\"{name}\"") } else { name.to_owned() };
+    if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
+}
+
+fn syntax_error(path: &Path, error: &impl fmt::Display) -> SettingsError {
+    SettingsError::Syntax { path: path.to_owned(), found: error.to_string().trim_end().to_owned() }
+}
+
+/// The line of every key of the file, from 1.
+fn lines_of_keys(path: &Path, text: &str) -> Result<BTreeMap<String, usize>, SettingsError> {
+    let document = ImDocument::parse(text).map_err(|error| syntax_error(path, &error))?;
+    let mut lines = BTreeMap::new();
+    collect_lines("", document.as_table(), text, &mut lines);
+    Ok(lines)
+}
+
+fn collect_lines(prefix: &str, table: &dyn TableLike, text: &str, lines: &mut BTreeMap<String, usize>) {
+    for (name, item) in table.iter() {
+        let path = joined(prefix, name);
+        let span = table.get_key_value(name).and_then(|(key, _)| key.span()).or_else(|| item.span());
+        if let Some(span) = span {
+            let line = 1 + text[..span.start].matches('\n').count();
+            lines.insert(path.clone(), line);
+        }
+        if let Some(inner) = Item::as_table_like(item) {
+            collect_lines(&path, inner, text, lines);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Syntax of the values that have one: log URLs, names, devices.
+
+use warptape_schemas::journal::LaneSpec;
+
+/// Greatest number of lanes of one process.
+pub const LANES_MAX: usize = 64;
+/// Longest name of a group, a node or a topic prefix, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// `sqlite:PATH`.
+pub fn is_log_url(text: &str) -> bool {
+    text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty())
+}
+
+/// A name that is safe in file names, topic names and metrics.
+pub fn is_name(text: &str) -> bool {
+    !text.is_empty() && is_topic_prefix(text)
+}
+
+/// A name, or nothing.
+pub fn is_topic_prefix(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    text.len() <= NAME_BYTES_MAX && text.bytes().all(allowed)
+}
+
+/// `cpu:N` or `auto`.
+pub fn is_device(text: &str) -> bool {
+    device_lanes(text, 1).is_some()
+}
+
+/// Number of lanes that a device stands for on a machine of so many cores.
+pub fn device_lanes(text: &str, cores: usize) -> Option<usize> {
+    if text == "auto" {
+        return Some(cores.saturating_sub(1).clamp(1, LANES_MAX));
+    }
+    let digits = text.strip_prefix("cpu:")?;
+    let canonical = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|lanes| canonical && (1..=LANES_MAX).contains(lanes))
+}
+
+/// Lanes of equal weight, one for each of the devices' lanes in order.
+pub fn lanes(devices: &[String], cores: usize) -> Vec<LaneSpec> {
+    let count: usize = devices.iter().map(|device| device_lanes(device, cores).unwrap_or(0)).sum();
+    let lane = |index: i32| LaneSpec { lane: index, device: format!("cpu:{index}"), weight: 1 };
+    (0..count as i32).map(lane).collect()
+}
+
+/// A bar specification.
+pub fn is_bar(text: &str) -> bool {
+    text.parse::<warptape_kernels::BarSpec>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices() {
+        let check =
+            |text: &str, expected: Option<usize>| assert_eq!(device_lanes(text, 8), expected, "{text}");
+        check("cpu:1", Some(1));
+        check("cpu:64", Some(64));
+        check("auto", Some(7));
+        for wrong in
+            ["", "cpu", "cpu:", "cpu:0", "cpu:65", "cpu:+1", "cpu:01", "cpu:1x", "cuda:0", "AUTO", "cpu:-1"]
+        {
+            check(wrong, None);
+        }
+        assert_eq!(device_lanes("auto", 1), Some(1));
+        assert_eq!(device_lanes("auto", 1000), Some(LANES_MAX));
+    }
+
+    #[test]
+    fn lanes_are_numbered_over_all_devices() {
+        let devices = ["cpu:2".to_owned(), "cpu:1".to_owned()];
+        let names: Vec<_> = lanes(&devices, 8).into_iter().map(|lane| (lane.lane, lane.device)).collect();
+        assert_eq!(names, [(0, "cpu:0".to_owned()), (1, "cpu:1".to_owned()), (2, "cpu:2".to_owned())]);
+    }
+
+    #[test]
+    fn urls_and_names() {
+        for (text, expected) in
+            [("sqlite:a.db", true), ("sqlite:", false), ("a.db", false), ("kafka:x", false)]
+        {
+            assert_eq!(is_log_url(text), expected, "{text}");
+        }
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        for (text, expected) in
+            [("node-0", true), ("", false), ("a/b", false), ("é", false), (long.as_str(), false)]
+        {
+            assert_eq!(is_name(text), expected, "{text}");
+        }
+        assert!(is_topic_prefix(""));
+    }
+}

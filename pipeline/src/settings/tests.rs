@@ -1,0 +1,281 @@
+//! Tables of configurations and what becomes of them.
+
+use std::path::PathBuf;
+
+use warptape_eventlog::Durability;
+
+use super::*;
+
+/// Settings from a file's text, environment variables and flags.
+fn read(
+    toml: &str,
+    environment: &[(&str, &str)],
+    flags: &[(&'static str, &'static str, &str)],
+) -> Result<(Settings, Vec<Effective>), SettingsError> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("w.toml");
+    std::fs::write(&path, toml).expect("a temporary file");
+    load(&Sources {
+        preferences: Vec::new(),
+        file: Some(path),
+        environment: environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        flags: flags
+            .iter()
+            .map(|(giver, key, value)| Assignment { giver, key, value: value.to_string() })
+            .collect(),
+        cores: 8,
+    })
+}
+
+/// The mistakes as `key @ origin: found; allowed`, with the file's folder cut off.
+fn mistakes(
+    toml: &str,
+    environment: &[(&str, &str)],
+    flags: &[(&'static str, &'static str, &str)],
+) -> Vec<String> {
+    match read(toml, environment, flags) {
+        Ok(_) => Vec::new(),
+        Err(SettingsError::Mistakes(mistakes)) => mistakes
+            .into_iter()
+            .map(|mistake| {
+                let origin = match mistake.origin {
+                    Origin::File { path, line } => {
+                        format!("{}:{line}", path.file_name().unwrap().to_string_lossy())
+                    }
+                    other => other.to_string(),
+                };
+                format!("{} @ {origin}: {}; {}", mistake.key, mistake.found, mistake.allowed)
+            })
+            .collect(),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn origin_of<'a>(effective: &'a [Effective], path: &str) -> &'a Origin {
+    &effective.iter().find(|entry| entry.key.path == path).unwrap().origin
+}
+
+#[test]
+fn nothing_given_is_the_defaults() {
+    let (settings, effective) = load(&Sources { cores: 8, ..Sources::default() }).unwrap();
+    assert_eq!(
+        settings.log,
+        LogSettings { url: "sqlite:warptape.db".to_owned(), durability: Durability::Process }
+    );
+    assert_eq!(settings.engine.lanes.len(), 2);
+    assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
+    assert_eq!(settings.stages.allowed_lateness_ns, 2_000_000_000);
+    assert_eq!(settings.stages.indicators, warptape_kernels::IndicatorParams::default());
+    assert_eq!(settings.stages.signals, warptape_kernels::SignalParams::default());
+    assert_eq!(effective.len(), KEYS.len());
+    assert!(effective.iter().all(|entry| entry.origin == Origin::Default));
+}
+
+#[test]
+fn one_mistake_each() {
+    let check = |toml: &str, expected: &str| assert_eq!(mistakes(toml, &[], &[]), [expected], "{toml}");
+    check(
+        "[log]\nurl = \"postgres:x\"",
+        "log.url @ w.toml:2: \"postgres:x\"; a string of the form sqlite:PATH",
+    );
+    check("[log]\nurl = 3", "log.url @ w.toml:2: 3; a string of the form sqlite:PATH");
+    check("log.durability = \"none\"", "log.durability @ w.toml:1: \"none\"; \"process\" or \"full\"");
+    check("log = 3", "log @ w.toml:1: 3; a table of url, durability");
+    check("[log.url]\nx = 1", "log.url @ w.toml:2: a table; a string of the form sqlite:PATH");
+    check("[topics]\n\npartitions = 0", "topics.partitions @ w.toml:3: 0; a whole number from 1 to 1024");
+    check("[topics]\npartitions = 4.0", "topics.partitions @ w.toml:2: 4.0; a whole number from 1 to 1024");
+    check(
+        "[topics]\npartitions = \"4\"",
+        "topics.partitions @ w.toml:2: \"4\"; a whole number from 1 to 1024",
+    );
+    check("[topics]\npartitions = true", "topics.partitions @ w.toml:2: true; a whole number from 1 to 1024");
+    check(
+        "[topics]\nprefix = \"a/b\"",
+        "topics.prefix @ w.toml:2: \"a/b\"; a string of up to 64 characters of A-Z a-z 0-9 . _ -",
+    );
+    check(
+        "[engine]\ndevices = [\"cuda:0\", 7]",
+        "engine.devices @ w.toml:2: [\"cuda:0\", 7]; a list of 1 to 64 strings, each `cpu:N` (N lanes, 1 to 64) or \
+         `auto` (one CPU lane per core but one); this build has no CUDA devices",
+    );
+    check(
+        "[stages]\nbars = []",
+        "stages.bars @ w.toml:2: []; a list of 1 to 16 strings, each an interval (`250ms`, `1s`, `5m`, `1h`), \
+         `tick:N` trades or `volume:V`",
+    );
+    check(
+        "[stages.signals]\nrsi_upper = nan",
+        "stages.signals.rsi_upper @ w.toml:2: nan; a number from 0 to 100",
+    );
+    check(
+        "[stages.indicators]\nsma = 1",
+        "stages.indicators.sma @ w.toml:2: 1; a whole number from 2 to 1024",
+    );
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_nearest_name() {
+    let check = |toml: &str, expected: &str| assert_eq!(mistakes(toml, &[], &[]), [expected], "{toml}");
+    check("[log]\nurll = 1", "log.urll @ w.toml:2: an unknown key; did you mean log.url?");
+    check(
+        "[engine]\ncommit_interval = 1",
+        "engine.commit_interval @ w.toml:2: an unknown key; did you mean engine.commit_interval_ms?",
+    );
+    check("[stages]\nrsi = 1", "stages.rsi @ w.toml:2: an unknown key; did you mean stages.indicators.rsi?");
+    check("node = \"a\"", "node @ w.toml:1: an unknown key; did you mean engine.node?");
+    check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; did you mean log.url?");
+    check(
+        "[qqqq]\nzzzz = 1",
+        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [engine], [scheduler], [stages], \
+         [stages.indicators], [stages.signals]",
+    );
+    assert_eq!(
+        mistakes("", &[("WARPTAPE__LOG__URLL", "x"), ("WARPTAPE_LOG", "debug"), ("HOME", "x")], &[]),
+        ["log.urll @ environment WARPTAPE__LOG__URLL: an unknown key; did you mean log.url?"]
+    );
+}
+
+#[test]
+fn relations_between_keys() {
+    let found = |toml: &str| {
+        mistakes(toml, &[], &[])
+            .iter()
+            .map(|line| line.split(';').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("[scheduler]\nlow_water_rows = 9\nhigh_water_rows = 9"),
+        ["scheduler.low_water_rows @ w.toml:2: 9"]
+    );
+    assert_eq!(
+        found("[stages.indicators]\nema_fast = 50\nema_slow = 50"),
+        ["stages.indicators.ema_fast @ w.toml:2: 50"]
+    );
+    assert_eq!(found("[stages.signals]\nrsi_lower = 80"), ["stages.signals.rsi_lower @ w.toml:2: 80.0"]);
+    assert_eq!(found("[stages]\nbars = [\"1m\", \"60s\"]"), ["stages.bars @ w.toml:2: [\"1m\", \"60s\"]"]);
+    assert_eq!(
+        found("[engine]\ndevices = [\"cpu:64\", \"cpu:1\"]"),
+        ["engine.devices @ w.toml:2: [\"cpu:64\", \"cpu:1\"]"]
+    );
+}
+
+#[test]
+fn all_mistakes_at_once_each_with_its_origin() {
+    let found = mistakes(
+        "[log]\ndurability = 1\n[engine]\nnod = \"x\"\n",
+        &[("WARPTAPE__TOPICS__PARTITIONS", "many"), ("WARPTAPE__ENGINE__DEVICES", "cpu:2,cuda:0")],
+        &[("--log", "log.url", "nowhere")],
+    );
+    let heads: Vec<_> = found.iter().map(|line| line.split(';').next().unwrap()).collect();
+    assert_eq!(
+        heads,
+        [
+            "engine.nod @ w.toml:4: an unknown key",
+            "log.url @ flag --log: \"nowhere\"",
+            "log.durability @ w.toml:2: 1",
+            "topics.partitions @ environment WARPTAPE__TOPICS__PARTITIONS: \"many\"",
+            "engine.devices @ environment WARPTAPE__ENGINE__DEVICES: \"cpu:2,cuda:0\"",
+        ]
+    );
+}
+
+#[test]
+fn flags_beat_the_environment_which_beats_the_file() {
+    let toml = "[log]\nurl = \"sqlite:file.db\"\n[engine]\nnode = \"file\"\ngroup = \"file\"";
+    let environment = [("WARPTAPE__LOG__URL", "sqlite:env.db"), ("WARPTAPE__ENGINE__NODE", "7")];
+    let (settings, effective) = read(toml, &environment, &[("--log", "log.url", "sqlite:flag.db")]).unwrap();
+    assert_eq!(settings.log.url, "sqlite:flag.db");
+    assert_eq!(settings.engine.node, "7");
+    assert_eq!(settings.engine.group, "file");
+    assert_eq!(origin_of(&effective, "log.url"), &Origin::Flag("--log".to_owned()));
+    assert_eq!(
+        origin_of(&effective, "engine.node"),
+        &Origin::Environment("WARPTAPE__ENGINE__NODE".to_owned())
+    );
+    assert!(matches!(origin_of(&effective, "engine.group"), Origin::File { line: 5, .. }));
+    assert_eq!(origin_of(&effective, "engine.devices"), &Origin::Default);
+}
+
+#[test]
+fn preferences_yield_to_everything_but_defaults() {
+    let preference = |key, value: &str| Assignment { giver: "demo", key, value: value.to_owned() };
+    let sources = Sources {
+        preferences: vec![preference("engine.devices", "cpu:4"), preference("engine.node", "demo")],
+        environment: vec![("WARPTAPE__ENGINE__NODE".to_owned(), "mine".to_owned())],
+        cores: 8,
+        ..Sources::default()
+    };
+    let (settings, effective) = load(&sources).unwrap();
+    assert_eq!(settings.engine.lanes.len(), 4);
+    assert_eq!(settings.engine.node, "mine");
+    assert_eq!(origin_of(&effective, "engine.devices").to_string(), "default of demo");
+}
+
+#[test]
+fn environment_values_are_parsed_by_the_type_of_their_key() {
+    let value = |name: &str, text: &str, path: &str| {
+        let (_, effective) = read("", &[(name, text)], &[]).unwrap();
+        effective.into_iter().find(|entry| entry.key.path == path).unwrap().value.to_toml()
+    };
+    assert_eq!(value("WARPTAPE__ENGINE__DEVICES", "cpu:1, auto", "engine.devices"), "[\"cpu:1\", \"auto\"]");
+    assert_eq!(value("WARPTAPE__ENGINE__DEVICES", "[\"cpu:1\"]", "engine.devices"), "[\"cpu:1\"]");
+    assert_eq!(value("WARPTAPE__STAGES__SIGNALS__RSI_UPPER", "75", "stages.signals.rsi_upper"), "75.0");
+    assert_eq!(
+        value("WARPTAPE__SCHEDULER__LANE_CREDIT_ROWS", "1_000_000", "scheduler.lane_credit_rows"),
+        "1000000"
+    );
+    assert_eq!(value("WARPTAPE__TOPICS__PREFIX", "", "topics.prefix"), "\"\"");
+}
+
+#[test]
+fn a_whole_number_will_do_for_a_number() {
+    let (settings, _) = read("[stages.signals]\nzscore_threshold = 3", &[], &[]).unwrap();
+    assert_eq!(settings.stages.signals.zscore_threshold, 3.0);
+}
+
+#[test]
+fn empty_sections_are_fine() {
+    read("[log]\n[stages]\n[stages.signals]\n", &[], &[]).unwrap();
+}
+
+#[test]
+fn shown_values_read_back_as_the_same_settings() {
+    let toml = "[log]\nurl = 'sqlite:a \"quoted\" \\ path.db'\n[engine]\ndevices = [\"cpu:3\"]\n\
+                [stages]\nbars = [\"tick:7\", \"volume:0.5\"]\n[stages.signals]\nrsi_upper = 1e1\nrsi_lower = 0.5";
+    let (settings, effective) = read(toml, &[("WARPTAPE__ENGINE__NODE", "n")], &[]).unwrap();
+    let shown = effective_toml(&effective);
+    let (again, _) = read(&shown, &[], &[]).unwrap();
+    assert_eq!(again, settings, "{shown}");
+    assert!(shown.contains("# environment WARPTAPE__ENGINE__NODE"), "{shown}");
+    assert!(shown.contains("w.toml:4"), "{shown}");
+}
+
+#[test]
+fn a_broken_file_is_named_with_line_and_column() {
+    let error = read("[log]\nurl = \n", &[], &[]).unwrap_err().to_string();
+    assert!(error.contains("w.toml is not valid TOML") && error.contains("line 2"), "{error}");
+    let duplicate =
+        read("[log]\nurl = \"sqlite:a\"\nurl = \"sqlite:b\"\n", &[], &[]).unwrap_err().to_string();
+    assert!(duplicate.contains("line 3") && duplicate.contains("url"), "{duplicate}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let sources = Sources { file: Some(PathBuf::from("no/such.toml")), ..Sources::default() };
+    let error = load(&sources).unwrap_err().to_string();
+    assert!(error.contains("no/such.toml") && error.contains("-c"), "{error}");
+}
+
+/// `WARPTAPE_UPDATE_EXAMPLE=1 cargo test -p warptape-pipeline example_file` writes the file anew.
+#[test]
+fn the_example_file_is_the_table_of_keys() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../warptape.example.toml");
+    if std::env::var_os("WARPTAPE_UPDATE_EXAMPLE").is_some() {
+        std::fs::write(&path, example_toml()).expect("the example file can be written");
+    }
+    let text = std::fs::read_to_string(&path).expect("the example file");
+    assert_eq!(text, example_toml(), "run with WARPTAPE_UPDATE_EXAMPLE=1 to write it anew");
+    let (settings, _) = read(&text, &[], &[]).unwrap();
+    let (defaults, _) = load(&Sources { cores: 8, ..Sources::default() }).unwrap();
+    assert_eq!(settings, defaults);
+}

@@ -1,0 +1,115 @@
+//! Values of keys: typed, checked against the table of keys, and printed as TOML.
+
+use figment::value::Value;
+
+use super::keys::Kind;
+
+/// A value of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// A string or a choice.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// A list of strings.
+    List(Vec<String>),
+}
+
+impl Setting {
+    /// The default of a kind.
+    pub fn default_of(kind: &Kind) -> Setting {
+        match kind {
+            Kind::Text { default, .. } | Kind::Choice { default, .. } => Setting::Text((*default).to_owned()),
+            Kind::Integer { default, .. } => Setting::Integer(*default),
+            Kind::Number { default, .. } => Setting::Number(*default),
+            Kind::List { default, .. } => {
+                Setting::List(default.iter().map(|item| (*item).to_owned()).collect())
+            }
+        }
+    }
+
+    /// The value as TOML.
+    pub fn to_toml(&self) -> String {
+        match self {
+            Setting::Text(text) => toml_edit::Value::from(text).to_string(),
+            Setting::Integer(number) => number.to_string(),
+            Setting::Number(number) => toml_edit::Value::from(*number).to_string(),
+            Setting::List(items) => items.iter().collect::<toml_edit::Array>().to_string(),
+        }
+    }
+
+    /// The value that was found, if the kind allows it. `is_text` says that it came as text that still has to be
+    /// parsed, as from an environment variable.
+    pub fn parse(kind: &Kind, found: &Value, is_text: bool) -> Option<Setting> {
+        let setting = match (kind, found) {
+            (Kind::Integer { .. }, Value::String(_, text)) if is_text => {
+                Setting::Integer(parse_integer(text)?)
+            }
+            (Kind::Number { .. }, Value::String(_, text)) if is_text => {
+                Setting::Number(text.trim().parse().ok()?)
+            }
+            (Kind::List { .. }, Value::String(_, text)) if is_text => Setting::List(split_list(text)?),
+            (Kind::Text { .. } | Kind::Choice { .. }, Value::String(_, text)) => Setting::Text(text.clone()),
+            (Kind::Integer { .. }, Value::Num(_, number)) => {
+                Setting::Integer(number.to_i128().and_then(|wide| i64::try_from(wide).ok())?)
+            }
+            (Kind::Number { .. }, Value::Num(_, number)) => {
+                Setting::Number(number.to_f64().or_else(|| number.to_i128().map(|whole| whole as f64))?)
+            }
+            (Kind::List { .. }, Value::Array(_, items)) => Setting::List(strings(items)?),
+            _ => return None,
+        };
+        setting.is_allowed(kind).then_some(setting)
+    }
+
+    fn is_allowed(&self, kind: &Kind) -> bool {
+        match (kind, self) {
+            (Kind::Text { check, .. }, Setting::Text(text)) => check(text),
+            (Kind::Choice { choices, .. }, Setting::Text(text)) => choices.contains(&text.as_str()),
+            (Kind::Integer { min, max, .. }, Setting::Integer(number)) => (min..=max).contains(&number),
+            // NaN lies in no range.
+            (Kind::Number { min, max, .. }, Setting::Number(number)) => (min..=max).contains(&number),
+            (Kind::List { check, items_max, .. }, Setting::List(items)) => {
+                (1..=*items_max).contains(&items.len()) && items.iter().all(|item| check(item))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What was found, for a message.
+pub fn shown(found: &Value) -> String {
+    match found {
+        Value::String(_, text) => toml_edit::Value::from(text).to_string(),
+        Value::Char(_, letter) => toml_edit::Value::from(letter.to_string()).to_string(),
+        Value::Bool(_, truth) => truth.to_string(),
+        Value::Num(_, number) => match number.to_f64() {
+            Some(number) => toml_edit::Value::from(number).to_string(),
+            None => number.to_i128().map_or_else(|| "a number".to_owned(), |whole| whole.to_string()),
+        },
+        Value::Empty(..) => "nothing".to_owned(),
+        Value::Dict(..) => "a table".to_owned(),
+        Value::Array(_, items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// A whole number, with `_` between digits as TOML allows.
+fn parse_integer(text: &str) -> Option<i64> {
+    text.trim().replace('_', "").parse().ok()
+}
+
+/// Items separated by commas, or a TOML array.
+fn split_list(text: &str) -> Option<Vec<String>> {
+    let text = text.trim();
+    if text.starts_with('[') {
+        let array = text.parse::<toml_edit::Value>().ok()?;
+        return array.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+    }
+    Some(text.split(',').map(|item| item.trim().to_owned()).collect())
+}
+
+fn strings(items: &[Value]) -> Option<Vec<String>> {
+    items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}

@@ -1,0 +1,253 @@
+//! The real binary: what it prints, where, and with which exit code.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
+
+/// Runs the binary in a folder with exactly these arguments and variables.
+fn warptape_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warptape"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
+}
+
+fn warptape(folder: &Path, arguments: &[&str]) -> Output {
+    warptape_with(folder, arguments, &[])
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Asserts the exit code and gives standard output and standard error.
+#[track_caller]
+fn texts(output: &Output, code: i32) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "stdout:\n{out}\nstderr:\n{error}");
+    (out, error)
+}
+
+#[test]
+fn help_has_an_example_for_every_command() {
+    let folder = folder();
+    for command in [
+        &[][..],
+        &["tail"],
+        &["topics"],
+        &["devices"],
+        &["config"],
+        &["config", "check"],
+        &["config", "show"],
+    ] {
+        let arguments: Vec<_> = command.iter().copied().chain(["--help"]).collect();
+        let (help, _) = texts(&warptape(folder.path(), &arguments), 0);
+        assert!(help.contains("Example: warptape "), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_2_on_standard_error() {
+    let folder = folder();
+    for arguments in
+        [&[][..], &["nonsense"], &["tail"], &["topics", "--nonsense"], &["tail", "ticks", "-o", "xml"]]
+    {
+        let (out, error) = texts(&warptape(folder.path(), arguments), 2);
+        assert!(out.is_empty() && error.contains("--help"), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn config_check_says_ok_or_lists_everything() {
+    let folder = folder();
+    let file = folder.path().join("w.toml");
+    std::fs::write(&file, "[engine]\nnode = \"a\"\n").unwrap();
+    let (out, _) = texts(&warptape(folder.path(), &["config", "check", "-c", "w.toml"]), 0);
+    assert_eq!(out, "w.toml: ok\n");
+
+    std::fs::write(&file, "[engine]\nnod = \"a\"\n[topics]\npartitions = 0\n").unwrap();
+    let (out, _) = texts(&warptape(folder.path(), &["config", "check", "-c", "w.toml"]), 1);
+    assert_eq!(
+        out,
+        "2 mistakes in the configuration:\n  \
+         engine.nod (w.toml:2): found an unknown key; allowed: did you mean engine.node?\n  \
+         topics.partitions (w.toml:4): found 0; allowed: a whole number from 1 to 1024\n"
+    );
+
+    std::fs::write(&file, "[engine\n").unwrap();
+    let (out, _) = texts(&warptape(folder.path(), &["config", "check", "-c", "w.toml"]), 1);
+    assert!(out.contains("w.toml is not valid TOML") && out.contains("line 1"), "{out}");
+
+    let (_, error) = texts(&warptape(folder.path(), &["config", "check", "-c", "none.toml"]), 2);
+    assert!(error.contains("none.toml"), "{error}");
+}
+
+#[test]
+fn other_commands_refuse_a_wrong_configuration() {
+    let folder = folder();
+    let (out, error) =
+        texts(&warptape_with(folder.path(), &["devices"], &[("WARPTAPE__ENGINE__DEVICES", "cuda:0")]), 2);
+    assert!(out.is_empty());
+    assert!(error.contains("engine.devices (environment WARPTAPE__ENGINE__DEVICES)"), "{error}");
+}
+
+#[test]
+fn config_show_tells_where_values_come_from_and_reads_back() {
+    let folder = folder();
+    std::fs::write(folder.path().join("w.toml"), "[engine]\nnode = \"file\"\ngroup = \"file\"\n").unwrap();
+    let arguments = ["config", "show", "-c", "w.toml", "--log", "sqlite:flag.db"];
+    let environment = [("WARPTAPE__ENGINE__NODE", "env")];
+    let (shown, _) = texts(&warptape_with(folder.path(), &arguments, &environment), 0);
+    let line = |key: &str| {
+        let found = shown.lines().find(|line| line.starts_with(&format!("{key} = ")));
+        found.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(line("url").as_deref(), Some("url = \"sqlite:flag.db\" # flag --log"));
+    assert_eq!(line("node").as_deref(), Some("node = \"env\" # environment WARPTAPE__ENGINE__NODE"));
+    assert_eq!(line("group").as_deref(), Some("group = \"file\" # w.toml:3"));
+    assert_eq!(line("partitions").as_deref(), Some("partitions = 4 # default"));
+
+    std::fs::write(folder.path().join("shown.toml"), &shown).unwrap();
+    let (again, _) = texts(&warptape(folder.path(), &["config", "show", "-c", "shown.toml"]), 0);
+    let values = |text: &str| {
+        let value = |line: &str| line.split("  #").next().unwrap_or_default().trim_end().to_owned();
+        text.lines().map(value).collect::<Vec<_>>()
+    };
+    assert_eq!(values(&again), values(&shown));
+}
+
+#[test]
+fn a_bad_log_filter_is_refused() {
+    let folder = folder();
+    let output = warptape_with(folder.path(), &["devices"], &[("WARPTAPE_LOG", "warptape=loud")]);
+    let (_, error) = texts(&output, 2);
+    assert!(error.contains("WARPTAPE_LOG") && error.contains("loud"), "{error}");
+}
+
+#[test]
+fn devices_lists_the_configured_lanes() {
+    let folder = folder();
+    let (out, _) =
+        texts(&warptape_with(folder.path(), &["devices"], &[("WARPTAPE__ENGINE__DEVICES", "cpu:3")]), 0);
+    assert!(out.contains("Lanes (3):") && out.contains("lane 2: cpu:2"), "{out}");
+    assert!(out.contains("no GPU support"), "{out}");
+}
+
+/// A log with a topic of two partitions: what is no record of ours in the first, nothing in the second.
+fn log_with_garbage(folder: &Path, records: usize) {
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
+    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 2, compacted: false }]).unwrap();
+    let mut producer = log.producer("test").unwrap();
+    producer.begin().unwrap();
+    for _ in 0..records {
+        let record =
+            NewRecord { topic: "ticks".to_owned(), value: b"garbage".to_vec(), ..NewRecord::default() };
+        producer.send(record).unwrap();
+    }
+    producer.commit().unwrap();
+}
+
+#[test]
+fn topics_lists_offsets() {
+    let folder = folder();
+    log_with_garbage(folder.path(), 3);
+    let (out, _) = texts(&warptape(folder.path(), &["topics", "--log", "sqlite:w.db"]), 0);
+    let lines: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines,
+        [
+            vec!["TOPIC", "PARTITION", "FIRST", "NEXT", "OFFSETS"],
+            vec!["ticks", "0", "0", "3", "3"],
+            vec!["1", "0", "0", "0"]
+        ]
+    );
+}
+
+#[test]
+fn tail_goes_on_after_what_it_cannot_decode() {
+    let folder = folder();
+    log_with_garbage(folder.path(), 2);
+    let arguments = ["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end"];
+    let (out, _) = texts(&warptape(folder.path(), &arguments), 0);
+    assert_eq!(out.lines().count(), 2, "{out}");
+    assert!(out.lines().all(|line| line.contains("cannot be decoded: ")), "{out}");
+
+    let json: Vec<_> = arguments.iter().copied().chain(["-o", "json"]).collect();
+    let (out, _) = texts(&warptape(folder.path(), &json), 0);
+    for (offset, line) in out.lines().enumerate() {
+        let value: serde_json::Value = serde_json::from_str(line).expect("a line is one JSON value");
+        assert_eq!((value["offset"].as_u64(), value["topic"].as_str()), (Some(offset as u64), Some("ticks")));
+        assert!(value["error"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn tail_without_from_beginning_ends_at_once_where_asked() {
+    let folder = folder();
+    log_with_garbage(folder.path(), 2);
+    let (out, _) =
+        texts(&warptape(folder.path(), &["tail", "ticks", "--log", "sqlite:w.db", "--exit-at-end"]), 0);
+    assert_eq!(out, "");
+}
+
+#[test]
+fn tail_names_the_topics_there_are() {
+    let folder = folder();
+    log_with_garbage(folder.path(), 1);
+    let (_, error) = texts(&warptape(folder.path(), &["tail", "tics", "--log", "sqlite:w.db"]), 2);
+    assert!(error.contains("\"tics\"") && error.contains("ticks"), "{error}");
+}
+
+#[test]
+fn tail_finds_topics_with_the_configured_prefix() {
+    let folder = folder();
+    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
+    log.create_topics(&[TopicSpec { name: "a.ticks".to_owned(), partitions: 1, compacted: false }]).unwrap();
+    let arguments = ["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end"];
+    texts(&warptape_with(folder.path(), &arguments, &[("WARPTAPE__TOPICS__PREFIX", "a.")]), 0);
+    texts(&warptape(folder.path(), &arguments), 2);
+}
+
+#[test]
+fn a_closed_pipe_ends_tail_quietly() {
+    let folder = folder();
+    // More than a pipe holds, so that the reader's end must be noticed.
+    log_with_garbage(folder.path(), 20_000);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warptape"))
+        .args(["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the binary ends");
+    let (_, error) = texts(&output, 0);
+    assert_eq!(error, "");
+}
+
+#[test]
+fn a_log_that_is_missing_or_no_log_is_exit_2() {
+    let folder = folder();
+    let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "sqlite:none.db"]), 2);
+    assert!(error.contains("none.db"), "{error}");
+    assert!(!folder.path().join("none.db").exists(), "looking at a log does not make one");
+
+    std::fs::write(
+        folder.path().join("text.db"),
+        "this is no database, but long enough to look at".repeat(100),
+    )
+    .unwrap();
+    let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "sqlite:text.db"]), 2);
+    assert!(error.contains("text.db"), "{error}");
+
+    let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "text.db"]), 2);
+    assert!(error.contains("log.url (flag --log)") && error.contains("sqlite:PATH"), "{error}");
+}
