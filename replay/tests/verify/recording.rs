@@ -1,0 +1,346 @@
+//! A small run with the real crates: ticks in a log, a scheduler that is stepped and obeyed, stages, transactions.
+
+use std::collections::BTreeMap;
+
+use tempfile::TempDir;
+use warptape_eventlog::{
+    Durability, EventLog, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
+};
+use warptape_replay::{OutputOptions, VerifyOptions, encode_dead_letter_of, encode_late_tick_of};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::{
+    Arrived, Completed, Decision, Draining, GroupArrival, Input, LaneSpec, PartitionAssigned,
+    SchedulerConfig, Started,
+};
+use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::{JournalWriter, TickColumns, TickDecoder, encode_tick_batch};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
+
+pub const PARTITIONS: i32 = 2;
+const GROUP: &str = "group";
+const TICKS_PER_RECORD: usize = 16;
+
+/// A recorded run.
+pub struct Recording {
+    pub log: SqliteLog,
+    _folder: TempDir,
+}
+
+/// What a run is like.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub seed: u64,
+    /// Tick records per partition and process life.
+    pub records: usize,
+    /// Process lives.
+    pub lives: usize,
+    /// Stage configurations, by life; the last one counts for all after it.
+    pub lateness_ms: &'static [i64],
+}
+
+impl Plan {
+    pub fn small(seed: u64) -> Self {
+        Self { seed, records: 12, lives: 2, lateness_ms: &[500] }
+    }
+}
+
+pub fn options() -> VerifyOptions {
+    let outputs = OutputOptions {
+        ticks: "ticks".to_owned(),
+        signals: "signals".to_owned(),
+        late: "late".to_owned(),
+        dead_letter: "dead-letter".to_owned(),
+        group: GROUP.to_owned(),
+        isa: Isa::Baseline,
+    };
+    VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) }
+}
+
+pub fn record(plan: Plan) -> Recording {
+    let recording = empty();
+    feed(&recording.log, plan);
+    let mut run = Run::new(&recording.log);
+    for life in 0..plan.lives {
+        let lateness_ms = plan.lateness_ms[life.min(plan.lateness_ms.len() - 1)];
+        run.live(lateness_ms, life * plan.records..(life + 1) * plan.records);
+    }
+    recording
+}
+
+/// A log with the topics and nothing in them.
+pub fn empty() -> Recording {
+    let folder = tempfile::tempdir().unwrap();
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
+    let spec =
+        |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, compacted: false };
+    let mut topics: Vec<_> =
+        ["ticks", "signals", "late", "dead-letter"].iter().map(|name| spec(name, PARTITIONS)).collect();
+    topics.push(spec("journal", 1));
+    log.create_topics(&topics).unwrap();
+    Recording { log, _folder: folder }
+}
+
+/// SplitMix64: every test names its seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+fn new_record(topic: &str, partition: i32, key: Option<&str>, value: Vec<u8>) -> NewRecord {
+    let key = key.map(|key| key.as_bytes().to_vec());
+    NewRecord { topic: topic.to_owned(), partition, key, value, ..NewRecord::default() }
+}
+
+fn feed(log: &SqliteLog, plan: Plan) {
+    let mut producer = log.producer("feed").unwrap();
+    producer.begin().unwrap();
+    for partition in 0..PARTITIONS {
+        let mut random = Random(plan.seed.wrapping_mul(1_000) + partition as u64);
+        let mut time_ns = 1_700_000_000_000_000_000;
+        for number in 0..plan.records * plan.lives {
+            let ticks: Vec<Tick> =
+                (0..TICKS_PER_RECORD).map(|_| tick(partition, &mut random, &mut time_ns)).collect();
+            let mut value = Vec::new();
+            encode_tick_batch(&ticks, &mut value).unwrap();
+            if number % 5 == 4 {
+                value.truncate(value.len() / 2);
+            }
+            producer.send(new_record("ticks", partition, None, value)).unwrap();
+        }
+    }
+    producer.commit().unwrap();
+}
+
+fn tick(partition: i32, random: &mut Random, time_ns: &mut i64) -> Tick {
+    *time_ns += random.below(200_000_000) as i64;
+    let late_ns = if random.below(20) == 0 { 2_000_000_000 } else { 0 };
+    let price_e9 = 100_000_000_000 + random.below(5_000_000_000) as i64;
+    let trade = Tick {
+        symbol: format!("TEST:P{partition}S{}", random.below(5)),
+        kind: TickKind::Trade,
+        event_time_ns: *time_ns - late_ns,
+        receive_time_ns: 0,
+        trade_id: 1,
+        side: Side::Buy,
+        price_e9,
+        size_e9: 1_000_000_000,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    };
+    if random.below(4) > 0 {
+        return trade;
+    }
+    let (trade_id, side, size_e9) = (0, Side::None, 0);
+    let (bid_price_e9, ask_price_e9) = (price_e9 - 1, price_e9 + 1);
+    let (bid_size_e9, ask_size_e9) = (1_000_000_000, 1_000_000_000);
+    Tick {
+        kind: TickKind::Quote,
+        trade_id,
+        side,
+        price_e9: 0,
+        size_e9,
+        bid_price_e9,
+        ask_price_e9,
+        bid_size_e9,
+        ask_size_e9,
+        ..trade
+    }
+}
+
+fn stage_config(lateness_ms: i64) -> StageConfig {
+    let lateness_ns = lateness_ms * 1_000_000;
+    StageConfig::from_json(&format!(
+        r#"{{"bars": ["1s", "tick:5"], "allowed_lateness_ns": {lateness_ns}, "groups_per_partition": 3,
+            "indicators": {{"sma": 3, "ema_fast": 2, "ema_slow": 4, "bollinger": 3, "rsi": 3, "zscore": 3}},
+            "signals": {{}}}}"#
+    ))
+    .unwrap()
+}
+
+/// Stages and outputs of one partition.
+struct Partition {
+    source: TopicPartition,
+    intake: PartitionIntake,
+    queues: Vec<GroupQueue>,
+    stages: Vec<GroupStage>,
+    merge: SignalMerge,
+}
+
+/// The engine in small: one thread, one transaction per tick record.
+struct Run<'a> {
+    log: &'a SqliteLog,
+    producer: Box<dyn Producer>,
+    writer: JournalWriter,
+    scheduler: Scheduler,
+    at_ns: i64,
+    partitions: BTreeMap<i32, Partition>,
+    entries: Vec<Vec<u8>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(log: &'a SqliteLog) -> Self {
+        let producer = log.producer("run").unwrap();
+        let (writer, scheduler) = (JournalWriter::new(), Scheduler::new());
+        let (at_ns, partitions, entries) = (1_000_000_000, BTreeMap::new(), Vec::new());
+        Self { log, producer, writer, scheduler, at_ns, partitions, entries }
+    }
+
+    /// A process: it starts, processes these records of each partition, and drains.
+    fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>) {
+        let config = stage_config(lateness_ms);
+        self.scheduler = Scheduler::new();
+        let lane = |lane: i32| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 };
+        self.step(Input::Started(Started {
+            node: "node".to_owned(),
+            software: "test".to_owned(),
+            stage_config: config.to_json(),
+            scheduler: scheduler_config(),
+            lanes: vec![lane(0), lane(1)],
+        }));
+        for partition in 0..PARTITIONS {
+            let owned =
+                self.partitions.entry(partition).or_insert_with(|| Partition::new(partition, &config));
+            let groups = owned.queues.len() as i32;
+            let committed_offset = records.start as i64;
+            self.step(Input::PartitionAssigned(PartitionAssigned {
+                partition,
+                groups,
+                committed_offset,
+                snapshot_offset: committed_offset,
+            }));
+        }
+        for offset in records {
+            for partition in 0..PARTITIONS {
+                self.process(partition, offset as i64);
+            }
+        }
+        self.step(Input::Draining(Draining {}));
+        self.commit(Vec::new(), &[]);
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            self.at_ns += 1_000_000;
+            let state_hash = self.scheduler.state_hash();
+            let mut decisions = Vec::new();
+            self.scheduler.step(self.at_ns, &input, &mut decisions).unwrap();
+            let mut bytes = Vec::new();
+            self.writer.append(self.at_ns, &input, &decisions, state_hash, &mut bytes);
+            self.entries.push(bytes);
+            for decision in decisions {
+                let Decision::Dispatch(dispatch) = decision else { continue };
+                for take in &dispatch.takes {
+                    self.partitions
+                        .get_mut(&take.partition)
+                        .unwrap()
+                        .run(take.group as usize, take.rows as usize);
+                }
+                let (lane, batch) = (dispatch.lane, dispatch.batch);
+                inputs.push(Input::Completed(Completed { lane, batch, service_ns: 1_000 }));
+            }
+            // Completions come in the order of dispatch.
+            inputs.reverse();
+        }
+    }
+
+    fn process(&mut self, partition: i32, offset: i64) {
+        let owned = self.partitions.get_mut(&partition).unwrap();
+        let record = read_one(self.log, &owned.source, offset);
+        let mut outputs = Vec::new();
+        let groups = owned.accept(&record, &mut outputs);
+        if !groups.is_empty() {
+            self.step(Input::Arrived(Arrived { partition, next_offset: offset + 1, groups }));
+        }
+        let owned = self.partitions.get_mut(&partition).unwrap();
+        assert!(owned.queues.iter().all(|queue| queue.rows.len() == 0), "lanes of this run are never busy");
+        let symbols = owned.intake.symbols_mut();
+        owned.merge.take_before(offset + 1, |key, value| {
+            let symbol = Some(symbols.name(key.symbol));
+            outputs.push(new_record("signals", partition, symbol, value.to_vec()));
+        });
+        let source = owned.source.clone();
+        self.commit(outputs, &[(source, offset + 1)]);
+    }
+
+    fn commit(&mut self, outputs: Vec<NewRecord>, offsets: &[(TopicPartition, i64)]) {
+        self.producer.begin().unwrap();
+        let entries = std::mem::take(&mut self.entries).into_iter();
+        let entries = entries.map(|bytes| new_record("journal", 0, Some("node"), bytes));
+        for record in outputs.into_iter().chain(entries) {
+            self.producer.send(record).unwrap();
+        }
+        self.producer.send_offsets(GROUP, offsets).unwrap();
+        self.producer.commit().unwrap();
+    }
+}
+
+impl Partition {
+    fn new(partition: i32, config: &StageConfig) -> Self {
+        let groups = config.groups_per_partition;
+        Self {
+            source: TopicPartition { topic: "ticks".to_owned(), partition },
+            intake: PartitionIntake::new(config),
+            queues: (0..groups).map(|_| GroupQueue::default()).collect(),
+            stages: (0..groups).map(|_| GroupStage::new(config, Isa::detect())).collect(),
+            merge: SignalMerge::default(),
+        }
+    }
+
+    fn accept(&mut self, record: &Record, outputs: &mut Vec<NewRecord>) -> Vec<GroupArrival> {
+        let partition = self.source.partition;
+        let (mut columns, mut late) = (TickColumns::default(), Vec::new());
+        let decoded = TickDecoder::new().decode(&record.value, self.intake.symbols_mut(), &mut columns);
+        let mut bytes = Vec::new();
+        if let Err(error) = decoded {
+            encode_dead_letter_of(&self.source, record, &error, &mut bytes);
+            outputs.push(new_record("dead-letter", partition, None, bytes));
+            return Vec::new();
+        }
+        self.intake.accept(record.offset, &columns, 0, &mut self.queues, &mut late);
+        for late in late {
+            let mut bytes = Vec::new();
+            let symbols = self.intake.symbols_mut();
+            encode_late_tick_of(&self.source, record.offset, late, &columns, symbols, &mut bytes);
+            outputs.push(new_record("late", partition, None, bytes));
+        }
+        let rows = self.queues.iter().map(|queue| queue.rows.len() as i64);
+        let arrivals = (0..).zip(rows).map(|(group, rows)| GroupArrival { group, rows, bytes: rows * 40 });
+        arrivals.filter(|arrival| arrival.rows > 0).collect()
+    }
+
+    fn run(&mut self, group: usize, rows: usize) {
+        let mut input = self.queues[group].take(rows);
+        let mut output = GroupOutput::default();
+        self.stages[group].run(&mut input, &mut output);
+        self.merge.push(output.signals);
+    }
+}
+
+fn scheduler_config() -> SchedulerConfig {
+    SchedulerConfig {
+        placement_policy: "rendezvous".to_owned(),
+        placement_seed: 7,
+        load_factor_percent: 125,
+        lane_credit_rows: 10_000,
+        lane_credit_bytes: 1_000_000,
+        lane_batches_max: 4,
+        batch_rows_max: 1_000,
+        row_deadline_ns: 1_000_000,
+        high_water_rows: 100_000,
+        low_water_rows: 10_000,
+    }
+}
+
+fn read_one(log: &SqliteLog, source: &TopicPartition, offset: i64) -> Record {
+    crate::records(log, &source.topic, source.partition).into_iter().nth(offset as usize).unwrap()
+}

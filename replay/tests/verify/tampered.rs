@@ -1,0 +1,105 @@
+//! A log that is read through hands that change it.
+
+use std::time::Duration;
+
+use warptape_eventlog::{
+    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, SqliteLog, TopicInfo,
+    TopicPartition, TopicSpec,
+};
+
+/// Shows other records of one partition than the log holds.
+pub struct Tampered<'a> {
+    log: &'a SqliteLog,
+    source: TopicPartition,
+    records: Vec<Record>,
+}
+
+impl<'a> Tampered<'a> {
+    /// Shows `records` in the place of those of the partition.
+    pub fn new(log: &'a SqliteLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
+        Self { log, source: TopicPartition { topic: topic.to_owned(), partition }, records }
+    }
+}
+
+impl EventLog for Tampered<'_> {
+    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
+        self.log.create_topics(topics)
+    }
+
+    /// Records that are put behind the end move it; records that are taken away do not: such is a damaged log.
+    fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
+        let mut topics = self.log.topics()?;
+        let topic = topics.iter_mut().find(|topic| topic.spec.name == self.source.topic).unwrap();
+        let range = &mut topic.offsets[self.source.partition as usize];
+        range.next = self.records.last().map_or(range.next, |last| range.next.max(last.offset + 1));
+        Ok(topics)
+    }
+
+    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
+        self.log.subscribe(group, topics)
+    }
+
+    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
+        match partitions {
+            [source] if *source == self.source => {
+                Ok(Box::new(Shown { source: source.clone(), records: self.records.clone(), position: 0 }))
+            }
+            _ => self.log.reader(partitions),
+        }
+    }
+
+    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
+        self.log.producer(transactional_id)
+    }
+
+    fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        self.log.committed(group, partition)
+    }
+
+    fn has_dense_offsets(&self) -> bool {
+        self.log.has_dense_offsets()
+    }
+
+    fn url(&self) -> String {
+        self.log.url()
+    }
+}
+
+/// Reads a partition that is in memory.
+struct Shown {
+    source: TopicPartition,
+    records: Vec<Record>,
+    position: i64,
+}
+
+impl Consumer for Shown {
+    fn poll(&mut self, _: Duration, records_max: usize, _: usize) -> Result<Fetched, LogError> {
+        let rest = self.records.iter().filter(|record| record.offset >= self.position);
+        let records: Vec<Record> = rest.take(records_max).cloned().collect();
+        let Some(last) = records.last() else { return Ok(Fetched::Idle) };
+        self.position = last.offset + 1;
+        Ok(Fetched::Records { source: self.source.clone(), records })
+    }
+
+    fn pause(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn resume(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn seek(&mut self, _: &TopicPartition, offset: i64) -> Result<(), LogError> {
+        self.position = offset;
+        Ok(())
+    }
+
+    fn committed(&mut self, _: &TopicPartition) -> Result<Option<i64>, LogError> {
+        Ok(None)
+    }
+
+    fn offsets(&mut self, _: &TopicPartition) -> Result<OffsetRange, LogError> {
+        let first = self.records.first().map_or(0, |record| record.offset);
+        Ok(OffsetRange { first, next: self.records.last().map_or(first, |record| record.offset + 1) })
+    }
+}
