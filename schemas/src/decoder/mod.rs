@@ -14,6 +14,8 @@ mod arrow_plan;
 mod batch_plan;
 mod enum_table;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod tick_plan;
 
 use apache_avro::{Schema, rabin::Rabin};

@@ -3,5 +3,6 @@
 mod avro;
 mod golden;
 mod records;
+mod rejected;
 mod samples;
 mod ticks;

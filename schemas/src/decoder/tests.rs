@@ -1,0 +1,482 @@
+//! Writer schemas that are not ours: fields moved, added, left out, made nullable. Whatever way a record takes, the
+//! columns are the same.
+
+use std::collections::HashMap;
+
+use apache_avro::types::Value;
+use apache_avro::writer::datum::GenericDatumWriter;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::tick::{Side, Tick, TickKind};
+
+type Json = serde_json::Value;
+
+/// The way a record takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Plan,
+    Arrow,
+}
+
+/// A decoder that knows nothing but this schema.
+fn decoder(text: &str, way: Way) -> TickDecoder {
+    let schema = Schema::parse_str(text).expect("a schema");
+    let fingerprint = rabin(&schema);
+    let plan = match way {
+        Way::Plan => Plan::compile(text, &schema, fingerprint),
+        Way::Arrow => {
+            let Schema::Record(record) = &schema else { panic!("no record") };
+            Plan::arrow(text, &schema, fingerprint, record.name.name() == known::TICK_BATCH.name)
+        }
+    };
+    let writers = vec![Writer { fingerprint, plan: plan.expect("a schema of ticks") }];
+    TickDecoder { writers, recent: 0, dictionary: Dictionary::default() }
+}
+
+/// Written by apache-avro by the writer's schema, field by field.
+fn written(text: &str, fields: &HashMap<String, Value>) -> Vec<u8> {
+    let schema = Schema::parse_str(text).expect("a schema");
+    let Schema::Record(record) = &schema else { panic!("no record") };
+    let value_of = |field: &apache_avro::schema::RecordField| {
+        let value = fields.get(&field.name).cloned().unwrap_or_else(|| filler(&field.schema));
+        (field.name.clone(), fitted(value, &field.schema))
+    };
+    let value = Value::Record(record.fields.iter().map(value_of).collect());
+    let datum = GenericDatumWriter::builder(&schema).build().and_then(|avro| avro.write_value_to_vec(value));
+    [&frame::header(rabin(&schema))[..], &datum.expect("a value of the schema")].concat()
+}
+
+/// Our value in the writer's type: narrower, or a branch of a union.
+fn fitted(value: Value, schema: &Schema) -> Value {
+    match (value, schema) {
+        (value, Schema::Union(union)) => {
+            let branch =
+                union.variants().iter().position(|branch| *branch != Schema::Null).expect("a branch");
+            Value::Union(branch as u32, Box::new(fitted(value, &union.variants()[branch])))
+        }
+        (Value::Array(items), Schema::Array(array)) => {
+            Value::Array(items.into_iter().map(|item| fitted(item, &array.items)).collect())
+        }
+        (Value::Long(value), Schema::Int) => Value::Int(value as i32),
+        (Value::Long(value), Schema::TimestampNanos) => Value::TimestampNanos(value),
+        (Value::String(text), Schema::Bytes) => Value::Bytes(text.into_bytes()),
+        (Value::Enum(_, symbol), Schema::Enum(symbols)) => {
+            let index = symbols.symbols.iter().position(|known| *known == symbol).expect("a symbol");
+            Value::Enum(index as u32, symbol)
+        }
+        (value, _) => value,
+    }
+}
+
+/// Some value for a field that is not ours.
+fn filler(schema: &Schema) -> Value {
+    match schema {
+        Schema::Null => Value::Null,
+        Schema::Boolean => Value::Boolean(true),
+        Schema::Int => Value::Int(-300),
+        Schema::Long => Value::Long(i64::MIN),
+        Schema::Float => Value::Float(1.5),
+        Schema::Double => Value::Double(-2.5),
+        Schema::Bytes => Value::Bytes(vec![0xff; 3]),
+        Schema::String => Value::String("filler".into()),
+        Schema::Fixed(fixed) => Value::Fixed(fixed.size, vec![7; fixed.size]),
+        Schema::Enum(symbols) => Value::Enum(1, symbols.symbols[1].clone()),
+        Schema::TimestampMillis => Value::TimestampMillis(5),
+        Schema::Array(array) => Value::Array(vec![filler(&array.items), filler(&array.items)]),
+        Schema::Map(map) => Value::Map(HashMap::from([("key".into(), filler(&map.types))])),
+        Schema::Union(union) => filler(union.variants().last().expect("a branch")),
+        Schema::Record(record) => Value::Record(
+            record.fields.iter().map(|field| (field.name.clone(), filler(&field.schema))).collect(),
+        ),
+        other => panic!("no filler for {other:?}"),
+    }
+}
+
+fn longs(tick: &Tick) -> [(&'static str, i64); 9] {
+    let values = crate::check::longs_of(tick);
+    crate::long_field::LongField::ALL.map(|field| (field.name(), values[field as usize]))
+}
+
+fn kind_value(tick: &Tick) -> Value {
+    let index = tick.kind as u32;
+    Value::Enum(index, ["TRADE", "QUOTE"][index as usize].into())
+}
+
+fn side_value(tick: &Tick) -> Value {
+    let index = tick.side as u32;
+    Value::Enum(index, ["NONE", "BUY", "SELL"][index as usize].into())
+}
+
+fn tick_fields(tick: &Tick) -> HashMap<String, Value> {
+    let mut fields = HashMap::from([
+        ("symbol".into(), Value::String(tick.symbol.clone())),
+        ("kind".into(), kind_value(tick)),
+        ("side".into(), side_value(tick)),
+    ]);
+    fields.extend(longs(tick).map(|(name, value)| (name.to_owned(), Value::Long(value))));
+    fields
+}
+
+/// With a dictionary backwards and one symbol too many, as other producers may write it.
+fn batch_fields(ticks: &[Tick]) -> HashMap<String, Value> {
+    let mut dictionary: Vec<&str> = ticks.iter().map(|tick| &*tick.symbol).chain(["UNUSED"]).collect();
+    dictionary.sort_unstable();
+    dictionary.dedup();
+    dictionary.reverse();
+    let index = |tick: &Tick| dictionary.iter().position(|name| *name == tick.symbol).expect("in it") as i64;
+    let column = |value: &dyn Fn(&Tick) -> Value| Value::Array(ticks.iter().map(value).collect());
+    let mut fields = HashMap::from([
+        (
+            "symbols".into(),
+            Value::Array(dictionary.iter().map(|name| Value::String((*name).to_owned())).collect()),
+        ),
+        ("symbol".into(), column(&|tick| Value::Long(index(tick)))),
+        ("kind".into(), column(&kind_value)),
+        ("side".into(), column(&side_value)),
+    ]);
+    for (place, (name, _)) in longs(&ticks[0]).into_iter().enumerate() {
+        fields.insert(name.to_owned(), column(&|tick| Value::Long(longs(tick)[place].1)));
+    }
+    fields
+}
+
+fn tick() -> impl Strategy<Value = Tick> {
+    let symbol = "[A-B]:[A-Cü]";
+    let numbers = (1..i64::MAX, 0..i64::MAX, 1..2_000_000_000_i64, 0..1_000_i64);
+    (symbol, any::<bool>(), numbers, 0..3_usize).prop_map(
+        |(symbol, trade, (time, received, price, size), side)| {
+            let or_zero = |used: bool, value: i64| if used { value } else { 0 };
+            Tick {
+                symbol,
+                kind: if trade { TickKind::Trade } else { TickKind::Quote },
+                event_time_ns: time,
+                receive_time_ns: received,
+                trade_id: or_zero(trade, time / 3),
+                side: if trade { [Side::None, Side::Buy, Side::Sell][side] } else { Side::None },
+                price_e9: or_zero(trade, price),
+                size_e9: or_zero(trade, size),
+                bid_price_e9: or_zero(!trade, price),
+                bid_size_e9: or_zero(!trade, size),
+                ask_price_e9: or_zero(!trade, price + 1),
+                ask_size_e9: or_zero(!trade, size / 2),
+            }
+        },
+    )
+}
+
+/// A published schema, changed.
+fn variant(published: &str, change: impl FnOnce(&mut Vec<Json>)) -> String {
+    let mut schema: Json = serde_json::from_str(published).expect("JSON");
+    change(schema["fields"].as_array_mut().expect("fields"));
+    schema.to_string()
+}
+
+fn field_mut<'a>(fields: &'a mut [Json], name: &str) -> &'a mut Json {
+    fields.iter_mut().find(|field| field["name"] == name).expect("a field")
+}
+
+/// Fields of simple types that we do not have.
+fn more_fields() -> Vec<Json> {
+    vec![
+        json!({"name": "extra_null", "type": "null"}),
+        json!({"name": "extra_boolean", "type": "boolean"}),
+        json!({"name": "extra_int", "type": "int"}),
+        json!({"name": "extra_long", "type": "long"}),
+        json!({"name": "extra_float", "type": "float"}),
+        json!({"name": "extra_double", "type": "double"}),
+        json!({"name": "extra_bytes", "type": "bytes"}),
+        json!({"name": "extra_string", "type": "string"}),
+        json!({"name": "extra_fixed", "type": {"type": "fixed", "name": "Five", "size": 5}}),
+        json!({"name": "extra_enum", "type": {"type": "enum", "name": "Extra", "symbols": ["A", "B"]}}),
+        json!({"name": "extra_time", "type": {"type": "long", "logicalType": "timestamp-millis"}}),
+    ]
+}
+
+/// Fields with parts.
+fn nested_fields() -> Vec<Json> {
+    vec![
+        json!({"name": "extra_union", "type": ["null", "string"]}),
+        json!({"name": "extra_map", "type": {"type": "map", "values": "long"}}),
+        json!({"name": "extra_record", "type": {"type": "record", "name": "Inner", "fields": [
+            {"name": "a", "type": "int"}, {"name": "b", "type": {"type": "array", "items": "string"}}]}}),
+    ]
+}
+
+fn tick_text() -> &'static str {
+    known::TICK.text
+}
+
+fn batch_text() -> &'static str {
+    known::TICK_BATCH.text
+}
+
+fn reverse_enums(fields: &mut [Json]) {
+    let reversed = json!({"type": "enum", "name": "TickKind", "symbols": ["QUOTE", "AUCTION", "TRADE"]});
+    let kind = &mut field_mut(fields, "kind")["type"];
+    match kind.get_mut("items") {
+        Some(items) => *items = reversed,
+        None => *kind = reversed,
+    }
+}
+
+/// Variants that have a plan, with the names of the fields that the writer leaves out.
+fn planned(text: &str, array: bool) -> Vec<(String, &'static [&'static str])> {
+    let of = |item: Json| if array { json!({"type": "array", "items": item}) } else { item };
+    let mut variants: Vec<(String, &[&str])> = vec![
+        (text.to_owned(), &[]),
+        (variant(text, |fields| fields.reverse()), &[]),
+        (variant(text, |fields| fields.splice(1..1, more_fields()).for_each(drop)), &[]),
+        (variant(text, |fields| fields.retain(|field| field["name"] != "ask_size_e9")), &["ask_size_e9"]),
+        (
+            variant(text, |fields| {
+                fields.retain(|field| field.get("default").is_none());
+                fields.rotate_left(1);
+            }),
+            &[
+                "receive_time_ns",
+                "trade_id",
+                "side",
+                "price_e9",
+                "size_e9",
+                "bid_price_e9",
+                "bid_size_e9",
+                "ask_price_e9",
+                "ask_size_e9",
+            ],
+        ),
+        (variant(text, |fields| reverse_enums(fields)), &[]),
+        (variant(text, |fields| field_mut(fields, "bid_size_e9")["type"] = of(json!("int"))), &[]),
+        (
+            variant(text, |fields| {
+                let time = json!({"type": "long", "logicalType": "timestamp-nanos"});
+                field_mut(fields, "event_time_ns")["type"] = of(time);
+            }),
+            &[],
+        ),
+    ];
+    if array {
+        variants.push((
+            variant(text, |fields| {
+                fields.push(json!({"name": "extra_longs", "type": {"type": "array", "items": "long"}}));
+                fields
+                    .insert(0, json!({"name": "extra_texts", "type": {"type": "array", "items": "string"}}));
+            }),
+            &[],
+        ));
+    }
+    variants
+}
+
+/// Variants that only a full reader reads.
+fn unplanned(text: &str, array: bool) -> Vec<String> {
+    let of = |item: Json| if array { json!({"type": "array", "items": item}) } else { item };
+    vec![
+        variant(text, |fields| fields.splice(1..1, nested_fields()).for_each(drop)),
+        variant(text, |fields| field_mut(fields, "price_e9")["type"] = of(json!(["null", "long"]))),
+        variant(text, |fields| field_mut(fields, "event_time_ns")["type"] = of(json!(["long", "null"]))),
+    ]
+}
+
+/// The tick as a reader sees it whose writer left out these fields.
+fn without(tick: &Tick, left_out: &[&str]) -> Tick {
+    let or_zero = |name, value| if left_out.contains(&name) { 0 } else { value };
+    Tick {
+        receive_time_ns: or_zero("receive_time_ns", tick.receive_time_ns),
+        trade_id: or_zero("trade_id", tick.trade_id),
+        side: if left_out.contains(&"side") { Side::None } else { tick.side },
+        price_e9: or_zero("price_e9", tick.price_e9),
+        size_e9: or_zero("size_e9", tick.size_e9),
+        bid_price_e9: or_zero("bid_price_e9", tick.bid_price_e9),
+        bid_size_e9: or_zero("bid_size_e9", tick.bid_size_e9),
+        ask_price_e9: or_zero("ask_price_e9", tick.ask_price_e9),
+        ask_size_e9: or_zero("ask_size_e9", tick.ask_size_e9),
+        ..tick.clone()
+    }
+}
+
+/// Decodes the payloads with a decoder that already holds a row, and compares with the ticks or the error they make.
+fn check(text: &str, way: Way, payloads: &[Vec<u8>], ticks: &[Tick], left_out: &[&str]) {
+    let mut decoder = decoder(text, way);
+    let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+    let (mut expected_symbols, mut expected) = (SymbolTable::default(), TickColumns::default());
+    let rows_of = ticks.len() / payloads.len();
+    for (payload, ticks) in payloads.iter().zip(ticks.chunks(rows_of)) {
+        let ticks: Vec<_> = ticks.iter().map(|tick| without(tick, left_out)).collect();
+        let is_good = ticks.iter().all(|tick| tick.kind == TickKind::Quote || tick.price_e9 > 0);
+        let result = decoder.decode(payload, &mut symbols, &mut columns);
+        assert_eq!(result.is_ok(), is_good, "{way:?} {result:?} {text}");
+        if is_good {
+            ticks.iter().for_each(|tick| expected.push(tick, &mut expected_symbols));
+        }
+        assert_eq!((&columns, &symbols), (&expected, &expected_symbols), "{way:?} {text}");
+    }
+}
+
+/// What `is_planned` says of a schema's plan.
+fn takes(text: &str) -> Way {
+    match decoder(text, Way::Plan).writers[0].plan {
+        Plan::Arrow(_) => Way::Arrow,
+        Plan::Tick(_) | Plan::Batch(_) => Way::Plan,
+    }
+}
+
+/// arrow-avro reads a `timestamp-nanos` as a timestamp and not as the long it is: only the plan takes it.
+fn arrow_reads(text: &str) -> bool {
+    !text.contains("timestamp-nanos")
+}
+
+#[test]
+fn each_shape_takes_its_way() {
+    for (text, array) in [(tick_text(), false), (batch_text(), true)] {
+        for (text, _) in planned(text, array) {
+            assert_eq!(takes(&text), Way::Plan, "{text}");
+        }
+        for text in unplanned(text, array) {
+            assert_eq!(takes(&text), Way::Arrow, "{text}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn both_ways_give_the_same_columns(ticks in prop::collection::vec(tick(), 1..12)) {
+        let singles = |text: &str| ticks.iter().map(|tick| written(text, &tick_fields(tick))).collect::<Vec<_>>();
+        let batches = |text: &str| vec![written(text, &batch_fields(&ticks))];
+        for (text, array) in [(tick_text(), false), (batch_text(), true)] {
+            let payloads = |text: &str| if array { batches(text) } else { singles(text) };
+            for (text, left_out) in planned(text, array) {
+                let payloads = payloads(&text);
+                check(&text, Way::Plan, &payloads, &ticks, left_out);
+                if arrow_reads(&text) {
+                    check(&text, Way::Arrow, &payloads, &ticks, left_out);
+                }
+            }
+            for text in unplanned(text, array) {
+                check(&text, Way::Arrow, &payloads(&text), &ticks, &[]);
+            }
+        }
+    }
+
+    /// Damaged records: the two ways may differ in what they call it, never in what they accept; neither panics.
+    #[test]
+    fn both_ways_accept_the_same_damaged_records(
+        ticks in prop::collection::vec(tick(), 1..5),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..3),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        for (text, fields) in [(tick_text(), tick_fields(&ticks[0])), (batch_text(), batch_fields(&ticks))] {
+            let mut payload = written(text, &fields);
+            for (place, byte) in &damage {
+                let datum = &mut payload[frame::HEADER_SIZE..];
+                datum[place.index(datum.len())] = *byte;
+            }
+            if let Some(cut) = cut {
+                payload.truncate(frame::HEADER_SIZE + cut.index(payload.len() - frame::HEADER_SIZE));
+            }
+            let decoded = |way| {
+                let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+                let result = decoder(text, way).decode(&payload, &mut symbols, &mut columns);
+                prop_assert!(result.is_ok() || (columns.is_empty() && symbols.is_empty()));
+                Ok(result.ok().map(|rows| (rows, columns, symbols)))
+            };
+            prop_assert_eq!(decoded(Way::Plan)?, decoded(Way::Arrow)?);
+        }
+    }
+}
+
+#[test]
+fn a_decoder_goes_on_after_a_bad_record() {
+    let text = unplanned(tick_text(), false).remove(0);
+    let mut decoder = decoder(&text, Way::Arrow);
+    let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+    let good = Tick {
+        symbol: "A:B".into(),
+        kind: TickKind::Trade,
+        event_time_ns: 5,
+        receive_time_ns: 0,
+        trade_id: 1,
+        side: Side::Buy,
+        price_e9: 7,
+        size_e9: 8,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    };
+    let payload = written(&text, &tick_fields(&good));
+    for cut in frame::HEADER_SIZE..payload.len() {
+        assert!(decoder.decode(&payload[..cut], &mut symbols, &mut columns).is_err());
+    }
+    let trailing = [&payload[..], &[0]].concat();
+    assert!(decoder.decode(&trailing, &mut symbols, &mut columns).is_err());
+    assert!(columns.is_empty() && symbols.is_empty());
+    assert_eq!(decoder.decode(&payload, &mut symbols, &mut columns), Ok(1));
+    assert_eq!(columns.tick(0, &symbols), good);
+}
+
+#[test]
+fn nulls_where_ours_has_none_are_refused() {
+    let text = variant(tick_text(), |fields| field_mut(fields, "price_e9")["type"] = json!(["null", "long"]));
+    let schema = Schema::parse_str(&text).expect("a schema");
+    let mut payload = frame::header(rabin(&schema)).to_vec();
+    // Symbol A, TRADE, time 1, no receive time, no id, NONE, price null, and zeros.
+    payload.extend([2, b'A', 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+    let error = decoder(&text, Way::Plan).decode(&payload, &mut symbols, &mut columns);
+    assert!(matches!(error, Err(DecodeError::Unresolvable { .. } | DecodeError::Invalid(_))), "{error:?}");
+    assert!(columns.is_empty() && symbols.is_empty());
+}
+
+#[test]
+fn schemas_that_hold_no_ticks_are_refused() {
+    let refused = |text: &str| TickDecoder::new().register_writer_schema(text).expect_err(text).to_string();
+    let changed = |field: &str, to: Json| {
+        refused(&variant(tick_text(), |fields| field_mut(fields, field)["type"] = to))
+    };
+    let cases = [
+        (refused("{"), "not an Avro schema"),
+        (refused("\"long\""), "the schema is of Long"),
+        (refused(known::SIGNAL.text), "the schema is of Signal"),
+        (refused(&variant(tick_text(), |fields| drop(fields.remove(0)))), "the field symbol is missing"),
+        (refused(&variant(batch_text(), |fields| drop(fields.remove(2)))), "the field kind is missing"),
+        (changed("price_e9", json!("double")), "the type of price_e9"),
+        (changed("kind", json!("string")), "the type of kind"),
+        (changed("symbol", json!("long")), "the type of symbol"),
+        (
+            changed("event_time_ns", json!({"type": "long", "logicalType": "timestamp-micros"})),
+            "the type of event_time_ns",
+        ),
+        (
+            refused(&variant(batch_text(), |fields| {
+                field_mut(fields, "event_time_ns")["type"] = json!("long")
+            })),
+            "the type of event_time_ns",
+        ),
+        (
+            refused(&variant(tick_text(), |fields| {
+                fields.push(json!({"name": "bomb", "type": {"type": "array", "items": "null"}}))
+            })),
+            "items without bytes",
+        ),
+    ];
+    for (found, expected) in cases {
+        assert!(found.contains(expected), "{found:?} does not say {expected:?}");
+    }
+}
+
+#[test]
+fn a_registered_schema_is_known_by_its_fingerprint() {
+    let text = variant(tick_text(), |fields| fields.reverse());
+    let mut decoder = TickDecoder::new();
+    let before = decoder.writers.len();
+    let fingerprint = decoder.register_writer_schema(&text).expect("a schema of ticks");
+    assert_eq!(decoder.register_writer_schema(&text), Ok(fingerprint));
+    assert_eq!(decoder.register_writer_schema(tick_text()), Ok(known::TICK.fingerprint));
+    assert_eq!(decoder.writers.len(), before + 1);
+    let error = decoder.decode(&frame::header(9), &mut SymbolTable::default(), &mut TickColumns::default());
+    assert_eq!(error, Err(DecodeError::UnknownSchema { fingerprint: 9 }));
+}
