@@ -1,0 +1,245 @@
+//! Indicators per closed bar, against TA-Lib and yata in the same run.
+//!
+//! - *1,000 symbols*: ours streams, one update call per point in time with one bar of each symbol. TA-Lib (official Rust
+//!   port) is called once per symbol over whole arrays that already are `f64`, with buffers that are used again.
+//! - *one symbol*: ours is called once per bar, as yata is. yata's methods are called directly, without its indicator
+//!   layer, and put together to the same numbers.
+//!
+//! All 16 columns are computed by everyone; results are compared before anything is measured.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use warptape_kernels::{
+    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
+};
+use yata::core::{Method, PeriodType, ValueType};
+use yata::methods::{EMA, Momentum, RMA, RateOfChange, SMA, StDev, VWMA};
+
+#[expect(dead_code, reason = "the bench needs only closed bars")]
+#[path = "../tests/kernels/market.rs"]
+mod market;
+#[expect(dead_code, reason = "the bench compares with rivals, not with definitions")]
+#[path = "../tests/kernels/reference.rs"]
+mod reference;
+#[path = "../tests/kernels/rivals.rs"]
+mod rivals;
+
+use reference::{History, assert_close};
+
+const SYMBOLS: u32 = 1000;
+const BARS: usize = 512;
+const BARS_OF_ONE: usize = 4096;
+
+fn thousand_symbols(criterion: &mut Criterion) {
+    let params = IndicatorParams::default();
+    let times = market::closed_bars(1, SYMBOLS, BARS);
+    let histories = rivals::histories(SYMBOLS, &times);
+    compare_with_ta_lib(&params, &times, &histories);
+
+    let mut group = criterion.benchmark_group("indicators, 1000 symbols");
+    group.throughput(Throughput::Elements(u64::from(SYMBOLS) * BARS as u64));
+    group.sample_size(10);
+    for (name, isa) in [("warptape", Isa::detect()), ("warptape, baseline instructions", Isa::Baseline)] {
+        let mut slab = slab(&params, SYMBOLS);
+        let mut columns = IndicatorColumns::default();
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for closed in &times {
+                    slab.update(isa, closed, &mut columns);
+                    black_box(&columns);
+                }
+            });
+        });
+    }
+    let mut scratch = rivals::Scratch::default();
+    let mut out: [Vec<f64>; INDICATORS] = std::array::from_fn(|_| vec![0.0; BARS]);
+    group.bench_function("ta-lib", |bencher| {
+        bencher.iter(|| {
+            for history in &histories {
+                black_box(rivals::ta_lib_into(&params, history, &mut scratch, &mut out))
+                    .expect("inputs are right");
+                black_box(&out);
+            }
+        });
+    });
+    group.finish();
+}
+
+fn one_symbol(criterion: &mut Criterion) {
+    let params = IndicatorParams::default();
+    let times = market::closed_bars(2, 1, BARS_OF_ONE);
+    let history = rivals::histories(1, &times).remove(0);
+    compare_with_yata(&params, &times, &history);
+
+    let mut group = criterion.benchmark_group("indicators, one symbol");
+    group.throughput(Throughput::Elements(BARS_OF_ONE as u64));
+    for (name, isa) in [("warptape", Isa::detect()), ("warptape, baseline instructions", Isa::Baseline)] {
+        let mut slab = slab(&params, 1);
+        let mut columns = IndicatorColumns::default();
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for closed in &times {
+                    slab.update(isa, closed, &mut columns);
+                    black_box(&columns);
+                }
+            });
+        });
+    }
+    let mut yata = Yata::new(&params, &history);
+    group.bench_function("yata", |bencher| {
+        bencher.iter(|| {
+            for bar in 0..BARS_OF_ONE {
+                black_box(yata.next(&history, bar));
+            }
+        });
+    });
+    group.finish();
+}
+
+fn slab(params: &IndicatorParams, slots: u32) -> IndicatorSlab {
+    let mut slab = IndicatorSlab::new(params.clone());
+    slab.resize(slots as usize);
+    slab
+}
+
+/// What a difference is relative to: differences of prices are relative to the price.
+fn scale(indicator: Indicator, close: f64) -> f64 {
+    match indicator {
+        Indicator::Macd | Indicator::MacdSignal | Indicator::MacdHistogram | Indicator::Momentum => close,
+        Indicator::Roc => 100.0,
+        Indicator::Zscore => 1.0,
+        _ => 0.0,
+    }
+}
+
+fn compare_with_ta_lib(params: &IndicatorParams, times: &[ClosedBars], histories: &[History]) {
+    let expected: Vec<_> = histories.iter().map(|history| rivals::ta_lib(params, history)).collect();
+    let mut slab = slab(params, SYMBOLS);
+    let mut columns = IndicatorColumns::default();
+    for (bar, closed) in times.iter().enumerate() {
+        slab.update(Isa::detect(), closed, &mut columns);
+        for (slot, expected) in expected.iter().enumerate() {
+            for indicator in Indicator::ALL {
+                let scale = scale(indicator, histories[slot].close[bar]);
+                let (found, expected) = (columns.at(indicator, slot), expected[indicator as usize][bar]);
+                assert_close(found, expected, scale, 1e-9, &format!("{indicator:?} of {slot} at {bar}"));
+            }
+        }
+    }
+}
+
+/// yata starts its averages with the first price, so the second half is compared, where that is forgotten.
+fn compare_with_yata(params: &IndicatorParams, times: &[ClosedBars], history: &History) {
+    let mut yata = Yata::new(params, history);
+    let mut slab = slab(params, 1);
+    let mut columns = IndicatorColumns::default();
+    for (bar, closed) in times.iter().enumerate() {
+        slab.update(Isa::detect(), closed, &mut columns);
+        let expected = yata.next(history, bar);
+        for indicator in Indicator::ALL.into_iter().filter(|_| bar > BARS_OF_ONE / 2) {
+            let scale = scale(indicator, history.close[bar]);
+            let (found, expected) = (columns.at(indicator, 0), expected[indicator as usize]);
+            assert_close(found, expected, scale, 1e-7, &format!("{indicator:?} at {bar}"));
+        }
+    }
+}
+
+/// The indicators from yata's methods.
+struct Yata {
+    previous_close: ValueType,
+    sma: SMA,
+    ema_fast: EMA,
+    ema_slow: EMA,
+    bollinger_mean: SMA,
+    bollinger_deviation: StDev,
+    bollinger_width: ValueType,
+    gain: RMA,
+    loss: RMA,
+    macd_fast: EMA,
+    macd_slow: EMA,
+    macd_signal: EMA,
+    true_range: RMA,
+    vwap: VWMA,
+    momentum: Momentum,
+    roc: RateOfChange,
+    zscore_mean: SMA,
+    zscore_deviation: StDev,
+    squared_returns: SMA,
+    returns: ValueType,
+}
+
+impl Yata {
+    fn new(params: &IndicatorParams, history: &History) -> Self {
+        let period = |length: u32| PeriodType::try_from(length).expect("default windows are short");
+        let first = &history.close[0];
+        let price = history.notional[0] / history.volume[0];
+        Self {
+            previous_close: *first,
+            sma: SMA::new(period(params.sma), first).expect("the length is right"),
+            ema_fast: EMA::new(period(params.ema_fast), first).expect("the length is right"),
+            ema_slow: EMA::new(period(params.ema_slow), first).expect("the length is right"),
+            bollinger_mean: SMA::new(period(params.bollinger), first).expect("the length is right"),
+            bollinger_deviation: StDev::new(period(params.bollinger), first).expect("the length is right"),
+            bollinger_width: params.bollinger_width * sample_to_population(params.bollinger),
+            gain: RMA::new(period(params.rsi), &0.0).expect("the length is right"),
+            loss: RMA::new(period(params.rsi), &0.0).expect("the length is right"),
+            macd_fast: EMA::new(period(params.macd_fast), first).expect("the length is right"),
+            macd_slow: EMA::new(period(params.macd_slow), first).expect("the length is right"),
+            macd_signal: EMA::new(period(params.macd_signal), &0.0).expect("the length is right"),
+            true_range: RMA::new(period(params.atr), &0.0).expect("the length is right"),
+            vwap: VWMA::new(period(params.vwap), &(price, history.volume[0])).expect("the length is right"),
+            momentum: Momentum::new(period(params.momentum), first).expect("the length is right"),
+            roc: RateOfChange::new(period(params.roc), first).expect("the length is right"),
+            zscore_mean: SMA::new(period(params.zscore), first).expect("the length is right"),
+            zscore_deviation: StDev::new(period(params.zscore), first).expect("the length is right"),
+            squared_returns: SMA::new(period(params.realised_volatility), &0.0).expect("the length is right"),
+            returns: f64::from(params.realised_volatility),
+        }
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "yata has no logarithm: its user takes the standard library's"
+    )]
+    fn next(&mut self, history: &History, bar: usize) -> [f64; INDICATORS] {
+        let (high, low, close) = (history.high[bar], history.low[bar], history.close[bar]);
+        let (notional, volume) = (history.notional[bar], history.volume[bar]);
+        let previous_close = std::mem::replace(&mut self.previous_close, close);
+        let middle = self.bollinger_mean.next(&close);
+        let width = self.bollinger_width * self.bollinger_deviation.next(&close);
+        let change = close - previous_close;
+        let (gain, loss) = (self.gain.next(&change.max(0.0)), self.loss.next(&(-change).max(0.0)));
+        let macd = self.macd_fast.next(&close) - self.macd_slow.next(&close);
+        let macd_signal = self.macd_signal.next(&macd);
+        let range = (high - low).max((high - previous_close).abs()).max((low - previous_close).abs());
+        let deviation = self.zscore_deviation.next(&close) * sample_to_population(20);
+        let change = (close / previous_close).ln();
+        [
+            self.sma.next(&close),
+            self.ema_fast.next(&close),
+            self.ema_slow.next(&close),
+            middle,
+            middle + width,
+            middle - width,
+            100.0 * gain / (gain + loss),
+            macd,
+            macd_signal,
+            macd - macd_signal,
+            self.true_range.next(&range),
+            self.vwap.next(&(notional / volume, volume)),
+            self.momentum.next(&close),
+            self.roc.next(&close) * 100.0,
+            (close - self.zscore_mean.next(&close)) / deviation,
+            (self.squared_returns.next(&(change * change)) * self.returns).sqrt(),
+        ]
+    }
+}
+
+/// From the deviation with n − 1 to the one with n.
+fn sample_to_population(length: u32) -> f64 {
+    (f64::from(length - 1) / f64::from(length)).sqrt()
+}
+
+criterion_group!(benches, thousand_symbols, one_symbol);
+criterion_main!(benches);
