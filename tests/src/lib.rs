@@ -1,1 +1,9 @@
-//! Placeholder.
+//! Behaviour across crates: what the tests in `tests/` run against.
+//!
+//! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
+//! core with simulated lanes, commits and crashes. Everything is a function of a seed.
+
+pub mod market;
+pub mod random;
+pub mod sequential;
+pub mod simulation;

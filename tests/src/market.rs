@@ -1,0 +1,115 @@
+//! Small random markets: source records of every kind, good and bad, and configurations to run them with.
+
+use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
+use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::{encode_tick, encode_tick_batch};
+use warptape_stages::StageConfig;
+
+use crate::random::Random;
+
+const START_NS: i64 = 1_700_000_000_000_000_000;
+const MILLISECOND_NS: i64 = 1_000_000;
+
+/// Source records by partition.
+pub type SourceLog = Vec<Vec<Vec<u8>>>;
+
+/// A stage configuration with short windows, so that small markets reach every indicator.
+pub fn stage_config(random: &mut Random) -> StageConfig {
+    let all = ["100ms", "1s", "5s", "tick:1", "tick:7", "volume:3"];
+    let mut bars: Vec<BarSpec> = Vec::new();
+    for _ in 0..random.between(1, 3) {
+        let spec = all[random.index(all.len())].parse().expect("the texts are valid");
+        if !bars.contains(&spec) {
+            bars.push(spec);
+        }
+    }
+    StageConfig {
+        bars,
+        allowed_lateness_ns: [0, 50, 2_000][random.index(3)] * MILLISECOND_NS,
+        groups_per_partition: random.between(1, 5) as u32,
+        indicators: IndicatorParams {
+            sma: 3,
+            ema_fast: 2,
+            ema_slow: 4,
+            bollinger: 3,
+            bollinger_width: 1.0,
+            rsi: 3,
+            macd_fast: 2,
+            macd_slow: 4,
+            macd_signal: 2,
+            atr: 3,
+            vwap: 3,
+            momentum: 2,
+            roc: 2,
+            zscore: 3,
+            realised_volatility: 3,
+        },
+        signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
+    }
+}
+
+/// Records for `partitions` partitions: single ticks, batches, and in every other partition one in forty poisoned.
+pub fn source_log(random: &mut Random, partitions: usize, records: usize) -> SourceLog {
+    (0..partitions).map(|partition| partition_log(random, partition, records)).collect()
+}
+
+fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<Vec<u8>> {
+    let symbols = random.between(1, 9);
+    let mut time_ns = START_NS;
+    // A flipped bit in an event time makes all that follows late: every other log goes without.
+    let poisoned = random.one_in(2);
+    let mut log = Vec::with_capacity(records);
+    for _ in 0..records {
+        let count = if random.one_in(3) { 1 } else { random.between(1, 12) };
+        let ticks: Vec<Tick> = (0..count).map(|_| tick(random, partition, symbols, &mut time_ns)).collect();
+        let mut bytes = Vec::new();
+        match ticks.as_slice() {
+            [tick] => encode_tick(tick, &mut bytes),
+            ticks => encode_tick_batch(ticks, &mut bytes),
+        }
+        .expect("the ticks are valid");
+        if poisoned && random.one_in(40) {
+            poison(random, &mut bytes);
+        }
+        log.push(bytes);
+    }
+    log
+}
+
+fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) -> Tick {
+    *time_ns += random.between(0, 60) * MILLISECOND_NS;
+    if random.one_in(200) {
+        *time_ns += random.between(0, 30_000) * MILLISECOND_NS;
+    }
+    let back_ns = if random.one_in(10) { random.between(0, 3_000) * MILLISECOND_NS } else { 0 };
+    let price_e9 = 100_000_000_000 + random.between(-500, 500) * 10_000_000;
+    let trade = !random.one_in(4);
+    let size_e9 = random.between(1, 2_000) * MILLISECOND_NS;
+    let number = random.between(0, symbols - 1);
+    Tick {
+        symbol: format!("SIM:P{partition}S{number}"),
+        kind: if trade { TickKind::Trade } else { TickKind::Quote },
+        event_time_ns: *time_ns - back_ns,
+        receive_time_ns: 0,
+        trade_id: 0,
+        side: Side::None,
+        price_e9: if trade { price_e9 } else { 0 },
+        size_e9: if trade { size_e9 } else { 0 },
+        bid_price_e9: if trade { 0 } else { price_e9 - 10_000_000 },
+        bid_size_e9: if trade { 0 } else { size_e9 },
+        ask_price_e9: if trade { 0 } else { price_e9 + 10_000_000 },
+        ask_size_e9: if trade { 0 } else { size_e9 },
+    }
+}
+
+/// Damages a record; by chance it may stay good, which is as well.
+fn poison(random: &mut Random, bytes: &mut Vec<u8>) {
+    match random.index(3) {
+        0 => bytes.truncate(random.index(bytes.len())),
+        1 => bytes[2] ^= 0xFF,
+        _ => {
+            let at = random.index(bytes.len());
+            bytes[at] ^= 1 << random.index(8);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! SplitMix64 (Steele, Lea, Flood 2014): a seed in, the same numbers out everywhere.
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number in `low..=high`.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        let span = (high - low) as u64 + 1;
+        low + (self.bits() % span) as i64
+    }
+
+    /// An index below `count`.
+    pub fn index(&mut self, count: usize) -> usize {
+        (self.bits() % count as u64) as usize
+    }
+
+    /// True once in `times` on average.
+    pub fn one_in(&mut self, times: u64) -> bool {
+        self.bits().is_multiple_of(times)
+    }
+}

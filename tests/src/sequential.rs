@@ -1,0 +1,46 @@
+//! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal.
+
+use warptape_kernels::Isa;
+use warptape_schemas::TickDecoder;
+use warptape_schemas::tick::TickColumns;
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
+
+/// Outputs of one partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outputs {
+    /// Encoded signals in order.
+    pub signals: Vec<Vec<u8>>,
+    /// Offset and row of each late tick.
+    pub late: Vec<(i64, i32)>,
+    /// Offset of each dead letter.
+    pub dead: Vec<i64>,
+}
+
+/// Runs the records of one partition.
+pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
+    let groups = config.groups_per_partition as usize;
+    let mut intake = PartitionIntake::new(config);
+    let mut stages: Vec<_> = (0..groups).map(|_| GroupStage::new(config, Isa::Baseline)).collect();
+    let mut queues: Vec<_> = (0..groups).map(|_| GroupQueue::default()).collect();
+    let mut decoder = TickDecoder::new();
+    let mut columns = TickColumns::default();
+    let mut outputs = Outputs::default();
+    for (offset, record) in (0_i64..).zip(records) {
+        columns.clear();
+        if decoder.decode(record, intake.symbols_mut(), &mut columns).is_err() {
+            outputs.dead.push(offset);
+            continue;
+        }
+        let mut late = Vec::new();
+        intake.accept(offset, &columns, 0, &mut queues, &mut late);
+        outputs.late.extend(late.iter().map(|late| (offset, late.index as i32)));
+        let mut merge = SignalMerge::default();
+        for (queue, stage) in queues.iter_mut().zip(&mut stages) {
+            let mut output = GroupOutput::default();
+            stage.run(&mut queue.take(queue.rows.len()), &mut output);
+            merge.push(output.signals);
+        }
+        merge.take_before(i64::MAX, |_, bytes| outputs.signals.push(bytes.to_vec()));
+    }
+    outputs
+}

@@ -1,0 +1,417 @@
+//! The engine's core under a simulated shell: lanes that finish late, commits in flight, lost lanes, crashes.
+//!
+//! One seed decides everything: the market, the configuration, and the order of events. After a number of turbulent
+//! events comes a healing phase without faults, which drains; then the committed topics are compared, byte for byte,
+//! with the plain sequential run, and every journal entry is stepped again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use warptape_eventlog::{NewRecord, Record};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::core::{Command, Core};
+use warptape_pipeline::engine::{
+    CommitRequest, EngineConfig, LaneCommand, LaneStages, PartOutput, Stop, Topics, restore_from,
+};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::{Input, LaneSpec, SchedulerConfig};
+use warptape_schemas::{
+    GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick, decode_snapshot,
+};
+
+use crate::market::{self, SourceLog};
+use crate::random::Random;
+use crate::sequential::{self, Outputs};
+
+/// Events before the healing phase.
+const TURBULENT_EVENTS: usize = 400;
+/// Events within which a healing phase must end.
+const HEALING_EVENTS_MAX: usize = 200_000;
+
+/// A fault planted in the shell, to show that the checks find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// None: the shell does its work.
+    Nothing,
+    /// Source offsets are committed in a transaction before that of the outputs.
+    OffsetsFirst,
+    /// A lane swaps two batches that wait for it.
+    BatchesSwapped,
+    /// A restored partition is read from its committed offset instead of its snapshot.
+    TailSkipped,
+}
+
+/// What went wrong, in words.
+pub type Failure = String;
+
+/// Runs one seed.
+pub fn simulate(seed: u64, plant: Plant) -> Result<(), Failure> {
+    let mut random = Random::new(seed);
+    let mut config = engine_config(&mut random);
+    let partitions = random.between(1, 3) as usize;
+    let records = random.between(5, 120) as usize;
+    let source = market::source_log(&mut random, partitions, records);
+    config.topics = Topics::new("");
+    let expected: Vec<Outputs> = source.iter().map(|log| sequential::run(&config.stages, log)).collect();
+    let mut world = World::new(random, config, source, plant);
+    world.start_process()?;
+    for _ in 0..TURBULENT_EVENTS {
+        world.turbulent_event()?;
+    }
+    world.heal()?;
+    world.check(&expected)
+}
+
+/// A configuration whose limits are met all the time.
+fn engine_config(random: &mut Random) -> EngineConfig {
+    let lanes = random.between(1, 8) as i32;
+    let high_water_rows = random.between(1, 200);
+    let lane_credit_rows = random.between(1, 300);
+    EngineConfig {
+        node: "node-0".to_owned(),
+        group: "simulation".to_owned(),
+        topics: Topics::new(""),
+        stages: market::stage_config(random),
+        scheduler: SchedulerConfig {
+            placement_policy: "rendezvous".to_owned(),
+            placement_seed: random.between(0, i64::from(i32::MAX)),
+            load_factor_percent: random.between(100, 300) as i32,
+            lane_credit_rows,
+            lane_credit_bytes: random.between(64, 10_000),
+            lane_batches_max: random.between(1, 4) as i32,
+            batch_rows_max: random.between(1, lane_credit_rows.min(60)),
+            row_deadline_ns: random.between(1, 5_000_000),
+            high_water_rows,
+            low_water_rows: random.between(0, high_water_rows - 1),
+        },
+        lanes: (0..lanes)
+            .map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: random.between(1, 4) as i32 })
+            .collect(),
+        isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
+        commit_interval: std::time::Duration::ZERO,
+        snapshot_interval_records: random.between(1, 40),
+        poll_records_max: random.between(1, 30) as usize,
+        poll_bytes_max: usize::MAX,
+        lane_faults: Vec::new(),
+    }
+}
+
+/// A lane: commands that wait, and results that the core does not know of yet.
+#[derive(Default)]
+struct SimulatedLane {
+    stages: LaneStages,
+    commands: VecDeque<LaneCommand>,
+    results: VecDeque<(i64, Vec<PartOutput>)>,
+}
+
+/// Where a partition is read.
+#[derive(Default)]
+struct Reading {
+    next: usize,
+    generation: u64,
+    paused: bool,
+}
+
+/// What is committed.
+#[derive(Default)]
+struct Committed {
+    records: BTreeMap<String, BTreeMap<i32, Vec<NewRecord>>>,
+    offsets: BTreeMap<i32, i64>,
+}
+
+struct World {
+    random: Random,
+    config: EngineConfig,
+    source: SourceLog,
+    plant: Plant,
+    now_ns: i64,
+    core: Core,
+    lanes: Vec<Option<SimulatedLane>>,
+    reading: Vec<Option<Reading>>,
+    in_flight: Option<CommitRequest>,
+    committed: Committed,
+}
+
+impl World {
+    fn new(random: Random, config: EngineConfig, source: SourceLog, plant: Plant) -> Self {
+        let core = Core::new(config.clone(), None).expect("a new journal can be begun");
+        Self {
+            lanes: config.lanes.iter().map(|_| Some(SimulatedLane::default())).collect(),
+            reading: source.iter().map(|_| None).collect(),
+            random,
+            config,
+            source,
+            plant,
+            now_ns: 1,
+            core,
+            in_flight: None,
+            committed: Committed::default(),
+        }
+    }
+
+    /// A process begins where the committed state ends.
+    fn start_process(&mut self) -> Result<(), Failure> {
+        let last = self.topic("journal", 0).last();
+        let last = last.map(|record| decode_journal_entry(&record.value).expect("entries are written whole"));
+        self.core = Core::new(self.config.clone(), last.as_ref()).map_err(|error| error.to_string())?;
+        self.lanes = self.config.lanes.iter().map(|_| Some(SimulatedLane::default())).collect();
+        self.reading = self.source.iter().map(|_| None).collect();
+        self.in_flight = None;
+        self.core.begin(self.now_ns).map_err(|error| error.to_string())?;
+        for partition in 0..self.source.len() as i32 {
+            let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
+            self.restore(partition, committed)?;
+        }
+        self.obey()
+    }
+
+    fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), Failure> {
+        let parts = self.topic("snapshots", partition).iter();
+        let parts = parts.map(|record| decode_snapshot(&record.value).expect("snapshots are written whole"));
+        let restored = restore_from(parts.collect(), sealed_offset, &self.config.stages, self.config.isa);
+        self.core
+            .on_restored(self.now_ns, partition, restored, sealed_offset)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Carries out what the core commanded.
+    fn obey(&mut self) -> Result<(), Failure> {
+        loop {
+            let commands = self.core.take_commands();
+            if commands.is_empty() {
+                return Ok(());
+            }
+            for command in commands {
+                match command {
+                    Command::Lane(lane, command) => {
+                        if let Some(lane) = &mut self.lanes[lane as usize] {
+                            lane.commands.push_back(command);
+                        }
+                    }
+                    Command::Pause(partition) => self.set_paused(partition, true),
+                    Command::Resume(partition) => self.set_paused(partition, false),
+                    Command::Seek { partition, offset, generation } => {
+                        let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
+                        let next =
+                            if self.plant == Plant::TailSkipped { committed.max(offset) } else { offset };
+                        let next = next as usize;
+                        self.reading[partition as usize] = Some(Reading { next, generation, paused: false });
+                    }
+                    Command::Restore { partition, sealed_offset } => {
+                        self.reading[partition as usize] = None;
+                        self.restore(partition, sealed_offset)?;
+                    }
+                    Command::Lifecycle(..) => {}
+                }
+            }
+        }
+    }
+
+    fn set_paused(&mut self, partition: i32, paused: bool) {
+        if let Some(reading) = &mut self.reading[partition as usize] {
+            reading.paused = paused;
+        }
+    }
+
+    fn turbulent_event(&mut self) -> Result<(), Failure> {
+        if self.random.one_in(60) {
+            let lane = self.random.index(self.lanes.len());
+            self.lose_lane(lane)?;
+        } else if self.random.one_in(120) {
+            // A crash; what was being committed may have come through or not.
+            if self.random.one_in(2) {
+                self.finish_commit();
+            }
+            self.start_process()?;
+        } else {
+            self.event()?;
+        }
+        self.obey()
+    }
+
+    /// An event of a process that works.
+    fn event(&mut self) -> Result<(), Failure> {
+        self.now_ns += self.random.between(0, 2_000_000);
+        match self.random.index(8) {
+            0 | 1 => self.read()?,
+            2 | 3 => self.work(),
+            4 | 5 => self.report()?,
+            6 => self.begin_commit(),
+            _ => self.finish_commit(),
+        }
+        self.core.on_time(self.now_ns).map_err(|error| error.to_string())?;
+        self.obey()
+    }
+
+    /// Some records of a partition reach the core.
+    fn read(&mut self) -> Result<(), Failure> {
+        let partition = self.random.index(self.source.len());
+        let Some(reading) = &mut self.reading[partition] else { return Ok(()) };
+        let left = self.source[partition].len() - reading.next;
+        if reading.paused || left == 0 {
+            return Ok(());
+        }
+        let count = left.min(1 + self.random.index(self.config.poll_records_max));
+        let range = reading.next..reading.next + count;
+        reading.next += count;
+        let generation = reading.generation;
+        let records: Vec<Record> = range
+            .map(|offset| Record {
+                offset: offset as i64,
+                key: None,
+                headers: Vec::new(),
+                timestamp_ns: 0,
+                value: self.source[partition][offset].clone(),
+            })
+            .collect();
+        let partition = partition as i32;
+        let accepted = self.core.on_records(self.now_ns, partition, generation, &records, self.now_ns);
+        accepted.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// A lane obeys a command.
+    fn work(&mut self) {
+        let index = self.random.index(self.lanes.len());
+        let Some(lane) = &mut self.lanes[index] else { return };
+        let both_run = matches!(
+            (lane.commands.front(), lane.commands.get(1)),
+            (Some(LaneCommand::Run(_)), Some(LaneCommand::Run(_)))
+        );
+        if self.plant == Plant::BatchesSwapped && both_run {
+            lane.commands.swap(0, 1);
+        }
+        if let Some(command) = lane.commands.pop_front() {
+            lane.results.extend(lane.stages.obey(command));
+        }
+    }
+
+    /// The core learns of a finished batch.
+    fn report(&mut self) -> Result<(), Failure> {
+        let index = self.random.index(self.lanes.len());
+        let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
+        let Some((batch, parts)) = lane.results.pop_front() else { return Ok(()) };
+        let service_ns = self.random.between(1, 1_000_000);
+        self.core
+            .on_completed(self.now_ns, index as i32, batch, service_ns, parts)
+            .map_err(|error| error.to_string())
+    }
+
+    /// A lane fails, with all that it has; mostly a new worker takes its place.
+    fn lose_lane(&mut self, index: usize) -> Result<(), Failure> {
+        let others = self.lanes.iter().enumerate().any(|(other, lane)| other != index && lane.is_some());
+        let restarted = !others || !self.random.one_in(4);
+        let was_there = self.lanes[index].is_some();
+        self.lanes[index] = restarted.then(SimulatedLane::default);
+        if !was_there {
+            self.lanes[index] = None;
+            return Ok(());
+        }
+        self.core
+            .on_lane_lost(self.now_ns, index as i32, "simulated".to_owned(), restarted)
+            .map_err(|error| error.to_string())
+    }
+
+    fn begin_commit(&mut self) {
+        if self.in_flight.is_none() && self.core.has_uncommitted() {
+            let mut request = self.core.seal(self.now_ns);
+            if self.plant == Plant::OffsetsFirst {
+                for (partition, offset) in request.offsets.drain(..) {
+                    self.committed.offsets.insert(partition.partition, offset);
+                }
+            }
+            self.in_flight = Some(request);
+        }
+    }
+
+    fn finish_commit(&mut self) {
+        let Some(request) = self.in_flight.take() else { return };
+        for record in request.records {
+            let topic = self.committed.records.entry(record.topic.clone()).or_default();
+            topic.entry(record.partition).or_default().push(record);
+        }
+        for (partition, offset) in request.offsets {
+            self.committed.offsets.insert(partition.partition, offset);
+        }
+    }
+
+    /// No more faults: everything is read, drained and committed.
+    fn heal(&mut self) -> Result<(), Failure> {
+        let ends = (0_i32..).zip(&self.source).map(|(partition, log)| (partition, log.len() as i64));
+        let stop = Stop::At(ends.collect());
+        self.core.on_stop(self.now_ns, stop).map_err(|error| error.to_string())?;
+        self.obey()?;
+        for _ in 0..HEALING_EVENTS_MAX {
+            if self.core.is_drained() && self.in_flight.is_none() && !self.core.has_uncommitted() {
+                return Ok(());
+            }
+            self.event()?;
+        }
+        Err(format!("not drained after {HEALING_EVENTS_MAX} events without faults"))
+    }
+
+    fn topic(&self, topic: &str, partition: i32) -> &[NewRecord] {
+        self.committed.records.get(topic).and_then(|topic| topic.get(&partition)).map_or(&[], Vec::as_slice)
+    }
+
+    fn check(&self, expected: &[Outputs]) -> Result<(), Failure> {
+        for (partition, expected) in (0_i32..).zip(expected) {
+            let signals = self.topic("signals", partition).iter().map(|record| record.value.clone());
+            let late = self.topic("late", partition).iter().map(|record| {
+                let late = decode_late_tick(&record.value).expect("late ticks are written whole");
+                (late.offset, late.index)
+            });
+            let dead = self.topic("dead-letter", partition).iter();
+            let dead = dead
+                .map(|record| decode_dead_letter(&record.value).expect("letters are written whole").offset);
+            let found = Outputs { signals: signals.collect(), late: late.collect(), dead: dead.collect() };
+            if found != *expected {
+                return Err(format!("partition {partition}: {}", difference(expected, &found)));
+            }
+            let end = self.source[partition as usize].len() as i64;
+            let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
+            if committed != end {
+                return Err(format!("partition {partition}: committed offset {committed} of {end}"));
+            }
+        }
+        self.check_journal()
+    }
+
+    /// Every entry follows its predecessor, and steps to the decisions it holds.
+    fn check_journal(&self) -> Result<(), Failure> {
+        let mut scheduler = Scheduler::new();
+        let mut previous = GENESIS_HASH.to_owned();
+        for (sequence, record) in (0_i64..).zip(self.topic("journal", 0)) {
+            check_chain(&previous, &record.value).map_err(|error| format!("entry {sequence}: {error}"))?;
+            let entry =
+                decode_journal_entry(&record.value).map_err(|error| format!("entry {sequence}: {error}"))?;
+            if entry.sequence != sequence {
+                return Err(format!("entry {sequence} has sequence {}", entry.sequence));
+            }
+            if matches!(entry.input, Input::Started(_)) {
+                scheduler = Scheduler::new();
+            }
+            let hash = format!("{:016x}", scheduler.state_hash());
+            let mut decisions = Vec::new();
+            scheduler
+                .step(entry.at_ns, &entry.input, &mut decisions)
+                .map_err(|error| format!("entry {sequence}: {error}"))?;
+            if hash != entry.state_hash || decisions != entry.decisions {
+                return Err(format!("entry {sequence} is not what its input gives"));
+            }
+            previous = entry.hash;
+        }
+        Ok(())
+    }
+}
+
+fn difference(expected: &Outputs, found: &Outputs) -> String {
+    let first = expected.signals.iter().zip(&found.signals).position(|(expected, found)| expected != found);
+    format!(
+        "{} signals expected, {} found, first difference at {first:?}; {} and {} late; {} and {} dead",
+        expected.signals.len(),
+        found.signals.len(),
+        expected.late.len(),
+        found.late.len(),
+        expected.dead.len(),
+        found.dead.len()
+    )
+}

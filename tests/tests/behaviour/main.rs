@@ -1,0 +1,3 @@
+//! Behaviour of the crates together.
+
+mod simulation;
