@@ -14,7 +14,7 @@ use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::{JournalWriter, decode_signal, encode_journal_entry, encode_signal};
 
-use recording::{PARTITIONS, Plan, Random, Recording, empty, options, record};
+use recording::{PARTITIONS, Plan, Random, Recording, empty, feed, options, record, run};
 use tampered::Tampered;
 
 /// All records of a partition.
@@ -361,6 +361,35 @@ fn changed_ticks_show_in_the_outputs() {
     ticks.remove(1);
     let report = verified(&Tampered::new(&recording.log, "ticks", 0, ticks), &options()).unwrap();
     assert!(matches!(report.divergence, Some(Divergence::Output(_))), "{report}");
+}
+
+/// However the looks at the log fall between its transactions, a run that goes on is identical so far.
+#[test]
+fn a_run_may_go_on_meanwhile() {
+    let (recording, plan) = (empty(), Plan { records: 60, ..Plan::small(13) });
+    feed(&recording.log, plan);
+    let (mut entries, mut looks) = (0, 0);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&recording.log, plan));
+        loop {
+            let is_last = running.is_finished();
+            match verified(&recording.log, &options()) {
+                Ok(report) => {
+                    assert!(report.is_identical(), "{report}");
+                    assert!(report.entries >= entries, "a journal only grows");
+                    entries = report.entries;
+                    looks += 1;
+                }
+                Err(ReplayError::EmptyJournal { .. }) if !is_last => {}
+                Err(error) => panic!("{error}"),
+            }
+            if is_last {
+                break;
+            }
+        }
+    });
+    println!("{looks} looks, {entries} entries");
+    assert_eq!(entries, records(&recording.log, "journal", 0).len() as u64);
 }
 
 #[test]

@@ -59,12 +59,17 @@ pub fn options() -> VerifyOptions {
 pub fn record(plan: Plan) -> Recording {
     let recording = empty();
     feed(&recording.log, plan);
-    let mut run = Run::new(&recording.log);
+    run(&recording.log, plan);
+    recording
+}
+
+/// Processes what was fed.
+pub fn run(log: &SqliteLog, plan: Plan) {
+    let mut run = Run::new(log);
     for life in 0..plan.lives {
         let lateness_ms = plan.lateness_ms[life.min(plan.lateness_ms.len() - 1)];
         run.live(lateness_ms, life * plan.records..(life + 1) * plan.records);
     }
-    recording
 }
 
 /// A log with the topics and nothing in them.
@@ -98,7 +103,8 @@ fn new_record(topic: &str, partition: i32, key: Option<&str>, value: Vec<u8>) ->
     NewRecord { topic: topic.to_owned(), partition, key, value, ..NewRecord::default() }
 }
 
-fn feed(log: &SqliteLog, plan: Plan) {
+/// Publishes ticks, every fifth record of them damaged.
+pub fn feed(log: &SqliteLog, plan: Plan) {
     let mut producer = log.producer("feed").unwrap();
     producer.begin().unwrap();
     for partition in 0..PARTITIONS {
@@ -262,7 +268,7 @@ impl<'a> Run<'a> {
             self.step(Input::Arrived(Arrived { partition, next_offset: offset + 1, groups }));
         }
         let owned = self.partitions.get_mut(&partition).unwrap();
-        assert!(owned.queues.iter().all(|queue| queue.rows.len() == 0), "lanes of this run are never busy");
+        assert!(owned.queues.iter().all(|queue| queue.rows.is_empty()), "lanes of this run are never busy");
         let symbols = owned.intake.symbols_mut();
         owned.merge.take_before(offset + 1, |key, value| {
             let symbol = Some(symbols.name(key.symbol));
