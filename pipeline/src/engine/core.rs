@@ -270,7 +270,14 @@ impl Core {
             let topics = &self.config.topics;
             let mut push = |topic: &str, key: Option<Vec<u8>>, value: Vec<u8>| {
                 let (topic, headers) = (topic.to_owned(), Vec::new());
-                request.records.push(NewRecord { topic, partition, key, headers, timestamp_ns: now_ns, value });
+                request.records.push(NewRecord {
+                    topic,
+                    partition,
+                    key,
+                    headers,
+                    timestamp_ns: now_ns,
+                    value,
+                });
             };
             request.receipt.signals += sealed.signals.len() as u64;
             for signal in sealed.signals {
@@ -339,10 +346,12 @@ impl Core {
     }
 
     fn place(&mut self, place: &Place) {
-        let partition = self.partitions.get_mut(&place.partition).expect("placed groups are of owned partitions");
+        let partition =
+            self.partitions.get_mut(&place.partition).expect("placed groups are of owned partitions");
         let stage = partition.place(place.group, place.epoch);
         let group = GroupId { partition: place.partition, group: place.group };
-        self.commands.push(Command::Lane(place.lane, LaneCommand::Install { group, epoch: place.epoch, stage }));
+        self.commands
+            .push(Command::Lane(place.lane, LaneCommand::Install { group, epoch: place.epoch, stage }));
     }
 
     fn dispatch(&mut self, dispatch: &Dispatch) {

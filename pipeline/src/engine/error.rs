@@ -15,7 +15,9 @@ pub enum EngineError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The last entry of the journal cannot be read, so its chain cannot be continued.
-    #[error("{topic} offset {offset}: the last journal entry cannot be read: {error}; check the log with `warptape replay verify`")]
+    #[error(
+        "{topic} offset {offset}: the last journal entry cannot be read: {error}; check the log with `warptape replay verify`"
+    )]
     JournalTail {
         /// Journal topic.
         topic: String,
@@ -25,7 +27,9 @@ pub enum EngineError {
         error: DecodeError,
     },
     /// No lane is left.
-    #[error("all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on")]
+    #[error(
+        "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"
+    )]
     NoLanes {
         /// Why the last lane was lost.
         reason: String,

@@ -94,7 +94,12 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Starts the lane's thread.
-    pub(super) fn start(lane: LaneId, batches_max: usize, fault: Option<u64>, events: Sender<LaneEvent>) -> Self {
+    pub(super) fn start(
+        lane: LaneId,
+        batches_max: usize,
+        fault: Option<u64>,
+        events: Sender<LaneEvent>,
+    ) -> Self {
         let (commands, received) = bounded(LANE_COMMANDS_MAX + batches_max);
         let thread = std::thread::Builder::new()
             .name(format!("lane-{lane}"))

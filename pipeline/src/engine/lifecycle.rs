@@ -11,7 +11,12 @@ pub(super) struct LifecycleLog {
 }
 
 impl LifecycleLog {
-    pub(super) fn write(&mut self, at_ns: i64, event: LifecycleEvent, detail: String) -> Result<(), LogError> {
+    pub(super) fn write(
+        &mut self,
+        at_ns: i64,
+        event: LifecycleEvent,
+        detail: String,
+    ) -> Result<(), LogError> {
         let mut value = Vec::new();
         encode_lifecycle(&Lifecycle { at_ns, node: self.node.clone(), event, detail }, &mut value);
         self.producer.begin()?;

@@ -2,7 +2,7 @@
 
 use warptape_scheduler::{Scheduler, StepError};
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
-use warptape_schemas::{DecodeError, JournalWriter};
+use warptape_schemas::{ChainError, JournalWriter};
 
 /// The scheduler with its journal: nothing is decided without an entry.
 pub(super) struct Recorder {
@@ -20,13 +20,15 @@ pub enum RecordError {
     #[error("the scheduler refused an input: {0}; this is a fault of the program, please report it")]
     Step(#[from] StepError),
     /// The journal's chain cannot be continued.
-    #[error("the journal cannot be continued after its last entry: {0}; check the log with `warptape replay verify`")]
-    Journal(#[from] DecodeError),
+    #[error(
+        "the journal cannot be continued after its last entry: {0}; check the log with `warptape replay verify`"
+    )]
+    Journal(#[from] ChainError),
 }
 
 impl Recorder {
     /// Continues the journal after `last`, or begins it.
-    pub(super) fn new(last: Option<&JournalEntry>) -> Result<Self, DecodeError> {
+    pub(super) fn new(last: Option<&JournalEntry>) -> Result<Self, ChainError> {
         let writer = match last {
             Some(entry) => JournalWriter::resume(entry)?,
             None => JournalWriter::new(),

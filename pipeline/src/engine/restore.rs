@@ -82,7 +82,9 @@ fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snap
     let mut next = range.first;
     while next < range.next {
         // A log may have holes: where nothing comes any more, the end is reached.
-        let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, READ_RECORDS_MAX, READ_BYTES_MAX)? else {
+        let Fetched::Records { records, .. } =
+            reader.poll(Duration::ZERO, READ_RECORDS_MAX, READ_BYTES_MAX)?
+        else {
             break;
         };
         for record in records {

@@ -70,7 +70,11 @@ struct Engine {
 }
 
 impl Engine {
-    fn start(log: Arc<dyn EventLog>, config: EngineConfig, progress: Arc<Progress>) -> Result<Self, EngineError> {
+    fn start(
+        log: Arc<dyn EventLog>,
+        config: EngineConfig,
+        progress: Arc<Progress>,
+    ) -> Result<Self, EngineError> {
         let clock = Clock::start();
         // Subscribing takes the group's place: a second process is refused here, before it fences the first.
         let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
@@ -186,7 +190,9 @@ impl Engine {
                     Command::Seek { partition, offset, generation } => {
                         self.command_source(SourceCommand::Seek { partition, offset, generation })?;
                     }
-                    Command::Restore { partition, sealed_offset } => self.restore(partition, sealed_offset)?,
+                    Command::Restore { partition, sealed_offset } => {
+                        self.restore(partition, sealed_offset)?
+                    }
                     Command::Lifecycle(event, detail) => {
                         self.lifecycle.write(self.clock.now_ns(), event, detail)?;
                     }
@@ -314,7 +320,10 @@ impl Engine {
     fn finish(mut self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
         let now_ns = self.clock.now_ns();
         let result = match result {
-            Ok(()) => self.lifecycle.write(now_ns, LifecycleEvent::Stopped, "drained".to_owned()).map_err(Into::into),
+            Ok(()) => self
+                .lifecycle
+                .write(now_ns, LifecycleEvent::Stopped, "drained".to_owned())
+                .map_err(Into::into),
             Err(error) => {
                 // The log itself may be what failed; the error is returned in any case.
                 drop(self.lifecycle.write(now_ns, LifecycleEvent::Failed, error.to_string()));
