@@ -26,6 +26,8 @@ pub struct JournalDivergence {
     pub offset: i64,
     /// Sequence number that the entry must have: every entry before it is identical.
     pub sequence: i64,
+    /// Version of warptape that recorded it, by the last process start before.
+    pub software: Option<String>,
     /// Time of the step as recorded, ns since the epoch; `None` if the entry cannot be read.
     pub at_ns: Option<i64>,
     /// The input as recorded.
@@ -97,9 +99,14 @@ impl fmt::Display for JournalDivergence {
             write!(formatter, "\n  step at {at_ns} ns with {}", shown(Some(input)))?;
         }
         write_all(formatter, &self.differences)?;
-        if self.differences.iter().any(|difference| difference.field == "hash") {
+        let differs = |field: &str| self.differences.iter().any(|difference| difference.field == field);
+        if differs("hash") {
             let note = "the entry was changed after it was written, or one before it was removed or added";
-            write!(formatter, "\n  the hash does not fit: {note}")?;
+            write!(formatter, "\n  its hash does not fit: {note}")?;
+        } else if let (Some(software), false) = (&self.software, differs("entry") || differs("entries")) {
+            let version = env!("CARGO_PKG_VERSION");
+            let note = format!("written so by warptape {software}; this is warptape {version}");
+            write!(formatter, "\n  its hash fits: the entry was {note}")?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub enum ReplayError {
     },
     /// Nothing was recorded yet.
     #[error(
-        "{url}: the journal {topic:?} has no entries, so nothing was run on this log yet; `warptape run` it first"
+        "{url}: the journal {topic:?} has no entries, so nothing was run on this log yet; process it with `warptape run` first"
     )]
     EmptyJournal {
         /// The log.
@@ -85,11 +85,6 @@ pub enum ReplayError {
         /// Its value in the other.
         found: String,
     },
-    /// No process start is recorded.
-    #[error(
-        "the journal has no entry of a process start, so the stage configuration is not known; verify without --outputs"
-    )]
-    NoStart,
     /// The beginning of the ticks was removed.
     #[error(
         "{url}: topic {topic:?} partition {partition} begins at offset {first}: outputs can only be rerun over all \

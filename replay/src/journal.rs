@@ -17,6 +17,8 @@ pub(crate) struct JournalCheck {
     scheduler: Scheduler,
     previous_hash: String,
     next_sequence: i64,
+    /// Version of the process whose entries are compared.
+    software: Option<String>,
     pub(crate) decisions: u64,
     pub(crate) processes: u64,
     pub(crate) configs: StageConfigs,
@@ -30,6 +32,7 @@ impl JournalCheck {
             scheduler: Scheduler::new(),
             previous_hash: GENESIS_HASH.to_owned(),
             next_sequence: 0,
+            software: None,
             decisions: 0,
             processes: 0,
             configs: StageConfigs::default(),
@@ -50,6 +53,9 @@ impl JournalCheck {
                 return Some(self.divergence(record.offset, None, vec![difference]));
             }
         };
+        if let Input::Started(started) = &entry.input {
+            self.software = Some(started.software.clone());
+        }
         let hash = self.check_hash(record);
         let mut differences = if entry.sequence == self.next_sequence {
             self.step(&entry)
@@ -120,6 +126,7 @@ impl JournalCheck {
             topic: self.topic.clone(),
             offset,
             sequence: self.next_sequence,
+            software: self.software.clone(),
             at_ns: entry.map(|entry| entry.at_ns),
             input: entry.map(|entry| to_value(&entry.input)),
             differences,
@@ -150,9 +157,14 @@ impl StageConfigs {
         }
     }
 
-    /// The configuration of all processes.
+    /// The configuration of all processes of a journal that was found identical.
+    ///
+    /// # Panics
+    /// If the journal had no entries.
     pub(crate) fn only(&self) -> Result<StageConfig, ReplayError> {
-        let (first_sequence, first) = self.first.as_ref().ok_or(ReplayError::NoStart)?;
+        // The scheduler refuses every other input before the first start.
+        let (first_sequence, first) =
+            self.first.as_ref().expect("an identical journal begins with a process start");
         let unusable = |mistake: String| ReplayError::StageConfig { sequence: *first_sequence, mistake };
         let config = StageConfig::from_json(first).map_err(|error| unusable(error.to_string()))?;
         if let Some((sequence, other)) = &self.other {

@@ -9,6 +9,11 @@ use warptape_stages::{
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
 use crate::comparison::Comparison;
 
+/// Rows that wait at least before the stages run, unless records end: few runs of many rows are fastest.
+const WAITING_ROWS_DUE: usize = 16 * 1024;
+/// Most rows of one run of a group.
+const BATCH_ROWS_MAX: usize = 64 * 1024;
+
 /// The outputs of a partition, as they are compared.
 pub(crate) struct Outputs {
     pub(crate) signals: Comparison,
@@ -51,16 +56,26 @@ impl Rerun {
     pub(crate) fn process(&mut self, records: &[Record], outputs: &mut Outputs) -> Result<(), LogError> {
         for record in records {
             self.accept(record, outputs)?;
+            if self.queues.iter().map(|queue| queue.rows.len()).sum::<usize>() >= WAITING_ROWS_DUE {
+                self.run(outputs)?;
+            }
         }
+        self.run(outputs)
+    }
+
+    /// Runs all rows that wait through the stages.
+    fn run(&mut self, outputs: &mut Outputs) -> Result<(), LogError> {
         for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
-            let mut input = queue.take(queue.rows.len());
-            let mut output = GroupOutput::default();
-            stage.run(&mut input, &mut output);
-            self.merge.push(output.signals);
+            while !queue.rows.is_empty() {
+                let mut input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX));
+                let mut output = GroupOutput::default();
+                stage.run(&mut input, &mut output);
+                self.merge.push(output.signals);
+            }
         }
         let mut result = Ok(());
         let symbols = self.intake.symbols_mut();
-        // Every row of the records was processed, so every record is complete.
+        // Every row was processed, so every record is complete.
         self.merge.take_before(i64::MAX, |key, value| {
             if result.is_ok() {
                 result = outputs.signals.expect(Some(symbols.name(key.symbol).as_bytes()), value);

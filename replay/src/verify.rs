@@ -28,6 +28,10 @@ pub fn verify(
     let cut = Cut::take(log, options)?;
     let mut check = JournalCheck::new(&options.journal);
     let divergence = check_journal(log, &options.journal, &cut, &mut check, progress)?;
+    if divergence.is_none() && check.entries() == 0 {
+        // Offsets were used, but by no entry: a broker's markers of aborted transactions.
+        return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
+    }
     let mut report = Report {
         entries: check.entries(),
         decisions: check.decisions,
