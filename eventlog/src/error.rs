@@ -13,6 +13,19 @@ pub enum LogError {
         /// What the user can do.
         action: String,
     },
+    /// The log's file cannot be opened at all.
+    #[error(
+        "{url}: cannot be opened ({cause}) while {doing}; check the permissions of the file, of its -wal and -shm \
+         files and of their directory"
+    )]
+    Denied {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// What the storage said.
+        cause: String,
+    },
     /// The log can be read but not written.
     #[error(
         "{url}: cannot write while {doing}: the file or its directory is read-only or was opened for reading; \

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::file::LogFile;
+use super::format;
 use crate::LogError;
 
 /// Size of the write-ahead log from which it is folded back while commits go on, bytes. Each time costs the disk some
@@ -62,12 +63,11 @@ struct Fold {
 
 impl Checkpointer {
     pub(super) fn start(file: Arc<LogFile>, limits: Limits) -> Result<Self, LogError> {
-        let mut wal_path = file.path.as_os_str().to_owned();
-        wal_path.push("-wal");
+        let wal_path = format::wal_path(&file.path);
         let url = file.url.clone();
         let fold = Arc::new(Fold {
             file,
-            wal_path: wal_path.into(),
+            wal_path,
             limits,
             due_bytes: AtomicU64::new(limits.due_bytes),
             connection: Mutex::new(None),

@@ -26,6 +26,8 @@ struct Cursor {
     source: TopicPartition,
     topic_id: i64,
     select: String,
+    /// Whether offsets may be missing.
+    compacted: bool,
     /// Offset to read next; `None` until the group's committed offset is looked up.
     position: Option<i64>,
     /// The partition's end when last looked at.
@@ -95,12 +97,21 @@ impl SqliteConsumer {
         sources.dedup();
         let mut cursors = Vec::with_capacity(sources.len());
         for source in sources {
-            let topic_id = catalogue.topic_of(&file, &source.topic, source.partition)?.topic_id;
+            let topic = catalogue.topic_of(&file, &source.topic, source.partition)?;
+            let (topic_id, compacted) = (topic.topic_id, topic.spec.compacted);
             let select = format!(
                 "SELECT offset, timestamp_ns, key, headers, value FROM {} WHERE offset >= ?1 ORDER BY offset",
                 records_table(topic_id, source.partition)
             );
-            cursors.push(Cursor { source, topic_id, select, position: None, next: 0, paused: false });
+            cursors.push(Cursor {
+                source,
+                topic_id,
+                select,
+                compacted,
+                position: None,
+                next: 0,
+                paused: false,
+            });
         }
         Ok(Self { file, connection, cursors, turn: 0, seen_version: None, member: None })
     }
@@ -150,7 +161,14 @@ impl SqliteConsumer {
                     return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
                 }
                 // The rest up to the end was compacted away.
-                None => cursor.position = Some(cursor.next),
+                None if cursor.compacted => cursor.position = Some(cursor.next),
+                None => {
+                    let TopicPartition { topic, partition } = &cursor.source;
+                    return Err(self.file.damaged(format!(
+                        "{topic}/{partition}: no records from offset {position} on, the catalogue says {}",
+                        cursor.next
+                    )));
+                }
             }
         }
         Ok(None)
@@ -209,11 +227,18 @@ fn read(
     let mut rows = statement.query([position]).map_err(failed)?;
     let mut records = Vec::new();
     let mut bytes = 0;
+    let mut expected = position;
     while let Some(row) = rows.next().map_err(failed)? {
-        let record = decode(row).map_err(|found| {
+        let damaged = |found: String| {
             let TopicPartition { topic, partition } = &cursor.source;
-            file.damaged(format!("{topic}/{partition} from offset {position}: {found}"))
-        })?;
+            file.damaged(format!("{topic}/{partition} at offset {expected}: {found}"))
+        };
+        let record = decode(row).map_err(damaged)?;
+        // A damaged tree may lose records, or lead around in circles.
+        if record.offset < expected || (record.offset > expected && !cursor.compacted) {
+            return Err(damaged(format!("found offset {} in its place", record.offset)));
+        }
+        expected = record.offset + 1;
         bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
         records.push(record);
         if records.len() >= records_max || bytes >= bytes_max {
@@ -271,7 +296,7 @@ impl Consumer for SqliteConsumer {
     }
 
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError> {
-        self.cursor(partition)?.position = Some(offset);
+        self.cursor(partition)?.position = Some(offset.max(0));
         Ok(())
     }
 

@@ -44,10 +44,9 @@ pub(super) fn explain(url: &str, doing: &str, error: rusqlite::Error) -> LogErro
             "the file is not an event log: it is not an SQLite database".to_owned(),
             "name a file that warptape made, or one that does not exist yet",
         ),
-        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => unreadable(
-            format!("the file cannot be opened: {error} (while {doing})"),
-            "check the permissions of the file, of its -wal and -shm files and of their directory",
-        ),
+        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+            LogError::Denied { url, doing, cause: error.to_string() }
+        }
         ErrorCode::DiskFull => LogError::Full { url, doing },
         ErrorCode::ReadOnly => LogError::ReadOnly { url, doing },
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LogError::Busy {

@@ -59,21 +59,7 @@ impl LogFile {
 
     /// A connection that waits for locks at most `lock_wait_max`.
     pub(super) fn connect_waiting(&self, lock_wait_max: Duration) -> rusqlite::Result<Connection> {
-        // Each connection belongs to one thread at a time, so SQLite's own mutexes are not needed.
-        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = match self.access {
-            Access::Write(_) => Connection::open_with_flags(
-                &self.path,
-                flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-            )?,
-            Access::Read => {
-                Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?
-            }
-            Access::ReadFrozen => Connection::open_with_flags(
-                frozen_uri(&self.path),
-                flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
-            )?,
-        };
+        let mut connection = self.connect_bare()?;
         let wake = Arc::clone(&self.wake);
         let mut started = Instant::now();
         connection.busy_handler(Some(move |attempts| {
@@ -96,6 +82,23 @@ impl LogFile {
             connection.pragma_update(None, "synchronous", durability.synchronous())?;
         }
         Ok(connection)
+    }
+
+    /// A connection without any settings.
+    pub(super) fn connect_bare(&self) -> rusqlite::Result<Connection> {
+        // Each connection belongs to one thread at a time, so SQLite's own mutexes are not needed.
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match self.access {
+            Access::Write(_) => Connection::open_with_flags(
+                &self.path,
+                flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            ),
+            Access::Read => Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY),
+            Access::ReadFrozen => Connection::open_with_flags(
+                frozen_uri(&self.path),
+                flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+            ),
+        }
     }
 
     /// Runs `write` in a transaction that holds the write lock from the start. All or nothing; after an error the

@@ -10,10 +10,11 @@
 //! producers(transactional_id, epoch)                    the newest epoch may write
 //! ```
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::failure::DAMAGED_ACTION;
 use super::file::{Access, LogFile};
@@ -50,8 +51,10 @@ pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf
         found,
         action: action.to_owned(),
     };
-    let other = |cause: std::io::Error| {
-        unreadable(format!("the file cannot be opened: {cause}"), "check the path and its permissions")
+    let other = |cause: std::io::Error| LogError::Denied {
+        url: url.to_owned(),
+        doing: "looking for the file".to_owned(),
+        cause: cause.to_string(),
     };
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
@@ -85,9 +88,14 @@ pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf
 
 /// Whether commits wait in a write-ahead log next to the file.
 pub(super) fn has_wal(path: &Path) -> bool {
+    std::fs::metadata(wal_path(path)).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// Where SQLite keeps the write-ahead log of a file.
+pub(super) fn wal_path(path: &Path) -> PathBuf {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
-    std::fs::metadata(wal).is_ok_and(|metadata| metadata.len() > 0)
+    wal.into()
 }
 
 /// A first connection, after making sure that the file is a complete log of a known format. A missing or empty file
@@ -158,21 +166,19 @@ fn is_blank(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// What is missing from the end of the file, if anything. `None` as well for what is not an SQLite file at all.
 fn truncation(file: &LogFile) -> Option<String> {
-    // SQLite refuses a file that is shorter than its header says, unless it is told that it may repair the schema; and
-    // then the header can be read through it, without opening the file a second time.
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if file.access == Access::ReadFrozen || !file.path.exists() {
+    if !file.path.exists() {
         return None;
     }
-    let connection = Connection::open_with_flags(&file.path, flags).ok()?;
-    connection.pragma_update(None, "writable_schema", true).ok()?;
-    let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).ok()?;
-    let page_count: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).ok()?;
+    let connection = file.connect_bare().ok()?;
+    let (page_bytes, page_count) = match page_counts(&connection) {
+        Ok(counts) => counts,
+        // SQLite refuses a file that lacks whole pages, without saying how many.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => header(&file.path)?,
+        Err(_) => return None,
+    };
     // In this order a checkpoint by another process in between cannot make a complete file look short: pages arrive in
     // the file before they leave the write-ahead log.
-    let mut wal_path = file.path.as_os_str().to_owned();
-    wal_path.push("-wal");
-    let wal_bytes = std::fs::metadata(wal_path).map_or(0, |metadata| metadata.len());
+    let wal_bytes = std::fs::metadata(wal_path(&file.path)).map_or(0, |metadata| metadata.len());
     let file_bytes = std::fs::metadata(&file.path).ok()?.len();
     let expected_bytes = u64::from(page_bytes) * u64::from(page_count);
     (file_bytes + wal_bytes < expected_bytes).then(|| {
@@ -181,4 +187,28 @@ fn truncation(file: &LogFile) -> Option<String> {
              found {file_bytes} bytes and {wal_bytes} bytes of write-ahead log"
         )
     })
+}
+
+/// Size and number of pages, as of the last commit.
+fn page_counts(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
+    Ok((
+        connection.pragma_query_value(None, "page_size", |row| row.get(0))?,
+        connection.pragma_query_value(None, "page_count", |row| row.get(0))?,
+    ))
+}
+
+/// Size and number of pages as the header of a damaged file says.
+fn header(path: &Path) -> Option<(u32, u32)> {
+    let mut descriptor = File::open(path).ok()?;
+    let mut header = [0; 32];
+    let read = descriptor.read_exact(&mut header);
+    // Left open on purpose: closing it would drop the locks that other connections of this process have on the file. Only
+    // a refused open costs a descriptor.
+    std::mem::forget(descriptor);
+    read.ok()?;
+    let page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65536,
+        bytes => u32::from(bytes),
+    };
+    Some((page_bytes, u32::from_be_bytes([header[28], header[29], header[30], header[31]])))
 }

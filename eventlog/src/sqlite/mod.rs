@@ -84,7 +84,7 @@ impl SqliteLog {
         let path = path.as_ref();
         match Self::open_at(path, Access::Read) {
             // Reading takes an index file next to the log, which a read-only directory does not take.
-            Err(LogError::Unreadable { .. } | LogError::ReadOnly { .. })
+            Err(LogError::Denied { .. } | LogError::ReadOnly { .. })
                 if path.is_file() && !format::has_wal(path) =>
             {
                 Self::open_at(path, Access::ReadFrozen)

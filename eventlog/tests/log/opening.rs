@@ -1,0 +1,179 @@
+//! Opening: paths, files of others, versions, and what may not be written.
+
+use rusqlite::Connection;
+use warptape_eventlog::{LogError, OpenMode, open_url};
+
+use super::*;
+
+/// The error of opening `path` for writing, and for reading, with words that its message must have.
+fn check_refused(path: &Path, words: &[&str]) {
+    let before = std::fs::read(path).ok();
+    for error in [
+        SqliteLog::open(path, Durability::Process).err().expect("opened for writing"),
+        SqliteLog::open_existing(path).err().expect("opened for reading"),
+    ] {
+        let message = error.to_string();
+        assert!(matches!(error, LogError::Unreadable { .. }), "{message}");
+        let name = path.file_name().unwrap().to_string_lossy();
+        for word in words.iter().copied().chain([name.as_ref()]) {
+            assert!(message.contains(word), "{word:?} is missing in: {message}");
+        }
+    }
+    assert_eq!(std::fs::read(path).ok(), before, "a file that is refused must not change");
+}
+
+#[test]
+fn odd_and_relative_paths_work() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in
+        ["a b.db", "100%25?mode=ro#x.db", "é – 日本.db", "file:x.db", ":memory:", "'quote\".db", "-wal"]
+    {
+        let path = directory.path().join(name);
+        let log = open(&path);
+        assert_eq!(log.url(), format!("sqlite:{}", path.display()));
+        topic(&log, "t", 1);
+        commit(&mut *log.producer("p").unwrap(), [record("t", 0, name)]);
+        drop(log);
+        let log = SqliteLog::open_existing(&path).unwrap();
+        let records = drain(&mut *log.reader(&[at("t", 0)]).unwrap());
+        assert_eq!(records[0].1.value, name.as_bytes(), "{name}");
+    }
+}
+
+#[test]
+fn a_url_opens_what_it_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", directory.path().join("log.db").display());
+    let error = open_url(&url, OpenMode::Read).err().unwrap().to_string();
+    assert!(error.contains(&url) && error.contains("no such file"), "{error}");
+    let log = open_url(&url, OpenMode::Write(Durability::Full)).unwrap();
+    assert_eq!(log.url(), url);
+    open_url(&url, OpenMode::Read).unwrap();
+}
+
+#[test]
+fn what_is_no_log_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+
+    check_refused(&path("no-directory/log.db"), &[]);
+    let error = SqliteLog::open(path("no-directory/log.db"), Durability::Process).err().unwrap().to_string();
+    assert!(error.contains("no-directory cannot be used") && error.contains("create it"), "{error}");
+    let error = SqliteLog::open_existing(path("missing.db")).err().unwrap().to_string();
+    assert!(error.contains("no such file"), "{error}");
+    assert!(!path("missing.db").exists(), "reading must not create a file");
+
+    std::fs::create_dir(path("directory")).unwrap();
+    check_refused(&path("directory"), &["a directory is not a log"]);
+
+    std::fs::write(path("text.db"), "time,price\n".repeat(1000)).unwrap();
+    check_refused(&path("text.db"), &["not an SQLite database"]);
+    std::fs::write(path("short.db"), "SQLite format 3\0 and then nothing").unwrap();
+    check_refused(&path("short.db"), &["not an SQLite database"]);
+
+    let other = Connection::open(path("other.db")).unwrap();
+    other.execute_batch("CREATE TABLE t(x)").unwrap();
+    drop(other);
+    check_refused(&path("other.db"), &["another program", "0x0"]);
+    let other = Connection::open(path("app.db")).unwrap();
+    other.execute_batch("PRAGMA application_id = 0x1234").unwrap();
+    drop(other);
+    check_refused(&path("app.db"), &["another program", "0x1234"]);
+}
+
+#[test]
+fn an_empty_file_becomes_a_log_but_is_none_to_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.db");
+    std::fs::write(&path, "").unwrap();
+    let error = SqliteLog::open_existing(&path).err().unwrap().to_string();
+    assert!(error.contains("the file is empty"), "{error}");
+    topic(&open(&path), "t", 1);
+}
+
+#[test]
+fn another_format_version_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.db");
+    drop(open(&path));
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    check_refused(&path, &["format version 2", "reads version 1", "use the version"]);
+}
+
+#[test]
+fn a_log_opened_for_reading_cannot_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.db");
+    let writer = open(&path);
+    topic(&writer, "t", 1);
+    let log = SqliteLog::open_existing(&path).unwrap();
+    let check = |result: Result<(), LogError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, LogError::ReadOnly { .. }), "{error}");
+        assert!(error.to_string().contains("log.db"), "{error}");
+    };
+    check(log.producer("p").map(drop));
+    check(log.subscribe("g", &["t"]).map(drop));
+    check(log.create_topics(&[TopicSpec { name: "u".to_owned(), partitions: 1, compacted: false }]));
+    // It sees what is written meanwhile.
+    let mut reader = log.reader(&[at("t", 0)]).unwrap();
+    commit(&mut *writer.producer("p").unwrap(), [record("t", 0, "x")]);
+    assert_eq!(await_records(&mut *reader, 1)[0].1.value, b"x");
+    log.check().unwrap();
+}
+
+#[test]
+fn reading_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.db");
+    topic(&open(&path), "t", 1);
+    let bytes = std::fs::read(&path).unwrap();
+    let log = SqliteLog::open_existing(&path).unwrap();
+    assert_eq!(log.topics().unwrap().len(), 1);
+    drop(log);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    // A reader leaves SQLite's index files behind, for which it has no right to clean up; the next writer does.
+    topic(&open(&path), "t", 1);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_is_deleted_or_replaced_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.db");
+    let log = open(&path);
+    topic(&log, "t", 1);
+    let mut producer = log.producer("p").unwrap();
+    let mut reader = log.reader(&[at("t", 0)]).unwrap();
+    commit(&mut *producer, [record("t", 0, "x")]);
+    assert_eq!(drain(&mut *reader).len(), 1);
+    std::fs::remove_file(&path).unwrap();
+    let check =
+        |error: LogError| assert!(error.to_string().contains("was deleted, moved or replaced"), "{error}");
+    producer.begin().unwrap();
+    producer.send(record("t", 0, "y")).unwrap();
+    check(producer.commit().unwrap_err());
+    check(reader.poll(Duration::ZERO, 1, 1).unwrap_err());
+}
+
+#[test]
+fn details_that_a_broker_would_not_keep() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("log.db"));
+    topic(&log, "t", 2);
+    let mut producer = log.producer("p").unwrap();
+    let times = [i64::MIN, -1, 0, 1_723_000_000_123_456_789, i64::MAX];
+    let timed = |timestamp_ns| NewRecord { timestamp_ns, ..record("t", 1, "x") };
+    commit(&mut *producer, times.map(timed));
+    producer.begin().unwrap();
+    producer.send(record("t", 1, "aborted")).unwrap();
+    producer.abort().unwrap();
+    commit(&mut *producer, [timed(5)]);
+    let mut reader = log.reader(&[at("t", 1)]).unwrap();
+    let read = drain(&mut *reader);
+    assert!(read.iter().map(|(_, record)| record.timestamp_ns).eq(times.into_iter().chain([5])));
+    // Offsets are dense from 0, over aborts too.
+    assert!(read.iter().map(|(_, record)| record.offset).eq(0..6));
+}
