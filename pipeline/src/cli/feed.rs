@@ -12,8 +12,8 @@ use super::exit::UsageError;
 /// Arguments of `warptape feed`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Creates the topics of the log where they are missing. The key of a record is its symbol, so that ticks of one symbol
-stay in one partition and in order.
+Creates the topics that the log lacks. All ticks of a symbol go to one partition, chosen as Kafka's clients choose it \
+for the symbol as key, and stay in order.
 
 Example: warptape feed synth --symbols 100 --ticks 1000000 --log sqlite:market.db")]
 pub struct FeedArgs {
@@ -126,14 +126,17 @@ fn parse_venue(text: &str) -> Result<String, String> {
 /// Arguments of `warptape feed csv`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+A map gives columns by name, or by number from 1, and constants in single quotes; the unit of a time (s, ms, us, ns, rfc3339) \
+stands after a colon. Fields: symbol, time, receive_time, price, size, trade_id, side, buyer_is_maker, bid_price, \
+bid_size, ask_price, ask_size, kind, delimiter, header. A tick needs a symbol, a time, and a price and size or a quote.
+
 Example: warptape feed csv BTCUSDT-trades-2024-08-08.csv --venue BINANCE
          warptape feed csv ticks.csv --map \"symbol=sym,time=ts:ms,price=px,size=qty,side=side\"")]
 pub struct CsvArgs {
     /// Files, plain or gzip
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Which column is what, as FIELD=COLUMN pairs: columns by name or by number from 1, a time's unit after a colon,
-    /// constants in single quotes
+    /// Which column is what: FIELD=COLUMN pairs, see below
     #[arg(long, value_name = "MAP")]
     pub map: Option<String>,
     /// Venue that is put before tickers that name none; BINANCE for its dumps where not given

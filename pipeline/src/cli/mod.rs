@@ -40,13 +40,13 @@ Example: warptape feed synth --symbols 100 --ticks 1000000 && warptape run"
 )]
 pub struct Cli {
     /// Event log to use, `sqlite:PATH` (sets log.url)
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Common options")]
     pub log: Option<String>,
     /// Configuration file (TOML)
-    #[arg(short, long, global = true, value_name = "FILE")]
+    #[arg(short, long, global = true, value_name = "FILE", help_heading = "Common options")]
     pub config: Option<PathBuf>,
     /// Say more on standard error: -v what happens, -vv why, -vvv everything (WARPTAPE_LOG overrides)
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Common options")]
     pub verbose: u8,
     /// What to do
     #[command(subcommand)]
@@ -56,6 +56,10 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a synthetic market through the whole pipeline, here and now
+    Demo(DemoArgs),
+    /// Run the pipeline
+    Run(RunArgs),
     /// Publish ticks from recordings, dumps or a synthetic market
     Feed(FeedArgs),
     /// Replay a recorded run and compare
@@ -93,12 +97,20 @@ pub fn main() -> ExitCode {
 }
 
 fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
-    let sources = sources(cli)?;
+    let mut sources = sources(cli)?;
+    if let Command::Demo(args) = &cli.command {
+        prefer_for_demo(args, &mut sources)?;
+    }
     if let Command::Config(args) = &cli.command {
         return commands::config::execute(args, &sources);
     }
     let (settings, _) = settings::load(&sources)?;
     match &cli.command {
+        Command::Demo(args) => {
+            let again = std::env::args().next().unwrap_or_else(|| "warptape".to_owned());
+            commands::demo::execute(args, &settings, &again, cli.config.as_deref())
+        }
+        Command::Run(RunArgs {}) => commands::run::execute(&settings),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),
@@ -108,6 +120,16 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
             unreachable!("handled above, since it reports mistakes instead of failing on them")
         }
     }
+}
+
+/// What a demo has instead of the built-in defaults: a log of its own, and four lanes.
+fn prefer_for_demo(args: &DemoArgs, sources: &mut Sources) -> anyhow::Result<()> {
+    if !sources.flags.iter().any(|flag| flag.key == "log.url") {
+        let value = format!("sqlite:{}", commands::demo::log_path(args)?.display());
+        sources.flags.push(Assignment { giver: "--data", key: "log.url", value });
+    }
+    sources.preferences.push(Assignment { giver: "demo", key: "engine.devices", value: "cpu:4".to_owned() });
+    Ok(())
 }
 
 fn sources(cli: &Cli) -> anyhow::Result<Sources> {

@@ -1,10 +1,13 @@
 //! What the commands do, one module each: arguments and settings in, an exit code out.
 
 pub mod config;
+pub mod demo;
 pub mod devices;
 pub mod feed;
 pub mod replay;
+pub mod run;
 pub mod tail;
 pub mod topics;
 
 mod columns;
+mod live;

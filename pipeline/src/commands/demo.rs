@@ -1,0 +1,198 @@
+//! `warptape demo`: a synthetic market through the whole pipeline on an embedded log.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use warptape_eventlog::{EventLog, OpenMode, open_url};
+
+use super::live::{Live, REDRAW};
+use super::run::write_summary;
+use crate::cli::{DemoArgs, Interrupt, UsageError};
+use crate::engine::{Progress, Stop, run};
+use crate::publisher::{Publisher, create_missing_topics};
+use crate::settings::Settings;
+use crate::sources::synth::{SynthConfig, SynthSource};
+
+/// File of the log in the demo's folder.
+pub const LOG_FILE: &str = "demo.db";
+/// Ticks of one record.
+const RECORD_TICKS: NonZeroUsize = NonZeroUsize::new(256).expect("256 is not zero");
+/// Ticks that the market may be ahead of the pipeline.
+const LEAD_TICKS_MAX: u64 = 1_000_000;
+/// Ticks between two looks at the lead, the pace and a stop.
+const LOOK_TICKS: u64 = 4_096;
+/// Ticks per second of a demo without an end: enough to see, and a disk has hours for it.
+const ENDLESS_TICKS_PER_SECOND: u64 = 200_000;
+/// How long the market waits before it looks again whether it may go on.
+const FEED_WAIT: Duration = Duration::from_millis(1);
+
+/// The folder of the demo's log: the one given, or a new one.
+pub fn log_path(args: &DemoArgs) -> anyhow::Result<PathBuf> {
+    let folder = match &args.data {
+        Some(folder) => folder.clone(),
+        None => std::env::temp_dir().join(format!("warptape-demo-{}", std::process::id())),
+    };
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    let path = folder.join(LOG_FILE);
+    if path.exists() {
+        let message =
+            format!("{} exists: a demo begins a new log; remove it or choose another --data", path.display());
+        return Err(UsageError(message).into());
+    }
+    Ok(path)
+}
+
+/// Runs the demo. `again` is how this process was called, for the commands it names; `config` the file it was given.
+pub fn execute(
+    args: &DemoArgs,
+    settings: &Settings,
+    again: &str,
+    config: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
+    let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
+    let engine_config = settings.engine_config();
+    let progress = Arc::new(Progress::new(engine_config.lanes.len()));
+    let interrupt = Interrupt::install()?;
+    eprintln!(
+        "warptape demo: {} symbols, {} lanes, log {}",
+        args.symbols,
+        engine_config.lanes.len(),
+        log.url()
+    );
+
+    let (stop_engine, engine_stopped) = bounded(1);
+    let engine = {
+        let (log, progress) = (log.clone(), progress.clone());
+        thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || run(log, engine_config, progress, engine_stopped))?
+    };
+    let published = Arc::new(AtomicU64::new(0));
+    let (stop_market, market_stopped) = bounded::<()>(0);
+    let market = {
+        let synth = SynthConfig { symbols: args.symbols, ticks: args.ticks, ..SynthConfig::default() };
+        let market = Market {
+            source: SynthSource::new(synth)?,
+            publisher: Publisher::new(&*log, "demo", &settings.topics.names.ticks, partitions, RECORD_TICKS)?,
+            published: published.clone(),
+            processed: progress.clone(),
+            ticks_per_second: args.ticks.is_none().then_some(ENDLESS_TICKS_PER_SECOND),
+            stopped: market_stopped,
+        };
+        thread::Builder::new().name("market".to_owned()).spawn(move || market.run())?
+    };
+
+    let started = Instant::now();
+    let time_is_up = || args.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
+    let mut live = Live::new(progress.clone(), args.ticks);
+    let lag = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
+    while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(REDRAW) {
+        live.show(Some(lag()));
+    }
+    drop(stop_market);
+    let fed = market.join().expect("the market returns its errors");
+    // An engine that has failed is gone, and takes no stop.
+    drop(stop_engine.send(Stop::At(end_offsets(&*log, &settings.topics.names.ticks)?)));
+    while !engine.is_finished() {
+        interrupt.wait(REDRAW);
+        live.show(Some(lag()));
+    }
+    let summary = engine.join().expect("the engine returns its errors");
+    live.clear();
+    let summary = summary?;
+    fed?;
+
+    let config =
+        config.map(|path| format!(" -c {}", quoted(&path.display().to_string()))).unwrap_or_default();
+    let url = quoted(&log.url());
+    let mut out = std::io::stdout().lock();
+    write_summary(&mut out, &summary)?;
+    writeln!(out, "log        {}", log.url())?;
+    writeln!(out, "\nNow prove that every decision and every signal can be replayed, bit for bit:")?;
+    writeln!(out, "  {again} replay verify{config} --log {url} --outputs")?;
+    writeln!(out, "or look at what was said:")?;
+    writeln!(out, "  {again} tail signals{config} --log {url} --from-beginning --exit-at-end | head -50")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The thread that publishes the market.
+struct Market {
+    source: SynthSource,
+    publisher: Publisher,
+    published: Arc<AtomicU64>,
+    processed: Arc<Progress>,
+    /// As fast as it goes where `None`.
+    ticks_per_second: Option<u64>,
+    /// Disconnected when the market is to stop.
+    stopped: Receiver<()>,
+}
+
+impl Market {
+    fn run(mut self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        for taken in 1.. {
+            let Some(tick) = self.source.next() else { break };
+            self.publisher.push(tick)?;
+            if taken % LOOK_TICKS == 0 && !self.may_go_on(taken, started)? {
+                break;
+            }
+        }
+        self.publisher.flush()?;
+        self.published.store(self.publisher.published().ticks, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until the pipeline has caught up and the next ticks are due; false to stop.
+    fn may_go_on(&mut self, taken: u64, started: Instant) -> anyhow::Result<bool> {
+        loop {
+            self.published.store(self.publisher.published().ticks, Ordering::Relaxed);
+            let ahead = taken.saturating_sub(self.processed.ticks.load(Ordering::Relaxed));
+            let due = self
+                .ticks_per_second
+                .is_none_or(|rate| taken as f64 <= started.elapsed().as_secs_f64() * rate as f64);
+            let wait = if due && ahead < LEAD_TICKS_MAX { Duration::ZERO } else { FEED_WAIT };
+            if !due {
+                self.publisher.flush()?;
+            }
+            match self.stopped.recv_timeout(wait) {
+                Err(RecvTimeoutError::Disconnected) | Ok(()) => return Ok(false),
+                Err(RecvTimeoutError::Timeout) if wait.is_zero() => return Ok(true),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+/// Where each partition of the topic ends.
+fn end_offsets(log: &dyn EventLog, topic: &str) -> anyhow::Result<Vec<(i32, i64)>> {
+    let topics = log.topics()?;
+    let ticks = topics.iter().find(|info| info.spec.name == topic).context("the topic of ticks is gone")?;
+    Ok((0..).zip(ticks.offsets.iter().map(|range| range.next)).collect())
+}
+
+/// The text as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-:=+,@%".contains(letter);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("sqlite:/tmp/demo-1/demo.db"), "sqlite:/tmp/demo-1/demo.db");
+        assert_eq!(quoted("sqlite:it's here"), r"'sqlite:it'\''s here'");
+    }
+}

@@ -1,0 +1,158 @@
+//! What `run` and `demo` show while they work: on a terminal a display that is redrawn, elsewhere a line now and then.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressStyle};
+use warptape_schemas::decode_signal;
+use warptape_schemas::signal::SignalKind;
+
+use crate::engine::Progress;
+
+/// How often the display is redrawn.
+pub(super) const REDRAW: Duration = Duration::from_millis(100);
+/// Time between lines where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// Time over which rates are smoothed.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
+/// Signals shown.
+const SIGNALS_SHOWN: usize = 5;
+
+/// The display of a running engine.
+pub(super) struct Live {
+    progress: Arc<Progress>,
+    total_ticks: Option<u64>,
+    screen: Option<Screen>,
+    rate_since: Instant,
+    rate_ticks: u64,
+    ticks_per_second: f64,
+    lane_busy_ns: Vec<u64>,
+    lane_percent: Vec<f64>,
+    line_at: Instant,
+}
+
+/// Lines of the terminal.
+struct Screen {
+    ticks: ProgressBar,
+    lanes: ProgressBar,
+    signals: Vec<ProgressBar>,
+}
+
+impl Live {
+    /// A display of `progress`; with `total_ticks`, how far it is.
+    pub(super) fn new(progress: Arc<Progress>, total_ticks: Option<u64>) -> Self {
+        let now = Instant::now();
+        Self {
+            screen: std::io::stderr().is_terminal().then(|| Screen::new(total_ticks)),
+            lane_busy_ns: vec![0; progress.lanes.len()],
+            lane_percent: vec![0.0; progress.lanes.len()],
+            progress,
+            total_ticks,
+            rate_since: now,
+            rate_ticks: 0,
+            ticks_per_second: 0.0,
+            line_at: now + LINE_INTERVAL,
+        }
+    }
+
+    /// Shows the present state. `lag_ticks` is what is in the log and not read, where that is known.
+    pub(super) fn show(&mut self, lag_ticks: Option<u64>) {
+        let now = Instant::now();
+        self.measure(now);
+        let line = self.line(lag_ticks);
+        if let Some(screen) = &self.screen {
+            screen.ticks.set_position(self.progress.ticks.load(Ordering::Relaxed));
+            screen.ticks.set_message(line);
+            screen.lanes.set_message(self.lanes());
+            let latest = self.progress.latest_signals();
+            for (bar, signal) in screen.signals.iter().zip(latest.iter().rev()) {
+                bar.set_message(describe(signal));
+            }
+        } else if now >= self.line_at {
+            self.line_at = now + LINE_INTERVAL;
+            eprintln!("{line}");
+        }
+    }
+
+    /// Takes the display away.
+    pub(super) fn clear(&self) {
+        if let Some(screen) = &self.screen {
+            screen.ticks.finish_and_clear();
+            screen.lanes.finish_and_clear();
+            screen.signals.iter().for_each(ProgressBar::finish_and_clear);
+        }
+    }
+
+    fn measure(&mut self, now: Instant) {
+        let elapsed = now.duration_since(self.rate_since);
+        if elapsed < RATE_WINDOW {
+            return;
+        }
+        let ticks = self.progress.ticks.load(Ordering::Relaxed);
+        self.ticks_per_second = (ticks - self.rate_ticks) as f64 / elapsed.as_secs_f64();
+        for (lane, figures) in self.progress.lanes.iter().enumerate() {
+            let busy_ns = figures.busy_ns.load(Ordering::Relaxed);
+            let busy = (busy_ns - self.lane_busy_ns[lane]) as f64;
+            self.lane_percent[lane] = 100.0 * busy / elapsed.as_nanos() as f64;
+            self.lane_busy_ns[lane] = busy_ns;
+        }
+        (self.rate_since, self.rate_ticks) = (now, ticks);
+    }
+
+    fn line(&self, lag_ticks: Option<u64>) -> String {
+        let progress = &self.progress;
+        let count = |counter: &std::sync::atomic::AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
+        let ticks = count(&progress.ticks);
+        let total = self.total_ticks.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
+        let lag = lag_ticks.map(|lag| format!(" · lag {}", HumanCount(lag))).unwrap_or_default();
+        format!(
+            "{ticks}{total} ticks · {}/s{lag} · {} signals · {} decisions · {} commits",
+            HumanCount(self.ticks_per_second as u64),
+            count(&progress.signals),
+            count(&progress.decisions),
+            count(&progress.commits),
+        )
+    }
+
+    fn lanes(&self) -> String {
+        let lane = |(index, percent): (usize, &f64)| {
+            let rows = self.progress.lanes[index].in_flight_rows.load(Ordering::Relaxed).max(0);
+            format!("{index}: {percent:.0}% busy, {} rows in flight", HumanCount(rows as u64))
+        };
+        let lanes: Vec<String> = self.lane_percent.iter().enumerate().map(lane).collect();
+        format!("lanes   {}", lanes.join(" | "))
+    }
+}
+
+impl Screen {
+    fn new(total_ticks: Option<u64>) -> Self {
+        let lines = MultiProgress::new();
+        let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are valid");
+        let ticks = match total_ticks {
+            Some(total) => ProgressBar::new(total).with_style(style("{bar:30} {msg}")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
+        };
+        let line = || lines.add(ProgressBar::new_spinner().with_style(style("{msg}")));
+        let ticks = lines.add(ticks);
+        Self { ticks, lanes: line(), signals: (0..SIGNALS_SHOWN).map(|_| line()).collect() }
+    }
+}
+
+/// A signal as one line.
+fn describe(payload: &[u8]) -> String {
+    let Ok(signal) = decode_signal(payload) else { return "signal   (not readable)".to_owned() };
+    let kind = match signal.kind {
+        SignalKind::Bar => "bar closed",
+        SignalKind::EmaCrossUp => "EMA cross up",
+        SignalKind::EmaCrossDown => "EMA cross down",
+        SignalKind::RsiOverbought => "RSI overbought",
+        SignalKind::RsiOversold => "RSI oversold",
+        SignalKind::BandBreakUp => "band break up",
+        SignalKind::BandBreakDown => "band break down",
+        SignalKind::ZScoreHigh => "z-score high",
+        SignalKind::ZScoreLow => "z-score low",
+    };
+    format!("signal  {:<20} {:<8} {kind:<15} {:.4}", signal.symbol, signal.bar_spec, signal.value)
+}

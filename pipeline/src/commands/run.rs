@@ -1,0 +1,79 @@
+//! `warptape run`: the pipeline until Ctrl-C.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+
+use crossbeam_channel::bounded;
+use indicatif::HumanCount;
+use warptape_eventlog::{OpenMode, open_url};
+
+use super::live::{Live, REDRAW};
+use crate::cli::Interrupt;
+use crate::engine::{Progress, Stop, Summary, run};
+use crate::publisher::create_missing_topics;
+use crate::settings::Settings;
+
+/// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
+pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
+    create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
+    let config = settings.engine_config();
+    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let interrupt = Interrupt::install()?;
+    let (stop, stopped) = bounded(1);
+    let engine = {
+        let progress = progress.clone();
+        thread::Builder::new().name("engine".to_owned()).spawn(move || run(log, config, progress, stopped))?
+    };
+    let mut live = Live::new(progress, None);
+    while !engine.is_finished() && !interrupt.wait(REDRAW) {
+        live.show(None);
+    }
+    // An engine that has failed is gone, and takes no stop.
+    drop(stop.send(Stop::Now));
+    let summary = engine.join().expect("the engine returns its errors");
+    live.clear();
+    let mut stdout = std::io::stdout().lock();
+    write_summary(&mut stdout, &summary?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The figures of a finished run.
+pub(super) fn write_summary(out: &mut impl Write, summary: &Summary) -> std::io::Result<()> {
+    let count = |value: u64| HumanCount(value).to_string();
+    let seconds = summary.active_ns as f64 / 1e9;
+    let per_second = if seconds > 0.0 { (summary.ticks as f64 / seconds) as u64 } else { 0 };
+    let milliseconds = |quantile: f64| summary.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
+    writeln!(
+        out,
+        "ticks      {:>12}   {} symbols, {} late",
+        count(summary.ticks),
+        count(summary.symbols),
+        count(summary.late)
+    )?;
+    writeln!(out, "ticks/s    {:>12}   over {seconds:.2} s, first read to last commit", count(per_second))?;
+    writeln!(out, "signals    {:>12}", count(summary.signals))?;
+    writeln!(
+        out,
+        "decisions  {:>12}   in {} transactions",
+        count(summary.decisions),
+        count(summary.commits)
+    )?;
+    if summary.dead_letters > 0 {
+        writeln!(
+            out,
+            "dead       {:>12}   records that could not be read: `tail dead-letter` says why",
+            count(summary.dead_letters)
+        )?;
+    }
+    if !summary.latency_ns.is_empty() {
+        let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
+        writeln!(
+            out,
+            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   tick read to signal committed"
+        )?;
+    }
+    Ok(())
+}
