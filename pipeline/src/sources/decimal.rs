@@ -14,8 +14,8 @@ pub enum DecimalError {
     /// More than 9 decimals that are not zero.
     #[error("at most 9 decimals, as the scale is 1e-9")]
     TooFine,
-    /// More than a 64-bit integer of 1e-9 holds.
-    #[error("at most 9223372036.854775807")]
+    /// More than a 64-bit integer of 1e-9 holds; the greatest one is no value either, since it stands for "none".
+    #[error("at most 9223372036.854775806")]
     TooLarge,
 }
 
@@ -48,7 +48,7 @@ pub fn parse_e9(text: impl AsRef<[u8]>) -> Result<i64, DecimalError> {
             _ => return Err(DecimalError::NotDecimal),
         }
     }
-    Ok(value)
+    if value == i64::MAX { Err(DecimalError::TooLarge) } else { Ok(value) }
 }
 
 fn push_digit(value: i64, byte: u8) -> Result<i64, DecimalError> {
@@ -78,7 +78,7 @@ mod tests {
         check(".5", Ok(500_000_000));
         check("5.", Ok(5_000_000_000));
         check("1.0000000000000", Ok(1_000_000_000));
-        check("9223372036.854775807", Ok(i64::MAX));
+        check("9223372036.854775806", Ok(i64::MAX - 1));
         // No float holds this value: a parser that went through one would be off by some units.
         check("4503599.627370497", Ok(4_503_599_627_370_497));
         check("9007199254.740993001", Ok(9_007_199_254_740_993_001));
@@ -109,6 +109,7 @@ mod tests {
         }
         check("0.0000000001", Err(DecimalError::TooFine));
         check("1.1234567891", Err(DecimalError::TooFine));
+        check("9223372036.854775807", Err(DecimalError::TooLarge));
         check("9223372036.854775808", Err(DecimalError::TooLarge));
         check("10000000000", Err(DecimalError::TooLarge));
         check("99999999999999999999999999", Err(DecimalError::TooLarge));
@@ -119,7 +120,7 @@ mod tests {
         let mut value: i64 = 1;
         for step in 0..5_000_u64 {
             value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
-                & i64::MAX;
+                & (i64::MAX - 1);
             let value = value >> (step % 60);
             check(&format!("{}.{:09}", value / 1_000_000_000, value % 1_000_000_000), Ok(value));
         }

@@ -20,6 +20,7 @@ mod decimal;
 mod error;
 mod input;
 mod partition;
+mod symbol;
 pub mod synth;
 mod time_unit;
 

@@ -59,7 +59,8 @@ impl TimeUnit {
             TimeUnit::Rfc3339 => parse_rfc3339(text)?,
             TimeUnit::Binance => binance_time_ns(parse_integer(text)?)?,
         };
-        (time_ns > 0).then_some(time_ns)
+        // The greatest time stands for "none".
+        (0 < time_ns && time_ns < i64::MAX).then_some(time_ns)
     }
 }
 
@@ -183,6 +184,7 @@ mod tests {
             check(TimeUnit::Milliseconds, text, None);
         }
         check(TimeUnit::Milliseconds, "9223372036855", None);
+        check(TimeUnit::Nanoseconds, "9223372036854775807", None);
     }
 
     #[test]

@@ -6,13 +6,13 @@ use warptape_schemas::tick::{Side, Tick, TickKind};
 
 use super::message::{self, CaptureEvent};
 use crate::sources::input::{FileProgress, Lines};
+use crate::sources::symbol::join_symbol;
 use crate::sources::{FieldProblem, PassedOver, SourceError};
 
 /// Ticks of one recording, in the order of its lines.
 pub(super) struct CaptureFile {
     lines: Lines,
-    /// `VENUE:`, put before every ticker.
-    symbol_prefix: String,
+    venue: String,
     /// Greatest event time so far; 0 before any.
     event_time_ns_max: i64,
     ignored: u64,
@@ -21,7 +21,7 @@ pub(super) struct CaptureFile {
 impl CaptureFile {
     pub(super) fn open(venue: &str, path: &Path) -> Result<CaptureFile, SourceError> {
         let lines = Lines::open(path)?;
-        Ok(CaptureFile { lines, symbol_prefix: format!("{venue}:"), event_time_ns_max: 0, ignored: 0 })
+        Ok(CaptureFile { lines, venue: venue.to_owned(), event_time_ns_max: 0, ignored: 0 })
     }
 
     pub(super) fn progress(&self) -> &FileProgress {
@@ -41,11 +41,13 @@ impl CaptureFile {
         let (receive_time_ns, message) = message::parse_line(line)?;
         let before_ns = self.event_time_ns_max;
         self.event_time_ns_max = before_ns.max(message.event_time_ns_max);
-        let symbol = |ticker: &str| [&self.symbol_prefix, ticker].concat();
+        let symbol = |ticker: &str| {
+            join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
+        };
         Ok(match message.event {
             CaptureEvent::Trade { price_e9: 0, .. } | CaptureEvent::Trade { size_e9: 0, .. } => None,
             CaptureEvent::Trade { ticker, event_time_ns, trade_id, price_e9, size_e9, side } => Some(Tick {
-                symbol: symbol(ticker),
+                symbol: symbol(ticker)?,
                 kind: TickKind::Trade,
                 event_time_ns,
                 receive_time_ns,
@@ -59,7 +61,7 @@ impl CaptureFile {
                 ask_size_e9: 0,
             }),
             CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask } => Some(Tick {
-                symbol: symbol(ticker),
+                symbol: symbol(ticker)?,
                 kind: TickKind::Quote,
                 event_time_ns: match event_time_ns {
                     Some(time_ns) => time_ns,

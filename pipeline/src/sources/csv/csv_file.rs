@@ -6,6 +6,7 @@ use warptape_schemas::tick::Tick;
 
 use super::bad_lines::AsideFile;
 use super::fields::FieldSplitter;
+use super::mapping::FileHead;
 use super::row_plan::RowPlan;
 use super::{CsvConfig, binance_dump};
 use crate::sources::input::{FileProgress, Lines};
@@ -26,34 +27,26 @@ impl CsvFile {
     /// Opens the file, reads its header where it has one, and finds what its columns mean.
     pub(super) fn open(path: &Path, config: &CsvConfig) -> Result<CsvFile, SourceError> {
         let mut lines = Lines::open(path)?;
-        let delimiter = config.mapping.as_ref().map_or(b',', |mapping| mapping.delimiter());
+        let delimiter = config.mapping.as_ref().map_or(b',', |mapping| mapping.delimiter);
         let mut fields = FieldSplitter::new(delimiter);
-        let mut line_waits = lines.advance()?;
-        let split = fields.split(without_mark(lines.line()));
+        let has_line = lines.advance()?;
+        let first_line = fields.split(without_mark(lines.line()));
         let venue = config.venue.as_deref();
-        let plan = match &config.mapping {
-            Some(mapping) if mapping.has_header() => {
-                line_waits = false;
-                split.map_err(|problem| bad_line(&lines, problem))?;
-                let header = fields.texts();
-                let missing = |column| SourceError::MissingColumn {
-                    path: path.to_owned(),
-                    column,
-                    header: header.clone(),
-                };
-                mapping.plan(&header, venue).map_err(missing)?
+        let (plan, has_header) = match &config.mapping {
+            Some(mapping) => {
+                if mapping.header {
+                    first_line.map_err(|problem| bad_line(&lines, problem))?;
+                }
+                let header = if mapping.header { fields.texts() } else { Vec::new() };
+                (mapping.plan(&FileHead { path, header: &header, venue })?, mapping.header)
             }
-            Some(mapping) => mapping.plan(&[], venue).map_err(|column| SourceError::MissingColumn {
-                path: path.to_owned(),
-                column,
-                header: Vec::new(),
-            })?,
             None => {
-                line_waits &= !fields.get(0).is_some_and(binance_dump::is_header);
                 let unknown = || SourceError::UnknownDump { path: path.to_owned() };
-                binance_dump::plan(path, venue).ok_or_else(unknown)?
+                let has_header = fields.get(0).is_some_and(binance_dump::is_header);
+                (binance_dump::plan(path, venue).ok_or_else(unknown)?, has_header)
             }
         };
+        let line_waits = has_line && !has_header;
         let aside = AsideFile::of(path, &config.bad_lines);
         Ok(CsvFile { lines, fields, plan, aside, line_waits, ignored: 0 })
     }

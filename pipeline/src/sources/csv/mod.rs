@@ -11,6 +11,7 @@ mod binance_dump;
 mod csv_file;
 mod fields;
 mod mapping;
+mod mapping_reader;
 mod row_plan;
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 use warptape_schemas::tick::{Side, Tick, TickKind};
 
 use super::fields::FieldSplitter;
+use crate::sources::symbol::{check_symbol, join_symbol};
 use crate::sources::time_unit::{TimeUnit, parse_integer};
 use crate::sources::{FieldProblem, parse_e9};
 
@@ -114,13 +115,13 @@ impl SymbolRule {
             SymbolRule::Column { column, venue } => (column, venue),
         };
         let found = column.field(fields)?;
-        let ticker = std::str::from_utf8(found).ok().filter(|ticker| !ticker.is_empty());
-        let ticker = ticker.ok_or_else(|| column.problem(found, "a ticker in UTF-8"))?;
-        match venue {
-            _ if ticker.contains(':') => Ok(ticker.to_owned()),
-            Some(venue) => Ok([venue, ":", ticker].concat()),
-            None => Err(column.problem(found, "VENUE:TICKER, or name the venue with --venue")),
-        }
+        let ticker = std::str::from_utf8(found).map_err(|_| column.problem(found, "a ticker in UTF-8"))?;
+        let symbol = match venue {
+            _ if ticker.contains(':') => check_symbol(ticker).map(|()| ticker.to_owned()),
+            Some(venue) => join_symbol(venue, ticker),
+            None => Err("VENUE:TICKER, or name the venue with --venue".to_owned()),
+        };
+        symbol.map_err(|expected| column.problem(found, &expected))
     }
 }
 

@@ -174,7 +174,7 @@ fn mistakes_name_file_line_and_column() {
         &config,
         "no column `px` in the header; it has: sym, ts, price, qty",
     );
-    check_refused("any.csv", "", &config, "no column `sym`");
+    check_refused("any.csv", "", &config, "no column `px` in the header; it has: ");
     check_refused(
         "any.csv",
         "sym,ts,px,qty\nIBM,1,1,1\n",
@@ -185,8 +185,20 @@ fn mistakes_name_file_line_and_column() {
         "any.csv",
         "sym,ts,px,qty\n,1,1,1\n",
         &config,
+        ":2: column `sym`: found ``, expected VENUE",
+    );
+    let mut with_venue = config.clone();
+    with_venue.venue = Some("V".to_owned());
+    check_refused(
+        "any.csv",
+        "sym,ts,px,qty\n,1,1,1\n",
+        &with_venue,
         ":2: column `sym`: found ``, expected a ticker",
     );
+    let long = format!("sym,ts,px,qty\n{},1,1,1\n", "X".repeat(63));
+    check_refused("any.csv", &long, &with_venue, "expected a symbol of at most 64 bytes");
+    let config = mapped("symbol='IBM',time=1:ms,price=2,size=3");
+    check_refused("any.csv", "1,2,3\n", &config, "--map: symbol='IBM': expected VENUE:IBM");
     let config = mapped("symbol='V:X',time=1:ms,price=2,size=3");
     check_refused(
         "any.csv",
