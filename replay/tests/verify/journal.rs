@@ -1,0 +1,171 @@
+//! Journals that were changed.
+
+use warptape_eventlog::{Record, SqliteLog};
+use warptape_replay::{Divergence, JournalDivergence};
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::{JournalWriter, decode_journal_entry, encode_journal_entry};
+
+use crate::recording::{Plan, Random, Recording, options, record};
+use crate::tampered::Tampered;
+use crate::{journal_only, records, verified};
+
+/// The divergence of a journal that is changed so.
+fn diverged_journal(recording: &Recording, change: impl FnOnce(&mut Vec<Record>)) -> JournalDivergence {
+    let mut journal = records(&recording.log, "journal", 0);
+    change(&mut journal);
+    let report = verified(&Tampered::new(&recording.log, "journal", 0, journal), &options()).unwrap();
+    match report.divergence {
+        Some(Divergence::Journal(divergence)) => {
+            assert_eq!(report.entries as i64, divergence.sequence, "all entries before it are identical");
+            assert_eq!(report.outputs, None);
+            divergence
+        }
+        other => panic!("a divergence of the journal expected, found {other:?}"),
+    }
+}
+
+fn fields(divergence: &JournalDivergence) -> Vec<&str> {
+    divergence.differences.iter().map(|difference| difference.field.as_str()).collect()
+}
+
+/// Changes an entry, and gives it and all after it new hashes: what a forger would do, or another version of the
+/// scheduler.
+fn forge(journal: &mut [Record], offset: usize, change: impl FnOnce(&mut JournalEntry)) {
+    let mut entries: Vec<JournalEntry> =
+        journal.iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect();
+    change(&mut entries[offset]);
+    let mut writer = JournalWriter::new();
+    for (record, entry) in journal.iter_mut().zip(&entries) {
+        record.value.clear();
+        let state_hash = u64::from_str_radix(&entry.state_hash, 16).unwrap();
+        writer.append(entry.at_ns, &entry.input, &entry.decisions, state_hash, &mut record.value);
+    }
+}
+
+/// The first entry of which `find` makes something.
+fn find<T>(log: &SqliteLog, find: impl Fn(&JournalEntry) -> Option<T>) -> (usize, T) {
+    let journal = records(log, "journal", 0);
+    let entries = journal.iter().map(|record| decode_journal_entry(&record.value).unwrap());
+    entries
+        .enumerate()
+        .find_map(|(index, entry)| Some((index, find(&entry)?)))
+        .expect("the run has such an entry")
+}
+
+#[test]
+fn a_forged_decision_is_named_by_its_field() {
+    let recording = record(Plan::small(1));
+    let (at, lane) = find(&recording.log, |entry| match entry.decisions.first() {
+        Some(Decision::Place(place)) => Some(place.lane),
+        _ => None,
+    });
+    let divergence = diverged_journal(&recording, |journal| {
+        forge(journal, at, |entry| {
+            let Some(Decision::Place(place)) = entry.decisions.first_mut() else {
+                unreachable!("just found")
+            };
+            place.lane = 1 - lane;
+        });
+    });
+    assert_eq!((divergence.offset, divergence.sequence), (at as i64, at as i64));
+    assert_eq!(fields(&divergence), ["decisions[0].place.lane"]);
+    let difference = &divergence.differences[0];
+    assert_eq!((&difference.expected, &difference.found), (&Some(lane.into()), &Some((1 - lane).into())));
+    let text = divergence.to_string();
+    assert!(text.starts_with(&format!("journal offset {at}, sequence {at}: different")), "{text}");
+    assert!(
+        text.contains("PartitionAssigned") && text.contains("the entry was written so by warptape test;"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_changed_entry_breaks_the_chain_as_well() {
+    let recording = record(Plan::small(2));
+    let (at, _) = find(&recording.log, |entry| (entry.decisions.len() > 2).then_some(()));
+    let divergence = diverged_journal(&recording, |journal| {
+        let mut entry = decode_journal_entry(&journal[at].value).unwrap();
+        entry.decisions.pop();
+        journal[at].value.clear();
+        encode_journal_entry(&entry, &mut journal[at].value);
+    });
+    assert_eq!(divergence.sequence, at as i64);
+    let fields = fields(&divergence);
+    assert_eq!(fields[0], "decisions.length");
+    assert_eq!(fields.last(), Some(&"hash"));
+    assert!(divergence.to_string().contains("its hash does not fit: the entry was changed"));
+}
+
+#[test]
+fn other_fields_of_an_entry_are_compared() {
+    let recording = record(Plan::small(3));
+    let (completed, ()) =
+        find(&recording.log, |entry| matches!(entry.input, Input::Completed(_)).then_some(()));
+    let check = |at: usize, change: &dyn Fn(&mut JournalEntry), named: i64, expected: &str| {
+        let divergence = diverged_journal(&recording, |journal| forge(journal, at, |entry| change(entry)));
+        assert_eq!((divergence.sequence, fields(&divergence)[0]), (named, expected), "{divergence}");
+    };
+    let at = completed as i64;
+    check(completed, &|entry| entry.state_hash = "0000000000000001".to_owned(), at, "state_hash");
+    let unknown = |entry: &mut JournalEntry| {
+        let Input::Completed(completed) = &mut entry.input else { unreachable!("just found") };
+        completed.batch += 77;
+    };
+    check(completed, &unknown, at, "input");
+    check(completed, &|entry| entry.at_ns = 1, at, "input");
+    // A time that changes no decision changes the state that the next step finds.
+    check(completed, &|entry| entry.at_ns += 1, at + 1, "state_hash");
+}
+
+#[test]
+fn missing_and_swapped_entries_are_named() {
+    let recording = record(Plan::small(4));
+    let length = records(&recording.log, "journal", 0).len();
+    for gone in [0, 5, length - 2] {
+        let divergence = diverged_journal(&recording, |journal| drop(journal.remove(gone)));
+        assert_eq!((divergence.offset, divergence.sequence), (gone as i64 + 1, gone as i64));
+        assert_eq!(fields(&divergence), ["sequence", "hash"]);
+        assert_eq!(divergence.differences[0].found, Some((gone + 1).into()));
+    }
+    let divergence = diverged_journal(&recording, |journal| journal.truncate(length - 3));
+    assert_eq!(divergence.sequence, length as i64 - 3);
+    assert_eq!(divergence.differences[0].field, "entries");
+    assert_eq!(divergence.differences[0].expected, Some(length.into()));
+    let divergence = diverged_journal(&recording, |journal| {
+        let (one, other) = journal.split_at_mut(8);
+        std::mem::swap(&mut one[7].value, &mut other[0].value);
+    });
+    assert_eq!((divergence.sequence, fields(&divergence)), (7, vec!["sequence", "hash"]));
+}
+
+#[test]
+fn a_journal_of_something_else_diverges_at_its_first_entry() {
+    let recording = record(Plan::small(4));
+    let signal = records(&recording.log, "signals", 0).remove(0).value;
+    let divergence = diverged_journal(&recording, |journal| journal[0].value = signal);
+    assert_eq!((divergence.offset, fields(&divergence)), (0, vec!["entry"]));
+    assert!(divergence.to_string().contains("Signal"), "{divergence}");
+}
+
+#[test]
+fn every_flipped_byte_of_a_journal_is_found() {
+    let recording = record(Plan { records: 3, ..Plan::small(5) });
+    let journal = records(&recording.log, "journal", 0);
+    let mut random = Random(5);
+    let mut bytes = 0;
+    for index in 0..journal.len() {
+        for position in 0..journal[index].value.len() {
+            let flip = random.below(255) as u8 + 1;
+            let mut journal = journal.clone();
+            journal[index].value[position] ^= flip;
+            let log = Tampered::new(&recording.log, "journal", 0, journal);
+            let report = verified(&log, &journal_only()).unwrap();
+            let Some(Divergence::Journal(divergence)) = report.divergence else {
+                panic!("byte {position} of entry {index} was flipped by {flip:#04x} unnoticed");
+            };
+            assert_eq!(divergence.sequence, index as i64, "byte {position}, {flip:#04x}: {divergence}");
+            bytes += 1;
+        }
+    }
+    assert!(bytes > 1_000, "a journal of {bytes} bytes says little");
+}
