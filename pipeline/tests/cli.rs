@@ -1,9 +1,11 @@
 //! The real binary: what it prints, where, and with which exit code.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
+use warptape_eventlog::{Durability, EventLog, Fetched, NewRecord, SqliteLog, TopicPartition, TopicSpec};
 
 /// Runs the binary in a folder with exactly these arguments and variables.
 fn warptape_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
@@ -39,6 +41,13 @@ fn help_has_an_example_for_every_command() {
     let folder = folder();
     for command in [
         &[][..],
+        &["feed"],
+        &["feed", "binance-capture"],
+        &["feed", "csv"],
+        &["feed", "dbn"],
+        &["feed", "synth"],
+        &["replay"],
+        &["replay", "verify"],
         &["tail"],
         &["topics"],
         &["devices"],
@@ -222,6 +231,7 @@ fn a_closed_pipe_ends_tail_quietly() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_warptape"))
         .args(["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning"])
         .current_dir(folder.path())
+        .env_clear()
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -231,6 +241,117 @@ fn a_closed_pipe_ends_tail_quietly() {
     let output = child.wait_with_output().expect("the binary ends");
     let (_, error) = texts(&output, 0);
     assert_eq!(error, "");
+}
+
+#[test]
+fn a_fed_market_is_listed_and_read_back() {
+    let folder = folder();
+    let feed =
+        ["feed", "synth", "--symbols", "5", "--ticks", "1000", "--batch", "10", "--log", "sqlite:w.db"];
+    let (out, error) = texts(&warptape(folder.path(), &feed), 0);
+    assert!(out.starts_with("published 1,000 ticks in 1") && error.is_empty(), "{out}{error}");
+
+    let tail = ["tail", "ticks", "--from-beginning", "--exit-at-end", "--log", "sqlite:w.db"];
+    let (table, _) = texts(&warptape(folder.path(), &tail), 0);
+    assert_eq!(table.lines().count(), 1 + 1000, "a header and the ticks");
+    let json: Vec<_> = tail.iter().copied().chain(["-o", "json", "--symbol", "SYNTH:AAAB"]).collect();
+    let (lines, _) = texts(&warptape(folder.path(), &json), 0);
+    let expected = table.lines().filter(|line| line.contains(" SYNTH:AAAB ")).count();
+    assert!((1..1000).contains(&expected), "{expected}");
+    assert_eq!(lines.lines().count(), expected);
+    for line in lines.lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect("a line is one JSON value");
+        assert_eq!(value["record"]["symbol"], "SYNTH:AAAB");
+    }
+}
+
+#[test]
+fn csv_lines_that_do_not_parse_end_the_feed_or_go_aside() {
+    let folder = folder();
+    let bad = "2,abc,1,1,1723075200001,true,true";
+    let lines =
+        format!("1,100.5,2,201,1723075200000,true,true\n{bad}\n3,100.5,2,201,1723075200002,true,true\n");
+    std::fs::write(folder.path().join("BTCUSDT-trades-2024-08-08.csv"), lines).unwrap();
+    let feed = ["feed", "csv", "BTCUSDT-trades-2024-08-08.csv", "--log", "sqlite:w.db"];
+    let (_, error) = texts(&warptape(folder.path(), &feed), 2);
+    assert!(error.contains("stopped after 1 ticks were published"), "{error}");
+    assert!(error.contains("BTCUSDT-trades-2024-08-08.csv:2: column `price`: found `abc`"), "{error}");
+
+    let skip: Vec<_> = feed.iter().copied().chain(["--skip-bad"]).collect();
+    let (out, _) = texts(&warptape(folder.path(), &skip), 0);
+    assert!(out.starts_with("published 2 ticks") && out.contains("skipped 1 bad lines"), "{out}");
+    let aside = std::fs::read_to_string(folder.path().join("BTCUSDT-trades-2024-08-08.csv.bad")).unwrap();
+    assert_eq!(aside.trim_end(), bad);
+}
+
+#[test]
+fn feed_refuses_what_it_cannot_read() {
+    let folder = folder();
+    std::fs::write(folder.path().join("other.csv"), "a,b\n1,2\n").unwrap();
+    for (arguments, expected) in [
+        (&["feed", "csv", "none.csv", "--map", "symbol='A:B',time=1:ms,price=2,size=3"][..], "none.csv"),
+        (&["feed", "csv", "other.csv"], "--map"),
+        (&["feed", "csv", "other.csv", "--map", "symbol=zzz"], "--map"),
+        (&["feed", "dbn", "none.dbn"], "none.dbn"),
+        (&["feed", "binance-capture", "none.gz"], "--venue"),
+        (&["feed", "binance-capture", "BINANCE=none.gz"], "none.gz"),
+        (&["feed", "synth", "--batch", "0"], "--batch"),
+        (&["feed", "synth", "--symbols", "0"], "--symbols"),
+    ] {
+        let (out, error) = texts(&warptape(folder.path(), arguments), 2);
+        assert!(out.is_empty() && error.contains(expected), "{arguments:?}: {error}");
+        assert!(!folder.path().join("warptape.db").exists(), "{arguments:?}: a log was made");
+    }
+}
+
+#[test]
+fn tail_follows_another_process_until_interrupted() {
+    let folder = folder();
+    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
+    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, compacted: false }]).unwrap();
+    let mut tail = Command::new(env!("CARGO_BIN_EXE_warptape"))
+        .args(["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "-o", "json"])
+        .current_dir(folder.path())
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(tail.stdout.take().expect("a pipe")).lines();
+    texts(&warptape(folder.path(), &["feed", "synth", "--ticks", "3", "--log", "sqlite:w.db"]), 0);
+    for _ in 0..3 {
+        let line = lines.next().expect("a line for each tick").expect("output is UTF-8");
+        assert!(line.contains("SYNTH:"), "{line}");
+    }
+    let killed = Command::new("kill").args(["-INT", &tail.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    assert_eq!(tail.wait().expect("tail ends").code(), Some(0));
+    assert!(lines.next().is_none());
+}
+
+#[test]
+fn feed_that_is_interrupted_publishes_what_it_took() {
+    let folder = folder();
+    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
+    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, compacted: false }]).unwrap();
+    // Slow enough never to end by itself within the test.
+    let feed = Command::new(env!("CARGO_BIN_EXE_warptape"))
+        .args(["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"])
+        .current_dir(folder.path())
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut reader = log.reader(&[TopicPartition { topic: "ticks".to_owned(), partition: 0 }]).unwrap();
+    let mut published =
+        || matches!(reader.poll(Duration::from_secs(1), 1, 1).unwrap(), Fetched::Records { .. });
+    assert!((0..60).any(|_| published()), "nothing was published within a minute");
+    let killed = Command::new("kill").args(["-TERM", &feed.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let (out, error) = texts(&feed.wait_with_output().expect("feed ends"), 0);
+    assert!(out.starts_with("published ") && out.ends_with(", interrupted\n"), "{out}{error}");
 }
 
 #[test]

@@ -97,6 +97,9 @@ fn not_allowed(key: &'static Key, leaf: Leaf) -> Mistake {
     }
 }
 
+/// How the TOML reader represents a date: as a table with this key.
+const DATE: &str = "$__toml_private_datetime";
+
 /// Two names are taken for a slip of the pen from this similarity on (1 is equal).
 const SIMILARITY_MIN: f64 = 0.75;
 
@@ -106,7 +109,7 @@ fn unknown(leaf: &Leaf) -> Mistake {
         return Mistake {
             key: key.path.to_owned(),
             origin: leaf.origin.clone(),
-            found: "a table".to_owned(),
+            found: if leaf.path.ends_with(DATE) { "a date".to_owned() } else { "a table".to_owned() },
             allowed: key.kind.allowed(),
         };
     }

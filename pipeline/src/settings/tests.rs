@@ -114,6 +114,64 @@ fn one_mistake_each() {
 }
 
 #[test]
+fn whatever_a_value_is_the_key_is_named_or_it_is_taken() {
+    let values = [
+        "true",
+        "1979-05-27",
+        "07:32:00",
+        "[]",
+        "[[1]]",
+        "[\"\"]",
+        "{}",
+        "{ a = 1 }",
+        "\"\"",
+        "\"x\"",
+        "-1",
+        "0",
+        "1",
+        "1e300",
+        "nan",
+        "-inf",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "\"cpu:99999999999999999999\"",
+        "[{}]",
+    ];
+    for key in KEYS {
+        for value in values {
+            let from_file = read(&format!("{} = {value}", key.path), &[], &[]);
+            let name = format!("{ENVIRONMENT_PREFIX}{}", key.path.to_uppercase().replace('.', "__"));
+            let from_environment = load(&Sources {
+                environment: vec![(name, value.to_owned())],
+                cores: 8,
+                ..Sources::default()
+            });
+            for result in [from_file, from_environment] {
+                match result {
+                    Ok((_, effective)) => {
+                        assert_ne!(origin_of(&effective, key.path), &Origin::Default, "{value}")
+                    }
+                    Err(SettingsError::Mistakes(mistakes)) => {
+                        // A value of the right type may be at odds with another key of the section.
+                        let is_named = |mistake: &Mistake| {
+                            mistake.key == key.path
+                                || mistake.key.starts_with(key.section())
+                                || mistake.allowed.contains(key.name())
+                        };
+                        assert!(mistakes.iter().all(is_named), "{} = {value}: {mistakes:?}", key.path);
+                    }
+                    Err(other) => panic!("{} = {value}: {other}", key.path),
+                }
+            }
+        }
+    }
+    assert_eq!(
+        mistakes("engine.node = 1979-05-27", &[], &[]),
+        ["engine.node @ w.toml:1: a date; a string of 1 to 64 characters of A-Z a-z 0-9 . _ -"]
+    );
+}
+
+#[test]
 fn unknown_keys_are_refused_with_the_nearest_name() {
     let check = |toml: &str, expected: &str| assert_eq!(mistakes(toml, &[], &[]), [expected], "{toml}");
     check("[log]\nurll = 1", "log.urll @ w.toml:2: an unknown key; did you mean log.url?");
