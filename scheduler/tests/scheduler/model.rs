@@ -3,9 +3,11 @@
 //! It executes decisions in the plainest way and asserts, at every step, what must hold. It knows nothing of how the
 //! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
 
+mod rest;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use warptape_scheduler::{PartitionPhase, Scheduler, StepError};
+use warptape_scheduler::{Scheduler, StepError};
 use warptape_schemas::journal::*;
 
 /// One step as it would stand in the journal.
@@ -375,72 +377,6 @@ impl Model {
                     "a lost lane has a group"
                 );
             }
-        }
-    }
-
-    /// What holds after every step: nobody waits without a reason.
-    fn check_rest(&self) {
-        let config = &self.config;
-        for (id, partition) in &self.partitions {
-            let rows = partition.waiting_rows();
-            assert!(partition.paused || rows < config.high_water_rows, "partition {id} is not paused");
-            assert!(!partition.paused || rows > config.low_water_rows, "partition {id} is not resumed");
-        }
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let heads: Vec<_> = self.lane_heads(index as LaneId).collect();
-            let Some(oldest) = heads.first() else { continue };
-            assert!(!lane.in_flight.is_empty(), "lane {index} is idle and rows wait for it");
-            let rows: i64 = lane.in_flight.iter().map(|dispatch| dispatch.rows).sum();
-            let bytes: i64 = lane.in_flight.iter().map(|dispatch| dispatch.bytes).sum();
-            let waiting: i64 = heads
-                .iter()
-                .map(|head| self.partitions[&head.1].groups[head.2 as usize].waiting.len() as i64)
-                .sum();
-            let slots = lane.in_flight.len() < config.lane_batches_max as usize;
-            // Bytes go with rows in proportion, rounded down: what that leaves to later rows of an arrival of n is at
-            // most 1 + 1/2 + … + 1/n, below 10 for all n here.
-            let heaviest = self.partitions[&oldest.1].groups[oldest.2 as usize].row_bytes_max + 10;
-            let room =
-                slots && rows < config.lane_credit_rows && bytes + heaviest <= config.lane_credit_bytes;
-            if room {
-                assert!(!self.draining, "lane {index} has room while the pipeline drains");
-                assert!(waiting < config.batch_rows_max, "a full batch waits for lane {index}");
-                let due_ns = oldest.0 + config.row_deadline_ns;
-                assert!(due_ns > self.at_ns, "lane {index} misses a deadline");
-                assert!(
-                    self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns),
-                    "nobody wakes for lane {index}"
-                );
-            }
-        }
-        assert_eq!(self.timer_ns, self.scheduler.wake_at_ns());
-    }
-
-    fn check_views(&self) {
-        for (load, lane) in self.scheduler.lane_loads().zip(&self.lanes) {
-            let rows: i64 = lane.in_flight.iter().map(|dispatch| dispatch.rows).sum();
-            let bytes: i64 = lane.in_flight.iter().map(|dispatch| dispatch.bytes).sum();
-            let found = (load.ready, load.groups_placed as usize, load.in_flight_rows, load.in_flight_bytes);
-            assert_eq!(found, (lane.ready, self.groups_on(load.lane), rows, bytes));
-            let batches = self.scheduler.in_flight(load.lane).map(|flight| flight.batch);
-            assert!(batches.eq(lane.in_flight.iter().map(|dispatch| dispatch.batch)));
-        }
-        assert_eq!(self.scheduler.partition_loads().count(), self.partitions.len());
-        for load in self.scheduler.partition_loads() {
-            let partition = &self.partitions[&load.partition];
-            let phase = match (partition.assigned, partition.restoring) {
-                (true, _) => PartitionPhase::Assigned,
-                (false, true) => PartitionPhase::Restoring,
-                (false, false) => PartitionPhase::Revoked,
-            };
-            assert_eq!((load.phase, load.paused), (phase, partition.paused));
-            assert_eq!(load.waiting_rows, partition.waiting_rows());
-            assert_eq!(load.waiting_rows, self.scheduler.waiting_rows(load.partition));
-        }
-        for placement in self.scheduler.placements() {
-            let group = &self.partitions[&placement.partition].groups[placement.group as usize];
-            let found = (placement.lane, placement.epoch, placement.waiting_rows);
-            assert_eq!(found, (group.lane, group.epoch, group.waiting.len() as i64));
         }
     }
 

@@ -197,7 +197,7 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(lanes.into()) as LaneId;
     let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
     let mut at_ns = model.at_ns;
-    let input = match draws.below(8) {
+    let input = match draws.below(10) {
         0 => {
             at_ns = model.journal.last().expect("a run begins with a start").at_ns - 1;
             Input::Woke(Woke {})
@@ -218,6 +218,16 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
             committed_offset: 0,
             snapshot_offset: 0,
         }),
+        7 => {
+            let restoring = partitions_where(model, |partition| !partition.assigned);
+            let partition = draws.pick(&restoring).unwrap_or(8);
+            Input::Arrived(Arrived { partition, next_offset: i64::MAX, groups: Vec::new() })
+        }
+        8 if !assigned.is_empty() => {
+            let partition = draws.pick(&assigned).expect("not empty");
+            let next_offset = model.partitions[&partition].position - 1;
+            Input::Arrived(Arrived { partition, next_offset, groups: Vec::new() })
+        }
         _ => {
             let partition = draws.pick(&assigned).unwrap_or(7);
             let groups = model.partitions.get(&partition).map_or(0, |known| known.groups.len()) as GroupIndex;
