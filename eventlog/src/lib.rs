@@ -117,9 +117,6 @@ pub trait EventLog: Send + Sync {
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
     /// Committed next-to-read offset of a partition for a group, without joining it; `None` before the first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// Whether every offset of a partition that is not compacted has a record, so that a gap is damage. A broker's
-    /// transaction markers take offsets too.
-    fn has_dense_offsets(&self) -> bool;
     /// How the log is named to users: `sqlite:PATH`.
     fn url(&self) -> String;
 }

@@ -211,6 +211,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_writer_that_waits_too_long_says_so_and_may_try_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        let access = Access::Write(Durability::Process);
+        let file = LogFile::new(path.clone(), "sqlite:log.db".to_owned(), access);
+        let connection = file.connect_waiting(Duration::from_millis(5)).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("CREATE TABLE t(x); BEGIN IMMEDIATE").unwrap();
+        let write = || {
+            file.write(&connection, "testing", |transaction| {
+                transaction
+                    .execute("INSERT INTO t VALUES (1)", [])
+                    .map_err(|error| file.failure("testing", error))
+            })
+        };
+        let error = write().unwrap_err();
+        assert!(matches!(error, LogError::Busy { .. }), "{error}");
+        for part in ["sqlite:log.db", "LOCK_WAIT_MAX", "testing"] {
+            assert!(error.to_string().contains(part), "{part:?} is missing in: {error}");
+        }
+        other.execute_batch("COMMIT").unwrap();
+        assert_eq!(write().unwrap(), 1);
+    }
+
+    #[test]
     fn uris_keep_odd_paths() {
         assert_eq!(frozen_uri(Path::new("/a b/100%?#.db")), "file:/a%20b/100%25%3F%23.db?immutable=1");
     }

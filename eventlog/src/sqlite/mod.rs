@@ -161,10 +161,6 @@ impl EventLog for SqliteLog {
         catalogue::committed(&self.file, &connection, group, topic_id, partition)
     }
 
-    fn has_dense_offsets(&self) -> bool {
-        true
-    }
-
     fn url(&self) -> String {
         self.file.url.clone()
     }

@@ -1,4 +1,4 @@
-//! Opening: paths, files of others, versions, and what may not be written.
+//! Opening: paths, files of others, versions, what may not be written, and what fails half-way.
 
 use rusqlite::Connection;
 use warptape_eventlog::{LogError, OpenMode, open_url};
@@ -176,4 +176,82 @@ fn details_that_a_broker_would_not_keep() {
     assert!(read.iter().map(|(_, record)| record.timestamp_ns).eq(times.into_iter().chain([5])));
     // Offsets are dense from 0, over aborts too.
     assert!(read.iter().map(|(_, record)| record.offset).eq(0..6));
+}
+
+#[test]
+fn a_commit_that_fails_at_its_end_leaves_nothing_and_can_be_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.db");
+    let log = open(&path);
+    topic(&log, "t", 2);
+    let mut producer = log.producer("p").unwrap();
+    producer.begin().unwrap();
+    producer.send(record("t", 0, "x")).unwrap();
+    producer.send(record("t", 1, "y")).unwrap();
+    producer.send_offsets("g", &[(at("t", 0), 7)]).unwrap();
+    // Offsets are written last: their failure must take the records along.
+    let other = Connection::open(&path).unwrap();
+    let trigger =
+        "CREATE TRIGGER refuse BEFORE INSERT ON committed_offsets BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    other.execute_batch(trigger).unwrap();
+    let mut member = log.subscribe("g", &["t"]).unwrap();
+    for _ in 0..2 {
+        let error = producer.commit().unwrap_err().to_string();
+        assert!(error.contains("log.db") && error.contains("refused"), "{error}");
+        assert!(drain(&mut *member).is_empty());
+        assert_eq!(member.committed(&at("t", 0)).unwrap(), None);
+    }
+    other.execute_batch("DROP TRIGGER refuse").unwrap();
+    producer.commit().unwrap();
+    assert_eq!(drain(&mut *member).len(), 2);
+    assert_eq!(member.committed(&at("t", 0)).unwrap(), Some(7));
+}
+
+/// What a process without any rights finds in a directory that it cannot write.
+#[cfg(unix)]
+#[test]
+fn a_read_only_directory_can_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+
+    const VARIABLE: &str = "WARPTAPE_LOG_TEST_READ_ONLY";
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        let path = Path::new(&path);
+        let log = SqliteLog::open_existing(path).unwrap();
+        log.check().unwrap();
+        assert_eq!(drain(&mut *log.reader(&[at("t", 0)]).unwrap())[0].1.value, b"x");
+        let error = SqliteLog::open(path, Durability::Process).err().unwrap();
+        assert!(matches!(error, LogError::ReadOnly { .. } | LogError::Denied { .. }), "{error}");
+        assert!(error.to_string().contains("log?.db"), "{error}");
+        let error = SqliteLog::open_existing(path.with_file_name("secret.db")).err().unwrap();
+        assert!(matches!(error, LogError::Denied { .. }), "{error}");
+        assert!(error.to_string().contains("permissions"), "{error}");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    // The name would mean something in a URI.
+    let path = directory.path().join("log?.db");
+    let log = open(&path);
+    topic(&log, "t", 1);
+    commit(&mut *log.producer("p").unwrap(), [record("t", 0, "x")]);
+    drop(log);
+    let program = directory.path().join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let secret = directory.path().join("secret.db");
+    std::fs::copy(&path, &secret).unwrap();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    set(&path, 0o444);
+    set(&secret, 0o000);
+    set(directory.path(), 0o555);
+    let mut command = std::process::Command::new(&program);
+    let test = "opening::a_read_only_directory_can_be_read";
+    command.args(["--exact", test, "--nocapture"]).env(VARIABLE, &path).current_dir("/");
+    // Permissions do not bind the superuser, who can take another identity instead.
+    if std::fs::File::create(directory.path().join("probe")).is_ok() {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().unwrap();
+    set(directory.path(), 0o755);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
