@@ -139,11 +139,15 @@ impl Mismatch {
 }
 
 fn changed(describer: &Describer, expected: &Expected, found: &Record) -> OutputProblem {
-    let wanted = described(describer, &expected.value);
     let got = match describer.describe(&found.value) {
         Ok((_, value)) => value,
-        Err(error) => return OutputProblem::Unreadable { error: error.to_string(), expected: wanted },
+        Err(error) => {
+            let expected = described(describer, &expected.value);
+            return OutputProblem::Unreadable { error: error.to_string(), expected };
+        }
     };
+    let (_, wanted) =
+        describer.describe(&expected.value).expect("a record that was just encoded can be decoded");
     let mut differences = differences("", &wanted, &got);
     if expected.key != found.key {
         let key = |key: &Option<Vec<u8>>| key.as_deref().map(|key| String::from_utf8_lossy(key).into());
@@ -157,9 +161,13 @@ fn changed(describer: &Describer, expected: &Expected, found: &Record) -> Output
     OutputProblem::Changed { differences }
 }
 
-/// A record for people; one that cannot be decoded as the reason.
+/// A record for people, without the fields that are null; one that cannot be decoded as the reason.
 fn described(describer: &Describer, value: &[u8]) -> Value {
     match describer.describe(value) {
+        Ok((_, Value::Object(mut fields))) => {
+            fields.retain(|_, field| !field.is_null());
+            Value::Object(fields)
+        }
         Ok((_, value)) => value,
         Err(error) => Value::String(format!("a record of {} bytes: {error}", value.len())),
     }

@@ -103,7 +103,7 @@ impl fmt::Display for JournalDivergence {
         if differs("hash") {
             let note = "the entry was changed after it was written, or one before it was removed or added";
             write!(formatter, "\n  its hash does not fit: {note}")?;
-        } else if let (Some(software), false) = (&self.software, differs("entry") || differs("entries")) {
+        } else if let (Some(software), false) = (&self.software, differs("entry")) {
             let version = env!("CARGO_PKG_VERSION");
             let note = format!("written so by warptape {software}; this is warptape {version}");
             write!(formatter, "\n  its hash fits: the entry was {note}")?;

@@ -77,13 +77,6 @@ impl JournalCheck {
         None
     }
 
-    /// The difference that entries are missing at the end: the log gave away offsets up to `end`.
-    pub(crate) fn missing_until(&self, offset: i64, end: i64) -> JournalDivergence {
-        let found = self.next_sequence;
-        let difference = Difference::new("entries", found + end - offset, found);
-        self.divergence(offset, None, vec![difference])
-    }
-
     fn check_hash(&self, record: &Record) -> Option<Difference> {
         match check_chain(&self.previous_hash, &record.value) {
             Ok(()) => None,

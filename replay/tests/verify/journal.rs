@@ -127,10 +127,6 @@ fn missing_and_swapped_entries_are_named() {
         assert_eq!(fields(&divergence), ["sequence", "hash"]);
         assert_eq!(divergence.differences[0].found, Some((gone + 1).into()));
     }
-    let divergence = diverged_journal(&recording, |journal| journal.truncate(length - 3));
-    assert_eq!(divergence.sequence, length as i64 - 3);
-    assert_eq!(divergence.differences[0].field, "entries");
-    assert_eq!(divergence.differences[0].expected, Some(length.into()));
     let divergence = diverged_journal(&recording, |journal| {
         let (one, other) = journal.split_at_mut(8);
         std::mem::swap(&mut one[7].value, &mut other[0].value);

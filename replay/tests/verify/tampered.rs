@@ -56,10 +56,6 @@ impl EventLog for Tampered<'_> {
         self.log.committed(group, partition)
     }
 
-    fn has_dense_offsets(&self) -> bool {
-        self.log.has_dense_offsets()
-    }
-
     fn url(&self) -> String {
         self.log.url()
     }
