@@ -34,6 +34,8 @@ enum Show {
     Time(&'static str),
     /// A duration in ns, as milliseconds.
     Milliseconds(&'static str),
+    /// Number of bytes of a field of bytes, which comes as hex digits.
+    Size(&'static str),
     /// `topic:partition:offset` that the record is about.
     Source,
     /// The name of a union's branch.
@@ -105,6 +107,7 @@ const LAYOUTS: &[Layout] = &[
             column("AT OFFSET", 12, Show::Count("offset")),
             column("PART", 4, Show::Count("part")),
             column("PARTS", 5, Show::Count("parts")),
+            column("BYTES", 10, Show::Size("state")),
             column("CHECKSUM", 64, Show::Word("checksum")),
         ],
     },
@@ -168,7 +171,9 @@ impl Layout {
 impl Show {
     fn align(&self) -> Align {
         match self {
-            Show::Count(_) | Show::Decimal(_) | Show::Float(_) | Show::Milliseconds(_) => Align::Right,
+            Show::Count(_) | Show::Decimal(_) | Show::Float(_) | Show::Milliseconds(_) | Show::Size(_) => {
+                Align::Right
+            }
             _ => Align::Left,
         }
     }
@@ -183,6 +188,9 @@ impl Show {
             Show::Milliseconds(name) => {
                 let milliseconds = |ns: i64| format!("{:.3}", ns as f64 / 1e6);
                 get(name).as_i64().map_or_else(|| word(get(name)), milliseconds)
+            }
+            Show::Size(name) => {
+                get(name).as_str().map_or_else(String::new, |hex| (hex.len() / 2).to_string())
             }
             Show::Source => {
                 let parts = ["topic", "partition", "offset", "index"].map(|name| word(get(name)));
@@ -284,6 +292,7 @@ mod tests {
         check(Show::Time("x"), json!(1_723_075_200_123_456_789_i64), "2024-08-08T00:00:00.123456Z");
         check(Show::Time("x"), json!(i64::MIN), "1677-09-21T00:12:43.145224Z");
         check(Show::Milliseconds("x"), json!(1_234_567), "1.235");
+        check(Show::Size("x"), json!("00ff7f"), "3");
         check(Show::Word("x"), json!("a\nb"), "a\\nb");
     }
 
