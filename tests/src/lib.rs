@@ -1,8 +1,9 @@
 //! Behaviour across crates: what the tests in `tests/` run against.
 //!
 //! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
-//! core with simulated lanes, commits and crashes. Everything is a function of a seed.
+//! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine.
 
+pub mod engine_run;
 pub mod market;
 pub mod random;
 pub mod sequential;

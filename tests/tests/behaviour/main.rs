@@ -1,3 +1,4 @@
 //! Behaviour of the crates together.
 
+mod recordings;
 mod simulation;

@@ -1,0 +1,85 @@
+//! The real engine, threads and all, on an embedded log until everything fed is processed.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::bounded;
+use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::{EngineConfig, Progress, Stop, Summary, Topics, run};
+use warptape_pipeline::publisher::{Publisher, create_missing_topics};
+use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_schemas::tick::Tick;
+use warptape_stages::StageConfig;
+
+/// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
+pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
+    EngineConfig {
+        node: "node-0".to_owned(),
+        group: "warptape".to_owned(),
+        topics: Topics::new(""),
+        stages,
+        scheduler: SchedulerConfig {
+            placement_policy: "rendezvous".to_owned(),
+            placement_seed: 0,
+            load_factor_percent: 125,
+            lane_credit_rows: 262_144,
+            lane_credit_bytes: 33_554_432,
+            lane_batches_max: 2,
+            batch_rows_max: 65_536,
+            row_deadline_ns: 5_000_000,
+            high_water_rows: 1_048_576,
+            low_water_rows: 262_144,
+        },
+        lanes: (0..lanes).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect(),
+        isa: Isa::detect(),
+        commit_interval: Duration::from_millis(100),
+        snapshot_interval_records: 20_000,
+        poll_records_max: 256,
+        poll_bytes_max: 4 << 20,
+        lane_faults: Vec::new(),
+    }
+}
+
+/// Publishes ticks in records of `batch`.
+pub fn feed(log: &dyn EventLog, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
+    let topics = Topics::new("");
+    let partitions = create_missing_topics(log, &topics, partitions).expect("the topics can be made");
+    let batch = NonZeroUsize::new(batch).expect("a batch has ticks");
+    let mut publisher =
+        Publisher::new(log, "feed", &topics.ticks, partitions, batch).expect("the log takes a producer");
+    for tick in ticks {
+        publisher.push(tick).expect("the tick is valid");
+    }
+    publisher.flush().expect("the log takes the ticks");
+}
+
+/// Runs an engine until all that is in the topic of ticks is processed and committed.
+pub fn run_to_end(log: &Arc<dyn EventLog>, config: EngineConfig) -> Summary {
+    let ends = topic_ends(log.as_ref(), &config.topics.ticks);
+    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let (stop, stopped) = bounded(1);
+    stop.send(Stop::At(ends)).expect("the receiver is here");
+    run(log.clone(), config, progress, stopped).expect("the engine works")
+}
+
+/// Where each partition of a topic ends.
+pub fn topic_ends(log: &dyn EventLog, topic: &str) -> Vec<(i32, i64)> {
+    let topics = log.topics().expect("the log is readable");
+    let info = topics.iter().find(|info| info.spec.name == topic).expect("the topic exists");
+    (0..).zip(info.offsets.iter().map(|range| range.next)).collect()
+}
+
+/// All records of one partition.
+pub fn read_partition(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
+    let partition = TopicPartition { topic: topic.to_owned(), partition };
+    let mut reader = log.reader(std::slice::from_ref(&partition)).expect("the topic exists");
+    let mut records = Vec::new();
+    while let Fetched::Records { records: more, .. } =
+        reader.poll(Duration::ZERO, 4_096, 16 << 20).expect("the log is readable")
+    {
+        records.extend(more);
+    }
+    records
+}

@@ -1,0 +1,158 @@
+//! The four recorded market streams against bars and indicators that others computed.
+//!
+//! Fixtures and the rules by which they were made: `tests/fixtures/README.md`.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use warptape_eventlog::{Durability, EventLog, SqliteLog};
+use warptape_pipeline::sources::binance_capture::BinanceCapture;
+use warptape_schemas::decode_signal;
+use warptape_schemas::signal::{Bar, INDICATORS, Signal, SignalKind};
+use warptape_schemas::tick::{Tick, TickKind};
+use warptape_stages::StageConfig;
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+
+const PARTITIONS: i32 = 4;
+const FILES: [(&str, &str); 4] = [
+    ("BINANCE", "spot-btcusdt_20240808.jsonl.gz"),
+    ("BINANCE", "spot-ethusdt_20240808.jsonl.gz"),
+    ("BINANCE-USDM", "usdm-btcusdt_20240808.jsonl.gz"),
+    ("BINANCE-USDM", "usdm-ethusdt_20240808.jsonl.gz"),
+];
+/// Relative deviation from TA-Lib.
+const RELATIVE: f64 = 1e-9;
+/// Deviation of differences that nearly cancel, relative to the price: TA-Lib itself is that far off.
+const OF_PRICE: f64 = 1e-14;
+
+/// The ticks of the recordings; `None`, with a line that says so, where the folder is missing.
+pub fn recorded_ticks() -> Option<Vec<Tick>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/binance-2024-08");
+    if !folder.is_dir() {
+        eprintln!("recordings are not here ({}): nothing to compare", folder.display());
+        return None;
+    }
+    let files: Vec<(String, PathBuf)> =
+        FILES.iter().map(|(venue, file)| ((*venue).to_owned(), folder.join(file))).collect();
+    let capture = BinanceCapture::open(&files).expect("the recordings are readable");
+    Some(capture.collect::<Result<_, _>>().expect("the recordings are good"))
+}
+
+/// The configuration that the fixtures were made for.
+pub fn stage_config() -> StageConfig {
+    StageConfig {
+        bars: vec!["1s".parse().expect("valid"), "1m".parse().expect("valid")],
+        allowed_lateness_ns: 2_000_000_000,
+        groups_per_partition: 16,
+        indicators: Default::default(),
+        signals: Default::default(),
+    }
+}
+
+/// Values of the signals topic, by partition.
+fn signals(ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    feed(log.as_ref(), PARTITIONS, batch, ticks.iter().cloned());
+    let summary = run_to_end(&log, engine_config(stage_config(), lanes));
+    assert_eq!((summary.ticks, summary.late, summary.dead_letters), (ticks.len() as u64, 0, 0));
+    let values =
+        |partition| read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value);
+    (0..PARTITIONS).map(|partition| values(partition).collect()).collect()
+}
+
+fn fixture(name: &str) -> Vec<Vec<String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut text = String::new();
+    GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("the fixture is text");
+    text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+/// Closed bars by symbol and start.
+type Bars<'a> = BTreeMap<(String, i64), Signal<'a>>;
+
+fn bars<'a>(signals: &'a [Vec<Vec<u8>>], spec: &str) -> Bars<'a> {
+    let decoded =
+        signals.iter().flatten().map(|value| decode_signal(value).expect("signals are written whole"));
+    let mut bars = Bars::new();
+    for signal in decoded.filter(|signal| signal.kind == SignalKind::Bar && signal.bar_spec == spec) {
+        let twice = bars.insert((signal.symbol.to_string(), signal.bar_start_ns), signal);
+        assert!(twice.is_none(), "a bar is closed once");
+    }
+    bars
+}
+
+fn check_bars(found: &Bars<'_>, fixture_name: &str) {
+    let rows = fixture(fixture_name);
+    assert_eq!(found.len(), rows.len(), "{fixture_name}");
+    for row in rows {
+        let number = |column: usize| row[column].parse::<i64>().expect("the fixture has integers");
+        let signal = &found[&(row[0].clone(), number(1))];
+        let bar = signal.bar.as_ref().expect("a bar signal has its bar");
+        let values = [bar.open_e9, bar.high_e9, bar.low_e9, bar.close_e9, bar.volume_e9, bar.trades];
+        let expected: Vec<i64> = (2..8).map(number).collect();
+        assert_eq!(values.as_slice(), expected, "{fixture_name}: {} at {}", row[0], row[1]);
+    }
+}
+
+/// How much an indicator moves when a price in it moves by one: for differences, which can cancel; 0 for the others.
+fn units_per_price(name: &str, bar: &Bar) -> f64 {
+    match name {
+        "macd" | "macd_signal" | "macd_histogram" | "momentum" => 1.0,
+        "roc" => 100.0 * 1e9 / bar.close_e9 as f64,
+        "zscore" => {
+            let value =
+                |name| bar.indicators[INDICATORS.iter().position(|other| *other == name).expect("a name")];
+            let [upper, middle] =
+                ["bollinger_upper", "bollinger_middle"].map(|name| value(name).expect("same window"));
+            // Bands are two deviations from the middle.
+            2.0 / (upper - middle)
+        }
+        _ => 0.0,
+    }
+}
+
+fn check_indicators(found: &Bars<'_>, fixture_name: &str) {
+    for row in fixture(fixture_name) {
+        let signal = &found[&(row[0].clone(), row[1].parse::<i64>().expect("a time"))];
+        let bar = signal.bar.as_ref().expect("a bar signal has its bar");
+        let price = bar.close_e9 as f64 / 1e9;
+        for (column, (name, value)) in INDICATORS.iter().zip(&bar.indicators).enumerate() {
+            let expected = row.get(column + 2).map_or("", String::as_str);
+            let place = format!("{name} of {} at {}", row[0], row[1]);
+            let Some(value) = *value else {
+                assert!(expected.is_empty(), "{place}: {expected} expected, none found");
+                continue;
+            };
+            let expected: f64 =
+                expected.parse().unwrap_or_else(|_| panic!("{place}: none expected, {value} found"));
+            let allowed = RELATIVE * expected.abs() + OF_PRICE * price * units_per_price(name, bar);
+            assert!((value - expected).abs() <= allowed, "{place}: {expected:e} expected, {value:e} found");
+        }
+    }
+}
+
+#[test]
+fn bars_equal_decimal_arithmetic_and_indicators_equal_ta_lib() {
+    let Some(ticks) = recorded_ticks() else { return };
+    assert_eq!(ticks.iter().filter(|tick| tick.kind == TickKind::Trade).count(), 51_252);
+    let signals = signals(&ticks, 256, 4);
+    let seconds = bars(&signals, "1s");
+    check_bars(&seconds, "bars_1s.csv.gz");
+    check_indicators(&seconds, "indicators_1s.csv.gz");
+    check_bars(&bars(&signals, "1m"), "bars_1m.csv.gz");
+}
+
+#[test]
+fn lanes_do_not_show_on_recordings() {
+    let Some(ticks) = recorded_ticks() else { return };
+    // Records are cut alike, so that positions are the same; lanes are not.
+    let one = signals(&ticks, 64, 1);
+    assert_eq!(one, signals(&ticks, 64, 3));
+    assert_eq!(one, signals(&ticks, 64, 8));
+}
