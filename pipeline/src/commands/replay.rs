@@ -70,12 +70,12 @@ fn show(bar: &ProgressBar, progress: Progress) {
         Phase::Journal => "journal",
         Phase::Outputs => "outputs",
     };
+    bar.set_length(progress.total);
+    bar.set_position(progress.done);
     if bar.message() != phase {
         bar.reset_eta();
         bar.set_message(phase);
     }
-    bar.set_length(progress.total);
-    bar.set_position(progress.done);
 }
 
 #[cfg(test)]
