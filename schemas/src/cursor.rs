@@ -3,32 +3,29 @@
 use crate::error::DecodeError;
 use crate::varint::{self, VarintError};
 
-/// What is left of a datum.
+/// A datum, and how far it is read.
 pub(crate) struct Cursor<'a> {
-    /// All bytes of the datum, to tell the place of a mistake.
-    length: usize,
-    /// Bytes not read yet.
-    rest: &'a [u8],
+    bytes: &'a [u8],
+    at: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(datum: &'a [u8]) -> Self {
-        Self { length: datum.len(), rest: datum }
+        Self { bytes: datum, at: 0 }
     }
 
-    /// Bytes of the datum read so far.
-    pub(crate) fn at(&self) -> usize {
-        self.length - self.rest.len()
+    fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
     }
 
     #[cold]
     pub(crate) fn malformed(&self, what: &'static str) -> DecodeError {
-        DecodeError::Malformed { at: self.at(), what }
+        DecodeError::Malformed { at: self.at, what }
     }
 
     #[cold]
     pub(crate) fn truncated(&self) -> DecodeError {
-        DecodeError::Truncated { length: self.length }
+        DecodeError::Truncated { length: self.bytes.len() }
     }
 
     #[cold]
@@ -39,33 +36,53 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn long(&mut self) -> Result<i64, DecodeError> {
-        match varint::read_long(self.rest) {
-            Ok((value, size)) => {
-                self.rest = &self.rest[size..];
+        match varint::read_long(self.bytes, self.at) {
+            Ok((value, end)) => {
+                self.at = end;
                 Ok(value)
             }
             Err(error) => Err(self.varint_error(error)),
         }
     }
 
-    /// As many longs as `values` takes.
-    pub(crate) fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
-        let mut rest = self.rest;
+    /// As many longs as `values` takes, from a datum that is not much more than them.
+    #[inline(always)]
+    pub(crate) fn few_longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
+        let mut at = self.at;
         for value in values {
-            match varint::read_long(rest) {
-                Ok((read, size)) => {
+            match varint::read_long_in_small(self.bytes, at) {
+                Ok((read, end)) => {
                     *value = read;
-                    rest = &rest[size..];
+                    at = end;
                 }
                 Err(error) => {
-                    self.rest = rest;
+                    self.at = at;
                     return Err(self.varint_error(error));
                 }
             }
         }
-        self.rest = rest;
+        self.at = at;
+        Ok(())
+    }
+
+    /// As many longs as `values` takes.
+    pub(crate) fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
+        let mut at = self.at;
+        for value in values {
+            match varint::read_long(self.bytes, at) {
+                Ok((read, end)) => {
+                    *value = read;
+                    at = end;
+                }
+                Err(error) => {
+                    self.at = at;
+                    return Err(self.varint_error(error));
+                }
+            }
+        }
+        self.at = at;
         Ok(())
     }
 
@@ -75,27 +92,35 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn double(&mut self) -> Result<f64, DecodeError> {
-        let Some((bytes, rest)) = self.rest.split_first_chunk::<8>() else {
-            return Err(self.truncated());
-        };
-        self.rest = rest;
-        Ok(f64::from_le_bytes(*bytes))
+        let bytes = self.take(8)?;
+        Ok(f64::from_le_bytes(bytes.try_into().expect("took 8 bytes")))
     }
 
     /// The next `size` bytes.
     #[inline]
     pub(crate) fn take(&mut self, size: usize) -> Result<&'a [u8], DecodeError> {
-        let Some((bytes, rest)) = self.rest.split_at_checked(size) else {
-            return Err(self.truncated());
-        };
-        self.rest = rest;
+        let bytes = self.peek(size)?;
+        self.at += size;
         Ok(bytes)
     }
 
     /// The next `size` bytes, not read yet.
     #[inline]
     pub(crate) fn peek(&self, size: usize) -> Result<&'a [u8], DecodeError> {
-        self.rest.get(..size).ok_or_else(|| self.truncated())
+        self.bytes[self.at..].get(..size).ok_or_else(|| self.truncated())
+    }
+
+    /// The next byte if there is one, not read yet.
+    #[inline]
+    pub(crate) fn peek_byte(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Passes over a byte that was peeked at.
+    #[inline]
+    pub(crate) fn pass_byte(&mut self) {
+        debug_assert!(self.at < self.bytes.len());
+        self.at += 1;
     }
 
     /// Avro `bytes`, or a `string` not yet known to be UTF-8.
@@ -124,14 +149,14 @@ impl<'a> Cursor<'a> {
             count = count.checked_neg().unwrap_or(i64::MAX);
         }
         match usize::try_from(count) {
-            Ok(count) if count <= self.rest.len() => Ok(count),
+            Ok(count) if count <= self.remaining() => Ok(count),
             _ => Err(self.truncated()),
         }
     }
 
     /// Nothing may be left.
     pub(crate) fn finish(&self) -> Result<(), DecodeError> {
-        match self.rest.len() {
+        match self.remaining() {
             0 => Ok(()),
             count => Err(DecodeError::TrailingBytes { count }),
         }

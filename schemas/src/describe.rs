@@ -37,10 +37,7 @@ impl Describer {
         let (fingerprint, datum) = frame::split(payload)?;
         let found = self.schemas.iter().find(|(known, _)| known.fingerprint == fingerprint);
         let (known, schema) = found.ok_or(DecodeError::UnknownSchema { fingerprint })?;
-        let mut cursor = Cursor::new(datum);
-        let value = read(schema, &mut cursor)?;
-        cursor.finish()?;
-        Ok((known.name, value))
+        Ok((known.name, value(schema, datum)?))
     }
 }
 
@@ -55,6 +52,14 @@ pub fn decimal_e9(value: i64) -> String {
     let (whole, fraction) = (digits / 1_000_000_000, digits % 1_000_000_000);
     let text = format!("{sign}{whole}.{fraction:09}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A datum of one of the published schemas, or of another that has only what they have.
+pub(crate) fn value(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError> {
+    let mut cursor = Cursor::new(datum);
+    let value = read(schema, &mut cursor)?;
+    cursor.finish()?;
+    Ok(value)
 }
 
 fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {

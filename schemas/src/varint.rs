@@ -34,21 +34,75 @@ fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
-/// Reads one varint from the front of `bytes`; returns it with its size.
+/// Reads one varint at `at`; returns it with the place behind it.
+///
+/// The value is found by arithmetic, not by branches on its bytes: the lengths of prices and of the zeros between them
+/// cannot be predicted, and a wrong guess costs more than all of this.
 #[inline(always)]
-pub(crate) fn read_long(bytes: &[u8]) -> Result<(i64, usize), VarintError> {
-    let Some(head) = bytes.first_chunk::<VARINT_BYTES_MAX>() else {
-        return read_long_near_end(bytes);
+pub(crate) fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
+    let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<VARINT_BYTES_MAX>()) else {
+        return read_long_near_end(bytes, at);
     };
-    let word = u64::from_le_bytes([head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7]]);
+    let word = first_word(head);
     let stops = !word & TOP_BITS;
     if stops != 0 {
-        let upto_stop = stops ^ (stops - 1);
-        let size = (stops.trailing_zeros() as usize + 1) / 8;
-        return Ok((unzigzag(join_groups(word & upto_stop)), size));
+        return Ok((short_value(word, stops), at + size(stops)));
     }
+    long_value(word, head[8], head[9]).map(|(value, size)| (value, at + size))
+}
+
+/// The same for records of a few small values, where the end is never far: near it, the word is the last 8 bytes with
+/// those before `at` shifted out and zeros shifted in, and no branch depends on how near it is.
+#[inline(always)]
+pub(crate) fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
+    let Some(last) = bytes.len().checked_sub(8) else {
+        return read_long_in_tiny(bytes, at);
+    };
+    let start = at.min(last);
+    let (Some(head), true) = (bytes[start..].first_chunk::<8>(), at < bytes.len()) else {
+        return Err(VarintError::Truncated);
+    };
+    let word = u64::from_le_bytes(*head) >> (8 * (at - start));
+    let stops = !word & TOP_BITS;
+    if stops != 0 {
+        let end = at + size(stops);
+        // A zero behind the end looks like a last byte.
+        return if end <= bytes.len() {
+            Ok((short_value(word, stops), end))
+        } else {
+            Err(VarintError::Truncated)
+        };
+    }
+    match bytes[at..] {
+        [_, _, _, _, _, _, _, _, ninth @ ..0x80, ..] => long_value(word, ninth, 0),
+        [_, _, _, _, _, _, _, _, ninth, tenth, ..] => long_value(word, ninth, tenth),
+        _ => Err(VarintError::Truncated),
+    }
+    .map(|(value, size)| (value, at + size))
+}
+
+#[inline(always)]
+fn first_word(head: &[u8; VARINT_BYTES_MAX]) -> u64 {
+    u64::from_le_bytes(*head.first_chunk().expect("10 bytes begin with 8"))
+}
+
+/// Bytes up to the first stop.
+#[inline(always)]
+fn size(stops: u64) -> usize {
+    (stops.trailing_zeros() as usize + 1) / 8
+}
+
+/// The value of at most 8 bytes that begins a word.
+#[inline(always)]
+fn short_value(word: u64, stops: u64) -> i64 {
+    let upto_stop = stops ^ (stops - 1);
+    unzigzag(join_groups(word & upto_stop))
+}
+
+/// The value and size of 9 or 10 bytes: a word without a stop and what follows.
+#[inline(always)]
+fn long_value(word: u64, ninth: u8, tenth: u8) -> Result<(i64, usize), VarintError> {
     let low = join_groups(word);
-    let (ninth, tenth) = (head[8], head[9]);
     if ninth < 0x80 {
         return Ok((unzigzag(low | u64::from(ninth) << 56), 9));
     }
@@ -58,16 +112,19 @@ pub(crate) fn read_long(bytes: &[u8]) -> Result<(i64, usize), VarintError> {
     Ok((unzigzag(low | u64::from(ninth & 0x7f) << 56 | u64::from(tenth) << 63), 10))
 }
 
+#[inline(never)]
+fn read_long_near_end(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
+    read_long_in_small(bytes, at)
+}
+
+/// Fewer bytes than a word: one by one.
 #[cold]
-fn read_long_near_end(bytes: &[u8]) -> Result<(i64, usize), VarintError> {
+fn read_long_in_tiny(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let mut raw = 0_u64;
-    for (index, &byte) in bytes.iter().enumerate().take(VARINT_BYTES_MAX) {
-        if index == VARINT_BYTES_MAX - 1 && byte > 1 {
-            return Err(VarintError::TooLong);
-        }
+    for (index, &byte) in bytes.iter().skip(at).enumerate() {
         raw |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
-            return Ok((unzigzag(raw), index + 1));
+            return Ok((unzigzag(raw), at + index + 1));
         }
     }
     Err(VarintError::Truncated)
@@ -96,7 +153,14 @@ pub(crate) fn put_long(value: i64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Values on both sides of every length limit, read with and without bytes behind them.
+    /// Both readers, which must agree.
+    fn read(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
+        let result = read_long(bytes, at);
+        assert_eq!(read_long_in_small(bytes, at), result, "{bytes:02x?} at {at}");
+        result
+    }
+
+    /// Values on both sides of every length limit, with any number of bytes before and behind them.
     #[test]
     fn every_length_reads_back() {
         let mut values = vec![i64::MIN, i64::MAX, 0, -1];
@@ -104,17 +168,18 @@ mod tests {
             let limit = 1_i64 << bits;
             values.extend([limit - 1, limit, limit + 1, -limit, -limit - 1, -limit + 1]);
         }
-        for value in values {
-            let mut bytes = Vec::new();
+        for (value, before) in values.into_iter().flat_map(|value| (0..12).map(move |before| (value, before)))
+        {
+            let mut bytes = vec![0x85; before];
             put_long(value, &mut bytes);
-            let size = bytes.len();
-            for cut in 0..size {
-                assert_eq!(read_long(&bytes[..cut]), Err(VarintError::Truncated), "{value} cut at {cut}");
+            let end = bytes.len();
+            for cut in before..end {
+                assert_eq!(read(&bytes[..cut], before), Err(VarintError::Truncated), "{value} cut at {cut}");
             }
             for padding in [0_u8, 0xff] {
-                bytes.truncate(size);
+                bytes.truncate(end);
                 for _ in 0..=VARINT_BYTES_MAX {
-                    assert_eq!(read_long(&bytes), Ok((value, size)), "{bytes:02x?}");
+                    assert_eq!(read(&bytes, before), Ok((value, end)), "{bytes:02x?}");
                     bytes.push(padding);
                 }
             }
@@ -124,10 +189,22 @@ mod tests {
     #[test]
     fn more_than_64_bits_are_refused() {
         for tenth in [0x02, 0x7f, 0x80, 0xff] {
-            let mut bytes = vec![0xff; 9];
-            bytes.push(tenth);
-            assert_eq!(read_long(&bytes), Err(VarintError::TooLong));
-            assert_eq!(read_long_near_end(&bytes), Err(VarintError::TooLong));
+            for behind in 0..3 {
+                let mut bytes = vec![0xff; 9];
+                bytes.push(tenth);
+                bytes.resize(10 + behind, 0);
+                assert_eq!(read(&bytes, 0), Err(VarintError::TooLong));
+            }
+        }
+    }
+
+    #[test]
+    fn values_may_take_more_bytes_than_they_need() {
+        for zeros in 0..9 {
+            let mut bytes = vec![0x82];
+            bytes.extend(vec![0x80; zeros]);
+            bytes.push(0);
+            assert_eq!(read(&bytes, 0), Ok((1, zeros + 2)));
         }
     }
 }

@@ -28,6 +28,16 @@ impl<T: Copy> EnumTable<T> {
     /// Reads one value; `Ok(Err(index))` for an index that has none.
     #[inline]
     pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {
+        if let Some(value) = cursor.peek_byte().and_then(|byte| self.values[usize::from(byte)]) {
+            cursor.pass_byte();
+            return Ok(Ok(value));
+        }
+        self.read_any(cursor)
+    }
+
+    /// The same for indexes in more bytes than they need, and those without a value.
+    #[cold]
+    fn read_any(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {
         let index = cursor.long()?;
         let byte = usize::try_from(index).ok().filter(|&index| index < 64).map(|index| index << 1);
         Ok(byte.and_then(|byte| self.values[byte]).ok_or(index))

@@ -90,11 +90,7 @@ impl TickPlan {
                 Step::Side(table) => {
                     tick.side = table.read(&mut cursor)?.map_err(|index| unknown_side(0, index))?;
                 }
-                Step::Longs(start, end) => {
-                    for value in &mut tick.longs[*start..*end] {
-                        *value = cursor.long()?;
-                    }
-                }
+                Step::Longs(start, end) => cursor.few_longs(&mut tick.longs[*start..*end])?,
                 Step::Skip(skip) => skip.pass(&mut cursor)?,
             }
         }
