@@ -181,7 +181,7 @@ pub enum Decision {
     /// Stage state of a partition is lost in part: discard what is uncommitted, restore it from snapshot plus tail,
     /// then report it with [`Input::PartitionAssigned`].
     Restore(Restore),
-    /// Send [`Input::Woke`] at this time unless another input comes first.
+    /// Send [`Input::Woke`] at this time unless an input at or past it comes first.
     WakeAt(WakeAt),
 }
 

@@ -149,7 +149,8 @@ impl Core {
         self.restoring.remove(&partition);
         self.generation += 1;
         let generation = self.generation;
-        self.partitions.insert(partition, Partition::new(partition, generation, restored, sealed_offset));
+        let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
+        self.partitions.insert(partition, Partition::new(source, generation, restored, sealed_offset));
         let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");
         self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
         self.step(
@@ -189,7 +190,7 @@ impl Core {
             return Ok(Accepted::default());
         }
         owned.queue_lengths(&mut self.lengths);
-        let accepted = owned.accept(&self.config.topics.ticks, records, read_at_ns, &mut self.decoder);
+        let accepted = owned.accept(records, read_at_ns, &mut self.decoder);
         owned.begin_snapshot(self.config.snapshot_interval_records);
         self.arrived(now_ns, partition)?;
         self.drain_if_read(now_ns)?;
@@ -256,7 +257,7 @@ impl Core {
 
     /// Whether everything before the stop is processed.
     pub fn is_drained(&self) -> bool {
-        let is_read = |owned: &Partition| owned.next_offset >= self.stop_offset(owned.partition);
+        let is_read = |owned: &Partition| owned.next_offset >= self.stop_offset(owned.source.partition);
         let drained = |owned: &Partition| owned.is_drained() && is_read(owned);
         self.draining && self.restoring.is_empty() && self.partitions.values().all(drained)
     }
@@ -294,8 +295,7 @@ impl Core {
                 push(&topics.snapshots, Some(key.into_bytes()), bytes);
             }
             if sealed.next_offset > before {
-                let source = TopicPartition { topic: topics.ticks.clone(), partition };
-                request.offsets.push((source, sealed.next_offset));
+                request.offsets.push((owned.source.clone(), sealed.next_offset));
             }
         }
         for (at_ns, value) in self.recorder.take_entries() {

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 
-use warptape_eventlog::Record;
+use warptape_eventlog::{Record, TopicPartition};
 use warptape_kernels::Rows;
+use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
 use warptape_schemas::journal::GroupArrival;
 use warptape_schemas::tick::TickColumns;
-use warptape_schemas::{
-    DeadLetter, LateTick, Snapshot, TickDecoder, encode_dead_letter, encode_late_tick, encode_snapshot,
-};
+use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
 use warptape_stages::{GroupInput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
 
 use super::lanes::GroupId;
@@ -17,7 +16,7 @@ use super::snapshots::{PendingSnapshot, snapshot_records};
 
 /// An owned partition.
 pub(super) struct Partition {
-    pub(super) partition: i32,
+    pub(super) source: TopicPartition,
     /// Rises with every restore: records read before it are stale.
     pub(super) generation: u64,
     intake: PartitionIntake,
@@ -76,7 +75,12 @@ pub struct Accepted {
 
 impl Partition {
     /// A partition whose state was just restored; `sealed_offset` is where outputs begin.
-    pub(super) fn new(partition: i32, generation: u64, restored: Restored, sealed_offset: i64) -> Self {
+    pub(super) fn new(
+        source: TopicPartition,
+        generation: u64,
+        restored: Restored,
+        sealed_offset: i64,
+    ) -> Self {
         let groups = restored.stages.into_iter().map(|stage| Group {
             stage: Some(Box::new(stage)),
             epoch: 0,
@@ -84,7 +88,7 @@ impl Partition {
         });
         let groups: Vec<Group> = groups.collect();
         Self {
-            partition,
+            source,
             generation,
             intake: restored.intake,
             queues: groups.iter().map(|_| GroupQueue::default()).collect(),
@@ -105,7 +109,6 @@ impl Partition {
     /// Decodes records and deals their rows to the groups.
     pub(super) fn accept(
         &mut self,
-        topic: &str,
         records: &[Record],
         read_at_ns: i64,
         decoder: &mut TickDecoder,
@@ -122,11 +125,11 @@ impl Partition {
                     self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
                     accepted.ticks += rows as u64;
                     accepted.late += self.late.len() as u64;
-                    self.keep_late(topic, record.offset);
+                    self.keep_late(record.offset);
                 }
                 Err(error) => {
                     accepted.dead += 1;
-                    self.keep_dead(topic, record, &error);
+                    self.keep_dead(record, &error);
                 }
             }
             self.next_offset = record.offset + 1;
@@ -134,42 +137,24 @@ impl Partition {
         accepted
     }
 
-    fn keep_late(&mut self, topic: &str, offset: i64) {
+    fn keep_late(&mut self, offset: i64) {
         if offset < self.sealed_offset {
             return;
         }
-        for late in &self.late {
-            let tick = self.columns.tick(late.index as usize, self.intake.symbols_mut());
-            let late_tick = LateTick {
-                topic: topic.to_owned(),
-                partition: self.partition,
-                offset,
-                index: late.index as i32,
-                watermark_ns: late.watermark_ns,
-                lateness_ns: late.watermark_ns.saturating_sub(tick.event_time_ns),
-                tick,
-            };
+        for &late in &self.late {
             let mut bytes = Vec::new();
-            encode_late_tick(&late_tick, &mut bytes);
+            let symbols = self.intake.symbols_mut();
+            encode_late_tick_of(&self.source, offset, late, &self.columns, symbols, &mut bytes);
             self.asides.push_back(Aside { offset, topic: AsideTopic::Late, bytes });
         }
     }
 
-    fn keep_dead(&mut self, topic: &str, record: &Record, error: &warptape_schemas::DecodeError) {
+    fn keep_dead(&mut self, record: &Record, error: &DecodeError) {
         if record.offset < self.sealed_offset {
             return;
         }
-        let letter = DeadLetter {
-            topic: topic.to_owned(),
-            partition: self.partition,
-            offset: record.offset,
-            reason: error.reason(),
-            detail: error.to_string(),
-            key: record.key.clone(),
-            value: record.value.clone(),
-        };
         let mut bytes = Vec::new();
-        encode_dead_letter(&letter, &mut bytes);
+        encode_dead_letter_of(&self.source, record, error, &mut bytes);
         self.asides.push_back(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
     }
 
@@ -217,7 +202,8 @@ impl Partition {
                 && pending.add(barrier, id.group, bytes)
             {
                 let pending = self.snapshot.take().expect("it was there a line ago");
-                self.snapshots_ready.push_back((pending.offset, snapshot_records(self.partition, pending)));
+                self.snapshots_ready
+                    .push_back((pending.offset, snapshot_records(self.source.partition, pending)));
             }
         }
         true

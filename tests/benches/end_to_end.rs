@@ -1,0 +1,227 @@
+//! The whole pipeline through the embedded log, against the stages alone fed from memory.
+//!
+//! Both process the same synthetic ticks, 256 to a record, with the same configuration, and must emit the same signals.
+//! The stages alone start from decoded columns and keep their signals in memory: no log, no decoding, no scheduler, no
+//! transactions. They are measured on one thread and on two; the pipeline has two CPU lanes.
+//!
+//! `cargo bench -p warptape-tests --bench end_to_end` alternates the sides and prints medians;
+//! `cargo bench -p warptape-tests --bench end_to_end -- memory` runs 20 million ticks and prints resident memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{RecvTimeoutError, bounded};
+use warptape_eventlog::{Durability, EventLog, SqliteLog};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::{Progress, Stop, run};
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
+use warptape_schemas::tick::TickColumns;
+use warptape_schemas::{SymbolTable, TickDecoder};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
+
+const TICKS: u64 = 2_000_000;
+const MEMORY_TICKS: u64 = 20_000_000;
+const SYMBOLS: u32 = 1_000;
+const PARTITIONS: i32 = 4;
+const RECORD_TICKS: usize = 256;
+/// Records that the stages alone take at once, as the engine's fetches do.
+const FETCH_RECORDS: usize = 256;
+const LANES: i32 = 2;
+const RUNS: usize = 7;
+
+fn main() {
+    if std::env::args().any(|argument| argument == "memory") {
+        memory();
+    } else {
+        speed();
+    }
+}
+
+fn stage_config() -> StageConfig {
+    StageConfig {
+        bars: ["1s", "1m", "5m"].map(|spec| spec.parse().expect("valid")).to_vec(),
+        allowed_lateness_ns: 2_000_000_000,
+        groups_per_partition: 16,
+        indicators: Default::default(),
+        signals: Default::default(),
+    }
+}
+
+fn synth(ticks: u64) -> SynthSource {
+    let config = SynthConfig { symbols: SYMBOLS, ticks: Some(ticks), ..SynthConfig::default() };
+    SynthSource::new(config).expect("the configuration is valid")
+}
+
+fn speed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("ticks.db");
+    let log = SqliteLog::open(&path, Durability::Process).expect("a new log");
+    feed(&log, PARTITIONS, RECORD_TICKS, synth(TICKS));
+    let partitions: Vec<Decoded> = (0..PARTITIONS).map(|partition| decode(&log, partition)).collect();
+    drop(log);
+
+    let mut sides: [Vec<f64>; 3] = Default::default();
+    let mut signals = Vec::new();
+    for run in 0..RUNS {
+        for (side, threads) in [(0, 1), (1, 2)] {
+            let started = Instant::now();
+            let found = stages_alone(&partitions, threads);
+            sides[side].push(started.elapsed().as_secs_f64());
+            if run == 0 {
+                signals.push(found);
+            }
+        }
+        let copy = folder.path().join(format!("run-{run}.db"));
+        std::fs::copy(&path, &copy).expect("the disk has room");
+        let log = SqliteLog::open(&copy, Durability::Process).expect("the copy is a log");
+        let log: Arc<dyn EventLog> = Arc::new(log);
+        let summary = run_to_end(&log, engine_config(stage_config(), LANES));
+        sides[2].push(summary.active_ns as f64 / 1e9);
+        if run == 0 {
+            let values = |partition| {
+                read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value)
+            };
+            signals.push((0..PARTITIONS).map(|partition| values(partition).collect()).collect());
+        }
+    }
+    assert!(signals.windows(2).all(|pair| pair[0] == pair[1]), "all sides emit the same signals");
+    let count: usize = signals[0].iter().map(Vec::len).sum();
+    println!("{TICKS} ticks, {SYMBOLS} symbols, {count} signals, equal on all sides; medians of {RUNS} runs");
+    let rates = sides.map(|mut seconds| TICKS as f64 / median(&mut seconds));
+    println!("stages alone, 1 thread    {:>6.2} M ticks/s", rates[0] / 1e6);
+    println!("stages alone, 2 threads   {:>6.2} M ticks/s", rates[1] / 1e6);
+    println!("pipeline, {LANES} lanes         {:>6.2} M ticks/s", rates[2] / 1e6);
+    println!(
+        "pipeline / stages alone   {:.2} (1 thread), {:.2} (2 threads)",
+        rates[2] / rates[0],
+        rates[2] / rates[1]
+    );
+}
+
+/// A partition's records as columns, one entry a record, and the symbols in them.
+struct Decoded {
+    symbols: SymbolTable,
+    records: Vec<TickColumns>,
+}
+
+fn decode(log: &dyn EventLog, partition: i32) -> Decoded {
+    let mut decoder = TickDecoder::new();
+    let mut symbols = SymbolTable::default();
+    let records = read_partition(log, "ticks", partition);
+    let records = records.iter().map(|record| {
+        let mut columns = TickColumns::default();
+        decoder.decode(&record.value, &mut symbols, &mut columns).expect("the records are good");
+        columns
+    });
+    Decoded { records: records.collect(), symbols }
+}
+
+/// Signals by partition, from columns in memory; partitions are dealt to the threads.
+fn stages_alone(partitions: &[Decoded], threads: usize) -> Vec<Vec<Vec<u8>>> {
+    let mut signals = vec![Vec::new(); partitions.len()];
+    thread::scope(|scope| {
+        let worker = |thread: usize| {
+            let share = partitions.iter().enumerate().skip(thread).step_by(threads);
+            scope.spawn(move || {
+                share.map(|(index, decoded)| (index, partition_alone(decoded))).collect::<Vec<_>>()
+            })
+        };
+        let workers: Vec<_> = (0..threads).map(worker).collect();
+        for worker in workers {
+            for (index, found) in worker.join().expect("the stages work") {
+                signals[index] = found;
+            }
+        }
+    });
+    signals
+}
+
+fn partition_alone(decoded: &Decoded) -> Vec<Vec<u8>> {
+    let config = stage_config();
+    let mut intake = PartitionIntake::new(&config);
+    for name in decoded.symbols.iter() {
+        intake.symbols_mut().intern(name);
+    }
+    let groups = config.groups_per_partition;
+    let mut queues: Vec<_> = (0..groups).map(|_| GroupQueue::default()).collect();
+    let mut stages: Vec<_> = (0..groups).map(|_| GroupStage::new(&config, Isa::detect())).collect();
+    let (mut late, mut signals) = (Vec::new(), Vec::new());
+    for (fetch, records) in (0_i64..).zip(decoded.records.chunks(FETCH_RECORDS)) {
+        let first = fetch * FETCH_RECORDS as i64;
+        for (offset, columns) in (first..).zip(records) {
+            intake.accept(offset, columns, 0, &mut queues, &mut late);
+        }
+        let mut merge = SignalMerge::default();
+        for (queue, stage) in queues.iter_mut().zip(&mut stages) {
+            let mut output = GroupOutput::default();
+            stage.run(&mut queue.take(queue.rows.len()), &mut output);
+            merge.push(output.signals);
+        }
+        merge.take_before(i64::MAX, |_, bytes| signals.push(bytes.to_vec()));
+    }
+    signals
+}
+
+/// Feeds and processes at once, and prints the resident memory ten times on the way.
+fn memory() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    feed(log.as_ref(), PARTITIONS, RECORD_TICKS, std::iter::empty());
+    let config = engine_config(stage_config(), LANES);
+    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let (stop, stopped) = bounded(1);
+    let engine = {
+        let (log, progress) = (log.clone(), progress.clone());
+        thread::spawn(move || run(log, config, progress, stopped))
+    };
+    let (fed, feeder_gone) = bounded::<()>(0);
+    let feeder = {
+        let log = log.clone();
+        thread::spawn(move || {
+            feed(log.as_ref(), PARTITIONS, RECORD_TICKS, synth(MEMORY_TICKS));
+            drop(fed);
+        })
+    };
+    let mut next = 0;
+    loop {
+        let ticks = progress.ticks.load(Ordering::Relaxed);
+        if ticks >= next {
+            println!("{:>6.1} M ticks  {:>6.0} MiB resident", ticks as f64 / 1e6, resident_mib());
+            next = ticks / (MEMORY_TICKS / 10) * (MEMORY_TICKS / 10) + MEMORY_TICKS / 10;
+        }
+        if ticks >= MEMORY_TICKS {
+            break;
+        }
+        // The market ends before the pipeline: then there is nothing to wait for but time.
+        match feeder_gone.recv_timeout(Duration::from_millis(20)) {
+            Err(RecvTimeoutError::Timeout) | Ok(()) => {}
+            Err(RecvTimeoutError::Disconnected) => thread::yield_now(),
+        }
+    }
+    feeder.join().expect("the market is published");
+    stop.send(Stop::At(topic_ends(log.as_ref(), "ticks"))).expect("the engine runs");
+    let summary = engine.join().expect("the engine does not panic").expect("the engine works");
+    println!(
+        "{} ticks, {} signals in {:.1} s",
+        summary.ticks,
+        summary.signals,
+        summary.active_ns as f64 / 1e9
+    );
+}
+
+/// Resident memory of this process, from the kernel's table of it.
+fn resident_mib() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: f64 =
+        statm.split(' ').nth(1).expect("the second field is resident").parse().expect("a number");
+    pages * 4096.0 / 1048576.0
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
