@@ -1,40 +1,13 @@
-//! The real binary: what it prints, where, and with which exit code.
+//! Commands that end: what they print, where, and with which exit code.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use warptape_eventlog::{Durability, EventLog, Fetched, NewRecord, SqliteLog, TopicPartition, TopicSpec};
 
-/// Runs the binary in a folder with exactly these arguments and variables.
-fn warptape_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_warptape"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_clear()
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .expect("the binary starts")
-}
-
-fn warptape(folder: &Path, arguments: &[&str]) -> Output {
-    warptape_with(folder, arguments, &[])
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
-}
-
-/// Asserts the exit code and gives standard output and standard error.
-#[track_caller]
-fn texts(output: &Output, code: i32) -> (String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
-    let (out, error) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "stdout:\n{out}\nstderr:\n{error}");
-    (out, error)
-}
+use super::processes::{folder, texts, warptape, warptape_with};
 
 #[test]
 fn help_has_an_example_for_every_command() {

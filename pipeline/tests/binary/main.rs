@@ -1,0 +1,9 @@
+//! The real binary as processes: what it prints, with which exit code, what it leaves in the log, and what it survives.
+//!
+//! Everything is seen from outside: through arguments, signals, standard output and the log's file.
+
+mod command_line;
+mod crash;
+mod outputs;
+mod processes;
+mod side_by_side;

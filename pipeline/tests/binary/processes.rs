@@ -1,0 +1,216 @@
+//! Processes of the binary: run to their end, or run beside the test and ended with it at the latest.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use warptape_eventlog::{EventLog, SqliteLog, TopicPartition};
+
+/// How long anything may take before a test fails: far more than it takes on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+/// How long a test waits before it looks again at what tells nobody of its changes.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The binary under test.
+pub const WARPTAPE: &str = env!("CARGO_BIN_EXE_warptape");
+
+/// A folder that goes with the test.
+pub fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Runs the binary in a folder with exactly these arguments and variables.
+pub fn warptape_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(WARPTAPE)
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
+}
+
+/// Runs the binary in a folder with exactly these arguments.
+pub fn warptape(folder: &Path, arguments: &[&str]) -> Output {
+    warptape_with(folder, arguments, &[])
+}
+
+/// Asserts the exit code and gives standard output and standard error.
+#[track_caller]
+pub fn texts(output: &Output, code: i32) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "stdout:\n{out}\nstderr:\n{error}");
+    (out, error)
+}
+
+/// A process that runs beside the test. It is killed when dropped.
+pub struct Running {
+    child: Child,
+    name: String,
+    /// Lines of standard output, written by a thread; disconnected when the process has closed it.
+    lines: Receiver<String>,
+    /// Reads standard error to its end.
+    error: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Starts the binary in a folder with exactly these arguments.
+    pub fn start(folder: &Path, arguments: &[&str]) -> Running {
+        let mut child = Command::new(WARPTAPE)
+            .args(arguments)
+            .current_dir(folder)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut stderr = child.stderr.take().expect("a pipe");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            // A test that has seen enough drops the receiver.
+            stdout.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+        });
+        let error = std::thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).map(|_| text).unwrap_or_else(|error| error.to_string())
+        });
+        Running { child, name: arguments.join(" "), lines, error: Some(error) }
+    }
+
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has it not ended?
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_none()
+    }
+
+    /// Its next line on standard output.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        match self.lines.recv_timeout(DEADLINE) {
+            Ok(line) => line,
+            Err(_) => self.fail("no further line"),
+        }
+    }
+
+    /// Lets it run for this long; fails if it ends by itself meanwhile.
+    #[track_caller]
+    pub fn run_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        loop {
+            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => self.fail("ended by itself"),
+            }
+        }
+    }
+
+    /// Waits until `reached` gives something; fails if the process ends before.
+    #[track_caller]
+    pub fn run_until<T>(&mut self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            if let Some(found) = reached() {
+                return found;
+            }
+            assert!(started.elapsed() < DEADLINE, "{}: not within {DEADLINE:?}: {what}", self.name);
+            self.run_for(LOOK);
+        }
+    }
+
+    /// Sends a signal by name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status();
+        assert!(status.expect("kill runs").success(), "{}", self.name);
+    }
+
+    /// Sends SIGKILL to a process that must be running.
+    #[track_caller]
+    pub fn kill(mut self) {
+        self.child.kill().expect("a child can be killed");
+        let status = self.child.wait().expect("a child can be waited for");
+        assert_eq!(status.signal(), Some(9), "{} had ended by itself with {status}", self.name);
+    }
+
+    /// Waits for its end; gives the exit status, the rest of standard output, and standard error.
+    #[track_caller]
+    pub fn finish(mut self) -> (ExitStatus, String, String) {
+        let until = Instant::now() + DEADLINE;
+        let mut out = String::new();
+        loop {
+            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => out.extend([&line, "\n"]),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => self.fail("does not end"),
+            }
+        }
+        let status = self.child.wait().expect("a child can be waited for");
+        (status, out, self.kill_and_read())
+    }
+
+    /// Sends a signal and waits for the end, which must be exit code 0; gives the rest of standard output.
+    #[track_caller]
+    pub fn stop(self, signal: &str) -> String {
+        let name = self.name.clone();
+        self.signal(signal);
+        let (status, out, error) = self.finish();
+        assert_eq!(status.code(), Some(0), "{name}\nstdout:\n{out}\nstderr:\n{error}");
+        out
+    }
+
+    #[track_caller]
+    fn fail(&mut self, what: &str) -> ! {
+        let error = self.kill_and_read();
+        panic!("{}: {what}; stderr:\n{error}", self.name)
+    }
+
+    fn kill_and_read(&mut self) -> String {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        self.error.take().and_then(|reader| reader.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Where each partition of a topic ends; nothing where the log has no such topic yet.
+pub fn ends(log: &SqliteLog, topic: &str) -> Vec<i64> {
+    let topics = log.topics().expect("the log can be read");
+    let found = topics.into_iter().find(|info| info.spec.name == topic);
+    found.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect())
+}
+
+/// Committed offset of a group for each partition of the ticks, with the partition's end.
+pub fn committed(log: &SqliteLog, group: &str) -> Vec<(i64, i64)> {
+    let one = |(partition, end): (i32, i64)| {
+        let source = TopicPartition { topic: "ticks".to_owned(), partition };
+        (log.committed(group, &source).expect("the log can be read").unwrap_or(0), end)
+    };
+    (0..).zip(ends(log, "ticks")).map(one).collect()
+}
+
+/// Runs until everything in the topic of ticks is processed and committed.
+#[track_caller]
+pub fn run_until_drained(run: &mut Running, log: &SqliteLog, group: &str) {
+    let drained = || committed(log, group).iter().all(|(done, end)| done == end).then_some(());
+    run.run_until("all ticks are processed", drained);
+}
