@@ -1,6 +1,6 @@
 //! Ticks from Avro to columns, next to arrow-avro and apache-avro on the same bytes; then the encoders.
 //!
-//! Input: 262,144 ticks (so many that the branch predictor cannot learn them by heart) of a synthetic market, 64 symbols of which a few have most of the ticks, 3 quotes to 2 trades; as
+//! Input: 65,536 ticks (so many that the branch predictor cannot learn them by heart) of a synthetic market, 64 symbols of which a few have most of the ticks, 3 quotes to 2 trades; as
 //! one record each (`tick`), and as batch records of 256 (`batch`). Each rival is set up once and used as its
 //! documentation says for a stream of single-object records: arrow-avro's `Decoder` fills record batches of 1,024 rows,
 //! apache-avro's `GenericDatumReader` gives values, which is where its part ends. Before any timing, all of them must
@@ -25,7 +25,7 @@ use warptape_schemas::signal::{Bar, Signal, SignalKind};
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
 
-const TICKS: usize = 262_144;
+const TICKS: usize = 65_536;
 const BATCH_ROWS: usize = 256;
 const ARROW_ROWS: usize = 1_024;
 

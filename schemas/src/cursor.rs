@@ -123,9 +123,34 @@ impl<'a> Cursor<'a> {
         self.at += 1;
     }
 
+    /// Passes over `count` zero bytes if they come next.
+    #[inline(always)]
+    pub(crate) fn pass_zeros(&mut self, count: usize) -> bool {
+        match self.bytes[self.at..].get(..count) {
+            Some(bytes) if bytes.iter().fold(0, |any, byte| any | byte) == 0 => {
+                self.at += count;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Avro `bytes`, or a `string` not yet known to be UTF-8.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        // Fewer than 64 bytes: the length is one byte, and not negative.
+        if let [length @ ..0x80, rest @ ..] = &self.bytes[self.at..]
+            && length & 1 == 0
+            && let Some(bytes) = rest.get(..usize::from(length >> 1))
+        {
+            self.at += 1 + bytes.len();
+            return Ok(bytes);
+        }
+        self.long_bytes()
+    }
+
+    #[cold]
+    fn long_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let size = self.long()?;
         match usize::try_from(size) {
             Ok(size) => self.take(size),
