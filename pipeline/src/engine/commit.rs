@@ -25,6 +25,8 @@ pub struct Receipt {
     pub signals_by_read: Vec<(i64, u64)>,
     /// Signals in all.
     pub signals: u64,
+    /// Whether source offsets move: false for a commit of journal entries alone.
+    pub advances: bool,
 }
 
 /// What became of a request.

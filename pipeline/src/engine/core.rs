@@ -295,6 +295,7 @@ impl Core {
                 push(&topics.snapshots, Some(key.into_bytes()), bytes);
             }
             if sealed.next_offset > before {
+                request.receipt.advances = true;
                 request.offsets.push((owned.source.clone(), sealed.next_offset));
             }
         }

@@ -64,7 +64,7 @@ struct Engine {
     commit_in_flight: bool,
     last_commit_ns: i64,
     first_read_ns: Option<i64>,
-    last_committed_ns: i64,
+    last_advance_ns: i64,
     latency_ns: Histogram<u64>,
     stopping: bool,
 }
@@ -107,7 +107,7 @@ impl Engine {
             commit_in_flight: false,
             last_commit_ns: clock.now_ns(),
             first_read_ns: None,
-            last_committed_ns: clock.now_ns(),
+            last_advance_ns: clock.now_ns(),
             latency_ns: latency_histogram(),
             stopping: false,
         })
@@ -303,7 +303,9 @@ impl Engine {
         match event {
             CommitEvent::Done { receipt, committed_at_ns } => {
                 self.commit_in_flight = false;
-                self.last_committed_ns = committed_at_ns;
+                if receipt.advances {
+                    self.last_advance_ns = committed_at_ns;
+                }
                 for (read_at_ns, count) in receipt.signals_by_read {
                     let latency_ns = (committed_at_ns - read_at_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
                     self.latency_ns.record_n(latency_ns, count).expect("the value was clamped to the bounds");
@@ -345,7 +347,7 @@ impl Engine {
             decisions: read(&self.progress.decisions),
             commits: read(&self.progress.commits),
             symbols: self.core.symbol_count() as u64,
-            active_ns: self.first_read_ns.map_or(0, |first| self.last_committed_ns - first),
+            active_ns: self.first_read_ns.map_or(0, |first| (self.last_advance_ns - first).max(0)),
             latency_ns: self.latency_ns,
         })
     }

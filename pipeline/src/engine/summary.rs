@@ -19,7 +19,7 @@ pub struct Summary {
     pub commits: u64,
     /// Symbols seen.
     pub symbols: u64,
-    /// Time from the first record read to the last commit, in nanoseconds.
+    /// Time from the first record read to the last commit of source offsets, in nanoseconds.
     pub active_ns: i64,
     /// Time from a record's read to the commit of a signal it caused, in nanoseconds, per signal.
     pub latency_ns: Histogram<u64>,
