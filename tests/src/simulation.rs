@@ -40,11 +40,69 @@ pub enum Plant {
     TailSkipped,
 }
 
+/// What a run met: seeds that meet nothing would prove nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Signals emitted.
+    pub signals: usize,
+    /// Late ticks.
+    pub late: usize,
+    /// Dead letters.
+    pub dead: usize,
+    /// Processes started after the first.
+    pub crashes: usize,
+    /// Commits that were in flight at a crash.
+    pub commits_cut: usize,
+    /// Lanes lost.
+    pub lanes_lost: usize,
+    /// Partitions paused.
+    pub pauses: usize,
+    /// Partitions restored from a snapshot past the beginning.
+    pub snapshots_used: usize,
+    /// Partitions restored with a tail whose outputs existed.
+    pub tails_replayed: usize,
+}
+
+impl Coverage {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            signals: self.signals + other.signals,
+            late: self.late + other.late,
+            dead: self.dead + other.dead,
+            crashes: self.crashes + other.crashes,
+            commits_cut: self.commits_cut + other.commits_cut,
+            lanes_lost: self.lanes_lost + other.lanes_lost,
+            pauses: self.pauses + other.pauses,
+            snapshots_used: self.snapshots_used + other.snapshots_used,
+            tails_replayed: self.tails_replayed + other.tails_replayed,
+        }
+    }
+
+    /// The least of its counts.
+    pub fn least(&self) -> usize {
+        let Self {
+            signals,
+            late,
+            dead,
+            crashes,
+            commits_cut,
+            lanes_lost,
+            pauses,
+            snapshots_used,
+            tails_replayed,
+        } = *self;
+        let counts =
+            [signals, late, dead, crashes, commits_cut, lanes_lost, pauses, snapshots_used, tails_replayed];
+        counts.into_iter().min().expect("the list is not empty")
+    }
+}
+
 /// What went wrong, in words.
 pub type Failure = String;
 
 /// Runs one seed.
-pub fn simulate(seed: u64, plant: Plant) -> Result<(), Failure> {
+pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let mut random = Random::new(seed);
     let mut config = engine_config(&mut random);
     let partitions = random.between(1, 3) as usize;
@@ -58,7 +116,13 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<(), Failure> {
         world.turbulent_event()?;
     }
     world.heal()?;
-    world.check(&expected)
+    world.check(&expected)?;
+    for outputs in &expected {
+        world.coverage.signals += outputs.signals.len();
+        world.coverage.late += outputs.late.len();
+        world.coverage.dead += outputs.dead.len();
+    }
+    Ok(world.coverage)
 }
 
 /// A configuration whose limits are met all the time.
@@ -129,6 +193,7 @@ struct World {
     reading: Vec<Option<Reading>>,
     in_flight: Option<CommitRequest>,
     committed: Committed,
+    coverage: Coverage,
 }
 
 impl World {
@@ -145,6 +210,7 @@ impl World {
             core,
             in_flight: None,
             committed: Committed::default(),
+            coverage: Coverage::default(),
         }
     }
 
@@ -168,6 +234,8 @@ impl World {
         let parts = self.topic("snapshots", partition).iter();
         let parts = parts.map(|record| decode_snapshot(&record.value).expect("snapshots are written whole"));
         let restored = restore_from(parts.collect(), sealed_offset, &self.config.stages, self.config.isa);
+        self.coverage.snapshots_used += usize::from(restored.offset > 0);
+        self.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
         self.core
             .on_restored(self.now_ns, partition, restored, sealed_offset)
             .map_err(|error| error.to_string())
@@ -209,6 +277,7 @@ impl World {
     fn set_paused(&mut self, partition: i32, paused: bool) {
         if let Some(reading) = &mut self.reading[partition as usize] {
             reading.paused = paused;
+            self.coverage.pauses += usize::from(paused);
         }
     }
 
@@ -218,6 +287,8 @@ impl World {
             self.lose_lane(lane)?;
         } else if self.random.one_in(120) {
             // A crash; what was being committed may have come through or not.
+            self.coverage.crashes += 1;
+            self.coverage.commits_cut += usize::from(self.in_flight.is_some());
             if self.random.one_in(2) {
                 self.finish_commit();
             }
@@ -305,6 +376,7 @@ impl World {
             self.lanes[index] = None;
             return Ok(());
         }
+        self.coverage.lanes_lost += 1;
         self.core
             .on_lane_lost(self.now_ns, index as i32, "simulated".to_owned(), restarted)
             .map_err(|error| error.to_string())
