@@ -2,8 +2,10 @@
 //!
 //! Everything is seen from outside: through arguments, signals, standard output and the log's file.
 
+mod bad_input;
 mod command_line;
 mod crash;
+mod newcomer;
 mod outputs;
 mod processes;
 mod side_by_side;

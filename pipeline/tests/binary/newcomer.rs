@@ -1,0 +1,234 @@
+//! The first hour: `demo` ends by itself or when told, the command that it names proves the run, and the proof fails
+//! on a log in which one byte was changed.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use warptape_eventlog::{Record, SqliteLog};
+use warptape_schemas::journal::{Decision, JournalEntry};
+use warptape_schemas::{decode_journal_entry, decode_signal, encode_journal_entry, encode_signal};
+
+use super::outputs::records;
+use super::processes::{Running, committed, ends, folder, texts, warptape};
+
+const PARTITIONS: i32 = 4;
+/// Bytes of a record that are changed, one at a time.
+const BYTES_CHANGED: usize = 20;
+
+/// Asserts that the summary is all there, and gives the `replay verify` command that it names.
+#[track_caller]
+fn command_in(summary: &str) -> String {
+    for part in
+        ["ticks  ", "ticks/s  ", "signals  ", "decisions  ", "latency    p50 ", ", p99 ", ", p99.9 ", "log  "]
+    {
+        assert!(summary.lines().any(|line| line.contains(part)), "{part:?} is missing in:\n{summary}");
+    }
+    let command = summary.lines().find(|line| line.contains(" replay verify "));
+    let command = command.unwrap_or_else(|| panic!("no command in:\n{summary}")).trim();
+    assert!(command.ends_with(" --outputs"), "{command}");
+    command.to_owned()
+}
+
+/// Runs a command line as a newcomer pastes it; gives standard output.
+#[track_caller]
+fn shell(folder: &Path, line: &str) -> String {
+    let shell = Command::new("sh").args(["-c", line]).current_dir(folder).stdin(Stdio::null()).output();
+    texts(&shell.expect("a shell"), 0).0
+}
+
+/// Asserts `N decisions, M signals: identical`, both above 0.
+#[track_caller]
+fn assert_identical(said: &str) {
+    let counts =
+        said.strip_suffix(" signals: identical\n").and_then(|counts| counts.split_once(" decisions, "));
+    let above_0 = |count: &str| count.parse::<u64>().is_ok_and(|count| count > 0);
+    assert!(counts.is_some_and(|(decisions, signals)| above_0(decisions) && above_0(signals)), "{said}");
+}
+
+/// A demo that has ended, with its log as bytes.
+struct Demo {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+    bytes: Vec<u8>,
+    command: String,
+}
+
+impl Demo {
+    fn run() -> Demo {
+        let folder = folder();
+        let (summary, _) =
+            texts(&warptape(folder.path(), &["demo", "--ticks", "200000", "--data", "demo"]), 0);
+        assert!(summary.lines().any(|line| line.starts_with("ticks  ") && line.contains(" 200,000 ")));
+        let path = folder.path().join("demo/demo.db");
+        // Everything is in the one file once its last process has ended.
+        assert!(!folder.path().join("demo/demo.db-wal").exists());
+        let bytes = std::fs::read(&path).expect("the log of the demo");
+        Demo { path, bytes, command: command_in(&summary), folder }
+    }
+
+    fn log(&self) -> SqliteLog {
+        SqliteLog::open_existing(&self.path).expect("the log of the demo")
+    }
+
+    /// Where these bytes lie in the file, if they do in one place only.
+    fn find(&self, value: &[u8]) -> Option<Range<usize>> {
+        let mut places = self.bytes.windows(value.len()).enumerate().filter(|(_, bytes)| *bytes == value);
+        let (place, _) = places.next()?;
+        places.next().is_none().then_some(place..place + value.len())
+    }
+
+    /// What the named command says on the file with these bytes, and how it ends.
+    #[track_caller]
+    fn verify_with(&self, bytes: &[u8], code: i32) -> (String, String) {
+        std::fs::write(&self.path, bytes).expect("the file can be written");
+        texts(
+            &warptape(self.folder.path(), &["replay", "verify", "--outputs", "--log", "sqlite:demo/demo.db"]),
+            code,
+        )
+    }
+
+    /// The file with one byte of a record's value replaced so that it is `changed`; `None` where that takes more.
+    fn with_one_byte_changed(&self, value: &[u8], changed: &[u8]) -> Option<Vec<u8>> {
+        let mut differ = (0..value.len()).filter(|&at| changed.get(at) != Some(&value[at]));
+        let at = differ.next()?;
+        if differ.next().is_some() || changed.len() != value.len() {
+            return None;
+        }
+        let mut bytes = self.bytes.clone();
+        bytes[self.find(value)?.start + at] = changed[at];
+        Some(bytes)
+    }
+}
+
+/// The same entry with the lane of its first dispatch changed, and how that must be told.
+fn with_other_lane(mut entry: JournalEntry) -> Option<(String, Vec<u8>)> {
+    let is_dispatch = |decision: &Decision| matches!(decision, Decision::Dispatch(_));
+    let index = entry.decisions.iter().position(is_dispatch)?;
+    let Decision::Dispatch(dispatch) = &mut entry.decisions[index] else { unreachable!("just found") };
+    let lane = dispatch.lane;
+    dispatch.lane ^= 1;
+    let told = format!(
+        "  decisions[{index}].dispatch.lane\n    expected  {lane}\n    found     {}\n",
+        dispatch.lane
+    );
+    let mut bytes = Vec::new();
+    encode_journal_entry(&entry, &mut bytes);
+    Some((told, bytes))
+}
+
+/// An entry in the midst of the journal with a dispatch, whose bytes lie in one place of the file: its sequence number,
+/// its record, how another lane must be told, and the value with that lane.
+fn entry_with_other_lane(demo: &Demo) -> (i64, Record, String, Vec<u8>) {
+    let all = records(&demo.log(), "journal", 0);
+    let found = all[all.len() / 2..].iter().find_map(|record| {
+        let entry = decode_journal_entry(&record.value).expect("an entry");
+        let sequence = entry.sequence;
+        let (told, changed) = with_other_lane(entry)?;
+        demo.find(&record.value)?;
+        Some((sequence, record.clone(), told, changed))
+    });
+    found.expect("an entry with a dispatch")
+}
+
+/// A signal in the midst of a partition whose bytes lie in one place of the file.
+fn signal_in_one_place(demo: &Demo) -> (i32, Record) {
+    let log = demo.log();
+    let found = (0..PARTITIONS).find_map(|partition| {
+        let all = records(&log, "signals", partition);
+        let found = all[all.len() / 2..].iter().find(|record| demo.find(&record.value).is_some())?;
+        Some((partition, found.clone()))
+    });
+    found.expect("a signal")
+}
+
+#[test]
+fn the_named_command_proves_the_demo_and_names_one_changed_field() {
+    let demo = Demo::run();
+    assert_identical(&shell(demo.folder.path(), &demo.command));
+    let again = warptape(demo.folder.path(), &["demo", "--ticks", "1", "--data", "demo"]);
+    assert!(texts(&again, 2).1.contains("demo/demo.db exists"));
+
+    let (sequence, record, told, changed) = entry_with_other_lane(&demo);
+    let bytes = demo.with_one_byte_changed(&record.value, &changed).expect("a lane is one byte");
+    let (said, _) = demo.verify_with(&bytes, 1);
+    let place = format!("journal offset {}, sequence {sequence}: different\n", record.offset);
+    assert!(said.starts_with(&place) && said.contains(&told), "{said}");
+
+    let (partition, record) = signal_in_one_place(&demo);
+    let mut signal = decode_signal(&record.value).expect("a signal").into_owned();
+    signal.value = f64::from_bits(signal.value.to_bits() ^ 1);
+    let mut changed = Vec::new();
+    encode_signal(&signal, &mut changed);
+    let bytes = demo.with_one_byte_changed(&record.value, &changed).expect("one bit is one byte");
+    let (said, _) = demo.verify_with(&bytes, 1);
+    let (offset, symbol) = (record.offset, &signal.symbol);
+    let place =
+        format!("signals partition {partition} offset {offset}, symbol {symbol}: different\n  value\n");
+    assert!(said.starts_with(&place), "{said}");
+
+    // As it was, it is proven again: nothing but the bytes made the difference.
+    assert_identical(&demo.verify_with(&demo.bytes, 0).0);
+}
+
+#[test]
+fn any_changed_byte_of_a_decision_or_a_signal_is_placed() {
+    let demo = Demo::run();
+    let (sequence, entry, _, _) = entry_with_other_lane(&demo);
+    let (partition, signal) = signal_in_one_place(&demo);
+    let entry_place = format!("journal offset {}, sequence {sequence}: different", entry.offset);
+    let signal_place = format!("signals partition {partition} offset {}", signal.offset);
+    for (value, place) in [(entry.value, entry_place), (signal.value, signal_place)] {
+        for at in (0..value.len()).step_by(value.len().div_ceil(BYTES_CHANGED)) {
+            let mut changed = value.clone();
+            changed[at] ^= 1 << (at % 8);
+            let bytes = demo.with_one_byte_changed(&value, &changed).expect("one byte was changed");
+            let (said, _) = demo.verify_with(&bytes, 1);
+            assert!(said.starts_with(&place), "byte {at} of {}: {said}", value.len());
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_cut_or_overwritten_is_exit_2_and_named() {
+    let demo = Demo::run();
+    let half = demo.bytes.len() / 2;
+    let mut overwritten = demo.bytes.clone();
+    overwritten[..100].fill(0xaa);
+    let mut damaged = demo.bytes.clone();
+    damaged[half..].fill(0xaa);
+    for (what, bytes, words) in [
+        ("cut in half", &demo.bytes[..half], "truncated"),
+        ("cut in its header", &demo.bytes[..50], "truncated"),
+        ("empty", &[], "empty"),
+        ("overwritten at its beginning", &overwritten, "not an event log"),
+        ("overwritten behind", &damaged, "damaged"),
+    ] {
+        let (out, error) = demo.verify_with(bytes, 2);
+        assert!(out.is_empty() && error.contains("demo/demo.db") && error.contains(words), "{what}: {error}");
+    }
+    assert_identical(&demo.verify_with(&demo.bytes, 0).0);
+}
+
+#[test]
+fn a_demo_of_seconds_ends_by_itself() {
+    let folder = folder();
+    let (summary, _) = texts(&warptape(folder.path(), &["demo", "--seconds", "2", "--data", "."]), 0);
+    assert_identical(&shell(folder.path(), &command_in(&summary)));
+}
+
+#[test]
+fn an_endless_demo_drains_when_interrupted() {
+    let folder = folder();
+    let mut demo = Running::start(folder.path(), &["demo", "--data", "a folder", "--symbols", "20"]);
+    let path = folder.path().join("a folder/demo.db");
+    let log = demo.run_until("a log", || SqliteLog::open_existing(&path).ok());
+    demo.run_until("signals", || ends(&log, "signals").iter().any(|&end| end > 0).then_some(()));
+    let summary = demo.stop("INT");
+    drop(log);
+    let said = shell(folder.path(), &command_in(&summary));
+    assert_identical(&said);
+    let log = SqliteLog::open_existing(&path).expect("the log");
+    let behind = committed(&log, "warptape").into_iter().find(|(done, end)| done != end);
+    assert_eq!(behind, None, "the demo did not drain");
+}
