@@ -1,7 +1,7 @@
 //! The event log seam: topics of partitions of records, consumers with groups and committed offsets, and producers
 //! whose transactions cover records of many topics and source offsets alike.
 //!
-//! This crate alone knows how a log is stored. It must not know what the bytes mean.
+//! Start at [`open_url`] or [`SqliteLog`]. This crate alone knows how a log is stored. It must not know what the bytes mean.
 
 use std::time::Duration;
 
@@ -109,9 +109,11 @@ pub trait EventLog: Send + Sync {
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
     /// All topics, by name.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
-    /// A member of a consumer group. The embedded log allows one member per group and refuses a second one.
+    /// A member of a consumer group; its first news is [`Fetched::Assigned`]. The embedded log allows one live member per
+    /// group and refuses a second one.
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;
-    /// A reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition).
+    /// A reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition). It has
+    /// no assignments and no committed offsets.
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError>;
     /// A producer; one at a time per transactional id (a newer one fences the older).
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
@@ -123,8 +125,8 @@ pub trait EventLog: Send + Sync {
 
 /// Reads committed records.
 pub trait Consumer: Send {
-    /// Waits up to `timeout` for up to `records_max` records (and about `bytes_max` bytes) of one partition, taking the
-    /// partitions in turn.
+    /// Waits up to `timeout` for up to `records_max` records of one partition, taking the partitions in turn. The first
+    /// record that reaches `bytes_max` is the last of a poll, and one record always comes.
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
     /// Gives no more records of these partitions until they are resumed.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
@@ -146,7 +148,8 @@ pub trait Producer: Send {
     fn send(&mut self, record: NewRecord) -> Result<(), LogError>;
     /// Adds next-to-read offsets of a consumer group to the open transaction.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
-    /// Makes the transaction visible and durable, all or nothing.
+    /// Makes the transaction visible and durable, all or nothing. After an error it is still open and wholly buffered:
+    /// commit again ([`LogError::Full`], [`LogError::Busy`]) or abort.
     fn commit(&mut self) -> Result<(), LogError>;
     /// Drops the open transaction.
     fn abort(&mut self) -> Result<(), LogError>;

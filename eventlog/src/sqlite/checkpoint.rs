@@ -1,11 +1,16 @@
 //! Folds the write-ahead log back into the file before it grows long.
 //!
-//! Owns a thread and a connection for that alone, so that commits do not wait for the disk. SQLite's automatic
-//! checkpoint never waits for readers, so that under steady reading the write-ahead log would grow without bound;
-//! readers here finish within a poll, so a short patience is enough.
+//! ```text
+//!  commit ── how long is it? ──┬── WAL_BYTES_DUE not folded: ask the thread, which folds while commits go on, then
+//!                              │   has them wait for the little that came meanwhile, and starts over
+//!                              └── WAL_BYTES_MAX long: fold and start over before going on
+//! ```
+//!
+//! Owns a thread and a connection for that alone. SQLite's automatic checkpoint would make commits wait for the disk,
+//! and never waits for readers, so that under steady reading the write-ahead log would grow without bound; readers
+//! here finish within a poll, so a short patience is enough.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -14,27 +19,27 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::file::LogFile;
-use super::format;
+use super::format::PAGE_BYTES;
 use crate::LogError;
 
-/// Size of the write-ahead log from which it is folded back while commits go on, bytes. Each time costs the disk some
-/// waiting that commits may notice, so it is not small.
-pub const WAL_BYTES_DUE: u64 = 64 << 20;
-/// Size from which a commit does not return before it is folded back, or a reader was found to prevent it, bytes.
-pub const WAL_BYTES_MAX: u64 = 512 << 20;
-const _: () = assert!(WAL_BYTES_DUE * 4 <= WAL_BYTES_MAX, "folding back needs time while commits go on");
+/// What waits in the write-ahead log before it is folded back while commits go on, bytes. Each time costs the disk
+/// some waiting that commits may notice, so it is not small.
+pub const WAL_BYTES_DUE: i64 = 64 << 20;
+/// Length of the write-ahead log from which a commit does not return before it is folded back and begun again, or a
+/// reader was found to prevent it, bytes.
+pub const WAL_BYTES_MAX: i64 = 128 << 20;
+const _: () = assert!(WAL_BYTES_DUE * 2 <= WAL_BYTES_MAX, "folding back needs time while commits go on");
 /// Longest wait for readers to leave the write-ahead log; commits wait too. A reader that stays longer is asked again
 /// after `WAL_BYTES_DUE` of growth.
 const READER_WAIT_MAX: Duration = Duration::from_millis(50);
-/// Most passes beside running commits. Each leaves the next what was committed during it, so that in the end hardly
-/// anything, mostly nothing, is left to be done while commits wait.
-const PASSES_MAX: usize = 4;
+/// Passes beside running commits; each leaves the next what was committed during it.
+const PASSES: usize = 2;
 
-/// Sizes of the write-ahead log at which something is done about it.
+/// Lengths of the write-ahead log at which something is done about it, bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    pub(super) due_bytes: u64,
-    pub(super) bytes_max: u64,
+    pub(super) due_bytes: i64,
+    pub(super) bytes_max: i64,
 }
 
 impl Default for Limits {
@@ -43,7 +48,28 @@ impl Default for Limits {
     }
 }
 
-/// Watches the size of the write-ahead log. Producers report commits to it; dropping the last handle ends its thread.
+/// The write-ahead log as of some moment, bytes of pages.
+struct WalLength {
+    /// From its beginning.
+    bytes: i64,
+    /// The part that is in the file as well.
+    folded_bytes: i64,
+}
+
+impl WalLength {
+    /// From the row that `PRAGMA wal_checkpoint` gives.
+    fn query(connection: &Connection, mode: &str) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
+        statement.query_row([], |row| {
+            Ok(Self {
+                bytes: row.get::<_, i64>(1)? * PAGE_BYTES,
+                folded_bytes: row.get::<_, i64>(2)? * PAGE_BYTES,
+            })
+        })
+    }
+}
+
+/// Watches the length of the write-ahead log. Producers report commits to it; dropping the last handle ends its thread.
 pub(super) struct Checkpointer {
     fold: Arc<Fold>,
     /// `None` only while dropping: the thread ends when its sender is gone.
@@ -54,25 +80,18 @@ pub(super) struct Checkpointer {
 /// What the thread and commits at the hard limit share.
 struct Fold {
     file: Arc<LogFile>,
-    wal_path: PathBuf,
     limits: Limits,
-    /// Size of the write-ahead log at which to try next; more than the limit after a reader prevented it.
-    due_bytes: AtomicU64,
+    /// Length from which a commit waits; more than the limit after a reader prevented it.
+    wait_bytes: AtomicI64,
     connection: Mutex<Option<Connection>>,
 }
 
 impl Checkpointer {
     pub(super) fn start(file: Arc<LogFile>, limits: Limits) -> Result<Self, LogError> {
-        let wal_path = format::wal_path(&file.path);
         let url = file.url.clone();
-        let fold = Arc::new(Fold {
-            file,
-            wal_path,
-            limits,
-            due_bytes: AtomicU64::new(limits.due_bytes),
-            connection: Mutex::new(None),
-        });
-        // One request waiting is enough: it looks at the size when its turn comes.
+        let wait_bytes = AtomicI64::new(limits.bytes_max);
+        let fold = Arc::new(Fold { file, limits, wait_bytes, connection: Mutex::new(None) });
+        // One request waiting is enough: it folds whatever is there when its turn comes.
         let (requests, receiver) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("log-checkpoint".to_owned())
@@ -88,17 +107,22 @@ impl Checkpointer {
         Ok(Self { fold, requests: Some(requests), thread: Some(thread) })
     }
 
-    /// To be called after each commit, outside any transaction.
-    pub(super) fn committed(&self) {
-        let wal_bytes = self.fold.wal_bytes();
-        if wal_bytes < self.fold.limits.due_bytes {
-            // Another process may have folded it back after a reader prevented it here.
-            self.fold.due_bytes.store(self.fold.limits.due_bytes, Ordering::Relaxed);
-        } else if wal_bytes < self.fold.due_bytes.load(Ordering::Relaxed) {
-            // Too early to try again.
-        } else if wal_bytes >= self.fold.limits.bytes_max {
-            self.fold.run_if_due();
-        } else if let Some(requests) = &self.requests {
+    /// To be called after each commit on its connection, outside any transaction. What was committed stays so whatever
+    /// happens here: failures are logged, and a disk that stays broken fails a later commit.
+    pub(super) fn committed(&self, connection: &Connection) {
+        let limits = self.fold.limits;
+        let length = match WalLength::query(connection, "NOOP") {
+            Ok(length) => length,
+            Err(error) => return self.fold.warn(&error),
+        };
+        if length.bytes < limits.bytes_max {
+            self.fold.wait_bytes.store(limits.bytes_max, Ordering::Relaxed);
+        }
+        if length.bytes >= self.fold.wait_bytes.load(Ordering::Relaxed) {
+            self.fold.start_over();
+        } else if length.bytes - length.folded_bytes >= limits.due_bytes
+            && let Some(requests) = &self.requests
+        {
             // Full: a request is waiting already.
             let _ = requests.try_send(());
         }
@@ -117,55 +141,57 @@ impl Drop for Checkpointer {
 
 fn serve(fold: &Fold, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
-        fold.run_if_due();
+        fold.fold_beside_commits();
     }
 }
 
 impl Fold {
-    fn wal_bytes(&self) -> u64 {
-        std::fs::metadata(&self.wal_path).map_or(0, |metadata| metadata.len())
+    fn fold_beside_commits(&self) {
+        self.with_connection(|connection| {
+            for _ in 0..PASSES {
+                WalLength::query(connection, "PASSIVE")?;
+            }
+            // Little is left to be done while commits wait.
+            self.restart(connection, 0)
+        });
     }
 
-    /// Failures are not those of the commits before: they are logged, and a disk that stays broken fails a later one.
-    fn run_if_due(&self) {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let wal_bytes = self.wal_bytes();
-        if wal_bytes < self.due_bytes.load(Ordering::Relaxed) {
-            return;
-        }
-        let log = &self.file.url;
-        let due_bytes = match self.run(&mut connection) {
-            Ok(true) => self.limits.due_bytes,
-            Ok(false) => {
-                tracing::debug!(log, wal_bytes, "a reader keeps the write-ahead log from shrinking");
-                self.wal_bytes() + self.limits.due_bytes
-            }
-            Err(error) => {
-                tracing::warn!(log, wal_bytes, %error, "the write-ahead log cannot be folded back");
-                self.wal_bytes() + self.limits.due_bytes
-            }
-        };
-        self.due_bytes.store(due_bytes, Ordering::Relaxed);
+    /// Folds everything back while nobody writes, so that the next commit begins the write-ahead log again.
+    fn start_over(&self) {
+        self.with_connection(|connection| self.restart(connection, self.wait_bytes.load(Ordering::Relaxed)));
     }
 
-    /// Whether the write-ahead log was emptied.
-    fn run(&self, connection: &mut Option<Connection>) -> rusqlite::Result<bool> {
-        let connection = match connection {
-            Some(connection) => connection,
-            None => connection.insert(self.file.connect_waiting(READER_WAIT_MAX)?),
-        };
-        for _ in 0..PASSES_MAX {
-            let (frames, folded) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-                Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-            })?;
-            if frames == folded {
-                break;
-            }
-        }
+    /// Starts over if the write-ahead log is still as long as `bytes_min`.
+    fn restart(&self, connection: &Connection, bytes_min: i64) -> rusqlite::Result<()> {
         let _turn = self.file.take_turn();
-        connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
-            .map(|busy| !busy)
+        let wal_bytes = WalLength::query(connection, "NOOP")?.bytes;
+        if wal_bytes < bytes_min {
+            return Ok(());
+        }
+        let busy: bool = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
+        if busy && wal_bytes >= self.limits.bytes_max {
+            tracing::warn!(log = self.file.url, wal_bytes, "a reader keeps the write-ahead log growing");
+            self.wait_bytes.store(wal_bytes + self.limits.due_bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn with_connection(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<()>) {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match connection.take() {
+            Some(connection) => Ok(connection),
+            None => self.file.connect_waiting(READER_WAIT_MAX),
+        };
+        match opened.and_then(|opened| run(connection.insert(opened))) {
+            Ok(()) => {}
+            // Another process is at it.
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {}
+            Err(error) => self.warn(&error),
+        }
+    }
+
+    fn warn(&self, error: &rusqlite::Error) {
+        tracing::warn!(log = self.file.url, %error, "the write-ahead log cannot be folded back");
     }
 }
 
@@ -177,15 +203,15 @@ mod tests {
     const LIMITS: Limits = Limits { due_bytes: 1 << 20, bytes_max: 4 << 20 };
     const TRANSACTION_BYTES: usize = 256 << 10;
 
-    /// A log with short limits, a producer on it and the size of its write-ahead log.
-    fn open(directory: &tempfile::TempDir) -> (SqliteLog, Box<dyn Producer>, impl Fn() -> u64) {
+    /// A log with short limits, a producer on it and the length of its write-ahead log.
+    fn open(directory: &tempfile::TempDir) -> (SqliteLog, Box<dyn Producer>, impl Fn() -> i64) {
         let path = directory.path().join("log.db");
         let log =
             SqliteLog::open_with(&path, super::super::Access::Write(Default::default()), LIMITS).unwrap();
         log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
         let producer = log.producer("p").unwrap();
-        let wal = directory.path().join("log.db-wal");
-        (log, producer, move || std::fs::metadata(&wal).map_or(0, |metadata| metadata.len()))
+        let other = log.file.connect().unwrap();
+        (log, producer, move || WalLength::query(&other, "NOOP").unwrap().bytes)
     }
 
     fn commit(producer: &mut dyn Producer) {
@@ -215,7 +241,7 @@ mod tests {
                 commit(&mut *producer);
                 let bytes = wal_bytes();
                 // Page headers and the pages of the catalogue come on top of the values.
-                assert!(bytes < LIMITS.bytes_max + 2 * TRANSACTION_BYTES as u64, "{bytes} bytes");
+                assert!(bytes < LIMITS.bytes_max + 2 * TRANSACTION_BYTES as i64, "{bytes} bytes");
             }
         });
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+use super::checkpoint::WAL_BYTES_DUE;
 use super::wake::Wake;
 use super::{Durability, failure};
 use crate::LogError;
@@ -78,6 +79,8 @@ impl LogFile {
         connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(()))?;
         // The checkpointer does it, where it does not fail a commit.
         connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+        // A write-ahead log that became longer shrinks to this when it begins again.
+        connection.pragma_update_and_check(None, "journal_size_limit", 2 * WAL_BYTES_DUE, |_| Ok(()))?;
         if let Access::Write(durability) = self.access {
             connection.pragma_update(None, "synchronous", durability.synchronous())?;
         }

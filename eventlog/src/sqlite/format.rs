@@ -25,7 +25,7 @@ pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
 /// The format that this code writes, and the only one it reads so far.
 pub(super) const FORMAT_VERSION: i32 = 1;
 /// Three records of 5 KB fill a page of this size, and a transaction of a few small records rewrites few of them.
-const PAGE_BYTES: i64 = 16 * 1024;
+pub(super) const PAGE_BYTES: i64 = 16 * 1024;
 
 const TABLES: &str = "
     CREATE TABLE topics(

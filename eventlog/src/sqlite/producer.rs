@@ -170,7 +170,7 @@ impl Producer for SqliteProducer {
                 .map_err(|error| self.file.failure(DOING, error))
         })?;
         self.open = None;
-        self.checkpointer.committed();
+        self.checkpointer.committed(&self.connection);
         Ok(())
     }
 
