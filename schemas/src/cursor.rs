@@ -47,26 +47,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// As many longs as `values` takes, from a datum that is not much more than them.
-    #[inline(always)]
-    pub(crate) fn few_longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
-        let mut at = self.at;
-        for value in values {
-            match varint::read_long_in_small(self.bytes, at) {
-                Ok((read, end)) => {
-                    *value = read;
-                    at = end;
-                }
-                Err(error) => {
-                    self.at = at;
-                    return Err(self.varint_error(error));
-                }
-            }
-        }
-        self.at = at;
-        Ok(())
-    }
-
     /// As many longs as `values` takes.
     pub(crate) fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
         let mut at = self.at;
@@ -121,18 +101,6 @@ impl<'a> Cursor<'a> {
     pub(crate) fn pass_byte(&mut self) {
         debug_assert!(self.at < self.bytes.len());
         self.at += 1;
-    }
-
-    /// Passes over `count` zero bytes if they come next.
-    #[inline(always)]
-    pub(crate) fn pass_zeros(&mut self, count: usize) -> bool {
-        match self.bytes[self.at..].get(..count) {
-            Some(bytes) if bytes.iter().fold(0, |any, byte| any | byte) == 0 => {
-                self.at += count;
-                true
-            }
-            _ => false,
-        }
     }
 
     /// Avro `bytes`, or a `string` not yet known to be UTF-8.

@@ -1,17 +1,34 @@
 //! Symbols by number and by name.
+//!
+//! ```text
+//!  slots   |  0  | hash, number + 1 |  0  | hash, number + 1 | ...     a power of two, at most half of them in use
+//!                          |
+//!  names   "BINANCE:BTCUSDT", "XETRA:MÜV2", ...                        by number
+//! ```
+//!
+//! Every tick that comes alone is looked up here, so the table is made for short keys and nothing else: the hash reads
+//! 8 bytes at a time, and a slot tells by 32 bits of hash whether the name is worth a look.
 
-use std::hash::BuildHasher;
-
-use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::{BuildHasher, RandomState};
 
 /// Symbols of one partition, numbered densely from 0 in order of first appearance in its log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SymbolTable {
     /// The numbering; the only content that is compared or iterated.
     names: Vec<Box<str>>,
-    /// Numbers by the hash of their name.
-    ids: HashTable<u32>,
-    hasher: DefaultHashBuilder,
+    /// 32 bits of hash and the number plus one; 0 where free. Probed linearly from the place the hash gives.
+    slots: Vec<u64>,
+    /// Where the hashes begin: others in each process, so that nobody can choose names that collide.
+    seed: u64,
+}
+
+/// Slots of an empty table.
+const SLOTS_MIN: usize = 64;
+
+impl Default for SymbolTable {
+    fn default() -> Self {
+        Self { names: Vec::new(), slots: vec![0; SLOTS_MIN], seed: RandomState::new().hash_one(()) }
+    }
 }
 
 impl SymbolTable {
@@ -50,32 +67,102 @@ impl SymbolTable {
 
     /// Forgets the symbols with numbers from `len` on.
     pub fn truncate(&mut self, len: usize) {
-        while self.names.len() > len {
-            let id = (self.names.len() - 1) as u32;
-            let hash = self.hasher.hash_one(self.names[id as usize].as_bytes());
-            if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
-                entry.remove();
-            }
-            self.names.pop();
+        if len < self.names.len() {
+            self.names.truncate(len);
+            // Rare: only records that were rejected late have anything to take back.
+            self.fill(self.slots.len());
         }
     }
 
     /// The number of the symbol with these bytes. Any known name is valid UTF-8, so the bytes need no check before.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
-        let hash = self.hasher.hash_one(name);
-        self.ids.find(hash, |&id| self.names[id as usize].as_bytes() == name).copied()
+        let hash = hash(self.seed, name);
+        let mut place = self.place(hash);
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                return None;
+            }
+            let id = slot as u32 - 1;
+            if slot >> 32 == hash >> 32 && equal(self.names[id as usize].as_bytes(), name) {
+                return Some(id);
+            }
+            place = (place + 1) & (self.slots.len() - 1);
+        }
     }
 
     /// Numbers a name that has no number yet.
     pub(crate) fn push(&mut self, name: &str) -> u32 {
         // A partition's records would have to name 2^32 symbols of at least one byte; the state for them does not fit.
-        let id = u32::try_from(self.names.len()).expect("fewer than 2^32 symbols in a partition");
+        let id = u32::try_from(self.names.len())
+            .ok()
+            .filter(|id| *id < u32::MAX)
+            .expect("fewer than 2^32 symbols");
         self.names.push(name.into());
-        let Self { names, ids, hasher } = self;
-        let hash = hasher.hash_one(name.as_bytes());
-        ids.insert_unique(hash, id, |&other| hasher.hash_one(names[other as usize].as_bytes()));
+        if self.names.len() * 8 > self.slots.len() {
+            self.fill(self.slots.len() * 2);
+        } else {
+            self.insert(id);
+        }
         id
+    }
+
+    /// All names into this many empty slots.
+    fn fill(&mut self, slots: usize) {
+        self.slots.clear();
+        self.slots.resize(slots, 0);
+        (0..self.names.len() as u32).for_each(|id| self.insert(id));
+    }
+
+    fn insert(&mut self, id: u32) {
+        let hash = hash(self.seed, self.names[id as usize].as_bytes());
+        let mut place = self.place(hash);
+        while self.slots[place] != 0 {
+            place = (place + 1) & (self.slots.len() - 1);
+        }
+        self.slots[place] = hash >> 32 << 32 | u64::from(id + 1);
+    }
+
+    /// The first slot to look at.
+    #[inline]
+    fn place(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+}
+
+/// Multiplies and folds 8 bytes at a time, the last 8 overlapping those before them.
+#[inline]
+fn hash(seed: u64, name: &[u8]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let fold = |state: u64, word: u64| {
+        let product = u128::from(state ^ word) * u128::from(ODD);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let state = fold(seed, name.len() as u64);
+    match name.last_chunk::<8>() {
+        Some(last) => {
+            // Without the last byte, so that no chunk is the last one, which is folded in any case.
+            let (words, _) = name[..name.len() - 1].as_chunks::<8>();
+            let state = words.iter().fold(state, |state, word| fold(state, u64::from_le_bytes(*word)));
+            fold(state, u64::from_le_bytes(*last))
+        }
+        None => fold(state, name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))),
+    }
+}
+
+/// Compares 8 bytes at a time, the last 8 overlapping those before them: names are too short for a call of `memcmp`.
+#[inline]
+fn equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match (one.last_chunk::<8>(), other.last_chunk::<8>()) {
+        (Some(one_last), Some(other_last)) => {
+            let (one, other) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
+            one_last == other_last && one.iter().zip(other).all(|(one, other)| one == other)
+        }
+        _ => one.iter().eq(other),
     }
 }
 
@@ -117,12 +204,13 @@ mod tests {
         assert!(table.is_empty() && table == SymbolTable::default());
     }
 
-    /// Against a plain list, over many growths and cuts.
+    /// Against a plain list, over many growths and cuts, with names of every length and many in common.
     #[test]
     fn agrees_with_a_list() {
         let (mut table, mut list) = (SymbolTable::default(), Vec::<String>::new());
         for step in 0..20_000_usize {
-            let name = format!("X:{}", step * 7919 % 3001);
+            let number = step * 7919 % 1009;
+            let name = format!("{}{number}{}", "V:".repeat(number % 13), "X".repeat(number % 29));
             let expected = list.iter().position(|known| *known == name).unwrap_or_else(|| {
                 list.push(name.clone());
                 list.len() - 1
@@ -135,5 +223,24 @@ mod tests {
             }
         }
         assert!(table.iter().eq(list.iter()));
+        assert_eq!(table.id(""), None);
+        assert_eq!(table.intern(""), table.len() as u32 - 1);
+    }
+
+    /// Names that differ in one byte are told apart wherever the byte is, and so are names of different lengths.
+    #[test]
+    fn every_byte_counts() {
+        for length in 0..70 {
+            let mut table = SymbolTable::default();
+            let base = "a".repeat(length);
+            assert_eq!(table.intern(&base), 0);
+            for place in 0..length {
+                let mut other = base.clone();
+                other.replace_range(place..=place, "b");
+                assert_eq!((table.id(&other), table.intern(&other)), (None, place as u32 + 1));
+            }
+            assert_eq!(table.id(&"a".repeat(length + 1)), None);
+            assert_eq!(table.id(&base), Some(0));
+        }
     }
 }

@@ -25,11 +25,6 @@ impl<T: Copy> EnumTable<T> {
         Self { values }
     }
 
-    /// The value of a zero byte.
-    pub(super) fn of_zero(&self) -> Option<T> {
-        self.values[0]
-    }
-
     /// Reads one value; `Ok(Err(index))` for an index that has none.
     #[inline(always)]
     pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {

@@ -13,6 +13,7 @@
 mod arrow_plan;
 mod batch_plan;
 mod enum_table;
+mod ordinary_tick;
 mod plan;
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ impl Plan {
         };
         let name = record.name.name();
         if name == known::TICK.name {
-            match TickPlan::compile(record)? {
+            match TickPlan::compile(record, fingerprint)? {
                 Shape::Simple(plan) => Ok(Self::Tick(plan)),
                 Shape::Other => Self::arrow(text, schema, fingerprint, false),
             }
