@@ -14,27 +14,35 @@ use super::processes::{Running, ends, folder, run_until_drained, texts, warptape
 const KILLS: u64 = 20;
 const KILLS_QUICK: u64 = 4;
 const PARTITIONS: i32 = 3;
-const FEED_TICKS_PER_SECOND: &str = "60000";
+const FEED_TICKS_PER_SECOND: &str = "200000";
 /// Longest life of a run, and of one that is to be killed while it begins.
-const LIFE_MS_MAX: u64 = 600;
+const LIFE_MS_MAX: u64 = 800;
 const BEGINNING_MS_MAX: u64 = 40;
 /// One run in this many is killed while it begins.
 const BEGINNINGS_ONE_IN: u64 = 3;
 /// Tick records of one transaction when ticks are copied.
 const COPY_RECORDS: usize = 256;
 
-/// Short intervals, so that a kill hits commits, snapshots and restores as often as steady work.
+/// Commits that follow each other at once, each waiting for the disk, so that most kills hit one; and commits with
+/// work between them.
+const COMMITS: [(&str, &str, u64); 2] = [("committing.toml", "full", 1), ("working.toml", "process", 20)];
+/// Short intervals, so that kills hit snapshots and restores as well.
 const CONFIGURATION: &str = r#"
-[engine]
-devices = ["cpu:2"]
-commit_interval_ms = 20
-snapshot_interval_records = 20
-poll_records_max = 16
-[stages]
-bars = ["1s", "tick:5"]
-allowed_lateness_ms = 1000
-groups_per_partition = 4
+engine.devices = ["cpu:2"]
+engine.snapshot_interval_records = 20
+engine.poll_records_max = 16
+stages.bars = ["1s", "tick:1"]
+stages.allowed_lateness_ms = 1000
+stages.groups_per_partition = 4
 "#;
+
+fn write_configurations(folder: &Path) {
+    for (file, durability, commit_interval_ms) in COMMITS {
+        let commits =
+            format!("engine.commit_interval_ms = {commit_interval_ms}\nlog.durability = \"{durability}\"");
+        std::fs::write(folder.join(file), format!("{commits}\n{CONFIGURATION}")).expect("a file");
+    }
+}
 
 /// A stream of random numbers: SplitMix64.
 struct Random(u64);
@@ -96,13 +104,14 @@ fn copy_ticks(from: &SqliteLog, to: &SqliteLog) {
     }
 }
 
-fn start_run(folder: &Path, log: &str) -> Running {
-    Running::start(folder, &["run", "-c", "crash.toml", "--log", log])
+fn start_run(folder: &Path, url: &str, configuration: &str) -> Running {
+    Running::start(folder, &["run", "-c", configuration, "--log", url])
 }
 
 /// Lets a last run process what is left, and stop.
 fn drain(folder: &Path, url: &str, log: &SqliteLog) {
-    let mut run = start_run(folder, url);
+    let (configuration, ..) = COMMITS[1];
+    let mut run = start_run(folder, url, configuration);
     run_until_drained(&mut run, log, "warptape");
     let summary = run.stop("TERM");
     assert!(summary.contains("ticks  ") && summary.contains("signals  "), "{summary}");
@@ -138,13 +147,13 @@ fn kills_lose_nothing_and_double_nothing() {
     let kills = if std::env::var_os("WARPTAPE_TEST_QUICK").is_some() { KILLS_QUICK } else { KILLS };
     let folder = folder();
     let folder = folder.path();
-    std::fs::write(folder.join("crash.toml"), CONFIGURATION).expect("a file");
+    write_configurations(folder);
     let crashed = new_log(folder, "crashed.db");
     let seed = random.below(1 << 32).to_string();
     let mut feed = Running::start(
         folder,
         &[
-            &["feed", "synth", "--symbols", "50", "--ticks", "1000000000", "--batch", "64", "--seed", &seed],
+            &["feed", "synth", "--symbols", "50", "--ticks", "1000000000", "--batch", "16", "--seed", &seed],
             &["--rate", FEED_TICKS_PER_SECOND, "--log", "sqlite:crashed.db"][..],
         ]
         .concat(),
@@ -155,7 +164,8 @@ fn kills_lose_nothing_and_double_nothing() {
     feed.run_until("ticks are published", || in_all_partitions("ticks").then_some(()));
 
     for kill in 0..kills {
-        let mut run = start_run(folder, "sqlite:crashed.db");
+        let (configuration, ..) = COMMITS[kill as usize % COMMITS.len()];
+        let mut run = start_run(folder, "sqlite:crashed.db", configuration);
         if kill == 0 {
             run.run_until("snapshots are written", || in_all_partitions("snapshots").then_some(()));
         }
