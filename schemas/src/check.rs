@@ -180,8 +180,9 @@ pub(crate) fn check_rows(columns: &TickColumns, start: usize) -> Result<(), Inva
     let bid_size = &columns.bid_size_e9[start..][..rows];
     let ask_price = &columns.ask_price_e9[start..][..rows];
     let ask_size = &columns.ask_size_e9[start..][..rows];
-    let longs = |row: usize| -> Longs {
-        [
+    let mut defects = 0;
+    for row in 0..rows {
+        let longs = [
             event_time[row],
             receive_time[row],
             trade_id[row],
@@ -191,16 +192,18 @@ pub(crate) fn check_rows(columns: &TickColumns, start: usize) -> Result<(), Inva
             bid_size[row],
             ask_price[row],
             ask_size[row],
-        ]
-    };
-    let mut defects = 0;
-    for row in 0..rows {
-        defects |= defect(kind[row], side[row], &longs(row));
+        ];
+        defects |= defect(kind[row], side[row], &longs);
     }
-    if defects >= 0 {
-        return Ok(());
-    }
-    (0..rows).try_for_each(|row| check_row(row, kind[row], side[row], &longs(row)))
+    if defects < 0 { first_bad_row(columns, start) } else { Ok(()) }
+}
+
+#[cold]
+fn first_bad_row(columns: &TickColumns, start: usize) -> Result<(), InvalidTick> {
+    (start..columns.len()).try_for_each(|row| {
+        let longs = LongField::ALL.map(|field| field.column(columns)[row]);
+        check_row(row - start, columns.kind[row], columns.side[row], &longs)
+    })
 }
 
 /// The first thing wrong with a tick that [`defect`] found bad.

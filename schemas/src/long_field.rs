@@ -54,6 +54,21 @@ impl LongField {
     }
 
     /// Its column.
+    pub(crate) fn column(self, columns: &TickColumns) -> &[i64] {
+        match self {
+            Self::EventTime => &columns.event_time_ns,
+            Self::ReceiveTime => &columns.receive_time_ns,
+            Self::TradeId => &columns.trade_id,
+            Self::Price => &columns.price_e9,
+            Self::Size => &columns.size_e9,
+            Self::BidPrice => &columns.bid_price_e9,
+            Self::BidSize => &columns.bid_size_e9,
+            Self::AskPrice => &columns.ask_price_e9,
+            Self::AskSize => &columns.ask_size_e9,
+        }
+    }
+
+    /// Its column, to write.
     pub(crate) fn column_mut(self, columns: &mut TickColumns) -> &mut Vec<i64> {
         match self {
             Self::EventTime => &mut columns.event_time_ns,

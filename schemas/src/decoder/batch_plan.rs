@@ -164,7 +164,7 @@ pub(super) fn finish(
         }
     }
     check_rows(out, start)?;
-    dictionary.check()?;
+    dictionary.check(symbols)?;
     dictionary.number_rows(symbols, &mut out.symbol[start..])?;
     Ok(rows)
 }
@@ -191,12 +191,18 @@ impl Dictionary {
         &self.text[start..self.ends[index]]
     }
 
-    /// Every symbol must be a good one, used or not.
-    fn check(&self) -> Result<(), DecodeError> {
+    /// Every symbol must be a good one, used or not. Those that have a number are, and get it.
+    fn check(&mut self, symbols: &SymbolTable) -> Result<(), DecodeError> {
         for index in 0..self.len() {
-            // `row` is the dictionary's: the field name says so.
-            let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
-            check_symbol(self.symbol(index)).map_err(invalid)?;
+            let symbol = self.symbol(index);
+            match symbols.find(symbol) {
+                Some(id) => self.ids[index] = id,
+                None => {
+                    // The row is the dictionary's: the field name says so.
+                    let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
+                    check_symbol(symbol).map_err(invalid)?;
+                }
+            }
         }
         Ok(())
     }
@@ -265,6 +271,13 @@ fn read_indexes(
         let count = block(cursor, "symbol", length)?;
         if count == 0 {
             return Ok(());
+        }
+        let bytes = cursor.peek(count)?;
+        if bytes.iter().fold(0, |any, byte| any | byte) & 0x81 == 0 {
+            // One byte each, and none negative: fewer than 64 symbols.
+            column.extend(bytes.iter().map(|byte| u32::from(byte >> 1)));
+            cursor.take(count)?;
+            continue;
         }
         column.reserve(count);
         for item in 0..count {

@@ -16,7 +16,10 @@ type Json = serde_json::Value;
 /// The way a record takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
+    /// As a decoder does it.
     Plan,
+    /// By the steps of the plan, the published schema too.
+    Steps,
     Arrow,
 }
 
@@ -26,6 +29,10 @@ fn decoder(text: &str, way: Way) -> TickDecoder {
     let fingerprint = rabin(&schema);
     let plan = match way {
         Way::Plan => Plan::compile(text, &schema, fingerprint),
+        Way::Steps => Plan::compile(text, &schema, fingerprint).map(|plan| match plan {
+            Plan::Tick(plan) => Plan::Tick(plan.by_steps_only()),
+            other => other,
+        }),
         Way::Arrow => {
             let Schema::Record(record) = &schema else { panic!("no record") };
             Plan::arrow(text, &schema, fingerprint, record.name.name() == known::TICK_BATCH.name)
@@ -351,6 +358,7 @@ proptest! {
             for (text, left_out) in planned(text, array) {
                 let payloads = payloads(&text);
                 check(&text, Way::Plan, &payloads, &ticks, left_out);
+                check(&text, Way::Steps, &payloads, &ticks, left_out);
                 if arrow_reads(&text) {
                     check(&text, Way::Arrow, &payloads, &ticks, left_out);
                 }
@@ -380,10 +388,12 @@ proptest! {
             let decoded = |way| {
                 let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
                 let result = decoder(text, way).decode(&payload, &mut symbols, &mut columns);
-                prop_assert!(result.is_ok() || (columns.is_empty() && symbols.is_empty()));
-                Ok(result.ok().map(|rows| (rows, columns, symbols)))
+                assert!(result.is_ok() || (columns.is_empty() && symbols.is_empty()));
+                (result, columns, symbols)
             };
-            prop_assert_eq!(decoded(Way::Plan)?, decoded(Way::Arrow)?);
+            let (plan, steps, arrow) = (decoded(Way::Plan), decoded(Way::Steps), decoded(Way::Arrow));
+            prop_assert_eq!((&plan.1, &plan.2, plan.0.is_ok()), (&arrow.1, &arrow.2, arrow.0.is_ok()));
+            prop_assert_eq!(plan, steps);
         }
     }
 }

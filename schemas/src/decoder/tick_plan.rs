@@ -78,11 +78,16 @@ impl TickPlan {
         {
             return tick.append(symbols, out);
         }
-        self.decode_any(datum, symbols, out)
+        self.decode_by_steps(datum, symbols, out)
     }
 
-    /// By the steps.
-    pub(super) fn decode_any(
+    /// The same plan without the way for ordinary ticks.
+    #[cfg(test)]
+    pub(super) fn by_steps_only(self) -> Self {
+        Self { is_published: false, ..self }
+    }
+
+    fn decode_by_steps(
         &self,
         datum: &[u8],
         symbols: &mut SymbolTable,
