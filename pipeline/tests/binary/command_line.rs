@@ -1,13 +1,11 @@
 //! Commands that end: what they print, where, and with which exit code.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use warptape_eventlog::{Durability, EventLog, Fetched, NewRecord, SqliteLog, TopicPartition, TopicSpec};
+use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 
-use super::processes::{folder, texts, warptape, warptape_with};
+use super::processes::{Running, ends, folder, texts, warptape, warptape_with};
 
 #[test]
 fn help_has_an_example_for_every_command() {
@@ -280,51 +278,35 @@ fn feed_refuses_what_it_cannot_read() {
 #[test]
 fn tail_follows_another_process_until_interrupted() {
     let folder = folder();
-    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
-    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, compacted: false }]).unwrap();
-    let mut tail = Command::new(env!("CARGO_BIN_EXE_warptape"))
-        .args(["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "-o", "json"])
-        .current_dir(folder.path())
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut lines = BufReader::new(tail.stdout.take().expect("a pipe")).lines();
+    log_of_ticks(folder.path());
+    let arguments = ["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "-o", "json"];
+    let mut tail = Running::start(folder.path(), &arguments);
     texts(&warptape(folder.path(), &["feed", "synth", "--ticks", "3", "--log", "sqlite:w.db"]), 0);
     for _ in 0..3 {
-        let line = lines.next().expect("a line for each tick").expect("output is UTF-8");
+        let line = tail.line();
         assert!(line.contains("SYNTH:"), "{line}");
     }
-    let killed = Command::new("kill").args(["-INT", &tail.id().to_string()]).status().expect("kill runs");
-    assert!(killed.success());
-    assert_eq!(tail.wait().expect("tail ends").code(), Some(0));
-    assert!(lines.next().is_none());
+    assert_eq!(tail.stop("INT"), "");
 }
 
 #[test]
 fn feed_that_is_interrupted_publishes_what_it_took() {
     let folder = folder();
-    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
-    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, compacted: false }]).unwrap();
+    let log = log_of_ticks(folder.path());
     // Slow enough never to end by itself within the test.
-    let feed = Command::new(env!("CARGO_BIN_EXE_warptape"))
-        .args(["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"])
-        .current_dir(folder.path())
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut reader = log.reader(&[TopicPartition { topic: "ticks".to_owned(), partition: 0 }]).unwrap();
-    let mut published =
-        || matches!(reader.poll(Duration::from_secs(1), 1, 1).unwrap(), Fetched::Records { .. });
-    assert!((0..60).any(|_| published()), "nothing was published within a minute");
-    let killed = Command::new("kill").args(["-TERM", &feed.id().to_string()]).status().expect("kill runs");
-    assert!(killed.success());
-    let (out, error) = texts(&feed.wait_with_output().expect("feed ends"), 0);
-    assert!(out.starts_with("published ") && out.ends_with(", interrupted\n"), "{out}{error}");
+    let arguments = ["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"];
+    let mut feed = Running::start(folder.path(), &arguments);
+    feed.run_until("something is published", || (ends(&log, "ticks") != [0]).then_some(()));
+    let out = feed.stop("TERM");
+    assert!(out.starts_with("published ") && out.ends_with(", interrupted\n"), "{out}");
+}
+
+/// A log with a topic of ticks that has one partition.
+fn log_of_ticks(folder: &Path) -> SqliteLog {
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 1, compacted: false };
+    log.create_topics(&[ticks]).expect("a new topic");
+    log
 }
 
 #[test]

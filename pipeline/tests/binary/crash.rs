@@ -190,7 +190,9 @@ fn kills_lose_nothing_and_double_nothing() {
     let lives = lives(&crashed);
     println!("{kills} kills, {fed}signals, late, dead letters: {counts:?}; {lives:?}");
     assert!(counts[0] > 1000 && counts[1] > 0 && counts[2] as u64 == kills, "{counts:?}");
-    assert!(lives.began > 2 && lives.from_snapshot > 0 && lives.with_tail > 0, "{lives:?}");
+    assert!(lives.began >= 2 && lives.from_snapshot > 0, "{lives:?}");
+    // A few lives may all end before their first commit; so many cannot.
+    assert!(kills == KILLS_QUICK || (lives.began > 2 && lives.with_tail > 0), "{lives:?}");
 
     let verify = ["replay", "verify", "--outputs", "--log", "sqlite:crashed.db"];
     let (said, _) = texts(&warptape(folder, &verify), 0);
