@@ -1,11 +1,9 @@
 //! Ticks to Avro, for producers. What the decoder would reject is refused here, by the same checks.
 
-use std::collections::HashMap;
-
 use crate::check::{InvalidTick, check_row, check_symbol, longs_of};
 use crate::error::EncodeError;
-use crate::long_field::LongField;
-use crate::tick::Tick;
+use crate::symbol_table::SymbolTable;
+use crate::tick::{Side, Tick};
 use crate::varint::put_long;
 use crate::wire::{Wire, put_bytes};
 use crate::{ROWS_MAX, frame, known};
@@ -35,22 +33,29 @@ pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), Encode
     for (row, tick) in ticks.iter().enumerate() {
         check(row, tick)?;
     }
+    out.reserve(ticks.len() * ROW_BYTES);
     out.extend_from_slice(&const { frame::header(known::TICK_BATCH.fingerprint) });
     put_symbols(ticks, out);
     put_column(ticks, out, |tick, out| tick.kind.put(out));
-    put_longs(ticks, LongField::EventTime, out);
-    put_longs(ticks, LongField::ReceiveTime, out);
-    put_longs(ticks, LongField::TradeId, out);
-    if ticks.iter().all(|tick| tick.side == Default::default()) {
+    put_longs(ticks, out, |tick| tick.event_time_ns);
+    put_longs(ticks, out, |tick| tick.receive_time_ns);
+    put_longs(ticks, out, |tick| tick.trade_id);
+    if ticks.iter().all(|tick| tick.side == Side::None) {
         out.push(0);
     } else {
         put_column(ticks, out, |tick, out| tick.side.put(out));
     }
-    for field in &LongField::ALL[LongField::Price as usize..] {
-        put_longs(ticks, *field, out);
-    }
+    put_longs(ticks, out, |tick| tick.price_e9);
+    put_longs(ticks, out, |tick| tick.size_e9);
+    put_longs(ticks, out, |tick| tick.bid_price_e9);
+    put_longs(ticks, out, |tick| tick.bid_size_e9);
+    put_longs(ticks, out, |tick| tick.ask_price_e9);
+    put_longs(ticks, out, |tick| tick.ask_size_e9);
     Ok(())
 }
+
+/// About the bytes of a row, to reserve them at once.
+const ROW_BYTES: usize = 48;
 
 fn check(row: usize, tick: &Tick) -> Result<(), InvalidTick> {
     check_symbol(tick.symbol.as_bytes()).map_err(|problem| InvalidTick { row, field: "symbol", problem })?;
@@ -59,23 +64,16 @@ fn check(row: usize, tick: &Tick) -> Result<(), InvalidTick> {
 
 /// The dictionary by first appearance, and each row's index into it.
 fn put_symbols(ticks: &[Tick], out: &mut Vec<u8>) {
-    let mut dictionary = Vec::<&str>::new();
-    let mut indexes = HashMap::<&str, i64>::new();
-    let mut rows = Vec::with_capacity(ticks.len());
-    for tick in ticks {
-        let index = *indexes.entry(&tick.symbol).or_insert_with(|| {
-            dictionary.push(&tick.symbol);
-            dictionary.len() as i64 - 1
-        });
-        rows.push(index);
-    }
-    put_column(&dictionary, out, |symbol, out| put_bytes(symbol.as_bytes(), out));
-    put_column(&rows, out, |index, out| put_long(*index, out));
+    let mut dictionary = SymbolTable::default();
+    let rows: Vec<u32> = ticks.iter().map(|tick| dictionary.intern(&tick.symbol)).collect();
+    put_long(dictionary.len() as i64, out);
+    dictionary.iter().for_each(|symbol| put_bytes(symbol.as_bytes(), out));
+    out.push(0);
+    put_column(&rows, out, |index, out| put_long(i64::from(*index), out));
 }
 
 /// A numeric column; an empty array stands for zeros.
-fn put_longs(ticks: &[Tick], field: LongField, out: &mut Vec<u8>) {
-    let value = |tick: &Tick| longs_of(tick)[field as usize];
+fn put_longs(ticks: &[Tick], out: &mut Vec<u8>, value: impl Fn(&Tick) -> i64) {
     if ticks.iter().all(|tick| value(tick) == 0) {
         out.push(0);
     } else {

@@ -46,7 +46,7 @@ pub(crate) fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintE
     let word = first_word(head);
     let stops = !word & TOP_BITS;
     if stops != 0 {
-        return Ok((short_value(word, stops), at + size(stops)));
+        return Ok((short_value(word, stops), end(at, stops)));
     }
     long_value(word, head[8], head[9]).map(|(value, size)| (value, at + size))
 }
@@ -65,7 +65,7 @@ pub(crate) fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize)
     let word = u64::from_le_bytes(*head) >> (8 * (at - start));
     let stops = !word & TOP_BITS;
     if stops != 0 {
-        let end = at + size(stops);
+        let end = end(at, stops);
         // A zero behind the end looks like a last byte.
         return if end <= bytes.len() {
             Ok((short_value(word, stops), end))
@@ -86,10 +86,11 @@ fn first_word(head: &[u8; VARINT_BYTES_MAX]) -> u64 {
     u64::from_le_bytes(*head.first_chunk().expect("10 bytes begin with 8"))
 }
 
-/// Bytes up to the first stop.
+/// The place behind the first stop of a word at `at`. Written so that one shift and one addition wait for the stop:
+/// the next value waits for this.
 #[inline(always)]
-fn size(stops: u64) -> usize {
-    (stops.trailing_zeros() as usize + 1) / 8
+fn end(at: usize, stops: u64) -> usize {
+    (at + 1) + (stops.trailing_zeros() as usize >> 3)
 }
 
 /// The value of at most 8 bytes that begins a word.
@@ -130,23 +131,36 @@ fn read_long_in_tiny(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintErro
     Err(VarintError::Truncated)
 }
 
+/// Moves each 7 bits of a number of at most 56 bits to the low bits of a byte of their own.
+#[inline(always)]
+fn part_groups(raw: u64) -> u64 {
+    let quads = (raw & 0x0fff_ffff) | ((raw & 0x00ff_ffff_f000_0000) << 4);
+    let pairs = (quads & 0x0000_3fff_0000_3fff) | ((quads & 0x0fff_c000_0fff_c000) << 2);
+    (pairs & 0x007f_007f_007f_007f) | ((pairs & 0x3f80_3f80_3f80_3f80) << 1)
+}
+
 /// Appends one varint.
 #[inline]
 pub(crate) fn put_long(value: i64, out: &mut Vec<u8>) {
-    let mut raw = ((value << 1) ^ (value >> 63)) as u64;
-    if raw < 0x80 {
-        out.push(raw as u8);
+    let raw = ((value << 1) ^ (value >> 63)) as u64;
+    let start = out.len();
+    if raw >> 56 == 0 {
+        let bits = 64 - (raw | 1).leading_zeros() as usize;
+        let size = bits.div_ceil(7);
+        let tops_of_all_but_last = TOP_BITS & ((1 << (8 * (size - 1))) - 1);
+        // Eight bytes are one store; a copy of just the bytes in use would be a call.
+        out.extend_from_slice(&(part_groups(raw) | tops_of_all_but_last).to_le_bytes());
+        out.truncate(start + size);
         return;
     }
-    let mut bytes = [0_u8; VARINT_BYTES_MAX];
-    let mut size = 0;
-    while raw >= 0x80 {
-        bytes[size] = raw as u8 | 0x80;
-        raw >>= 7;
-        size += 1;
-    }
-    bytes[size] = raw as u8;
-    out.extend_from_slice(&bytes[..=size]);
+    let low = part_groups(raw & (u64::MAX >> 8)) | TOP_BITS;
+    let [.., high] = raw.to_le_bytes();
+    let mut bytes = [0; VARINT_BYTES_MAX];
+    bytes[..8].copy_from_slice(&low.to_le_bytes());
+    bytes[8] = high;
+    bytes[9] = 1;
+    out.extend_from_slice(&bytes);
+    out.truncate(start + 9 + usize::from(high >> 7));
 }
 
 #[cfg(test)]
@@ -158,6 +172,18 @@ mod tests {
         let result = read_long(bytes, at);
         assert_eq!(read_long_in_small(bytes, at), result, "{bytes:02x?} at {at}");
         result
+    }
+
+    /// Seven bits a byte, the lowest first, the top bit set on all bytes but the last.
+    fn by_the_book(value: i64) -> Vec<u8> {
+        let mut raw = ((value << 1) ^ (value >> 63)) as u64;
+        let mut bytes = Vec::new();
+        while raw >= 0x80 {
+            bytes.push(raw as u8 | 0x80);
+            raw >>= 7;
+        }
+        bytes.push(raw as u8);
+        bytes
     }
 
     /// Values on both sides of every length limit, with any number of bytes before and behind them.
@@ -172,6 +198,7 @@ mod tests {
         {
             let mut bytes = vec![0x85; before];
             put_long(value, &mut bytes);
+            assert_eq!(bytes[before..], by_the_book(value));
             let end = bytes.len();
             for cut in before..end {
                 assert_eq!(read(&bytes[..cut], before), Err(VarintError::Truncated), "{value} cut at {cut}");
