@@ -3,7 +3,7 @@
 //! Lanes finish groups in any order; a partition's signals are put back into the order of their causes before they are
 //! written, so that the topic's bytes say nothing about lanes or batches.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What orders a signal within its partition. No two signals of a partition have equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub struct SignalKey {
 pub struct SignalChunk {
     keys: Vec<SignalKey>,
     /// End of each signal's bytes.
-    ends: Vec<u32>,
+    ends: Vec<usize>,
     bytes: Vec<u8>,
 }
 
@@ -37,9 +37,7 @@ impl SignalChunk {
         debug_assert!(self.keys.last().is_none_or(|last| *last < key), "keys ascend");
         self.keys.push(key);
         encode(&mut self.bytes);
-        self.ends.push(
-            u32::try_from(self.bytes.len()).expect("a batch has a row limit far below 4 GiB of signals"),
-        );
+        self.ends.push(self.bytes.len());
     }
 
     /// Number of signals.
@@ -54,8 +52,8 @@ impl SignalChunk {
 
     /// The signal at `index`.
     pub fn get(&self, index: usize) -> (SignalKey, &[u8]) {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        (self.keys[index], &self.bytes[start..self.ends[index] as usize])
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        (self.keys[index], &self.bytes[start..self.ends[index]])
     }
 }
 
@@ -64,6 +62,7 @@ impl SignalChunk {
 pub struct SignalMerge {
     chunks: VecDeque<Waiting>,
     len: usize,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -78,6 +77,7 @@ impl SignalMerge {
     pub fn push(&mut self, chunk: SignalChunk) {
         if !chunk.is_empty() {
             self.len += chunk.len();
+            self.bytes += chunk.bytes.len();
             self.chunks.push_back(Waiting { chunk, next: 0 });
         }
     }
@@ -92,6 +92,21 @@ impl SignalMerge {
         self.len == 0
     }
 
+    /// Bytes of the signals that wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds the bytes that wait by the offset that caused them.
+    pub fn bytes_by_offset(&self, sizes: &mut BTreeMap<i64, usize>) {
+        for waiting in &self.chunks {
+            for index in waiting.next..waiting.chunk.len() {
+                let (key, bytes) = waiting.chunk.get(index);
+                *sizes.entry(key.offset).or_default() += bytes.len();
+            }
+        }
+    }
+
     /// Gives all signals caused by records before `offset` to `take`, in order.
     pub fn take_before(&mut self, offset: i64, mut take: impl FnMut(SignalKey, &[u8])) {
         let mut order = Vec::new();
@@ -104,6 +119,7 @@ impl SignalMerge {
         order.sort_unstable();
         for &(_, position, index) in &order {
             let (key, bytes) = self.chunks[position].chunk.get(index);
+            self.bytes -= bytes.len();
             take(key, bytes);
         }
         self.len -= order.len();

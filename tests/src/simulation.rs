@@ -1,16 +1,16 @@
 //! The engine's core under a simulated shell: lanes that finish late, commits in flight, lost lanes, crashes.
 //!
 //! One seed decides everything: the market, the configuration, and the order of events. After a number of turbulent
-//! events comes a healing phase without faults, which drains; then the committed topics are compared, byte for byte,
+//! events comes a stop, at first with faults, then a healing phase without, which drains; then the committed topics are compared, byte for byte,
 //! with the plain sequential run, and every journal entry is stepped again.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use warptape_eventlog::{NewRecord, Record};
-use warptape_kernels::Isa;
+use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
-    CommitRequest, EngineConfig, LaneCommand, LaneStages, PartOutput, Stop, Topics, restore_from,
+    CommitRequest, EngineConfig, LaneCommand, LaneStages, PartOutput, RecordError, Stop, Topics, restore_from,
 };
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{Input, LaneSpec, SchedulerConfig};
@@ -24,6 +24,8 @@ use crate::sequential::{self, Outputs};
 
 /// Events before the healing phase.
 const TURBULENT_EVENTS: usize = 400;
+/// Events with faults after the stop.
+const STOPPING_EVENTS: usize = 150;
 /// Events within which a healing phase must end.
 const HEALING_EVENTS_MAX: usize = 200_000;
 
@@ -34,8 +36,8 @@ pub enum Plant {
     Nothing,
     /// Source offsets are committed in a transaction before that of the outputs.
     OffsetsFirst,
-    /// A lane swaps two batches that wait for it.
-    BatchesSwapped,
+    /// A lane takes two trades of a group the wrong way round.
+    RowsSwapped,
     /// A restored partition is read from its committed offset instead of its snapshot.
     TailSkipped,
 }
@@ -57,6 +59,10 @@ pub struct Coverage {
     pub lanes_lost: usize,
     /// Partitions paused.
     pub pauses: usize,
+    /// Fetches that a restore made stale.
+    pub stale_fetches: usize,
+    /// Faults after draining had begun.
+    pub faults_while_stopping: usize,
     /// Partitions restored from a snapshot past the beginning.
     pub snapshots_used: usize,
     /// Partitions restored with a tail whose outputs existed.
@@ -74,6 +80,8 @@ impl Coverage {
             commits_cut: self.commits_cut + other.commits_cut,
             lanes_lost: self.lanes_lost + other.lanes_lost,
             pauses: self.pauses + other.pauses,
+            stale_fetches: self.stale_fetches + other.stale_fetches,
+            faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
             snapshots_used: self.snapshots_used + other.snapshots_used,
             tails_replayed: self.tails_replayed + other.tails_replayed,
         }
@@ -81,25 +89,39 @@ impl Coverage {
 
     /// The least of its counts.
     pub fn least(&self) -> usize {
-        let Self {
-            signals,
-            late,
-            dead,
-            crashes,
-            commits_cut,
-            lanes_lost,
-            pauses,
-            snapshots_used,
-            tails_replayed,
-        } = *self;
-        let counts =
-            [signals, late, dead, crashes, commits_cut, lanes_lost, pauses, snapshots_used, tails_replayed];
+        let counts = [
+            self.signals,
+            self.late,
+            self.dead,
+            self.crashes,
+            self.commits_cut,
+            self.lanes_lost,
+            self.pauses,
+            self.stale_fetches,
+            self.faults_while_stopping,
+            self.snapshots_used,
+            self.tails_replayed,
+        ];
         counts.into_iter().min().expect("the list is not empty")
     }
 }
 
-/// What went wrong, in words.
-pub type Failure = String;
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Outputs or offsets are not those of the sequential run.
+    Outputs(String),
+    /// The journal does not replay.
+    Journal(String),
+    /// The engine gave up, or did not finish.
+    Engine(String),
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        Self::Engine(error.to_string())
+    }
+}
 
 /// Runs one seed.
 pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
@@ -175,6 +197,13 @@ struct Reading {
     paused: bool,
 }
 
+/// Records on their way to the core.
+struct Fetched {
+    partition: i32,
+    generation: u64,
+    records: Vec<Record>,
+}
+
 /// What is committed.
 #[derive(Default)]
 struct Committed {
@@ -191,7 +220,12 @@ struct World {
     core: Core,
     lanes: Vec<Option<SimulatedLane>>,
     reading: Vec<Option<Reading>>,
+    /// Records that were read and are not delivered yet, as in the source thread's channel.
+    fetched: VecDeque<Fetched>,
+    /// Restores that the shell has not come to yet.
+    restores: VecDeque<(i32, i64)>,
     in_flight: Option<CommitRequest>,
+    stopping: bool,
     committed: Committed,
     coverage: Coverage,
 }
@@ -208,7 +242,10 @@ impl World {
             plant,
             now_ns: 1,
             core,
+            fetched: VecDeque::new(),
+            restores: VecDeque::new(),
             in_flight: None,
+            stopping: false,
             committed: Committed::default(),
             coverage: Coverage::default(),
         }
@@ -218,11 +255,16 @@ impl World {
     fn start_process(&mut self) -> Result<(), Failure> {
         let last = self.topic("journal", 0).last();
         let last = last.map(|record| decode_journal_entry(&record.value).expect("entries are written whole"));
-        self.core = Core::new(self.config.clone(), last.as_ref()).map_err(|error| error.to_string())?;
+        self.core = Core::new(self.config.clone(), last.as_ref())?;
         self.lanes = self.config.lanes.iter().map(|_| Some(SimulatedLane::default())).collect();
         self.reading = self.source.iter().map(|_| None).collect();
         self.in_flight = None;
-        self.core.begin(self.now_ns).map_err(|error| error.to_string())?;
+        self.fetched.clear();
+        self.restores.clear();
+        self.core.begin(self.now_ns)?;
+        if self.stopping {
+            self.stop()?;
+        }
         for partition in 0..self.source.len() as i32 {
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
             self.restore(partition, committed)?;
@@ -236,9 +278,7 @@ impl World {
         let restored = restore_from(parts.collect(), sealed_offset, &self.config.stages, self.config.isa);
         self.coverage.snapshots_used += usize::from(restored.offset > 0);
         self.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
-        self.core
-            .on_restored(self.now_ns, partition, restored, sealed_offset)
-            .map_err(|error| error.to_string())
+        self.core.on_restored(self.now_ns, partition, restored, sealed_offset).map_err(Failure::from)
     }
 
     /// Carries out what the core commanded.
@@ -266,7 +306,7 @@ impl World {
                     }
                     Command::Restore { partition, sealed_offset } => {
                         self.reading[partition as usize] = None;
-                        self.restore(partition, sealed_offset)?;
+                        self.restores.push_back((partition, sealed_offset));
                     }
                     Command::Lifecycle(..) => {}
                 }
@@ -284,10 +324,12 @@ impl World {
     fn turbulent_event(&mut self) -> Result<(), Failure> {
         if self.random.one_in(60) {
             let lane = self.random.index(self.lanes.len());
+            self.coverage.faults_while_stopping += usize::from(self.stopping);
             self.lose_lane(lane)?;
         } else if self.random.one_in(120) {
             // A crash; what was being committed may have come through or not.
             self.coverage.crashes += 1;
+            self.coverage.faults_while_stopping += usize::from(self.stopping);
             self.coverage.commits_cut += usize::from(self.in_flight.is_some());
             if self.random.one_in(2) {
                 self.finish_commit();
@@ -302,55 +344,65 @@ impl World {
     /// An event of a process that works.
     fn event(&mut self) -> Result<(), Failure> {
         self.now_ns += self.random.between(0, 2_000_000);
-        match self.random.index(8) {
-            0 | 1 => self.read()?,
+        match self.random.index(10) {
+            8 => self.deliver()?,
+            9 => {
+                if let Some((partition, sealed_offset)) = self.restores.pop_front() {
+                    self.restore(partition, sealed_offset)?;
+                }
+            }
+            0 => self.read(),
+            1 => self.deliver()?,
             2 | 3 => self.work(),
             4 | 5 => self.report()?,
             6 => self.begin_commit(),
             _ => self.finish_commit(),
         }
-        self.core.on_time(self.now_ns).map_err(|error| error.to_string())?;
+        self.core.on_time(self.now_ns)?;
         self.obey()
     }
 
-    /// Some records of a partition reach the core.
-    fn read(&mut self) -> Result<(), Failure> {
+    /// Some records of a partition are read.
+    fn read(&mut self) {
         let partition = self.random.index(self.source.len());
-        let Some(reading) = &mut self.reading[partition] else { return Ok(()) };
+        let Some(reading) = &mut self.reading[partition] else { return };
         let left = self.source[partition].len() - reading.next;
         if reading.paused || left == 0 {
-            return Ok(());
+            return;
         }
         let count = left.min(1 + self.random.index(self.config.poll_records_max));
         let range = reading.next..reading.next + count;
         reading.next += count;
-        let generation = reading.generation;
-        let records: Vec<Record> = range
-            .map(|offset| Record {
-                offset: offset as i64,
-                key: None,
-                headers: Vec::new(),
-                timestamp_ns: 0,
-                value: self.source[partition][offset].clone(),
-            })
-            .collect();
-        let partition = partition as i32;
-        let accepted = self.core.on_records(self.now_ns, partition, generation, &records, self.now_ns);
-        accepted.map(drop).map_err(|error| error.to_string())
+        let record = |offset: usize| Record {
+            offset: offset as i64,
+            key: None,
+            headers: Vec::new(),
+            timestamp_ns: 0,
+            value: self.source[partition][offset].clone(),
+        };
+        let (generation, records) = (reading.generation, range.map(record).collect());
+        self.fetched.push_back(Fetched { partition: partition as i32, generation, records });
+    }
+
+    /// What was read first reaches the core.
+    fn deliver(&mut self) -> Result<(), Failure> {
+        let Some(Fetched { partition, generation, records }) = self.fetched.pop_front() else {
+            return Ok(());
+        };
+        let current = self.reading[partition as usize].as_ref().map(|reading| reading.generation);
+        self.coverage.stale_fetches += usize::from(current != Some(generation));
+        self.core.on_records(self.now_ns, partition, generation, &records, self.now_ns)?;
+        Ok(())
     }
 
     /// A lane obeys a command.
     fn work(&mut self) {
         let index = self.random.index(self.lanes.len());
         let Some(lane) = &mut self.lanes[index] else { return };
-        let both_run = matches!(
-            (lane.commands.front(), lane.commands.get(1)),
-            (Some(LaneCommand::Run(_)), Some(LaneCommand::Run(_)))
-        );
-        if self.plant == Plant::BatchesSwapped && both_run {
-            lane.commands.swap(0, 1);
-        }
-        if let Some(command) = lane.commands.pop_front() {
+        if let Some(mut command) = lane.commands.pop_front() {
+            if self.plant == Plant::RowsSwapped {
+                swap_prices(&mut command);
+            }
             lane.results.extend(lane.stages.obey(command));
         }
     }
@@ -361,9 +413,7 @@ impl World {
         let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
         let Some((batch, parts)) = lane.results.pop_front() else { return Ok(()) };
         let service_ns = self.random.between(1, 1_000_000);
-        self.core
-            .on_completed(self.now_ns, index as i32, batch, service_ns, parts)
-            .map_err(|error| error.to_string())
+        self.core.on_completed(self.now_ns, index as i32, batch, service_ns, parts).map_err(Failure::from)
     }
 
     /// A lane fails, with all that it has; mostly a new worker takes its place.
@@ -379,7 +429,7 @@ impl World {
         self.coverage.lanes_lost += 1;
         self.core
             .on_lane_lost(self.now_ns, index as i32, "simulated".to_owned(), restarted)
-            .map_err(|error| error.to_string())
+            .map_err(Failure::from)
     }
 
     fn begin_commit(&mut self) {
@@ -405,19 +455,28 @@ impl World {
         }
     }
 
-    /// No more faults: everything is read, drained and committed.
-    fn heal(&mut self) -> Result<(), Failure> {
+    fn stop(&mut self) -> Result<(), Failure> {
         let ends = (0_i32..).zip(&self.source).map(|(partition, log)| (partition, log.len() as i64));
         let stop = Stop::At(ends.collect());
-        self.core.on_stop(self.now_ns, stop).map_err(|error| error.to_string())?;
+        self.core.on_stop(self.now_ns, stop)?;
+        Ok(())
+    }
+
+    /// Everything is read, drained and committed; the last faults come while that begins.
+    fn heal(&mut self) -> Result<(), Failure> {
+        self.stopping = true;
+        self.stop()?;
         self.obey()?;
+        for _ in 0..STOPPING_EVENTS {
+            self.turbulent_event()?;
+        }
         for _ in 0..HEALING_EVENTS_MAX {
             if self.core.is_drained() && self.in_flight.is_none() && !self.core.has_uncommitted() {
                 return Ok(());
             }
             self.event()?;
         }
-        Err(format!("not drained after {HEALING_EVENTS_MAX} events without faults"))
+        Err(Failure::Engine(format!("not drained after {HEALING_EVENTS_MAX} events without faults")))
     }
 
     fn topic(&self, topic: &str, partition: i32) -> &[NewRecord] {
@@ -436,12 +495,14 @@ impl World {
                 .map(|record| decode_dead_letter(&record.value).expect("letters are written whole").offset);
             let found = Outputs { signals: signals.collect(), late: late.collect(), dead: dead.collect() };
             if found != *expected {
-                return Err(format!("partition {partition}: {}", difference(expected, &found)));
+                let difference = difference(expected, &found);
+                return Err(Failure::Outputs(format!("partition {partition}: {difference}")));
             }
             let end = self.source[partition as usize].len() as i64;
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
             if committed != end {
-                return Err(format!("partition {partition}: committed offset {committed} of {end}"));
+                let found = format!("partition {partition}: committed offset {committed} of {end}");
+                return Err(Failure::Outputs(found));
             }
         }
         self.check_journal()
@@ -452,26 +513,37 @@ impl World {
         let mut scheduler = Scheduler::new();
         let mut previous = GENESIS_HASH.to_owned();
         for (sequence, record) in (0_i64..).zip(self.topic("journal", 0)) {
-            check_chain(&previous, &record.value).map_err(|error| format!("entry {sequence}: {error}"))?;
-            let entry =
-                decode_journal_entry(&record.value).map_err(|error| format!("entry {sequence}: {error}"))?;
+            let failed = |what: &dyn std::fmt::Display| Failure::Journal(format!("entry {sequence}: {what}"));
+            check_chain(&previous, &record.value).map_err(|error| failed(&error))?;
+            let entry = decode_journal_entry(&record.value).map_err(|error| failed(&error))?;
             if entry.sequence != sequence {
-                return Err(format!("entry {sequence} has sequence {}", entry.sequence));
+                return Err(failed(&format!("has sequence {}", entry.sequence)));
             }
             if matches!(entry.input, Input::Started(_)) {
                 scheduler = Scheduler::new();
             }
             let hash = format!("{:016x}", scheduler.state_hash());
             let mut decisions = Vec::new();
-            scheduler
-                .step(entry.at_ns, &entry.input, &mut decisions)
-                .map_err(|error| format!("entry {sequence}: {error}"))?;
+            scheduler.step(entry.at_ns, &entry.input, &mut decisions).map_err(|error| failed(&error))?;
             if hash != entry.state_hash || decisions != entry.decisions {
-                return Err(format!("entry {sequence} is not what its input gives"));
+                return Err(failed(&"not what its input gives"));
             }
             previous = entry.hash;
         }
         Ok(())
+    }
+}
+
+/// Swaps the prices of the first two trades of each group in the next batch: as if they had come the other way round.
+fn swap_prices(command: &mut LaneCommand) {
+    let LaneCommand::Run(batch) = command else { return };
+    for part in &mut batch.parts {
+        let rows = &mut part.input.rows;
+        let trades: Vec<usize> =
+            (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::Trade).take(2).collect();
+        if let [first, second] = trades[..] {
+            rows.price_e9.swap(first, second);
+        }
     }
 }
 

@@ -71,11 +71,14 @@ pub fn execute(
     );
 
     let (stop_engine, engine_stopped) = bounded(1);
+    let (engine_runs, engine_gone) = bounded::<()>(0);
     let engine = {
         let (log, progress) = (log.clone(), progress.clone());
-        thread::Builder::new()
-            .name("engine".to_owned())
-            .spawn(move || run(log, engine_config, progress, engine_stopped))?
+        thread::Builder::new().name("engine".to_owned()).spawn(move || {
+            // Dropped with the thread, however it ends.
+            let _engine_runs = engine_runs;
+            run(log, engine_config, progress, engine_stopped)
+        })?
     };
     let published = Arc::new(AtomicU64::new(0));
     let (stop_market, market_stopped) = bounded::<()>(0);
@@ -103,8 +106,8 @@ pub fn execute(
     let fed = market.join().expect("the market returns its errors");
     // An engine that has failed is gone, and takes no stop.
     drop(stop_engine.send(Stop::At(end_offsets(&*log, &settings.topics.names.ticks)?)));
-    while !engine.is_finished() {
-        interrupt.wait(REDRAW);
+    // The interrupt may be set by now, so it is the engine's end that is waited for.
+    while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(REDRAW) {
         live.show(Some(lag()));
     }
     let summary = engine.join().expect("the engine returns its errors");

@@ -107,8 +107,9 @@ impl Live {
         let ticks = count(&progress.ticks);
         let total = self.total_ticks.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
         let lag = lag_ticks.map(|lag| format!(" · lag {}", HumanCount(lag))).unwrap_or_default();
+        let waiting = HumanCount(progress.waiting_rows.load(Ordering::Relaxed).max(0) as u64);
         format!(
-            "{ticks}{total} ticks · {}/s{lag} · {} signals · {} decisions · {} commits",
+            "{ticks}{total} ticks · {}/s{lag} · {waiting} rows waiting · {} signals · {} decisions · {} commits",
             HumanCount(self.ticks_per_second as u64),
             count(&progress.signals),
             count(&progress.decisions),

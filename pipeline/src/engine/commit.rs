@@ -7,6 +7,9 @@ use warptape_eventlog::{LogError, NewRecord, Producer, TopicPartition};
 
 use super::Clock;
 
+/// A commit that other writers kept from the log is tried this often before it fails.
+const COMMIT_ATTEMPTS_MAX: u32 = 3;
+
 /// Everything one transaction holds.
 #[derive(Debug, Default)]
 pub struct CommitRequest {
@@ -94,5 +97,13 @@ fn write(
         producer.send(record)?;
     }
     producer.send_offsets(group, offsets)?;
+    for _ in 1..COMMIT_ATTEMPTS_MAX {
+        match producer.commit() {
+            Err(LogError::Busy { .. }) => {
+                tracing::warn!("another writer holds the log; the commit is tried again")
+            }
+            result => return result,
+        }
+    }
     producer.commit()
 }

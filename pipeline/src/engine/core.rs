@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::mem::take;
 
+use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_eventlog::{NewRecord, Record, TopicPartition};
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost, LaneReady,
@@ -20,6 +21,11 @@ use super::partition::{Accepted, AsideTopic, Partition};
 use super::recorder::Recorder;
 use super::restore::Restored;
 use super::{EngineConfig, RecordError, Stop};
+
+/// Bytes of signals, late ticks and dead letters in one transaction, about: a record's are never torn apart. Far below
+/// what a log takes at once.
+const COMMIT_BYTES_MAX: usize = 64 << 20;
+const _: () = assert!(COMMIT_BYTES_MAX * 4 <= TRANSACTION_BYTES_MAX);
 
 /// What the shell has to do, in order.
 pub enum Command {
@@ -54,7 +60,7 @@ pub struct Core {
     config: EngineConfig,
     recorder: Recorder,
     partitions: BTreeMap<i32, Partition>,
-    /// Partitions whose state was lost and is not restored yet, with their sealed offsets.
+    /// Partitions whose state was lost and is not restored yet, with the offsets they had come to.
     restoring: BTreeMap<i32, i64>,
     /// Rises with every restore of any partition.
     generation: u64,
@@ -108,9 +114,9 @@ impl Core {
         self.partitions.values().map(Partition::symbol_count).sum()
     }
 
-    /// Signals that wait for their records to be complete.
-    pub fn signals_waiting(&self) -> usize {
-        self.partitions.values().map(Partition::signals_waiting).sum()
+    /// Bytes that wait for a commit.
+    pub fn waiting_bytes(&self) -> usize {
+        self.recorder.waiting_bytes() + self.partitions.values().map(Partition::waiting_bytes).sum::<usize>()
     }
 
     /// Rows that wait on the host.
@@ -146,11 +152,12 @@ impl Core {
         sealed_offset: i64,
     ) -> Result<(), RecordError> {
         let offset = restored.offset;
-        self.restoring.remove(&partition);
+        let counted_offset = self.restoring.remove(&partition).unwrap_or(0).max(sealed_offset);
         self.generation += 1;
         let generation = self.generation;
         let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
-        self.partitions.insert(partition, Partition::new(source, generation, restored, sealed_offset));
+        let owned = Partition::new(source, generation, restored, sealed_offset, counted_offset);
+        self.partitions.insert(partition, owned);
         let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");
         self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
         self.step(
@@ -163,7 +170,8 @@ impl Core {
             }),
         )?;
         self.commands.push(Command::Seek { partition, offset, generation });
-        Ok(())
+        // A stop may have been asked for before there was anything to stop.
+        self.drain_if_read(now_ns)
     }
 
     /// A partition is no longer owned.
@@ -265,9 +273,10 @@ impl Core {
     /// Gathers what complete records caused, with the journal entries of everything decided so far.
     pub fn seal(&mut self, now_ns: i64) -> CommitRequest {
         let mut request = CommitRequest::default();
+        let bytes_max = COMMIT_BYTES_MAX / self.partitions.len().max(1);
         for (&partition, owned) in &mut self.partitions {
             let before = owned.sealed_offset;
-            let sealed = owned.seal();
+            let sealed = owned.seal(bytes_max);
             let topics = &self.config.topics;
             let mut push = |topic: &str, key: Option<Vec<u8>>, value: Vec<u8>| {
                 let (topic, headers) = (topic.to_owned(), Vec::new());
@@ -338,7 +347,7 @@ impl Core {
             Decision::Restore(restore) => {
                 let partition = restore.partition;
                 let owned = self.partitions.remove(&partition).expect("only owned partitions are restored");
-                self.restoring.insert(partition, owned.sealed_offset);
+                self.restoring.insert(partition, owned.next_offset);
                 self.drop_groups(partition);
                 self.commands.push(Command::Restore { partition, sealed_offset: owned.sealed_offset });
             }

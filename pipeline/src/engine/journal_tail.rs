@@ -30,6 +30,8 @@ pub(super) fn last_entry(log: &dyn EventLog, journal: &str) -> Result<Option<Jou
             })?;
             Ok(Some(entry))
         }
-        Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) => Ok(None),
+        Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) => {
+            Err(EngineError::JournalTailMissing { topic: journal.to_owned(), offset: range.next - 1 })
+        }
     }
 }

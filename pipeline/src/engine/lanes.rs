@@ -177,7 +177,7 @@ impl LaneWorker {
                 Err(panic) => LaneEvent::Lost { lane: self.lane, reason: panic_message(panic.as_ref()) },
             };
             let lost = matches!(event, LaneEvent::Lost { .. });
-            // The engine drops its end when it ends: what it will not read is of no use.
+            // An engine that has ended reads no more: what it will not read is of no use.
             if self.events.send(event).is_err() || lost {
                 return;
             }

@@ -11,14 +11,19 @@ pub(super) struct LifecycleLog {
 }
 
 impl LifecycleLog {
-    pub(super) fn write(
-        &mut self,
-        at_ns: i64,
-        event: LifecycleEvent,
-        detail: String,
-    ) -> Result<(), LogError> {
+    /// Writes a record. A log that does not take it is a line among the diagnostics, not the end of the process.
+    pub(super) fn write(&mut self, at_ns: i64, event: LifecycleEvent, detail: &str) {
+        if let Err(error) = self.try_write(at_ns, event, detail) {
+            tracing::error!(?event, detail, %error, "lifecycle record not written");
+            // Nothing to abort is as good as aborted.
+            drop(self.producer.abort());
+        }
+    }
+
+    fn try_write(&mut self, at_ns: i64, event: LifecycleEvent, detail: &str) -> Result<(), LogError> {
+        let lifecycle = Lifecycle { at_ns, node: self.node.clone(), event, detail: detail.to_owned() };
         let mut value = Vec::new();
-        encode_lifecycle(&Lifecycle { at_ns, node: self.node.clone(), event, detail }, &mut value);
+        encode_lifecycle(&lifecycle, &mut value);
         self.producer.begin()?;
         self.producer.send(NewRecord {
             topic: self.topic.clone(),

@@ -1,6 +1,6 @@
 //! One owned partition: its intake, what waits for lanes, what is in flight, and what waits for the next commit.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_kernels::Rows;
@@ -8,7 +8,7 @@ use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
 use warptape_schemas::journal::GroupArrival;
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
-use warptape_stages::{GroupInput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
+use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
 
 use super::lanes::GroupId;
 use super::restore::Restored;
@@ -26,9 +26,12 @@ pub(super) struct Partition {
     pub(super) next_offset: i64,
     /// Next-to-read offset handed to a commit last: outputs of earlier records exist.
     pub(super) sealed_offset: i64,
+    /// Records before this offset were counted in an earlier life.
+    counted_offset: i64,
     signals: SignalMerge,
     /// Late ticks and dead letters, by source offset.
     asides: VecDeque<Aside>,
+    asides_bytes: usize,
     /// When records were read: first offset of each fetch.
     reads: VecDeque<(i64, i64)>,
     snapshot: Option<PendingSnapshot>,
@@ -80,6 +83,7 @@ impl Partition {
         generation: u64,
         restored: Restored,
         sealed_offset: i64,
+        counted_offset: i64,
     ) -> Self {
         let groups = restored.stages.into_iter().map(|stage| Group {
             stage: Some(Box::new(stage)),
@@ -95,8 +99,10 @@ impl Partition {
             groups,
             next_offset: restored.offset,
             sealed_offset,
+            counted_offset,
             signals: SignalMerge::default(),
             asides: VecDeque::new(),
+            asides_bytes: 0,
             reads: VecDeque::new(),
             snapshot: None,
             snapshots_ready: VecDeque::new(),
@@ -106,7 +112,7 @@ impl Partition {
         }
     }
 
-    /// Decodes records and deals their rows to the groups.
+    /// Decodes records and deals their rows to the groups. Counts those that were not counted before.
     pub(super) fn accept(
         &mut self,
         records: &[Record],
@@ -123,12 +129,14 @@ impl Partition {
                 Ok(rows) => {
                     self.late.clear();
                     self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
-                    accepted.ticks += rows as u64;
-                    accepted.late += self.late.len() as u64;
+                    if record.offset >= self.counted_offset {
+                        accepted.ticks += rows as u64;
+                        accepted.late += self.late.len() as u64;
+                    }
                     self.keep_late(record.offset);
                 }
                 Err(error) => {
-                    accepted.dead += 1;
+                    accepted.dead += u64::from(record.offset >= self.counted_offset);
                     self.keep_dead(record, &error);
                 }
             }
@@ -141,11 +149,11 @@ impl Partition {
         if offset < self.sealed_offset {
             return;
         }
-        for &late in &self.late {
+        for late in std::mem::take(&mut self.late) {
             let mut bytes = Vec::new();
             let symbols = self.intake.symbols_mut();
             encode_late_tick_of(&self.source, offset, late, &self.columns, symbols, &mut bytes);
-            self.asides.push_back(Aside { offset, topic: AsideTopic::Late, bytes });
+            self.push_aside(Aside { offset, topic: AsideTopic::Late, bytes });
         }
     }
 
@@ -155,7 +163,12 @@ impl Partition {
         }
         let mut bytes = Vec::new();
         encode_dead_letter_of(&self.source, record, error, &mut bytes);
-        self.asides.push_back(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
+        self.push_aside(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
+    }
+
+    fn push_aside(&mut self, aside: Aside) {
+        self.asides_bytes += aside.bytes.len();
+        self.asides.push_back(aside);
     }
 
     /// Rows in each group's queue, to be compared with [`Partition::arrivals`].
@@ -189,11 +202,11 @@ impl Partition {
         input
     }
 
-    /// The oldest batch of a group came back; false if it belongs to an older epoch.
-    pub(super) fn complete(&mut self, id: GroupId, epoch: i64, output: warptape_stages::GroupOutput) -> bool {
+    /// The oldest batch of a group came back; one of an older epoch is ignored.
+    pub(super) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput) {
         let group = &mut self.groups[id.group as usize];
         if group.epoch != epoch {
-            return false;
+            return;
         }
         group.in_flight.pop_front().expect("a batch in flight comes back once");
         self.signals.push(output.signals);
@@ -206,7 +219,6 @@ impl Partition {
                     .push_back((pending.offset, snapshot_records(self.source.partition, pending)));
             }
         }
-        true
     }
 
     /// All records before this offset are complete.
@@ -215,11 +227,6 @@ impl Partition {
             group.in_flight.front().or_else(|| queue.rows.offset.first()).copied()
         };
         self.groups.iter().zip(&self.queues).filter_map(first).min().unwrap_or(self.next_offset)
-    }
-
-    /// Signals that wait for their records to be complete.
-    pub(super) fn signals_waiting(&self) -> usize {
-        self.signals.len()
     }
 
     /// Rows that wait on the host.
@@ -250,9 +257,35 @@ impl Partition {
         self.intake.barrier(self.next_offset, self.next_offset, &mut self.queues);
     }
 
-    /// Takes everything that complete records caused, and seals it.
-    pub(super) fn seal(&mut self) -> Sealed {
-        let before = self.complete_before();
+    /// Bytes of signals and asides that wait for a commit.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.signals.bytes() + self.asides_bytes
+    }
+
+    /// Where to cut, so that about `bytes_max` are sealed: a record is sealed whole, and at least one.
+    fn seal_before(&self, bytes_max: usize) -> i64 {
+        let complete = self.complete_before();
+        if self.waiting_bytes() <= bytes_max {
+            return complete;
+        }
+        let mut sizes = BTreeMap::new();
+        self.signals.bytes_by_offset(&mut sizes);
+        for aside in &self.asides {
+            *sizes.entry(aside.offset).or_default() += aside.bytes.len();
+        }
+        let mut bytes = 0;
+        for (offset, size) in sizes {
+            if bytes > 0 && bytes + size > bytes_max {
+                return complete.min(offset);
+            }
+            bytes += size;
+        }
+        complete
+    }
+
+    /// Takes what complete records caused, up to about `bytes_max`, and seals it.
+    pub(super) fn seal(&mut self, bytes_max: usize) -> Sealed {
+        let before = self.seal_before(bytes_max);
         let mut sealed = Sealed { next_offset: before, ..Sealed::default() };
         let (reads, from, symbols) = (&mut self.reads, self.sealed_offset, self.intake.symbols_mut());
         self.signals.take_before(before, |key, bytes| {
@@ -270,7 +303,9 @@ impl Partition {
             reads.pop_front();
         }
         while self.asides.front().is_some_and(|aside| aside.offset < before) {
-            sealed.asides.extend(self.asides.pop_front());
+            let aside = self.asides.pop_front().expect("it was there a line ago");
+            self.asides_bytes -= aside.bytes.len();
+            sealed.asides.push(aside);
         }
         while self.snapshots_ready.front().is_some_and(|(offset, _)| *offset <= before) {
             let (_, records) = self.snapshots_ready.pop_front().expect("it was there a line ago");

@@ -46,7 +46,7 @@ impl Progress {
         Self { lanes: (0..lanes).map(|_| LaneProgress::default()).collect(), ..Self::default() }
     }
 
-    /// The latest committed signals, encoded, newest last.
+    /// The latest signals handed to a commit, encoded, newest last.
     pub fn latest_signals(&self) -> Vec<Vec<u8>> {
         self.latest.lock().expect("no thread panics while it holds the lock").iter().cloned().collect()
     }

@@ -10,6 +10,7 @@ pub(super) struct Recorder {
     writer: JournalWriter,
     /// Encoded entries not handed to a commit yet, with the times of their steps.
     entries: Vec<(i64, Vec<u8>)>,
+    entries_bytes: usize,
     decisions_total: u64,
 }
 
@@ -33,7 +34,13 @@ impl Recorder {
             Some(entry) => JournalWriter::resume(entry)?,
             None => JournalWriter::new(),
         };
-        Ok(Self { scheduler: Scheduler::new(), writer, entries: Vec::new(), decisions_total: 0 })
+        Ok(Self {
+            scheduler: Scheduler::new(),
+            writer,
+            entries: Vec::new(),
+            entries_bytes: 0,
+            decisions_total: 0,
+        })
     }
 
     /// One step: decides, records, and gives the decisions to be executed.
@@ -43,6 +50,7 @@ impl Recorder {
         self.scheduler.step(now_ns, input, &mut decisions)?;
         let mut bytes = Vec::new();
         self.writer.append(now_ns, input, &decisions, state_hash, &mut bytes);
+        self.entries_bytes += bytes.len();
         self.entries.push((now_ns, bytes));
         self.decisions_total += decisions.len() as u64;
         Ok(decisions)
@@ -50,7 +58,13 @@ impl Recorder {
 
     /// Takes the entries recorded since the last call.
     pub(super) fn take_entries(&mut self) -> Vec<(i64, Vec<u8>)> {
+        self.entries_bytes = 0;
         std::mem::take(&mut self.entries)
+    }
+
+    /// Bytes of the entries that wait for a commit.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.entries_bytes
     }
 
     /// Number of entries that wait for a commit.

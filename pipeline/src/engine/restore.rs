@@ -47,7 +47,7 @@ pub fn restore(
 /// Restores a partition from the newest complete snapshot at or before `committed` among these records.
 pub fn restore_from(parts: Vec<Snapshot>, committed: i64, config: &StageConfig, isa: Isa) -> Restored {
     for (offset, states) in states(parts).into_iter().rev() {
-        if offset > committed || states.len() != config.groups_per_partition as usize + 1 {
+        if offset > committed {
             continue;
         }
         match assemble(offset, &states, config, isa) {
@@ -103,7 +103,10 @@ fn states(parts: Vec<Snapshot>) -> BTreeMap<i64, BTreeMap<i32, Vec<u8>>> {
     let mut by_group: BTreeMap<(i64, i32), BTreeMap<i32, Snapshot>> = BTreeMap::new();
     for part in parts {
         if part.state_version == STATE_VERSION && (0..part.parts).contains(&part.part) {
-            by_group.entry((part.offset, part.group)).or_default().insert(part.part, part);
+            let parts = by_group.entry((part.offset, part.group)).or_default();
+            // Parts come in log order: those of an older snapshot at the same offset give way.
+            parts.retain(|_, older: &mut Snapshot| older.parts == part.parts);
+            parts.insert(part.part, part);
         }
     }
     let mut states: BTreeMap<i64, BTreeMap<i32, Vec<u8>>> = BTreeMap::new();

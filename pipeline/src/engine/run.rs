@@ -20,8 +20,8 @@ use super::source::{Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 
-/// Signals that may wait for a commit before the engine reads no further.
-const SIGNALS_WAITING_MAX: usize = 1_000_000;
+/// Bytes that may wait for commits before the engine reads no further.
+const WAITING_BYTES_MAX: usize = 256 << 20;
 /// How often a lane that failed is started again in the life of a process.
 const LANE_RESTARTS_MAX: u32 = 3;
 /// Longest sleep of the loop when nothing happens.
@@ -135,7 +135,7 @@ impl Engine {
                 self.on_lane(event)?;
             }
             self.commit_if_due()?;
-            let takes_more = self.core.signals_waiting() < SIGNALS_WAITING_MAX;
+            let takes_more = self.core.waiting_bytes() < WAITING_BYTES_MAX;
             let source = if takes_more { self.source.events.clone() } else { never() };
             select! {
                 recv(self.lane_events) -> event => {
@@ -194,7 +194,7 @@ impl Engine {
                         self.restore(partition, sealed_offset)?
                     }
                     Command::Lifecycle(event, detail) => {
-                        self.lifecycle.write(self.clock.now_ns(), event, detail)?;
+                        self.lifecycle.write(self.clock.now_ns(), event, &detail);
                     }
                 }
             }
@@ -213,7 +213,14 @@ impl Engine {
     }
 
     fn command_source(&self, command: SourceCommand) -> Result<(), EngineError> {
-        self.source.commands.send(command).map_err(|_| EngineError::ThreadGone { thread: "source" })
+        self.source.commands.send(command).map_err(|_| {
+            // The thread has ended; what it said last is the reason.
+            let failed = |event| match event {
+                SourceEvent::Failed(error) => Some(EngineError::Log(error)),
+                SourceEvent::Assigned(_) | SourceEvent::Revoked(_) | SourceEvent::Records { .. } => None,
+            };
+            self.source.events.iter().find_map(failed).unwrap_or(EngineError::ThreadGone { thread: "source" })
+        })
     }
 
     fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), EngineError> {
@@ -321,17 +328,10 @@ impl Engine {
     /// Ends all threads, and sums up.
     fn finish(mut self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
         let now_ns = self.clock.now_ns();
-        let result = match result {
-            Ok(()) => self
-                .lifecycle
-                .write(now_ns, LifecycleEvent::Stopped, "drained".to_owned())
-                .map_err(Into::into),
-            Err(error) => {
-                // The log itself may be what failed; the error is returned in any case.
-                drop(self.lifecycle.write(now_ns, LifecycleEvent::Failed, error.to_string()));
-                Err(error)
-            }
-        };
+        match &result {
+            Ok(()) => self.lifecycle.write(now_ns, LifecycleEvent::Stopped, "drained"),
+            Err(error) => self.lifecycle.write(now_ns, LifecycleEvent::Failed, &error.to_string()),
+        }
         self.source.stop();
         self.committer.stop();
         for lane in self.lanes.into_iter().flatten() {

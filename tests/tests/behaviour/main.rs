@@ -1,4 +1,5 @@
 //! Behaviour of the crates together.
 
+mod engine;
 mod recordings;
 mod simulation;

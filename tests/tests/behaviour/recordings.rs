@@ -110,6 +110,7 @@ fn units_per_price(name: &str, bar: &Bar) -> f64 {
                 |name| bar.indicators[INDICATORS.iter().position(|other| *other == name).expect("a name")];
             let [upper, middle] =
                 ["bollinger_upper", "bollinger_middle"].map(|name| value(name).expect("same window"));
+            assert!(upper > middle, "no window of the recordings is flat");
             // Bands are two deviations from the middle.
             2.0 / (upper - middle)
         }
@@ -118,7 +119,9 @@ fn units_per_price(name: &str, bar: &Bar) -> f64 {
 }
 
 fn check_indicators(found: &Bars<'_>, fixture_name: &str) {
-    for row in fixture(fixture_name) {
+    let rows = fixture(fixture_name);
+    assert_eq!(found.len(), rows.len(), "{fixture_name}");
+    for row in rows {
         let signal = &found[&(row[0].clone(), row[1].parse::<i64>().expect("a time"))];
         let bar = signal.bar.as_ref().expect("a bar signal has its bar");
         let price = bar.close_e9 as f64 / 1e9;
