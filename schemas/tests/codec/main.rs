@@ -1,6 +1,7 @@
 //! The crate from outside: what goes in comes out, other Avro libraries read the same, damage is an error value.
 
 mod avro;
+mod damaged;
 mod golden;
 mod records;
 mod rejected;

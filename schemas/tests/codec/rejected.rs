@@ -1,6 +1,5 @@
 //! Bad tick records: each is refused as a whole, with the reason, the row and the field, and leaves nothing behind.
 
-use proptest::prelude::*;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
 
@@ -8,7 +7,7 @@ use crate::samples;
 use DeadLetterReason as Reason;
 
 /// Decodes into columns and symbols that hold something already; on error they must hold the same afterwards.
-fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
+pub fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     columns.push(&samples::trade(), &mut symbols);
     let before = (symbols.clone(), columns.clone());
@@ -20,7 +19,7 @@ fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
 }
 
 /// Avro's long, written the plain way.
-fn long(value: i64) -> Vec<u8> {
+pub fn long(value: i64) -> Vec<u8> {
     let mut raw = ((value << 1) ^ (value >> 63)) as u64;
     let mut bytes = Vec::new();
     while raw >= 0x80 {
@@ -330,124 +329,4 @@ fn producers_are_told_before_the_decoder_would_tell() {
     assert_eq!(encode_tick_batch(&many, &mut out), Err(EncodeError::TooManyRows { rows: ROWS_MAX + 1 }));
     assert!(out.is_empty());
     encode_tick_batch(&many[1..], &mut out).expect("as many as allowed");
-}
-
-/// What to do to a good record.
-#[derive(Clone, Debug)]
-enum Damage {
-    Set(prop::sample::Index, u8),
-    Flip(prop::sample::Index, u8),
-    Insert(prop::sample::Index, Vec<u8>),
-    Remove(prop::sample::Index, usize),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    let place = any::<prop::sample::Index>;
-    let bytes = prop_oneof![
-        prop::collection::vec(any::<u8>(), 1..12),
-        Just(vec![0xff; 9]),
-        any::<i64>().prop_map(long)
-    ];
-    prop_oneof![
-        (place(), any::<u8>()).prop_map(|(place, byte)| Damage::Set(place, byte)),
-        (place(), 0..8_u8).prop_map(|(place, bit)| Damage::Flip(place, bit)),
-        (place(), bytes).prop_map(|(place, bytes)| Damage::Insert(place, bytes)),
-        (place(), 1..9_usize).prop_map(|(place, count)| Damage::Remove(place, count)),
-    ]
-}
-
-fn apply(damage: &Damage, payload: &mut Vec<u8>) {
-    if payload.is_empty() {
-        return;
-    }
-    let length = payload.len();
-    match damage {
-        Damage::Set(place, byte) => payload[place.index(length)] = *byte,
-        Damage::Flip(place, bit) => payload[place.index(length)] ^= 1 << bit,
-        Damage::Insert(place, bytes) => {
-            let at = place.index(length);
-            payload.splice(at..at, bytes.iter().copied());
-        }
-        Damage::Remove(place, count) => {
-            let at = place.index(length);
-            payload.drain(at..(at + count).min(length));
-        }
-    }
-}
-
-/// A good record of any kind.
-fn record() -> impl Strategy<Value = Vec<u8>> {
-    fn bytes<T>(value: T, encode: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
-        let mut payload = Vec::new();
-        encode(&value, &mut payload);
-        payload
-    }
-    let journal = prop::sample::select(samples::journal()).prop_map(|(input, decisions)| {
-        let mut payload = Vec::new();
-        JournalWriter::new().append(5, &input, &decisions, 7, &mut payload);
-        payload
-    });
-    prop_oneof![
-        samples::tick().prop_map(|tick| bytes(tick, |tick, out| encode_tick(tick, out).expect("good"))),
-        samples::ticks()
-            .prop_map(|ticks| bytes(ticks, |ticks, out| encode_tick_batch(ticks, out).expect("good"))),
-        prop::sample::select(samples::signals()).prop_map(|signal| bytes(signal, encode_signal)),
-        journal,
-        Just(bytes(samples::snapshot(), encode_snapshot)),
-        samples::tick().prop_map(|tick| bytes(samples::late_tick(tick), encode_late_tick)),
-        Just(bytes(samples::dead_letter(Reason::Other, Some(b"key")), encode_dead_letter)),
-        Just(bytes(samples::lifecycle(LifecycleEvent::LaneLost), encode_lifecycle)),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
-
-    /// Nothing panics, and what is accepted is good: it can be written again.
-    #[test]
-    fn damaged_records_are_error_values(
-        mut payload in record(),
-        damages in prop::collection::vec(damage(), 1..4),
-        in_datum_only in any::<bool>(),
-    ) {
-        let header = payload[..HEADER_SIZE].to_vec();
-        damages.iter().for_each(|damage| apply(damage, &mut payload));
-        if in_datum_only {
-            let length = payload.len().min(HEADER_SIZE);
-            payload.splice(..length, header);
-        }
-        if let Ok(ticks) = decode(&payload) {
-            let mut again = Vec::new();
-            encode_tick_batch(&ticks, &mut again).expect("an accepted record has good ticks");
-            prop_assert_eq!(decode(&again), Ok(ticks));
-        }
-        let _ = decode_signal(&payload);
-        let _ = decode_journal_entry(&payload);
-        let _ = check_chain(GENESIS_HASH, &payload);
-        let _ = decode_snapshot(&payload);
-        let _ = decode_late_tick(&payload);
-        let _ = decode_dead_letter(&payload);
-        let _ = decode_lifecycle(&payload);
-    }
-}
-
-/// The same for `describe`, which parses schemas and is slower.
-#[test]
-fn damaged_records_are_described_or_refused() {
-    let describer = Describer::new();
-    let payload = {
-        let mut payload = Vec::new();
-        encode_tick_batch(&[samples::trade(), samples::quote()], &mut payload).expect("good");
-        payload
-    };
-    assert!(describer.describe(&payload).is_ok());
-    let mut refused = 0;
-    for place in 0..payload.len() {
-        for byte in [0x00, 0x01, 0x7f, 0x80, 0xff] {
-            let mut damaged = payload.clone();
-            damaged[place] = byte;
-            refused += usize::from(describer.describe(&damaged).is_err());
-        }
-    }
-    assert!(refused > payload.len());
 }
