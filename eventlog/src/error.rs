@@ -74,7 +74,7 @@ pub enum LogError {
     /// Another live member holds the consumer group.
     #[error(
         "{url}: consumer group {group:?} already has a live member ({holder}, lock file {lock}); stop it first, \
-         or use another group or another log"
+         or use another log"
     )]
     GroupTaken {
         /// The log.

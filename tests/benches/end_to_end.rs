@@ -22,7 +22,7 @@ use warptape_schemas::{SymbolTable, TickDecoder};
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
 
-const TICKS: u64 = 2_000_000;
+const TICKS: u64 = 4_000_000;
 const MEMORY_TICKS: u64 = 20_000_000;
 const SYMBOLS: u32 = 1_000;
 const PARTITIONS: i32 = 4;

@@ -124,7 +124,9 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
 
 /// What a demo has instead of the built-in defaults: a log of its own, and four lanes.
 fn prefer_for_demo(args: &DemoArgs, sources: &mut Sources) -> anyhow::Result<()> {
-    if !sources.flags.iter().any(|flag| flag.key == "log.url") {
+    if let Some(log) = sources.flags.iter().find(|flag| flag.key == "log.url") {
+        commands::demo::refuse_existing(log.value.trim_start_matches("sqlite:").as_ref())?;
+    } else {
         let value = format!("sqlite:{}", commands::demo::log_path(args)?.display());
         sources.flags.push(Assignment { giver: "--data", key: "log.url", value });
     }

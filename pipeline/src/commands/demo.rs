@@ -43,12 +43,18 @@ pub fn log_path(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let path = folder.join(LOG_FILE);
+    refuse_existing(&path)?;
+    Ok(path)
+}
+
+/// A demo must not pour its market into a log that is there already.
+pub fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
         let message =
-            format!("{} exists: a demo begins a new log; remove it or choose another --data", path.display());
+            format!("{} exists: a demo begins a new log; remove it or choose another", path.display());
         return Err(UsageError(message).into());
     }
-    Ok(path)
+    Ok(())
 }
 
 /// Runs the demo. `again` is how this process was called, for the commands it names; `config` the file it was given.
@@ -120,7 +126,7 @@ pub fn execute(
     let url = quoted(&log.url());
     let mut out = std::io::stdout().lock();
     write_summary(&mut out, &summary)?;
-    writeln!(out, "log        {}", log.url())?;
+    writeln!(out, "log        {}   it stays: delete it when you are done", log.url())?;
     writeln!(out, "\nNow prove that every decision and every signal can be replayed, bit for bit:")?;
     writeln!(out, "  {again} replay verify{config} --log {url} --outputs")?;
     writeln!(out, "or look at what was said:")?;

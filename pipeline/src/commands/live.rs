@@ -109,7 +109,7 @@ impl Live {
         let lag = lag_ticks.map(|lag| format!(" · lag {}", HumanCount(lag))).unwrap_or_default();
         let waiting = HumanCount(progress.waiting_rows.load(Ordering::Relaxed).max(0) as u64);
         format!(
-            "{ticks}{total} ticks · {}/s{lag} · {waiting} rows waiting · {} signals · {} decisions · {} commits",
+            "{ticks}{total} ticks · {}/s{lag} · {} signals · {} decisions · {} commits · {waiting} rows wait",
             HumanCount(self.ticks_per_second as u64),
             count(&progress.signals),
             count(&progress.decisions),
@@ -118,12 +118,11 @@ impl Live {
     }
 
     fn lanes(&self) -> String {
-        let lane = |(index, percent): (usize, &f64)| {
-            let rows = self.progress.lanes[index].in_flight_rows.load(Ordering::Relaxed).max(0);
-            format!("{index}: {percent:.0}% busy, {} rows in flight", HumanCount(rows as u64))
-        };
-        let lanes: Vec<String> = self.lane_percent.iter().enumerate().map(lane).collect();
-        format!("lanes   {}", lanes.join(" | "))
+        let lanes = self.lane_percent.iter().enumerate();
+        let lanes: Vec<String> = lanes.map(|(lane, percent)| format!("{lane} {percent:.0}%")).collect();
+        let in_flight: i64 =
+            self.progress.lanes.iter().map(|lane| lane.in_flight_rows.load(Ordering::Relaxed).max(0)).sum();
+        format!("lanes busy  {}  ({} rows in flight)", lanes.join(" · "), HumanCount(in_flight as u64))
     }
 }
 
@@ -132,10 +131,10 @@ impl Screen {
         let lines = MultiProgress::new();
         let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are valid");
         let ticks = match total_ticks {
-            Some(total) => ProgressBar::new(total).with_style(style("{bar:30} {msg}")),
-            None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
+            Some(total) => ProgressBar::new(total).with_style(style("{bar:12} {wide_msg}")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")),
         };
-        let line = || lines.add(ProgressBar::new_spinner().with_style(style("{msg}")));
+        let line = || lines.add(ProgressBar::new_spinner().with_style(style("{wide_msg}")));
         let ticks = lines.add(ticks);
         Self { ticks, lanes: line(), signals: (0..SIGNALS_SHOWN).map(|_| line()).collect() }
     }

@@ -7,7 +7,7 @@ use std::thread;
 
 use crossbeam_channel::bounded;
 use indicatif::HumanCount;
-use warptape_eventlog::{OpenMode, open_url};
+use warptape_eventlog::{OpenMode, TopicInfo, open_url};
 
 use super::live::{Live, REDRAW};
 use crate::cli::Interrupt;
@@ -20,6 +20,13 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
     create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
     let config = settings.engine_config();
+    eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());
+    let has_ticks = |info: &TopicInfo| {
+        info.spec.name == config.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
+    };
+    if !log.topics()?.iter().any(has_ticks) {
+        eprintln!("no ticks yet: `warptape feed` publishes some");
+    }
     let progress = Arc::new(Progress::new(config.lanes.len()));
     let interrupt = Interrupt::install()?;
     let (stop, stopped) = bounded(1);
@@ -54,6 +61,13 @@ pub(super) fn write_summary(out: &mut impl Write, summary: &Summary) -> std::io:
         count(summary.late)
     )?;
     writeln!(out, "ticks/s    {:>12}   over {seconds:.2} s, first read to last commit", count(per_second))?;
+    if summary.late > 0 {
+        writeln!(
+            out,
+            "late       {:>12}   older than the allowed lateness: `tail late` shows them",
+            count(summary.late)
+        )?;
+    }
     writeln!(out, "signals    {:>12}", count(summary.signals))?;
     writeln!(
         out,
@@ -72,7 +86,7 @@ pub(super) fn write_summary(out: &mut impl Write, summary: &Summary) -> std::io:
         let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
         writeln!(
             out,
-            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   tick read to signal committed"
+            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   from tick to signal"
         )?;
     }
     Ok(())
