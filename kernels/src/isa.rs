@@ -22,11 +22,15 @@ impl Isa {
 
     /// Runs a hot loop.
     #[inline]
+    #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
     pub(crate) fn run<W: Work>(self, work: W) {
-        match self {
-            Self::Baseline => work.run(),
-            Self::Avx2Fma => run_avx2_fma_or_baseline(work),
+        #[cfg(target_arch = "x86_64")]
+        if self == Self::Avx2Fma && has_avx2_fma() {
+            // SAFETY: the processor has AVX2 and FMA, as just asked (the answer is cached: one load).
+            unsafe { run_avx2_fma(work) };
+            return;
         }
+        work.run();
     }
 }
 
@@ -41,22 +45,7 @@ fn has_avx2_fma() -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[inline]
-#[allow(unsafe_code)]
-fn run_avx2_fma_or_baseline<W: Work>(work: W) {
-    #[target_feature(enable = "avx2,fma")]
-    fn run_avx2_fma<W: Work>(work: W) {
-        work.run();
-    }
-    if has_avx2_fma() {
-        // SAFETY: the processor has AVX2 and FMA, as just asked (the answer is cached: one load).
-        unsafe { run_avx2_fma(work) }
-    } else {
-        work.run();
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn run_avx2_fma_or_baseline<W: Work>(work: W) {
+#[target_feature(enable = "avx2,fma")]
+fn run_avx2_fma<W: Work>(work: W) {
     work.run();
 }

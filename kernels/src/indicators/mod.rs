@@ -10,7 +10,7 @@
 //! | RSI(n) | n+1 | `100 · G / (G + L)`, 0 without movement; G, L: mean gain and loss of the first n changes, then Wilder: `G = (G·(n−1) + gain) / n` |
 //! | MACD(f, s, g) | s+g−1 | EMA(f) − EMA(s), both seeded at bar s with the last f and s closes; signal: EMA(g) of that; histogram: their difference |
 //! | ATR(n) | n+1 | true range `max(h − l, |h − c'|, |l − c'|)` with c' the close before; mean of the first n, then Wilder |
-//! | VWAP(n) | n | Σ notional / Σ volume of the last n bars, both sums exact; not available while the volume is 0 |
+//! | VWAP(n) | n | Σ notional / Σ volume of the last n bars; not available while the volume is 0 |
 //! | momentum(n) | n+1 | close − close n bars before |
 //! | ROC(n) | n+1 | `(close / close n bars before − 1) · 100`, 0 where that was 0 |
 //! | z-score(n) | n | `(c − m) / s` of the last n closes, 0 where s is 0 |
@@ -18,22 +18,26 @@
 //!
 //! These are TA-Lib's definitions (unstable period 0) where it has them, so numbers can be compared.
 //!
-//! **Moments.** Mean and deviation of a window come from one pass over `d = c − newest close`: `m = newest + Σd/n`,
-//! `s² = Σd²/n − (Σd/n)²`. The newest close is within the window, so at most `n − 1` times s² is cancelled, whatever the
-//! price is; equal closes give exactly 0. A window is summed anew at each bar, so nothing drifts and no error outlives
-//! its window; window lengths that are used several times are summed once.
+//! **Windows** are rolling sums: what enters is added, what leaves is taken away. Mean and deviation come from
+//! `d = c − a`, the distance from an anchor a, which is a recent close: `m = a + Σd/n`, `s² = Σd²/n − (Σd/n)²`. Sums are
+//! made anew, and the anchor is moved to the newest close, at fixed numbers of bars and whenever cancellation could show
+//! (`rolling`); equal closes give a deviation of exactly 0. VWAP's weights are exact integers per bar and numbers in its
+//! sums, like all else.
 //!
-//! **State** is one column per quantity and, for each window, a ring per slot. A slot's positions in its rings depend on
-//! its number of bars alone.
+//! **State** is one column per quantity and one ring per kind of value. A slot's place in its rings, the shape of its sums
+//! and when they are made anew depend on its own bars alone: neither on the slots beside it nor on cuts.
 
+mod averages;
 mod columns;
 mod formulas;
+mod lanes;
 mod params;
 mod ring;
+mod rolling;
 mod slab;
-mod slots;
 mod state;
 mod step;
+mod windows;
 
 pub use columns::{INDICATORS, Indicator, IndicatorColumns};
 pub(crate) use formulas::scaled;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest window, in bars: rings of a slot take 8 to 32 bytes per bar of each window.
+/// Longest window, in bars: the rings of a slot take 8 bytes per bar of a window, 16 for VWAP.
 pub const WINDOW_MAX: u32 = 1024;
 
 /// Widest Bollinger bands, in standard deviations.

@@ -1,128 +1,191 @@
-//! The last values of each slot, and sums over them.
+//! The last values of each slot.
 
-/// The last `length` values of each slot, zeros before there are that many.
+use super::lanes::{LANES, Rows};
+
+/// The last `length` values of each slot, zeros before there are enough. The n-th value of a slot, counted from 0, is at
+/// position n mod `length`: rings need no counters of their own.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring<T> {
+pub(super) struct Ring {
     pub length: usize,
-    /// By slot: where the next value goes, the number of values so far modulo the length.
-    next: Vec<u32>,
-    /// By slot, then by position.
-    values: Vec<T>,
+    /// By position, then by block of slots: blocks that step together read and write one after the other.
+    pub rows: Vec<Rows<1>>,
+    /// Blocks that there is room for.
+    blocks: usize,
 }
 
-impl<T: Copy + Default> Ring<T> {
+/// Where one value goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingStep {
+    pub position: usize,
+    /// Whether sums over the ring are to be made anew: at the last position, once in [`WRAPS_PER_SUM`] times.
+    pub sums_due: bool,
+}
+
+/// How many times a ring wraps until sums over it are made anew.
+pub(super) const WRAPS_PER_SUM: usize = 8;
+
+impl RingStep {
+    /// Where the next value goes after so many, a whole number below 2^52.
+    #[inline(always)]
+    pub fn new(values: f64, length: usize) -> Self {
+        const TWO_TO_52: f64 = 4_503_599_627_370_496.0;
+        // The bits of 2^52 + n end in n.
+        let values = ((values + TWO_TO_52).to_bits() & 0x000f_ffff_ffff_ffff) as usize;
+        let (wraps, position) = (values / length, values % length);
+        Self { position, sums_due: (position + 1 == length) & (wraps % WRAPS_PER_SUM == WRAPS_PER_SUM - 1) }
+    }
+}
+
+impl Ring {
     pub fn new(length: u32) -> Self {
-        Self { length: length as usize, next: Vec::new(), values: Vec::new() }
+        Self { length: length as usize, rows: Vec::new(), blocks: 0 }
     }
 
+    /// Makes room for `slots` slots.
     pub fn resize(&mut self, slots: usize) {
-        self.next.resize(slots, 0);
-        self.values.resize(slots * self.length, T::default());
+        let (before, needed) = (self.blocks, slots.div_ceil(LANES));
+        if needed <= before {
+            return;
+        }
+        // All rows move, so room is made for more. An odd number keeps positions from sharing sets of the cache.
+        self.blocks = needed.max(2 * before) | 1;
+        let mut rows = vec![Rows::ZERO; self.blocks * self.length];
+        for position in 0..self.length {
+            let moved = &self.rows[position * before..][..before];
+            rows[position * self.blocks..][..before].copy_from_slice(moved);
+        }
+        self.rows = rows;
     }
 
-    /// Puts a value in the place of the oldest, which is returned.
+    /// The row of a block at `position`.
     #[inline(always)]
-    pub fn push(&mut self, slot: usize, value: T) -> T {
-        let next = self.next[slot] as usize;
-        let place = &mut self.values[slot * self.length + next];
-        let oldest = std::mem::replace(place, value);
-        self.next[slot] = if next + 1 == self.length { 0 } else { next as u32 + 1 };
-        oldest
+    pub fn row(&self, block: usize, position: usize) -> usize {
+        position * self.blocks + block
     }
 
-    /// The values of a slot, in the order of their positions: which is oldest depends on how many there were.
+    /// The row of a block `back` values before `position`, `back` being at most the length.
     #[inline(always)]
-    pub fn window(&self, slot: usize) -> &[T] {
-        &self.values[slot * self.length..][..self.length]
+    pub fn row_before(&self, block: usize, position: usize, back: usize) -> usize {
+        let wrapped = position + self.length - back;
+        self.row(block, if position >= back { position - back } else { wrapped })
     }
 
-    /// The newest `count` values of a slot, oldest first.
-    pub fn newest(&self, slot: usize, count: usize) -> impl Iterator<Item = T> + '_ {
-        let window = self.window(slot);
-        let start = self.next[slot] as usize + self.length - count;
-        (0..count).map(move |position| window[(start + position) % self.length])
+    /// The rows of a block at the last `count` positions.
+    #[inline(always)]
+    pub fn last_rows(&self, block: usize, count: usize) -> impl Iterator<Item = &Rows<1>> {
+        self.rows[self.row(block, self.length - count)..].iter().step_by(self.blocks)
     }
 
-    /// Sets where a slot's next value goes, from how many values it has had.
-    pub fn seek(&mut self, slot: usize, values: i64) {
-        self.next[slot] = (values % self.length as i64) as u32;
+    /// The newest `count` values of a slot, oldest first, the newest being at `position`.
+    #[inline(always)]
+    pub fn newest(&self, slot: usize, position: usize, count: usize) -> impl Iterator<Item = f64> + '_ {
+        let (block, oldest) = (slot / LANES, position + self.length + 1 - count);
+        (oldest..oldest + count).map(move |position| {
+            let position = if position >= self.length { position - self.length } else { position };
+            let Rows([row]) = &self.rows[self.row(block, position)];
+            row[slot % LANES]
+        })
     }
-}
 
-/// Independent sums, so that additions overlap. Part of the results' definition.
-const ACCUMULATORS: usize = 4;
+    /// The values of a slot that has had so many in all, oldest first.
+    pub fn of_slot(&self, slot: usize, values: i64) -> impl Iterator<Item = f64> + '_ {
+        let count = values.min(self.length as i64) as usize;
+        // Before the first value the position is of no interest.
+        let position = (values - 1).max(0) as usize % self.length;
+        self.newest(slot, position, count)
+    }
 
-/// Σ(v − origin) and Σ(v − origin)² over a window: value i goes to accumulator i mod 4, then (0+2) + (1+3).
-#[inline(always)]
-pub(crate) fn sums_from(window: &[f64], origin: f64) -> (f64, f64) {
-    let mut sums = [0.0; ACCUMULATORS];
-    let mut squares = [0.0; ACCUMULATORS];
-    let (chunks, rest) = window.as_chunks::<ACCUMULATORS>();
-    for chunk in chunks {
-        for lane in 0..ACCUMULATORS {
-            let distance = chunk[lane] - origin;
-            sums[lane] += distance;
-            squares[lane] += distance * distance;
+    /// Sets the newest values of a slot that has had so many in all.
+    pub fn set_slot(&mut self, slot: usize, values: i64, newest: &[f64]) {
+        let start = (values - newest.len() as i64) as usize;
+        for (position, &value) in newest.iter().enumerate() {
+            let row = self.row(slot / LANES, (start + position) % self.length);
+            self.rows[row].0[0][slot % LANES] = value;
         }
     }
-    for (lane, value) in rest.iter().enumerate() {
-        let distance = value - origin;
-        sums[lane] += distance;
-        squares[lane] += distance * distance;
-    }
-    (total(sums), total(squares))
-}
-
-/// Σv over a window, of the same shape.
-#[inline(always)]
-pub(crate) fn sum(window: &[f64]) -> f64 {
-    let mut sums = [0.0; ACCUMULATORS];
-    let (chunks, rest) = window.as_chunks::<ACCUMULATORS>();
-    for chunk in chunks {
-        for lane in 0..ACCUMULATORS {
-            sums[lane] += chunk[lane];
-        }
-    }
-    for (lane, value) in rest.iter().enumerate() {
-        sums[lane] += value;
-    }
-    total(sums)
-}
-
-#[inline(always)]
-fn total(sums: [f64; ACCUMULATORS]) -> f64 {
-    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::{Block, Place, Scattered};
     use super::*;
 
-    #[test]
-    fn a_ring_keeps_the_last_values_of_each_slot() {
+    fn ring(slots: usize) -> Ring {
         let mut ring = Ring::new(3);
-        ring.resize(2);
-        for value in 1..=5 {
-            let oldest = ring.push(1, value);
-            assert_eq!(oldest, (value - 3).max(0));
-        }
-        assert_eq!(ring.newest(1, 3).collect::<Vec<_>>(), [3, 4, 5]);
-        assert_eq!(ring.newest(1, 2).collect::<Vec<_>>(), [4, 5]);
-        assert_eq!(ring.window(1), [4, 5, 3]);
-        assert_eq!(ring.window(0), [0, 0, 0]);
-        ring.seek(0, 5);
-        assert_eq!(ring.push(0, 7), 0);
-        assert_eq!(ring.window(0), [0, 0, 7]);
+        ring.resize(slots);
+        ring
     }
 
     #[test]
-    fn sums_include_what_does_not_fill_a_chunk() {
-        for length in 0..14 {
-            let window: Vec<f64> = (0..length).map(f64::from).collect();
-            let distances: Vec<f64> = window.iter().map(|value| value - 3.0).collect();
-            let squares = distances.iter().map(|distance| distance * distance);
-            assert_eq!(sums_from(&window, 3.0), (distances.iter().sum(), squares.sum()));
-            assert_eq!(sum(&window), window.iter().sum());
+    fn a_ring_keeps_the_last_values_of_each_slot() {
+        let mut ring = ring(10);
+        let place = Scattered([9]);
+        for value in 1..=8 {
+            let steps = place.steps(&[f64::from(value - 1)], 3);
+            let before = |back: i32| f64::from(value - back).max(0.0);
+            let newest_of = |count: i32| (0..count).rev().map(before);
+            for back in 1..=3 {
+                assert_eq!(place.read(&ring, steps, back as usize), [before(back)]);
+            }
+            assert_eq!(place.exchange(&mut ring, steps, &[f64::from(value)]), [before(3)]);
+            for count in 1..=3_usize {
+                assert!(ring.newest(9, steps[0].position, count).eq(newest_of(count as i32)));
+            }
+            let values = i64::from(value);
+            assert!(ring.of_slot(9, values).eq(newest_of(value.min(3))));
+            let newest: Vec<f64> = ring.of_slot(9, values).collect();
+            let mut copy = self::ring(10);
+            copy.set_slot(9, values, &newest);
+            assert_eq!(copy.rows, ring.rows);
+        }
+        assert_eq!(ring.of_slot(8, 0).count(), 0);
+    }
+
+    #[test]
+    fn a_block_is_read_and_written_as_its_slots_are() {
+        let (mut whole, mut single) = (ring(2 * LANES), ring(2 * LANES));
+        for value in 0..50 {
+            let values: [f64; LANES] = std::array::from_fn(|lane| f64::from(value * 100 + lane as i32));
+            let step = Block(1).steps(&[f64::from(value); LANES], 3);
+            let oldest = Block(1).read(&whole, step, 2);
+            let left = Block(1).exchange(&mut whole, step, &values);
+            let due = Block(1).due(step);
+            assert_eq!(due.is_some(), value % 24 == 23);
+            for lane in 0..LANES {
+                let place = Scattered([(LANES + lane) as u32]);
+                let steps = place.steps(&[f64::from(value)], 3);
+                assert_eq!(steps[0].sums_due, due.is_some());
+                assert_eq!(place.read(&single, steps, 2), [oldest[lane]]);
+                assert_eq!(place.exchange(&mut single, steps, &[values[lane]]), [left[lane]]);
+                if let Some(block) = due {
+                    let newest = single.newest(LANES + lane, steps[0].position, 2);
+                    assert!(whole.last_rows(block, 2).map(|row| row.0[0][lane]).eq(newest));
+                }
+            }
+            assert_eq!(whole.rows, single.rows);
+        }
+    }
+
+    #[test]
+    fn values_stay_where_they_belong_when_slots_are_added() {
+        let mut grown = ring(0);
+        for slot in 0..100_u32 {
+            grown.resize(slot as usize + 1);
+            let place = Scattered([slot]);
+            place.exchange(&mut grown, place.steps(&[1.0], 3), &[f64::from(slot)]);
+        }
+        for slot in 0..100_u32 {
+            let place = Scattered([slot]);
+            assert_eq!(place.read(&grown, place.steps(&[1.0], 3), 0), [f64::from(slot)]);
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_divided_exactly() {
+        for (values, length, position) in
+            [(0.0, 7, 0), (6.0, 7, 6), (7.0, 7, 0), (4_503_599_627_370_495.0, 10, 5)]
+        {
+            assert_eq!(RingStep::new(values, length).position, position);
         }
     }
 }

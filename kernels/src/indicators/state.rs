@@ -1,46 +1,42 @@
-//! Indicator state as bytes. For each slot: the number of its bars, its averages, and its windows from the oldest value
-//! to the newest, without what has left them.
+//! Indicator state as bytes. For each slot: the number of its bars, its averages, and for each window its values from the
+//! oldest to the newest, without what has left it, and the sums over them.
 
+use super::averages::{AVERAGES, BARS};
 use super::params::IndicatorParams;
-use super::slab::{IndicatorSlab, Weight};
+use super::ring::Ring;
+use super::rolling::RollingSum;
+use super::slab::IndicatorSlab;
 use crate::StateError;
-use crate::state::{
-    expect_head, expect_i64, get_f64, get_i64, get_i128, put_f64, put_head, put_i64, put_i128,
-};
+use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head, put_i64};
 
 const STATE_VERSION: u32 = 1;
 
-/// More bars than any slot will have, and far from overflow.
-const BARS_MAX: i64 = i64::MAX / 2;
+/// More bars than any slot will have, and few enough to be counted in `f64`.
+const BARS_MAX: i64 = 1 << 52;
 
 impl IndicatorSlab {
     /// Adds the state's bytes: equal states have equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        put_head(out, STATE_VERSION, self.columns.bars.len());
+        put_head(out, STATE_VERSION, self.slots);
         for (_, window, _) in self.params.windows() {
             put_i64(out, window.into());
         }
-        for (slot, &bars) in self.columns.bars.iter().enumerate() {
+        for slot in 0..self.slots {
+            let averages = self.columns.of_slot(slot);
+            let bars = averages[BARS] as i64;
             put_i64(out, bars);
             if bars == 0 {
                 continue;
             }
-            for column in self.columns.numbers() {
-                put_f64(out, column[slot]);
+            write_numbers(out, averages[BARS + 1..].iter().copied());
+            let windows = &self.windows;
+            write_numbers(out, windows.closes.of_slot(slot, bars));
+            for window in &windows.moments {
+                write_numbers(out, window.rolling.moments.of_slot(slot));
             }
-            for ring in &self.closes.rings {
-                for close in ring.newest(slot, filled(ring.length, bars)) {
-                    put_f64(out, close);
-                }
-            }
-            let returns = &self.squared_returns;
-            for square in returns.newest(slot, filled(returns.length, bars - 1)) {
-                put_f64(out, square);
-            }
-            for weight in self.weights.newest(slot, filled(self.weights.length, bars)) {
-                put_i128(out, weight.notional_e18);
-                put_i128(out, weight.volume_e9);
-            }
+            write_sum(out, &windows.squared_returns, slot, bars);
+            write_sum(out, &windows.notional, slot, bars);
+            write_sum(out, &windows.volume, slot, bars);
         }
     }
 
@@ -58,7 +54,6 @@ impl IndicatorSlab {
                 return Err(StateError::Impossible { what: "number of bars", found: bars.to_string() });
             }
             if bars > 0 {
-                slab.columns.bars[slot] = bars;
                 slab.read_slot(slot, bars, bytes)?;
             }
         }
@@ -66,47 +61,53 @@ impl IndicatorSlab {
     }
 
     fn read_slot(&mut self, slot: usize, bars: i64, bytes: &mut &[u8]) -> Result<(), StateError> {
-        for column in self.columns.numbers_mut() {
-            column[slot] = get_f64(bytes, "average", false)?;
+        let mut averages = [0.0; AVERAGES];
+        averages[BARS] = bars as f64;
+        for average in &mut averages[BARS + 1..] {
+            *average = get_f64(bytes, "average", false)?;
         }
-        for ring in &mut self.closes.rings {
-            let count = filled(ring.length, bars);
-            ring.seek(slot, bars - count as i64);
-            for _ in 0..count {
-                ring.push(slot, get_f64(bytes, "close", false)?);
-            }
+        self.columns.set_slot(slot, averages);
+        let windows = &mut self.windows;
+        read_ring(bytes, &mut windows.closes, slot, bars)?;
+        for window in &mut windows.moments {
+            window.rolling.moments.set_slot(slot, read_numbers(bytes)?);
         }
-        let returns = &mut self.squared_returns;
-        let count = filled(returns.length, bars - 1);
-        returns.seek(slot, bars - count as i64);
-        for _ in 0..count {
-            returns.push(slot, get_f64(bytes, "squared return", true)?);
-        }
-        let count = filled(self.weights.length, bars);
-        self.weights.seek(slot, bars - count as i64);
-        for _ in 0..count {
-            let weight = Weight {
-                notional_e18: weight_part(bytes, "notional")?,
-                volume_e9: weight_part(bytes, "volume")?,
-            };
-            self.weights.push(slot, weight);
-            self.weight_sums[slot].notional_e18 += weight.notional_e18;
-            self.weight_sums[slot].volume_e9 += weight.volume_e9;
-        }
-        Ok(())
+        read_sum(bytes, &mut windows.squared_returns, slot, bars)?;
+        read_sum(bytes, &mut windows.notional, slot, bars)?;
+        read_sum(bytes, &mut windows.volume, slot, bars)
     }
 }
 
-fn weight_part(bytes: &mut &[u8], what: &'static str) -> Result<i128, StateError> {
-    let part = get_i128(bytes, what)?;
-    if (0..=super::slab::WEIGHT_MAX).contains(&part) {
-        Ok(part)
-    } else {
-        Err(StateError::Impossible { what, found: part.to_string() })
+fn write_numbers(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = f64>) {
+    for number in numbers {
+        put_f64(out, number);
     }
 }
 
-/// How many values a ring holds after so many were put in.
-fn filled(length: usize, values: i64) -> usize {
-    usize::try_from(values).map_or(length, |values| values.min(length))
+fn read_numbers<const K: usize>(bytes: &mut &[u8]) -> Result<[f64; K], StateError> {
+    let mut numbers = [0.0; K];
+    for number in &mut numbers {
+        *number = get_f64(bytes, "sum over a window", true)?;
+    }
+    Ok(numbers)
+}
+
+fn write_sum(out: &mut Vec<u8>, rolling: &RollingSum, slot: usize, bars: i64) {
+    write_numbers(out, rolling.ring.of_slot(slot, bars));
+    write_numbers(out, rolling.sums.of_slot(slot));
+}
+
+fn read_sum(bytes: &mut &[u8], rolling: &mut RollingSum, slot: usize, bars: i64) -> Result<(), StateError> {
+    read_ring(bytes, &mut rolling.ring, slot, bars)?;
+    rolling.sums.set_slot(slot, read_numbers(bytes)?);
+    Ok(())
+}
+
+fn read_ring(bytes: &mut &[u8], ring: &mut Ring, slot: usize, bars: i64) -> Result<(), StateError> {
+    let mut values = Vec::new();
+    for _ in 0..bars.min(ring.length as i64) {
+        values.push(get_f64(bytes, "value of a window", true)?);
+    }
+    ring.set_slot(slot, bars, &values);
+    Ok(())
 }

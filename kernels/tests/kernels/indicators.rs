@@ -89,6 +89,22 @@ fn a_long_window_is_summed_exactly_enough() {
 }
 
 #[test]
+fn a_jump_leaves_no_error_behind() {
+    // From 100,000 to 1 and back, then hardly a movement: what rolling sums lose, the window must not show.
+    let mut times = closed_bars(13, 1, 400);
+    for (bar, closed) in times.iter_mut().enumerate() {
+        let base = if bar % 100 < 50 { 100_000_000_000_000 } else { 1_000_000_000 };
+        let close = base + (bar as i64 * 7919) % 1000 * 1_000_000;
+        for column in [&mut closed.open_e9, &mut closed.high_e9, &mut closed.low_e9, &mut closed.close_e9] {
+            column[0] = close;
+        }
+        closed.volume_e9[0] = if bar % 70 == 0 { 1 << 70 } else { 1 << 30 };
+        closed.notional_e18[0] = closed.volume_e9[0] * i128::from(close);
+    }
+    check(&IndicatorParams { zscore: 11, vwap: 7, ..IndicatorParams::default() }, 1, &times);
+}
+
+#[test]
 fn equal_prices_have_no_deviation_and_no_movement() {
     let params = short_params();
     // A price whose sums are not exact in f64.

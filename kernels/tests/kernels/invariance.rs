@@ -1,11 +1,11 @@
 //! What must not change a bit: instructions, cuts, and the path to a state.
 
 use proptest::prelude::*;
-use warptape_kernels::{ClosedBars, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa};
+use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa};
 
 use crate::bars::specs;
 use crate::chain::{Chain, short_params};
-use crate::market::{Market, Numbers, push};
+use crate::market::{Market, Numbers, closed_bars, push};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -33,6 +33,16 @@ fn any_bars(seed: u64, slots: u32, bars: usize) -> ClosedBars {
     closed
 }
 
+/// Some of the bars, in the order given.
+fn select(closed: &ClosedBars, rows: &[usize]) -> ClosedBars {
+    let mut selected = ClosedBars::default();
+    for &row in rows {
+        let prices = [closed.open_e9[row], closed.high_e9[row], closed.low_e9[row], closed.close_e9[row]];
+        push(&mut selected, closed.slot[row], closed.offset[row], prices, closed.volume_e9[row]);
+    }
+    selected
+}
+
 fn update(params: &IndicatorParams, isa: Isa, slots: u32, closed: &ClosedBars) -> (Vec<Vec<u64>>, Vec<u8>) {
     let mut slab = IndicatorSlab::new(params.clone());
     slab.resize(slots as usize);
@@ -55,6 +65,40 @@ proptest! {
             let baseline = update(&params, Isa::Baseline, slots, &closed);
             prop_assert!(baseline == update(&params, Isa::Avx2Fma, slots, &closed), "bits differ");
         }
+    }
+
+    #[test]
+    fn neighbours_do_not_change_a_bit(seed: u64, slots in 1..23_u32, ahead in prop::collection::vec(0..30_usize, 23)) {
+        // Some slots had bars before the others. Then every slot has one at each time: blocks, where slots are even.
+        let params = short_params();
+        let times = closed_bars(seed, slots, 180);
+        let mut together = IndicatorSlab::new(params.clone());
+        together.resize(slots as usize);
+        let mut single = together.clone();
+        let mut reversed = together.clone();
+        let mut columns = [IndicatorColumns::default(), IndicatorColumns::default(), IndicatorColumns::default()];
+        for (time, closed) in times.iter().enumerate() {
+            let rows: Vec<usize> = (0..slots as usize).filter(|&slot| time >= 30 || time < ahead[slot]).collect();
+            let all = select(closed, &rows);
+            together.update(Isa::detect(), &all, &mut columns[0]);
+            let backwards: Vec<usize> = rows.iter().rev().copied().collect();
+            reversed.update(Isa::detect(), &select(closed, &backwards), &mut columns[1]);
+            for (position, &row) in rows.iter().enumerate() {
+                single.update(Isa::Baseline, &select(closed, &[row]), &mut columns[2]);
+                for indicator in Indicator::ALL {
+                    let expected = columns[0].at(indicator, position).to_bits();
+                    prop_assert_eq!(columns[1].at(indicator, rows.len() - 1 - position).to_bits(), expected);
+                    prop_assert_eq!(columns[2].at(indicator, 0).to_bits(), expected);
+                }
+            }
+        }
+        let state = |slab: &IndicatorSlab| {
+            let mut bytes = Vec::new();
+            slab.write(&mut bytes);
+            bytes
+        };
+        prop_assert_eq!(state(&together), state(&single));
+        prop_assert_eq!(state(&together), state(&reversed));
     }
 
     #[test]

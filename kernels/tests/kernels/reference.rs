@@ -90,6 +90,8 @@ fn filled_bars(rows: &Rows, is_full: impl Fn(&[usize]) -> bool) -> Vec<(usize, B
 /// The history of one slot.
 #[derive(Clone, Debug, Default)]
 pub struct History {
+    /// Closes as integers, for what floats would cancel away.
+    pub close_e9: Vec<i128>,
     pub high: Vec<f64>,
     pub low: Vec<f64>,
     pub close: Vec<f64>,
@@ -99,6 +101,7 @@ pub struct History {
 
 impl History {
     pub fn push(&mut self, closed: &ClosedBars, row: usize) {
+        self.close_e9.push(closed.close_e9[row].into());
         self.high.push(closed.high_e9[row] as f64 / 1e9);
         self.low.push(closed.low_e9[row] as f64 / 1e9);
         self.close.push(closed.close_e9[row] as f64 / 1e9);
@@ -127,7 +130,8 @@ pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATO
     set(Indicator::EmaFast, exponential(close, params.ema_fast).last().copied());
     set(Indicator::EmaSlow, exponential(close, params.ema_slow).last().copied());
     if let Some(window) = last(close, params.bollinger) {
-        let width = params.bollinger_width * deviation(&window);
+        let [_, deviation] = distance_and_deviation(&history.close_e9, params.bollinger);
+        let width = params.bollinger_width * deviation;
         set(Indicator::BollingerMiddle, Some(mean(&window)));
         set(Indicator::BollingerUpper, Some(mean(&window) + width));
         set(Indicator::BollingerLower, Some(mean(&window) - width));
@@ -163,9 +167,8 @@ pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATO
     let before = |count: u32| bars.checked_sub(1 + count as usize).map(|bar| close[bar]);
     set(Indicator::Momentum, before(params.momentum).map(|before| close[bars - 1] - before));
     set(Indicator::Roc, before(params.roc).map(|before| (close[bars - 1] / before - 1.0) * 100.0));
-    if let Some(window) = last(close, params.zscore) {
-        let deviation = deviation(&window);
-        let distance = close[bars - 1] - mean(&window);
+    if bars >= params.zscore as usize {
+        let [distance, deviation] = distance_and_deviation(&history.close_e9, params.zscore);
         set(Indicator::Zscore, Some(if deviation == 0.0 { 0.0 } else { distance / deviation }));
     }
     let squares: Vec<f64> = close.windows(2).map(|pair| (pair[1] / pair[0]).ln().powi(2)).collect();
@@ -179,9 +182,14 @@ fn mean(window: &[f64]) -> f64 {
     window.iter().sum::<f64>() / window.len() as f64
 }
 
-fn deviation(window: &[f64]) -> f64 {
-    let mean = mean(window);
-    (window.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / window.len() as f64).sqrt()
+/// Of the last closes: newest minus mean, and population standard deviation. Nothing is rounded before the end.
+fn distance_and_deviation(close_e9: &[i128], length: u32) -> [f64; 2] {
+    let window = &close_e9[close_e9.len() - length as usize..];
+    let (count, newest) = (i128::from(length), window[window.len() - 1]);
+    let sum: i128 = window.iter().map(|close| close - newest).sum();
+    let squares: i128 = window.iter().map(|close| (close - newest) * (close - newest)).sum();
+    let scale = 1e9 * count as f64;
+    [-sum as f64 / scale, ((count * squares - sum * sum) as f64).sqrt() / scale]
 }
 
 /// The averages after each value from the n-th on.

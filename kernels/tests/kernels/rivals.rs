@@ -44,7 +44,7 @@ pub fn ta_lib_into(
     out: &mut [Vec<f64>; INDICATORS],
 ) -> Result<[OutRange; INDICATORS], RetCode> {
     let core = Core::new();
-    let History { high, low, close, volume, notional } = history;
+    let History { high, low, close, volume, notional, .. } = history;
     let end = close.len() - 1;
     let length = |length: u32| i32::try_from(length).expect("windows are short");
     let [

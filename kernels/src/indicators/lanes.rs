@@ -1,0 +1,261 @@
+//! Numbers and rings by slot, four slots side by side, and the two ways to get at some slots: a whole block in its place,
+//! or any slots taken out and put back.
+
+use super::ring::{Ring, RingStep};
+
+/// Slots whose numbers lie side by side: a vector register of AVX2, so that no step has to wait in memory for another
+/// half (eight measured slower). One slot at a time gives the same bits.
+pub(super) const LANES: usize = 4;
+
+/// `K` numbers of each slot of a block, none of them across two cache lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(align(32))]
+pub(super) struct Rows<const K: usize>(pub [[f64; LANES]; K]);
+
+impl<const K: usize> Rows<K> {
+    pub const ZERO: Self = Self([[0.0; LANES]; K]);
+}
+
+/// `K` numbers for each slot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns<const K: usize> {
+    blocks: Vec<Rows<K>>,
+}
+
+impl<const K: usize> Columns<K> {
+    /// Makes room for `slots` slots, with zeros.
+    pub fn resize(&mut self, slots: usize) {
+        self.blocks.resize(slots.div_ceil(LANES), Rows::ZERO);
+    }
+
+    /// The numbers of a block.
+    #[inline(always)]
+    pub fn block(&self, block: usize) -> &[[f64; LANES]; K] {
+        &self.blocks[block].0
+    }
+
+    /// The numbers of one slot.
+    pub fn of_slot(&self, slot: usize) -> [f64; K] {
+        self.blocks[slot / LANES].0.map(|row| row[slot % LANES])
+    }
+
+    /// Sets the numbers of one slot.
+    pub fn set_slot(&mut self, slot: usize, numbers: [f64; K]) {
+        for (row, number) in self.blocks[slot / LANES].0.iter_mut().zip(numbers) {
+            row[slot % LANES] = number;
+        }
+    }
+}
+
+/// Slots that move on together, all different.
+pub(super) trait Place<const L: usize> {
+    /// Where the slots are in rings of one length.
+    type Steps: Copy;
+
+    /// The slot of a lane.
+    fn slot(&self, lane: usize) -> usize;
+
+    /// Where the next values go in rings of this length, after so many.
+    fn steps(&self, values: &[f64; L], length: usize) -> Self::Steps;
+
+    /// Where that of one lane goes.
+    fn step(steps: Self::Steps, lane: usize) -> RingStep;
+
+    /// What was put into a ring `back` values before the next one, at most its length.
+    fn read(&self, ring: &Ring, steps: Self::Steps, back: usize) -> [f64; L];
+
+    /// Puts values into a ring, in the place of the oldest, which are returned.
+    fn exchange(&self, ring: &mut Ring, steps: Self::Steps, values: &[f64; L]) -> [f64; L];
+
+    /// The block, where sums are due for all its slots at once.
+    fn due(&self, steps: Self::Steps) -> Option<usize>;
+
+    /// The numbers of the slots, to be changed: in their place or in `scratch`. [`Place::put`] must follow.
+    fn take<'a, const K: usize>(
+        &self,
+        columns: &'a mut Columns<K>,
+        scratch: &'a mut [[f64; L]; K],
+    ) -> &'a mut [[f64; L]; K];
+
+    /// Puts back what was taken to `scratch`.
+    fn put<const K: usize>(&self, columns: &mut Columns<K>, scratch: &[[f64; L]; K]);
+}
+
+/// All slots of a block, given by its number, which have had the same number of bars.
+pub(super) struct Block(pub usize);
+
+impl Block {
+    /// The block that some slots are, in order.
+    #[inline(always)]
+    pub fn of(slots: &[u32; LANES]) -> Option<Self> {
+        let mut different = slots[0] % LANES as u32;
+        for lane in 1..LANES {
+            different |= slots[lane] ^ (slots[0] | lane as u32);
+        }
+        (different == 0).then_some(Self(slots[0] as usize / LANES))
+    }
+}
+
+impl Place<LANES> for Block {
+    type Steps = RingStep;
+
+    #[inline(always)]
+    fn slot(&self, lane: usize) -> usize {
+        self.0 * LANES + lane
+    }
+
+    #[inline(always)]
+    fn steps(&self, values: &[f64; LANES], length: usize) -> RingStep {
+        RingStep::new(values[0], length)
+    }
+
+    #[inline(always)]
+    fn step(step: RingStep, _: usize) -> RingStep {
+        step
+    }
+
+    #[inline(always)]
+    fn read(&self, ring: &Ring, step: RingStep, back: usize) -> [f64; LANES] {
+        ring.rows[ring.row_before(self.0, step.position, back)].0[0]
+    }
+
+    #[inline(always)]
+    fn exchange(&self, ring: &mut Ring, step: RingStep, values: &[f64; LANES]) -> [f64; LANES] {
+        let row = ring.row(self.0, step.position);
+        std::mem::replace(&mut ring.rows[row].0[0], *values)
+    }
+
+    #[inline(always)]
+    fn due(&self, step: RingStep) -> Option<usize> {
+        step.sums_due.then_some(self.0)
+    }
+
+    #[inline(always)]
+    fn take<'a, const K: usize>(
+        &self,
+        columns: &'a mut Columns<K>,
+        _: &'a mut [[f64; LANES]; K],
+    ) -> &'a mut [[f64; LANES]; K] {
+        &mut columns.blocks[self.0].0
+    }
+
+    #[inline(always)]
+    fn put<const K: usize>(&self, _: &mut Columns<K>, _: &[[f64; LANES]; K]) {}
+}
+
+/// Any slots, all different.
+pub(super) struct Scattered<const L: usize>(pub [u32; L]);
+
+impl<const L: usize> Place<L> for Scattered<L> {
+    type Steps = [RingStep; L];
+
+    #[inline(always)]
+    fn slot(&self, lane: usize) -> usize {
+        self.0[lane] as usize
+    }
+
+    #[inline(always)]
+    fn steps(&self, values: &[f64; L], length: usize) -> [RingStep; L] {
+        let mut steps = [RingStep { position: 0, sums_due: false }; L];
+        for lane in 0..L {
+            steps[lane] = RingStep::new(values[lane], length);
+        }
+        steps
+    }
+
+    #[inline(always)]
+    fn step(steps: [RingStep; L], lane: usize) -> RingStep {
+        steps[lane]
+    }
+
+    #[inline(always)]
+    fn read(&self, ring: &Ring, steps: [RingStep; L], back: usize) -> [f64; L] {
+        let mut values = [0.0; L];
+        for lane in 0..L {
+            let slot = self.slot(lane);
+            let row = ring.row_before(slot / LANES, steps[lane].position, back);
+            values[lane] = ring.rows[row].0[0][slot % LANES];
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn exchange(&self, ring: &mut Ring, steps: [RingStep; L], values: &[f64; L]) -> [f64; L] {
+        let mut oldest = [0.0; L];
+        for lane in 0..L {
+            let slot = self.slot(lane);
+            let row = ring.row(slot / LANES, steps[lane].position);
+            oldest[lane] = std::mem::replace(&mut ring.rows[row].0[0][slot % LANES], values[lane]);
+        }
+        oldest
+    }
+
+    #[inline(always)]
+    fn due(&self, _: [RingStep; L]) -> Option<usize> {
+        None
+    }
+
+    #[inline(always)]
+    fn take<'a, const K: usize>(
+        &self,
+        columns: &'a mut Columns<K>,
+        scratch: &'a mut [[f64; L]; K],
+    ) -> &'a mut [[f64; L]; K] {
+        for lane in 0..L {
+            let block = &columns.blocks[self.slot(lane) / LANES].0;
+            for quantity in 0..K {
+                scratch[quantity][lane] = block[quantity][self.slot(lane) % LANES];
+            }
+        }
+        scratch
+    }
+
+    #[inline(always)]
+    fn put<const K: usize>(&self, columns: &mut Columns<K>, scratch: &[[f64; L]; K]) {
+        for lane in 0..L {
+            let block = &mut columns.blocks[self.slot(lane) / LANES].0;
+            for quantity in 0..K {
+                block[quantity][self.slot(lane) % LANES] = scratch[quantity][lane];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_changed_in_blocks_and_one_by_one() {
+        let mut columns = Columns::<2>::default();
+        columns.resize(10);
+        let slots = [7, 9, 2, 4];
+        for round in 0..3 {
+            let mut scratch = [[0.0; LANES]; 2];
+            let numbers = Block(1).take(&mut columns, &mut scratch);
+            numbers[0] = numbers[0].map(|number| number + 1.0);
+            Block(1).put(&mut columns, &scratch);
+            let numbers = Scattered(slots).take(&mut columns, &mut scratch);
+            numbers[1] = numbers[1].map(|number| number + 1.0);
+            Scattered(slots).put(&mut columns, &scratch);
+            for slot in 0..10 {
+                let expected = [(4..8).contains(&slot), slots.contains(&slot)];
+                let expected = expected.map(|changed| if changed { f64::from(round + 1) } else { 0.0 });
+                assert_eq!(columns.of_slot(slot as usize), expected);
+            }
+        }
+        columns.set_slot(4, [5.0, 6.0]);
+        assert_eq!(columns.of_slot(4), [5.0, 6.0]);
+    }
+
+    #[test]
+    fn a_block_is_aligned_and_in_order() {
+        let block = |slots| Block::of(&slots).map(|block| block.0);
+        assert_eq!(block([4, 5, 6, 7]), Some(1));
+        assert_eq!(block([0, 1, 2, 3]), Some(0));
+        assert_eq!(block([1, 2, 3, 4]), None);
+        assert_eq!(block([4, 5, 7, 6]), None);
+        assert_eq!(block([4, 5, 6, 11]), None);
+        assert_eq!(block([7, 5, 6, 7]), None);
+    }
+}

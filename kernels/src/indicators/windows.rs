@@ -1,0 +1,180 @@
+//! Indicators over the last so many bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
+//! volatility.
+
+use super::columns::{INDICATORS, Indicator};
+use super::formulas;
+use super::lanes::Place;
+use super::params::IndicatorParams;
+use super::ring::Ring;
+use super::rolling::{RollingMoments, RollingSum};
+
+/// SMA, Bollinger bands and z-score may have windows of different lengths.
+const MOMENTS_MAX: usize = 3;
+
+/// What is kept of the last bars.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    /// As many closes as the longest window of them needs.
+    pub closes: Ring,
+    /// Once for each length that some indicator wants moments over.
+    pub moments: Vec<MomentsWindow>,
+    pub squared_returns: RollingSum,
+    pub notional: RollingSum,
+    pub volume: RollingSum,
+    momentum: usize,
+    roc: usize,
+}
+
+/// Moments of closes, and who wants them.
+#[derive(Clone, Debug)]
+pub(super) struct MomentsWindow {
+    pub rolling: RollingMoments,
+    sma: bool,
+    /// Width of the bands.
+    bollinger: Option<f64>,
+    zscore: bool,
+}
+
+/// What a bar brings to the windows, by lane.
+pub(super) struct Entering<const L: usize> {
+    pub close: [f64; L],
+    pub squared_return: [f64; L],
+    pub notional_e18: [f64; L],
+    pub volume_e9: [f64; L],
+    /// Number of bars before this one.
+    pub bars_before: [f64; L],
+}
+
+impl Windows {
+    pub fn new(params: &IndicatorParams) -> Self {
+        let IndicatorParams { sma, bollinger, zscore, momentum, roc, vwap, realised_volatility, .. } =
+            *params;
+        let closes = [sma, bollinger, zscore, momentum, roc].into_iter().fold(0, u32::max);
+        let mut lengths = vec![sma, bollinger, zscore];
+        lengths.sort_unstable();
+        lengths.dedup();
+        let moments = lengths.into_iter().map(|length| MomentsWindow {
+            rolling: RollingMoments::new(length),
+            sma: sma == length,
+            bollinger: (bollinger == length).then_some(params.bollinger_width),
+            zscore: zscore == length,
+        });
+        Self {
+            closes: Ring::new(closes),
+            moments: moments.collect(),
+            squared_returns: RollingSum::new(realised_volatility),
+            notional: RollingSum::new(vwap),
+            volume: RollingSum::new(vwap),
+            momentum: momentum as usize,
+            roc: roc as usize,
+        }
+    }
+
+    /// Makes room for `slots` slots.
+    pub fn resize(&mut self, slots: usize) {
+        self.closes.resize(slots);
+        for window in &mut self.moments {
+            window.rolling.moments.resize(slots);
+        }
+        self.squared_returns.resize(slots);
+        self.notional.resize(slots);
+        self.volume.resize(slots);
+    }
+
+    /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
+    #[inline(always)]
+    pub fn roll<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        place: &P,
+        entering: &Entering<L>,
+        out: &mut [[f64; L]; INDICATORS],
+    ) {
+        let Entering { bars_before, .. } = entering;
+        // Rings of the same length are at the same position.
+        let length = self.closes.length;
+        let closes_at = place.steps(bars_before, length);
+        let squared_returns = self.squared_returns.ring.length;
+        let squared_returns_at =
+            if squared_returns == length { closes_at } else { place.steps(bars_before, squared_returns) };
+        let weights = self.volume.ring.length;
+        let weights_at = if weights == length { closes_at } else { place.steps(bars_before, weights) };
+
+        self.roll_closes::<L, SETTLED, P>(place, closes_at, entering, out);
+        let squares = self.squared_returns.roll(place, squared_returns_at, &entering.squared_return);
+        for lane in 0..L {
+            let volatility = formulas::realised_volatility(squares[lane]);
+            out[Indicator::RealisedVolatility as usize][lane] =
+                after::<SETTLED>(squared_returns, bars_before[lane], volatility);
+        }
+        let notional = self.notional.roll(place, weights_at, &entering.notional_e18);
+        let volume = self.volume.roll(place, weights_at, &entering.volume_e9);
+        for lane in 0..L {
+            let price = formulas::vwap(notional[lane], volume[lane]);
+            out[Indicator::Vwap as usize][lane] = after::<SETTLED>(weights - 1, bars_before[lane], price);
+        }
+    }
+
+    /// Likewise, those that come from closes.
+    #[inline(always)]
+    fn roll_closes<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        place: &P,
+        steps: P::Steps,
+        entering: &Entering<L>,
+        out: &mut [[f64; L]; INDICATORS],
+    ) {
+        let Entering { close, bars_before, .. } = entering;
+        let before = place.read(&self.closes, steps, self.momentum);
+        for lane in 0..L {
+            let change = close[lane] - before[lane];
+            out[Indicator::Momentum as usize][lane] =
+                after::<SETTLED>(self.momentum, bars_before[lane], change);
+        }
+        let before =
+            if self.roc == self.momentum { before } else { place.read(&self.closes, steps, self.roc) };
+        for lane in 0..L {
+            let rate = formulas::rate_of_change(close[lane], before[lane]);
+            out[Indicator::Roc as usize][lane] = after::<SETTLED>(self.roc, bars_before[lane], rate);
+        }
+        // All windows need what leaves them before the longest one's place is taken.
+        let mut oldest = [[0.0; L]; MOMENTS_MAX];
+        for (oldest, window) in oldest.iter_mut().zip(&self.moments) {
+            *oldest = place.read(&self.closes, steps, window.rolling.length);
+        }
+        place.exchange(&mut self.closes, steps, close);
+        for (oldest, window) in oldest.iter().zip(&mut self.moments) {
+            let moments = window.rolling.roll(place, steps, &self.closes, close, oldest);
+            let length = window.rolling.length;
+            if window.sma {
+                for lane in 0..L {
+                    out[Indicator::Sma as usize][lane] =
+                        after::<SETTLED>(length - 1, bars_before[lane], moments.mean[lane]);
+                }
+            }
+            if let Some(width) = window.bollinger {
+                for lane in 0..L {
+                    let (middle, reach) = (moments.mean[lane], width * moments.deviation[lane]);
+                    out[Indicator::BollingerMiddle as usize][lane] =
+                        after::<SETTLED>(length - 1, bars_before[lane], middle);
+                    out[Indicator::BollingerUpper as usize][lane] =
+                        after::<SETTLED>(length - 1, bars_before[lane], middle + reach);
+                    out[Indicator::BollingerLower as usize][lane] =
+                        after::<SETTLED>(length - 1, bars_before[lane], middle - reach);
+                }
+            }
+            if window.zscore {
+                for lane in 0..L {
+                    let score = formulas::zscore(moments.distance[lane], moments.deviation[lane]);
+                    out[Indicator::Zscore as usize][lane] =
+                        after::<SETTLED>(length - 1, bars_before[lane], score);
+                }
+            }
+        }
+    }
+}
+
+/// A value that is available once there have been some bars before.
+#[inline(always)]
+fn after<const SETTLED: bool>(bars: usize, bars_before: f64, value: f64) -> f64 {
+    if SETTLED || bars_before >= bars as f64 { value } else { f64::NAN }
+}
