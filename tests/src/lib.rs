@@ -3,6 +3,7 @@
 //! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
 //! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine.
 
+pub mod coverage;
 pub mod engine_run;
 pub mod market;
 pub mod random;

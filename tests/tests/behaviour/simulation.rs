@@ -1,6 +1,7 @@
 //! Random markets, batch cuts, lanes, placements, pauses, lane losses and crashes: the same outputs as a plain run.
 
-use warptape_tests::simulation::{Coverage, Failure, Plant, simulate};
+use warptape_tests::coverage::Coverage;
+use warptape_tests::simulation::{Failure, Plant, simulate};
 
 /// Seeds of a full run, and of a quick one.
 const SEEDS: u64 = 2_500;

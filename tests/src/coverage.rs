@@ -1,0 +1,65 @@
+//! What simulated runs met.
+
+/// What a run met: seeds that meet nothing would prove nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Signals emitted.
+    pub signals: usize,
+    /// Late ticks.
+    pub late: usize,
+    /// Dead letters.
+    pub dead: usize,
+    /// Processes started after the first.
+    pub crashes: usize,
+    /// Commits that were in flight at a crash.
+    pub commits_cut: usize,
+    /// Lanes lost.
+    pub lanes_lost: usize,
+    /// Partitions paused.
+    pub pauses: usize,
+    /// Fetches that a restore made stale.
+    pub stale_fetches: usize,
+    /// Faults after draining had begun.
+    pub faults_while_stopping: usize,
+    /// Partitions restored from a snapshot past the beginning.
+    pub snapshots_used: usize,
+    /// Partitions restored with a tail whose outputs existed.
+    pub tails_replayed: usize,
+}
+
+impl Coverage {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            signals: self.signals + other.signals,
+            late: self.late + other.late,
+            dead: self.dead + other.dead,
+            crashes: self.crashes + other.crashes,
+            commits_cut: self.commits_cut + other.commits_cut,
+            lanes_lost: self.lanes_lost + other.lanes_lost,
+            pauses: self.pauses + other.pauses,
+            stale_fetches: self.stale_fetches + other.stale_fetches,
+            faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
+            snapshots_used: self.snapshots_used + other.snapshots_used,
+            tails_replayed: self.tails_replayed + other.tails_replayed,
+        }
+    }
+
+    /// The least of its counts.
+    pub fn least(&self) -> usize {
+        let counts = [
+            self.signals,
+            self.late,
+            self.dead,
+            self.crashes,
+            self.commits_cut,
+            self.lanes_lost,
+            self.pauses,
+            self.stale_fetches,
+            self.faults_while_stopping,
+            self.snapshots_used,
+            self.tails_replayed,
+        ];
+        counts.into_iter().min().expect("the list is not empty")
+    }
+}
