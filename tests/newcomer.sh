@@ -10,9 +10,10 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 exec </dev/null
 
-warptape() {
-  cargo run --quiet --release --manifest-path "$clone/Cargo.toml" -- "$@"
-}
+# From within the clone, as the README has it: the toolchain is the one that the clone names.
+warptape() (
+  cd "$clone" && cargo run --quiet --release -- "$@"
+)
 
 fail() {
   printf 'newcomer: %s\n' "$*"
