@@ -2,8 +2,8 @@
 //!
 //! - *1,000 symbols*: ours streams, one update call per point in time with one bar of each symbol. TA-Lib (official Rust
 //!   port) is called once per symbol over whole arrays that already are `f64`, with buffers that are used again.
-//! - *one symbol*: ours is called once per bar, as yata is. yata's methods are called directly, without its indicator
-//!   layer, and put together to the same numbers.
+//! - *one symbol*: yata's methods are called directly bar by bar, without its indicator layer, and put together to the
+//!   same numbers. Ours gets 64 closed bars a call, as a busy symbol's `tick:1` bars come, and for comparison one a call.
 //!
 //! All 16 columns are computed by everyone; results are compared before anything is measured.
 
@@ -30,6 +30,7 @@ use reference::{History, assert_close};
 const SYMBOLS: u32 = 1000;
 const BARS: usize = 512;
 const BARS_OF_ONE: usize = 4096;
+const BARS_PER_CALL: usize = 64;
 
 fn thousand_symbols(criterion: &mut Criterion) {
     let params = IndicatorParams::default();
@@ -74,12 +75,17 @@ fn one_symbol(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("indicators, one symbol");
     group.throughput(Throughput::Elements(BARS_OF_ONE as u64));
-    for (name, isa) in [("warptape", Isa::detect()), ("warptape, baseline instructions", Isa::Baseline)] {
+    for (name, isa, bars_per_call) in [
+        ("warptape", Isa::detect(), BARS_PER_CALL),
+        ("warptape, baseline instructions", Isa::Baseline, BARS_PER_CALL),
+        ("warptape, a call per bar", Isa::detect(), 1),
+    ] {
+        let calls: Vec<ClosedBars> = times.chunks(bars_per_call).map(joined).collect();
         let mut slab = slab(&params, 1);
         let mut columns = IndicatorColumns::default();
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                for closed in &times {
+                for closed in &calls {
                     slab.update(isa, closed, &mut columns);
                     black_box(&columns);
                 }
@@ -95,6 +101,16 @@ fn one_symbol(criterion: &mut Criterion) {
         });
     });
     group.finish();
+}
+
+/// Bars of several times in one list.
+fn joined(times: &[ClosedBars]) -> ClosedBars {
+    let mut all = ClosedBars::default();
+    for (bar, closed) in times.iter().enumerate() {
+        let prices = [closed.open_e9[0], closed.high_e9[0], closed.low_e9[0], closed.close_e9[0]];
+        market::push(&mut all, closed.slot[0], bar as i64, prices, closed.volume_e9[0]);
+    }
+    all
 }
 
 fn slab(params: &IndicatorParams, slots: u32) -> IndicatorSlab {

@@ -17,3 +17,5 @@ mod market;
 mod reference;
 #[path = "kernels/rivals.rs"]
 mod rivals;
+#[path = "kernels/signals.rs"]
+mod signals;
