@@ -1,8 +1,8 @@
 //! The whole pipeline through the embedded log, against the stages alone fed from memory.
 //!
 //! Both process the same synthetic ticks, 256 to a record, with the same configuration, and must emit the same signals.
-//! The stages alone start from decoded columns and keep their signals in memory: no log, no decoding, no scheduler, no
-//! transactions. They are measured on one thread and on two; the pipeline has two CPU lanes.
+//! The stages alone keep their signals in memory: no log, no scheduler, no transactions. They are fed the same records
+//! from memory, or what these decode to, on one thread and on two; the pipeline has two CPU lanes.
 //!
 //! `cargo bench -p warptape-tests --bench end_to_end` alternates the sides and prints medians;
 //! `cargo bench -p warptape-tests --bench end_to_end -- memory` runs 20 million ticks and prints resident memory.
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
-use warptape_eventlog::{Durability, EventLog, SqliteLog};
+use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::{Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
@@ -21,6 +21,10 @@ use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
+
+/// The allocator of the `warptape` binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const TICKS: u64 = 4_000_000;
 const MEMORY_TICKS: u64 = 20_000_000;
@@ -63,13 +67,15 @@ fn speed() {
     let partitions: Vec<Decoded> = (0..PARTITIONS).map(|partition| decode(&log, partition)).collect();
     drop(log);
 
-    let mut sides: [Vec<f64>; 3] = Default::default();
+    let alone = [(From::Columns, 1), (From::Columns, 2), (From::Records, 1), (From::Records, 2)];
+    let mut alone_seconds: [Vec<f64>; 4] = Default::default();
+    let mut pipeline_seconds = Vec::new();
     let mut signals = Vec::new();
     for run in 0..RUNS {
-        for (side, threads) in [(0, 1), (1, 2)] {
+        for (&(from, threads), seconds) in alone.iter().zip(&mut alone_seconds) {
             let started = Instant::now();
-            let found = stages_alone(&partitions, threads);
-            sides[side].push(started.elapsed().as_secs_f64());
+            let found = stages_alone(&partitions, from, threads);
+            seconds.push(started.elapsed().as_secs_f64());
             if run == 0 {
                 signals.push(found);
             }
@@ -81,7 +87,7 @@ fn speed() {
         let log = SqliteLog::open(&copy, Durability::Process).expect("the copy is a log");
         let log: Arc<dyn EventLog> = Arc::new(log);
         let summary = run_to_end(&log, engine_config(stage_config(), LANES));
-        sides[2].push(summary.active_ns as f64 / 1e9);
+        pipeline_seconds.push(summary.active_ns as f64 / 1e9);
         if run == 0 {
             let values = |partition| {
                 read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value)
@@ -95,43 +101,52 @@ fn speed() {
     assert!(signals.windows(2).all(|pair| pair[0] == pair[1]), "all sides emit the same signals");
     let count: usize = signals[0].iter().map(Vec::len).sum();
     println!("{TICKS} ticks, {SYMBOLS} symbols, {count} signals, equal on all sides; medians of {RUNS} runs");
-    let rates = sides.map(|mut seconds| TICKS as f64 / median(&mut seconds));
-    println!("stages alone, 1 thread    {:>6.2} M ticks/s", rates[0] / 1e6);
-    println!("stages alone, 2 threads   {:>6.2} M ticks/s", rates[1] / 1e6);
-    println!("pipeline, {LANES} lanes         {:>6.2} M ticks/s", rates[2] / 1e6);
-    println!(
-        "pipeline / stages alone   {:.2} (1 thread), {:.2} (2 threads)",
-        rates[2] / rates[0],
-        rates[2] / rates[1]
-    );
+    let pipeline = TICKS as f64 / median(&mut pipeline_seconds);
+    println!("pipeline, {LANES} lanes: {:.2} M ticks/s", pipeline / 1e6);
+    for ((from, threads), mut seconds) in alone.into_iter().zip(alone_seconds) {
+        let rate = TICKS as f64 / median(&mut seconds);
+        let ratio = pipeline / rate;
+        println!(
+            "stages alone, {from:?}, {threads} threads: {:.2} M ticks/s; pipeline / this = {ratio:.2}",
+            rate / 1e6
+        );
+    }
 }
 
 /// A partition's records as columns, one entry a record, and the symbols in them.
 struct Decoded {
     symbols: SymbolTable,
-    records: Vec<TickColumns>,
+    columns: Vec<TickColumns>,
+    records: Vec<Record>,
+}
+
+/// What the stages alone are fed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Columns,
+    Records,
 }
 
 fn decode(log: &dyn EventLog, partition: i32) -> Decoded {
     let mut decoder = TickDecoder::new();
     let mut symbols = SymbolTable::default();
     let records = read_partition(log, "ticks", partition);
-    let records = records.iter().map(|record| {
+    let columns = records.iter().map(|record| {
         let mut columns = TickColumns::default();
         decoder.decode(&record.value, &mut symbols, &mut columns).expect("the records are good");
         columns
     });
-    Decoded { records: records.collect(), symbols }
+    Decoded { columns: columns.collect(), symbols, records }
 }
 
 /// Signals by partition, from columns in memory; partitions are dealt to the threads.
-fn stages_alone(partitions: &[Decoded], threads: usize) -> Vec<Vec<Vec<u8>>> {
+fn stages_alone(partitions: &[Decoded], from: From, threads: usize) -> Vec<Vec<Vec<u8>>> {
     let mut signals = vec![Vec::new(); partitions.len()];
     thread::scope(|scope| {
         let worker = |thread: usize| {
             let share = partitions.iter().enumerate().skip(thread).step_by(threads);
             scope.spawn(move || {
-                share.map(|(index, decoded)| (index, partition_alone(decoded))).collect::<Vec<_>>()
+                share.map(|(index, decoded)| (index, partition_alone(decoded, from))).collect::<Vec<_>>()
             })
         };
         let workers: Vec<_> = (0..threads).map(worker).collect();
@@ -144,20 +159,33 @@ fn stages_alone(partitions: &[Decoded], threads: usize) -> Vec<Vec<Vec<u8>>> {
     signals
 }
 
-fn partition_alone(decoded: &Decoded) -> Vec<Vec<u8>> {
+fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
     let config = stage_config();
     let mut intake = PartitionIntake::new(&config);
-    for name in decoded.symbols.iter() {
-        intake.symbols_mut().intern(name);
+    if from == From::Columns {
+        for name in decoded.symbols.iter() {
+            intake.symbols_mut().intern(name);
+        }
     }
+    let (mut decoder, mut row_columns) = (TickDecoder::new(), TickColumns::default());
     let groups = config.groups_per_partition;
     let mut queues: Vec<_> = (0..groups).map(|_| GroupQueue::default()).collect();
     let mut stages: Vec<_> = (0..groups).map(|_| GroupStage::new(&config, Isa::detect())).collect();
     let (mut late, mut signals) = (Vec::new(), Vec::new());
-    for (fetch, records) in (0_i64..).zip(decoded.records.chunks(FETCH_RECORDS)) {
-        let first = fetch * FETCH_RECORDS as i64;
-        for (offset, columns) in (first..).zip(records) {
-            intake.accept(offset, columns, 0, &mut queues, &mut late);
+    for first in (0..decoded.records.len()).step_by(FETCH_RECORDS) {
+        for index in first..decoded.records.len().min(first + FETCH_RECORDS) {
+            let columns = match from {
+                From::Columns => &decoded.columns[index],
+                From::Records => {
+                    row_columns.clear();
+                    let value = &decoded.records[index].value;
+                    decoder
+                        .decode(value, intake.symbols_mut(), &mut row_columns)
+                        .expect("the records are good");
+                    &row_columns
+                }
+            };
+            intake.accept(index as i64, columns, 0, &mut queues, &mut late);
         }
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {

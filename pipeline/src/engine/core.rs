@@ -24,7 +24,7 @@ use super::{EngineConfig, RecordError, Stop};
 
 /// Bytes of signals, late ticks and dead letters in one transaction, about: a record's are never torn apart. Far below
 /// what a log takes at once.
-const COMMIT_BYTES_MAX: usize = 64 << 20;
+const COMMIT_BYTES_MAX: usize = 32 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 4 <= TRANSACTION_BYTES_MAX);
 
 /// What the shell has to do, in order.

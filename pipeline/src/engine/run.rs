@@ -21,7 +21,7 @@ use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 
 /// Bytes that may wait for commits before the engine reads no further.
-const WAITING_BYTES_MAX: usize = 256 << 20;
+const WAITING_BYTES_MAX: usize = 32 << 20;
 /// How often a lane that failed is started again in the life of a process.
 const LANE_RESTARTS_MAX: u32 = 3;
 /// Longest sleep of the loop when nothing happens.
@@ -299,7 +299,8 @@ impl Engine {
 
     fn commit_if_due(&mut self) -> Result<(), EngineError> {
         let now_ns = self.clock.now_ns();
-        let due = self.core.is_drained() || now_ns >= self.commit_due_ns();
+        let full = self.core.waiting_bytes() >= WAITING_BYTES_MAX;
+        let due = full || self.core.is_drained() || now_ns >= self.commit_due_ns();
         if self.commit_in_flight || !due || !self.core.has_uncommitted() {
             return Ok(());
         }
