@@ -45,6 +45,7 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
             Err(mistake) => mistakes.push(mistake),
         }
     }
+    let mut refused = Vec::new();
     let mut effective = Vec::with_capacity(KEYS.len());
     for key in KEYS {
         let default = || Effective { key, value: Setting::default_of(&key.kind), origin: Origin::Default };
@@ -54,6 +55,7 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
                 Some(value) => Effective { key, value, origin: leaf.origin },
                 None => {
                     mistakes.push(not_allowed(key, leaf));
+                    refused.push(key.path);
                     default()
                 }
             },
@@ -61,10 +63,14 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
         effective.push(entry);
     }
     let settings = parts::build(&effective, sources.cores);
-    // Relations between keys say nothing while a key stands at its default only because its value was refused.
-    if mistakes.is_empty() {
-        mistakes = parts::relations(&settings, &effective);
-    }
+    // A relation says nothing while one of its keys stands at its default only because its value was refused.
+    let involves = |mistake: &Mistake, path: &str| {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        mistake.key == path || mistake.allowed.contains(name)
+    };
+    let mut relations = parts::relations(&settings, &effective);
+    relations.retain(|mistake| !refused.iter().any(|path| involves(mistake, path)));
+    mistakes.append(&mut relations);
     if mistakes.is_empty() { Ok((settings, effective)) } else { Err(SettingsError::Mistakes(mistakes)) }
 }
 

@@ -215,6 +215,15 @@ fn relations_between_keys() {
         found("[engine]\ndevices = [\"cpu:64\", \"cpu:1\"]"),
         ["engine.devices @ w.toml:2: [\"cpu:64\", \"cpu:1\"]"]
     );
+    // Beside other mistakes too, but not where one of the two keys is itself refused.
+    assert_eq!(
+        found("[stages.indicators]\nsma = 0\nema_fast = 200"),
+        ["stages.indicators.sma @ w.toml:2: 0", "stages.indicators.ema_fast @ w.toml:3: 200"]
+    );
+    assert_eq!(
+        found("[stages.indicators]\nema_slow = 0\nema_fast = 200"),
+        ["stages.indicators.ema_slow @ w.toml:2: 0"]
+    );
 }
 
 #[test]
