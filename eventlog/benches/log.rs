@@ -58,7 +58,7 @@ fn commit(producer: &mut dyn Producer, load: Load, first: usize) {
     producer.begin().unwrap();
     for number in first..first + load.records_per_transaction {
         let value = load.value(number);
-        producer.send(NewRecord { topic: "t".to_owned(), value, ..NewRecord::default() }).unwrap();
+        producer.send(NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() }).unwrap();
     }
     producer.commit().unwrap();
 }

@@ -49,17 +49,17 @@ fn at(topic: &str, partition: i32) -> TopicPartition {
     TopicPartition { topic: topic.to_owned(), partition }
 }
 
-fn record(topic: &str, partition: i32, value: impl AsRef<[u8]>) -> NewRecord {
+fn record(topic: &str, partition: i32, value: impl AsRef<[u8]>) -> NewRecord<'static> {
     NewRecord {
-        topic: topic.to_owned(),
+        topic: topic.to_owned().into(),
         partition,
         timestamp_ns: 1_723_000_000_123_000_000,
-        value: value.as_ref().to_vec(),
+        value: value.as_ref().to_vec().into(),
         ..NewRecord::default()
     }
 }
 
-fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewRecord>) {
+fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewRecord<'static>>) {
     producer.begin().unwrap();
     for record in records {
         producer.send(record).unwrap();
@@ -101,22 +101,22 @@ fn records_survive(log: &dyn EventLog) {
     let header = |name: &str, value: &[u8]| (name.to_owned(), value.to_vec());
     let written = [
         NewRecord {
-            key: Some(b"key".to_vec()),
+            key: Some(b"key".into()),
             // Order and repeats of headers count.
-            headers: vec![header("b", b"1"), header("a", b""), header("b", &[0, 255])],
+            headers: vec![header("b", b"1"), header("a", b""), header("b", &[0, 255])].into(),
             ..record("survive", 0, b"value")
         },
-        NewRecord { key: Some(Vec::new()), ..record("survive", 0, b"") },
+        NewRecord { key: Some(b"".into()), ..record("survive", 0, b"") },
         record("survive", 0, (0..=255).cycle().take(100_000).collect::<Vec<u8>>()),
     ];
     commit(&mut *log.producer("survive").unwrap(), written.clone());
     let mut reader = log.reader(&[at("survive", 0)]).unwrap();
     let read = take(&mut *reader, &at("survive", 0), written.len());
     for (written, read) in written.iter().zip(&read) {
-        assert_eq!(read.key, written.key);
-        assert_eq!(read.headers, written.headers);
+        assert_eq!(read.key.as_deref(), written.key.as_deref());
+        assert_eq!(read.headers, *written.headers);
         assert_eq!(read.timestamp_ns, written.timestamp_ns);
-        assert!(read.value == written.value, "a value of {} bytes changed", written.value.len());
+        assert!(read.value == *written.value, "a value of {} bytes changed", written.value.len());
     }
 }
 
@@ -368,7 +368,7 @@ fn compaction_keeps_the_newest_of_each_key(log: &dyn EventLog) {
     topic(log, "compact", 1, true);
     let source = at("compact", 0);
     let keyed = |key: &str, value: &str| NewRecord {
-        key: Some(key.as_bytes().to_vec()),
+        key: Some(key.as_bytes().to_vec().into()),
         ..record("compact", 0, value)
     };
     let mut producer = log.producer("compact").unwrap();

@@ -3,6 +3,7 @@
 //!
 //! Start at [`open_url`] or [`SqliteLog`]. This crate alone knows how a log is stored. It must not know what the bytes mean.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 #[cfg(feature = "conformance")]
@@ -53,21 +54,21 @@ pub struct TopicPartition {
     pub partition: i32,
 }
 
-/// A record to be written.
+/// A record to be written. A producer copies it, so that it may borrow from whoever made it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct NewRecord {
+pub struct NewRecord<'a> {
     /// Topic name.
-    pub topic: String,
+    pub topic: Cow<'a, str>,
     /// Partition number.
     pub partition: i32,
     /// Key, if any.
-    pub key: Option<Vec<u8>>,
+    pub key: Option<Cow<'a, [u8]>>,
     /// Headers in order.
-    pub headers: Vec<(String, Vec<u8>)>,
+    pub headers: Cow<'a, [(String, Vec<u8>)]>,
     /// Create time, nanoseconds since the epoch (a log may keep less).
     pub timestamp_ns: i64,
     /// Payload.
-    pub value: Vec<u8>,
+    pub value: Cow<'a, [u8]>,
 }
 
 /// A record as read. Its topic and partition are those of the [`Fetched::Records`] it came in.
@@ -145,7 +146,7 @@ pub trait Producer: Send {
     /// Opens a transaction.
     fn begin(&mut self) -> Result<(), LogError>;
     /// Adds a record to the open transaction.
-    fn send(&mut self, record: NewRecord) -> Result<(), LogError>;
+    fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError>;
     /// Adds next-to-read offsets of a consumer group to the open transaction.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
     /// Makes the transaction visible and durable, all or nothing. After an error it is still open and wholly buffered:

@@ -127,20 +127,20 @@ impl Rows {
     }
 
     /// Removes and returns the first `rows` rows, or all where there are fewer. Taking all costs nothing; otherwise the
-    /// rows that stay are moved.
-    pub fn take_front(&mut self, rows: usize) -> Rows {
+    /// rows that stay are moved. `spare` gives the memory: for the rows taken, or for those to come.
+    pub fn take_front(&mut self, rows: usize, mut spare: Rows) -> Rows {
+        spare.clear();
         if rows >= self.len() {
-            return std::mem::take(self);
+            return std::mem::replace(self, spare);
         }
-        Rows {
-            kind: self.kind.drain(..rows).collect(),
-            slot: self.slot.drain(..rows).collect(),
-            time_ns: self.time_ns.drain(..rows).collect(),
-            price_e9: self.price_e9.drain(..rows).collect(),
-            size_e9: self.size_e9.drain(..rows).collect(),
-            offset: self.offset.drain(..rows).collect(),
-            index: self.index.drain(..rows).collect(),
-        }
+        spare.kind.extend(self.kind.drain(..rows));
+        spare.slot.extend(self.slot.drain(..rows));
+        spare.time_ns.extend(self.time_ns.drain(..rows));
+        spare.price_e9.extend(self.price_e9.drain(..rows));
+        spare.size_e9.extend(self.size_e9.drain(..rows));
+        spare.offset.extend(self.offset.drain(..rows));
+        spare.index.extend(self.index.drain(..rows));
+        spare
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     fn front_and_rest_together_are_the_whole() {
         for cut in 0..12 {
             let mut rest = rows(0..10);
-            let mut front = rest.take_front(cut);
+            let mut front = rest.take_front(cut, rows(0..3));
             assert_eq!(front, rows(0..cut.min(10) as u32));
             front.append(&mut rest);
             assert_eq!(front, rows(0..10));

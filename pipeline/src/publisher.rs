@@ -3,6 +3,7 @@
 //! It owns the producing side of the source topic for `feed` and `demo`. It must not know where ticks come from, and
 //! it looks at the clock only for the create time of records.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -120,12 +121,12 @@ impl Publisher {
             self.producer.begin()?;
         }
         self.producer.send(NewRecord {
-            topic: self.topic.clone(),
+            topic: self.topic.as_str().into(),
             partition: record.partition,
-            key: record.key().map(|key| key.as_bytes().to_vec()),
-            headers: Vec::new(),
+            key: record.key().map(|key| key.as_bytes().into()),
+            headers: Cow::default(),
             timestamp_ns: now_ns(),
-            value,
+            value: value.into(),
         })?;
         self.open.ticks += record.ticks.len() as u64;
         self.open.records += 1;

@@ -3,7 +3,7 @@
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{TickColumns, TickDecoder};
 use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Isa, Late, PartitionIntake, SignalMerge, StageConfig,
+    GroupOutput, GroupQueue, GroupStage, Isa, Late, PartitionIntake, Rows, SignalMerge, StageConfig,
 };
 
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
@@ -67,21 +67,15 @@ impl Rerun {
     fn run(&mut self, outputs: &mut Outputs) -> Result<(), LogError> {
         for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
             while !queue.rows.is_empty() {
-                let mut input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX));
+                let mut input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX), Rows::default());
                 let mut output = GroupOutput::default();
                 stage.run(&mut input, &mut output);
                 self.merge.push(output.signals);
             }
         }
-        let mut result = Ok(());
-        let symbols = self.intake.symbols_mut();
         // Every row was processed, so every record is complete.
-        self.merge.take_before(i64::MAX, |key, value| {
-            if result.is_ok() {
-                result = outputs.signals.expect(Some(symbols.name(key.symbol).as_bytes()), value);
-            }
-        });
-        result
+        let signals = self.merge.take_before(i64::MAX);
+        signals.iter().try_for_each(|signal| outputs.signals.expect(Some(signal.symbol), signal.bytes))
     }
 
     /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.

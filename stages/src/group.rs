@@ -37,9 +37,9 @@ pub struct GroupQueue {
 
 impl GroupQueue {
     /// Takes the first `rows` rows, and the symbols new by then: not those behind, which a barrier still to come must
-    /// not see.
-    pub fn take(&mut self, rows: usize) -> GroupInput {
-        let rows = self.rows.take_front(rows);
+    /// not see. `spare` gives the memory, see [`Rows::take_front`].
+    pub fn take(&mut self, rows: usize, spare: Rows) -> GroupInput {
+        let rows = self.rows.take_front(rows, spare);
         let last = if self.rows.is_empty() { Some(i64::MAX) } else { rows.offset.last().copied() };
         let count = last.map_or(0, |last| self.symbols.partition_point(|symbol| symbol.offset <= last));
         let symbols = self.symbols.drain(..count).collect();
@@ -178,7 +178,7 @@ impl GroupStage {
             let state = &self.specs[usize::from(key.spec)];
             let detected = &state.detected[position as usize];
             let (_, symbol) = &self.symbols[state.closed.slot[detected.row as usize] as usize];
-            signals.push(key, |bytes| encode_signal(&state.signal(symbol, detected), bytes));
+            signals.push(key, symbol, |bytes| encode_signal(&state.signal(symbol, detected), bytes));
         }
     }
 

@@ -15,5 +15,5 @@ pub use config::StageConfig;
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};
 pub use intake::{Late, PartitionIntake, group_of};
-pub use outputs::{SignalChunk, SignalKey, SignalMerge};
-pub use warptape_kernels::Isa;
+pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
+pub use warptape_kernels::{Isa, Rows};

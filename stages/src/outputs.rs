@@ -4,6 +4,8 @@
 //! written, so that the topic's bytes say nothing about lanes or batches.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What orders a signal within its partition. No two signals of a partition have equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,18 +28,39 @@ pub struct SignalKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignalChunk {
     keys: Vec<SignalKey>,
-    /// End of each signal's bytes.
-    ends: Vec<usize>,
+    /// Ends of each signal's symbol and of its record in `bytes`.
+    ends: Vec<[usize; 2]>,
     bytes: Vec<u8>,
 }
 
+/// An encoded signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalRef<'a> {
+    /// Its place in the order.
+    pub key: SignalKey,
+    /// Its symbol, UTF-8.
+    pub symbol: &'a [u8],
+    /// The encoded record.
+    pub bytes: &'a [u8],
+}
+
 impl SignalChunk {
+    /// Removes all signals, keeps the memory.
+    pub fn clear(&mut self) {
+        let Self { keys, ends, bytes } = self;
+        keys.clear();
+        ends.clear();
+        bytes.clear();
+    }
+
     /// Adds a signal, whose bytes `encode` appends. Keys must ascend.
-    pub fn push(&mut self, key: SignalKey, encode: impl FnOnce(&mut Vec<u8>)) {
+    pub fn push(&mut self, key: SignalKey, symbol: &str, encode: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.keys.last().is_none_or(|last| *last < key), "keys ascend");
         self.keys.push(key);
+        self.bytes.extend_from_slice(symbol.as_bytes());
+        let symbol_end = self.bytes.len();
         encode(&mut self.bytes);
-        self.ends.push(self.bytes.len());
+        self.ends.push([symbol_end, self.bytes.len()]);
     }
 
     /// Number of signals.
@@ -50,10 +73,18 @@ impl SignalChunk {
         self.keys.is_empty()
     }
 
+    /// Bytes of some signals, with their symbols.
+    fn bytes_of(&self, range: Range<usize>) -> usize {
+        let end = |index: usize| if index == 0 { 0 } else { self.ends[index - 1][1] };
+        end(range.end) - end(range.start)
+    }
+
     /// The signal at `index`.
-    pub fn get(&self, index: usize) -> (SignalKey, &[u8]) {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        (self.keys[index], &self.bytes[start..self.ends[index]])
+    pub fn get(&self, index: usize) -> SignalRef<'_> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1][1] };
+        let [symbol_end, end] = self.ends[index];
+        let (symbol, bytes) = (&self.bytes[start..symbol_end], &self.bytes[symbol_end..end]);
+        SignalRef { key: self.keys[index], symbol, bytes }
     }
 }
 
@@ -67,7 +98,7 @@ pub struct SignalMerge {
 
 #[derive(Debug)]
 struct Waiting {
-    chunk: SignalChunk,
+    chunk: Arc<SignalChunk>,
     /// Signals before this one were taken.
     next: usize,
 }
@@ -78,7 +109,7 @@ impl SignalMerge {
         if !chunk.is_empty() {
             self.len += chunk.len();
             self.bytes += chunk.bytes.len();
-            self.chunks.push_back(Waiting { chunk, next: 0 });
+            self.chunks.push_back(Waiting { chunk: Arc::new(chunk), next: 0 });
         }
     }
 
@@ -92,7 +123,7 @@ impl SignalMerge {
         self.len == 0
     }
 
-    /// Bytes of the signals that wait.
+    /// Bytes of the signals that wait, with their symbols.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -101,29 +132,79 @@ impl SignalMerge {
     pub fn bytes_by_offset(&self, sizes: &mut BTreeMap<i64, usize>) {
         for waiting in &self.chunks {
             for index in waiting.next..waiting.chunk.len() {
-                let (key, bytes) = waiting.chunk.get(index);
-                *sizes.entry(key.offset).or_default() += bytes.len();
+                let offset = waiting.chunk.keys[index].offset;
+                *sizes.entry(offset).or_default() += waiting.chunk.bytes_of(index..index + 1);
             }
         }
     }
 
-    /// Gives all signals caused by records before `offset` to `take`, in order.
-    pub fn take_before(&mut self, offset: i64, mut take: impl FnMut(SignalKey, &[u8])) {
-        let mut order = Vec::new();
-        for (position, waiting) in self.chunks.iter_mut().enumerate() {
+    /// Takes all signals caused by records before `offset`.
+    pub fn take_before(&mut self, offset: i64) -> MergedSignals {
+        let mut merged = MergedSignals::default();
+        for waiting in &mut self.chunks {
             let keys = &waiting.chunk.keys;
-            let count = keys[waiting.next..].partition_point(|key| key.offset < offset);
-            order.extend((waiting.next..waiting.next + count).map(|index| (keys[index], position, index)));
-            waiting.next += count;
+            let end = waiting.next + keys[waiting.next..].partition_point(|key| key.offset < offset);
+            if end == waiting.next {
+                continue;
+            }
+            let place = |index| Place { chunk: merged.chunks.len() as u32, index: index as u32 };
+            merged.order.extend((waiting.next..end).map(|index| (keys[index], place(index))));
+            self.bytes -= waiting.chunk.bytes_of(waiting.next..end);
+            waiting.next = end;
+            merged.chunks.push(Arc::clone(&waiting.chunk));
         }
-        order.sort_unstable();
-        for &(_, position, index) in &order {
-            let (key, bytes) = self.chunks[position].chunk.get(index);
-            self.bytes -= bytes.len();
-            take(key, bytes);
-        }
-        self.len -= order.len();
+        self.len -= merged.order.len();
         self.chunks.retain(|waiting| waiting.next < waiting.chunk.len());
+        // Stable sorting finds the runs that the chunks are, and merges them.
+        merged.order.sort_by_key(|&(key, _)| key);
+        merged
+    }
+}
+
+/// Signals in their order, still where the lanes encoded them.
+#[derive(Debug, Default)]
+pub struct MergedSignals {
+    chunks: Vec<Arc<SignalChunk>>,
+    order: Vec<(SignalKey, Place)>,
+}
+
+/// Where a signal lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    chunk: u32,
+    index: u32,
+}
+
+impl MergedSignals {
+    /// Number of signals.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Drops the signals caused by records before `offset`.
+    pub fn skip_before(&mut self, offset: i64) {
+        let count = self.order.partition_point(|(key, _)| key.offset < offset);
+        self.order.drain(..count);
+    }
+
+    /// Gives back the memory of chunks of which no signal waits any more.
+    pub fn into_spares(self) -> impl Iterator<Item = SignalChunk> {
+        self.chunks.into_iter().filter_map(Arc::into_inner)
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> impl Iterator<Item = SignalKey> {
+        self.order.iter().map(|&(key, _)| key)
+    }
+
+    /// The signals in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = SignalRef<'_>> {
+        self.order.iter().map(|(_, place)| self.chunks[place.chunk as usize].get(place.index as usize))
     }
 }
 
@@ -138,7 +219,7 @@ mod tests {
     fn chunk(keys: &[(i64, u32)]) -> SignalChunk {
         let mut chunk = SignalChunk::default();
         for &(offset, symbol) in keys {
-            chunk.push(key(offset, symbol), |bytes| bytes.push(offset as u8 * 10 + symbol as u8));
+            chunk.push(key(offset, symbol), "S", |bytes| bytes.push(offset as u8 * 10 + symbol as u8));
         }
         chunk
     }
@@ -148,14 +229,15 @@ mod tests {
         let mut merge = SignalMerge::default();
         merge.push(chunk(&[(1, 0), (3, 0), (5, 0)]));
         merge.push(chunk(&[(1, 1), (2, 1), (4, 1)]));
-        let mut taken = Vec::new();
-        merge.take_before(4, |_, bytes| taken.extend_from_slice(bytes));
-        assert_eq!(taken, [10, 11, 21, 30]);
-        assert_eq!(merge.len(), 2);
+        let taken =
+            |signals: &MergedSignals| -> Vec<u8> { signals.iter().map(|signal| signal.bytes[0]).collect() };
+        let mut signals = merge.take_before(4);
+        assert_eq!(taken(&signals), [10, 11, 21, 30]);
+        signals.skip_before(2);
+        assert_eq!(taken(&signals), [21, 30]);
+        assert_eq!((merge.len(), merge.bytes()), (2, 4));
         merge.push(chunk(&[(4, 0)]));
-        taken.clear();
-        merge.take_before(i64::MAX, |_, bytes| taken.extend_from_slice(bytes));
-        assert_eq!(taken, [40, 41, 50]);
-        assert!(merge.is_empty());
+        assert_eq!(taken(&merge.take_before(i64::MAX)), [40, 41, 50]);
+        assert_eq!((merge.len(), merge.bytes()), (0, 0));
     }
 }

@@ -5,7 +5,9 @@ use warptape_kernels::{Isa, RowKind};
 use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
-use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
+use warptape_stages::{
+    GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, Rows, SignalMerge, StageConfig,
+};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -74,7 +76,7 @@ impl Partition {
             self.queues.iter_mut().zip(&mut self.stages).zip(&mut self.snapshots)
         {
             let mut output = GroupOutput::default();
-            stage.run(&mut queue.take(rows.min(queue.rows.len())), &mut output);
+            stage.run(&mut queue.take(rows.min(queue.rows.len()), Rows::default()), &mut output);
             self.merge.push(output.signals);
             snapshots.extend(output.snapshots);
         }
@@ -82,7 +84,7 @@ impl Partition {
 
     fn signals(&mut self) -> Vec<Vec<u8>> {
         let mut signals = Vec::new();
-        self.merge.take_before(i64::MAX, |_, bytes| signals.push(bytes.to_vec()));
+        signals.extend(self.merge.take_before(i64::MAX).iter().map(|signal| signal.bytes.to_vec()));
         signals
     }
 

@@ -4,17 +4,20 @@
 //! The stages alone keep their signals in memory: no log, no scheduler, no transactions. They are fed the same records
 //! from memory, or what these decode to, on one thread and on two; the pipeline has two CPU lanes.
 //!
-//! `cargo bench -p warptape-tests --bench end_to_end` alternates the sides and prints medians;
+//! `cargo bench -p warptape-tests --bench end_to_end` times all sides with criterion;
 //! `cargo bench -p warptape-tests --bench end_to_end -- memory` runs 20 million ticks and prints resident memory.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use criterion::{Criterion, SamplingMode, Throughput};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
-use warptape_kernels::Isa;
+use warptape_kernels::{Isa, Rows};
 use warptape_pipeline::engine::{Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::tick::TickColumns;
@@ -34,7 +37,7 @@ const RECORD_TICKS: usize = 256;
 /// Records that the stages alone take at once, as the engine's fetches do.
 const FETCH_RECORDS: usize = 256;
 const LANES: i32 = 2;
-const RUNS: usize = 7;
+const SAMPLES: usize = 10;
 
 fn main() {
     if std::env::args().any(|argument| argument == "memory") {
@@ -68,49 +71,46 @@ fn speed() {
     drop(log);
 
     let alone = [(From::Columns, 1), (From::Columns, 2), (From::Records, 1), (From::Records, 2)];
-    let mut alone_seconds: [Vec<f64>; 4] = Default::default();
-    let mut pipeline_seconds = Vec::new();
-    let mut signals = Vec::new();
-    for run in 0..RUNS {
-        for (&(from, threads), seconds) in alone.iter().zip(&mut alone_seconds) {
-            let started = Instant::now();
-            let found = stages_alone(&partitions, from, threads);
-            seconds.push(started.elapsed().as_secs_f64());
-            if run == 0 {
-                signals.push(found);
-            }
-        }
-        let copy = folder.path().join(format!("run-{run}.db"));
-        std::fs::copy(&path, &copy).expect("the disk has room");
-        // Or the disk would still write the copy while the pipeline runs.
-        std::fs::File::open(&copy).and_then(|file| file.sync_all()).expect("the copy can be synced");
-        let log = SqliteLog::open(&copy, Durability::Process).expect("the copy is a log");
-        let log: Arc<dyn EventLog> = Arc::new(log);
-        let summary = run_to_end(&log, engine_config(stage_config(), LANES));
-        pipeline_seconds.push(summary.active_ns as f64 / 1e9);
-        if run == 0 {
-            let values = |partition| {
-                read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value)
-            };
-            signals.push((0..PARTITIONS).map(|partition| values(partition).collect()).collect());
-        }
-        drop(log);
-        // Nor what the last run left.
-        std::fs::remove_file(&copy).expect("the file is ours");
+    let (_, expected) = pipeline(&path, true);
+    for (from, threads) in alone {
+        assert_eq!(stages_alone(&partitions, from, threads), expected, "all sides emit the same signals");
     }
-    assert!(signals.windows(2).all(|pair| pair[0] == pair[1]), "all sides emit the same signals");
-    let count: usize = signals[0].iter().map(Vec::len).sum();
-    println!("{TICKS} ticks, {SYMBOLS} symbols, {count} signals, equal on all sides; medians of {RUNS} runs");
-    let pipeline = TICKS as f64 / median(&mut pipeline_seconds);
-    println!("pipeline, {LANES} lanes: {:.2} M ticks/s", pipeline / 1e6);
-    for ((from, threads), mut seconds) in alone.into_iter().zip(alone_seconds) {
-        let rate = TICKS as f64 / median(&mut seconds);
-        let ratio = pipeline / rate;
-        println!(
-            "stages alone, {from:?}, {threads} threads: {:.2} M ticks/s; pipeline / this = {ratio:.2}",
-            rate / 1e6
-        );
+    let count: usize = expected.iter().map(Vec::len).sum();
+    println!("{TICKS} ticks, {SYMBOLS} symbols, {count} signals, equal on all sides");
+    drop(expected);
+
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut group = criterion.benchmark_group("end_to_end");
+    group.sampling_mode(SamplingMode::Flat).sample_size(SAMPLES).throughput(Throughput::Elements(TICKS));
+    group.bench_function(format!("pipeline/{LANES} lanes"), |bencher| {
+        bencher.iter_custom(|runs| (0..runs).map(|_| pipeline(&path, false).0).sum());
+    });
+    for (from, threads) in alone {
+        group.bench_function(format!("stages alone/{from:?}, {threads} threads"), |bencher| {
+            bencher.iter_with_large_drop(|| stages_alone(&partitions, from, threads));
+        });
     }
+    group.finish();
+    criterion.final_summary();
+}
+
+/// Time from the first record read to the last commit on a copy of the log at `path`, and the signals if they are wanted.
+fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
+    let copy = path.with_extension("copy");
+    std::fs::copy(path, &copy).expect("the disk has room");
+    // Or the disk would still write the copy while the pipeline runs.
+    File::open(&copy).and_then(|file| file.sync_all()).expect("the copy can be synced");
+    let log: Arc<dyn EventLog> =
+        Arc::new(SqliteLog::open(&copy, Durability::Process).expect("the copy is a log"));
+    let summary = run_to_end(&log, engine_config(stage_config(), LANES));
+    let values = |partition| {
+        read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value).collect()
+    };
+    let signals = if read { (0..PARTITIONS).map(values).collect() } else { Vec::new() };
+    drop(log);
+    // Nor what the last run left.
+    std::fs::remove_file(&copy).expect("the file is ours");
+    (Duration::from_nanos(summary.active_ns as u64), signals)
 }
 
 /// A partition's records as columns, one entry a record, and the symbols in them.
@@ -145,9 +145,13 @@ fn stages_alone(partitions: &[Decoded], from: From, threads: usize) -> Vec<Vec<V
     thread::scope(|scope| {
         let worker = |thread: usize| {
             let share = partitions.iter().enumerate().skip(thread).step_by(threads);
-            scope.spawn(move || {
+            let work = move || {
                 share.map(|(index, decoded)| (index, partition_alone(decoded, from))).collect::<Vec<_>>()
-            })
+            };
+            thread::Builder::new()
+                .name("alone".to_owned())
+                .spawn_scoped(scope, work)
+                .expect("a thread starts")
         };
         let workers: Vec<_> = (0..threads).map(worker).collect();
         for worker in workers {
@@ -190,10 +194,10 @@ fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {
             let mut output = GroupOutput::default();
-            stage.run(&mut queue.take(queue.rows.len()), &mut output);
+            stage.run(&mut queue.take(queue.rows.len(), Rows::default()), &mut output);
             merge.push(output.signals);
         }
-        merge.take_before(i64::MAX, |_, bytes| signals.push(bytes.to_vec()));
+        signals.extend(merge.take_before(i64::MAX).iter().map(|signal| signal.bytes.to_vec()));
     }
     signals
 }
@@ -252,9 +256,4 @@ fn resident_mib() -> f64 {
     let pages: f64 =
         statm.split(' ').nth(1).expect("the second field is resident").parse().expect("a number");
     pages * 4096.0 / 1048576.0
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

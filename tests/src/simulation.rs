@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use warptape_eventlog::{NewRecord, Record};
+use warptape_eventlog::Record;
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
@@ -144,7 +144,7 @@ struct Fetched {
 /// What is committed.
 #[derive(Default)]
 struct Committed {
-    records: BTreeMap<String, BTreeMap<i32, Vec<NewRecord>>>,
+    records: BTreeMap<String, BTreeMap<i32, Vec<Vec<u8>>>>,
     offsets: BTreeMap<i32, i64>,
 }
 
@@ -191,7 +191,7 @@ impl World {
     /// A process begins where the committed state ends.
     fn start_process(&mut self) -> Result<(), Failure> {
         let last = self.topic("journal", 0).last();
-        let last = last.map(|record| decode_journal_entry(&record.value).expect("entries are written whole"));
+        let last = last.map(|record| decode_journal_entry(record).expect("entries are written whole"));
         self.core = Core::new(self.config.clone(), last.as_ref())?;
         self.lanes = self.config.lanes.iter().map(|_| Some(SimulatedLane::default())).collect();
         self.reading = self.source.iter().map(|_| None).collect();
@@ -211,7 +211,7 @@ impl World {
 
     fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), Failure> {
         let parts = self.topic("snapshots", partition).iter();
-        let parts = parts.map(|record| decode_snapshot(&record.value).expect("snapshots are written whole"));
+        let parts = parts.map(|record| decode_snapshot(record).expect("snapshots are written whole"));
         let restored = restore_from(parts.collect(), sealed_offset, &self.config.stages, self.config.isa);
         self.coverage.snapshots_used += usize::from(restored.offset > 0);
         self.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
@@ -383,9 +383,9 @@ impl World {
 
     fn finish_commit(&mut self) {
         let Some(request) = self.in_flight.take() else { return };
-        for record in request.records {
-            let topic = self.committed.records.entry(record.topic.clone()).or_default();
-            topic.entry(record.partition).or_default().push(record);
+        for record in request.records(&self.config.topics, &self.config.node) {
+            let topic = self.committed.records.entry(record.topic.into_owned()).or_default();
+            topic.entry(record.partition).or_default().push(record.value.into_owned());
         }
         for (partition, offset) in request.offsets {
             self.committed.offsets.insert(partition.partition, offset);
@@ -416,20 +416,20 @@ impl World {
         Err(Failure::Engine(format!("not drained after {HEALING_EVENTS_MAX} events without faults")))
     }
 
-    fn topic(&self, topic: &str, partition: i32) -> &[NewRecord] {
+    fn topic(&self, topic: &str, partition: i32) -> &[Vec<u8>] {
         self.committed.records.get(topic).and_then(|topic| topic.get(&partition)).map_or(&[], Vec::as_slice)
     }
 
     fn check(&self, expected: &[Outputs]) -> Result<(), Failure> {
         for (partition, expected) in (0_i32..).zip(expected) {
-            let signals = self.topic("signals", partition).iter().map(|record| record.value.clone());
+            let signals = self.topic("signals", partition).iter().cloned();
             let late = self.topic("late", partition).iter().map(|record| {
-                let late = decode_late_tick(&record.value).expect("late ticks are written whole");
+                let late = decode_late_tick(record).expect("late ticks are written whole");
                 (late.offset, late.index)
             });
             let dead = self.topic("dead-letter", partition).iter();
-            let dead = dead
-                .map(|record| decode_dead_letter(&record.value).expect("letters are written whole").offset);
+            let dead =
+                dead.map(|record| decode_dead_letter(record).expect("letters are written whole").offset);
             let found = Outputs { signals: signals.collect(), late: late.collect(), dead: dead.collect() };
             if found != *expected {
                 let difference = difference(expected, &found);
@@ -451,8 +451,8 @@ impl World {
         let mut previous = GENESIS_HASH.to_owned();
         for (sequence, record) in (0_i64..).zip(self.topic("journal", 0)) {
             let failed = |what: &dyn std::fmt::Display| Failure::Journal(format!("entry {sequence}: {what}"));
-            check_chain(&previous, &record.value).map_err(|error| failed(&error))?;
-            let entry = decode_journal_entry(&record.value).map_err(|error| failed(&error))?;
+            check_chain(&previous, record).map_err(|error| failed(&error))?;
+            let entry = decode_journal_entry(record).map_err(|error| failed(&error))?;
             if entry.sequence != sequence {
                 return Err(failed(&format!("has sequence {}", entry.sequence)));
             }

@@ -217,7 +217,7 @@ mod tests {
     fn commit(producer: &mut dyn Producer) {
         producer.begin().unwrap();
         let value = vec![7; TRANSACTION_BYTES];
-        producer.send(NewRecord { topic: "t".to_owned(), value, ..NewRecord::default() }).unwrap();
+        producer.send(NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() }).unwrap();
         producer.commit().unwrap();
     }
 

@@ -21,7 +21,7 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Statements kept prepared per connection: a few per partition that it touches.
 const STATEMENTS_CACHED_MAX: usize = 512;
 /// Page cache of a connection, KiB. Sequential reading and appending at right edges need little.
-const PAGE_CACHE_KIB: i64 = 8 * 1024;
+const PAGE_CACHE_KIB: i64 = 1024;
 
 /// How a log may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,9 @@ use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Most bytes that a transaction may hold, all of them in memory until it commits.
 pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
+/// A buffer of a transaction that is over is kept for the next one, if it is not larger and not too many are.
+const SPARE_BYTES_MAX: usize = 16 << 20;
+const SPARES_MAX: usize = 16;
 /// What a record counts for beside its own bytes.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 const DOING: &str = "committing a transaction";
@@ -25,7 +28,17 @@ struct Appends {
     topic_id: i64,
     partition: i32,
     compacted: bool,
-    records: Vec<NewRecord>,
+    records: Vec<Buffered>,
+    /// Key, headers and value of each record, one behind the other.
+    bytes: Vec<u8>,
+}
+
+/// A record, as lengths of its parts in [`Appends::bytes`].
+struct Buffered {
+    timestamp_ns: i64,
+    key: Option<usize>,
+    headers: Option<usize>,
+    value: usize,
 }
 
 /// An open transaction.
@@ -47,6 +60,8 @@ pub(super) struct SqliteProducer {
     transactional_id: String,
     epoch: i64,
     open: Option<Open>,
+    /// Buffers of earlier transactions.
+    spares: Vec<(Vec<Buffered>, Vec<u8>)>,
 }
 
 impl SqliteProducer {
@@ -78,7 +93,16 @@ impl SqliteProducer {
         })?;
         let catalogue = Catalogue::load(&file, &connection)?;
         let transactional_id = transactional_id.to_owned();
-        Ok(Self { file, checkpointer, connection, catalogue, transactional_id, epoch, open: None })
+        Ok(Self {
+            file,
+            checkpointer,
+            connection,
+            catalogue,
+            transactional_id,
+            epoch,
+            open: None,
+            spares: Vec::new(),
+        })
     }
 
     fn open(&mut self, call: &'static str) -> Result<&mut Open, LogError> {
@@ -88,6 +112,20 @@ impl SqliteProducer {
             call,
             needs: "an open transaction: call begin first",
         })
+    }
+
+    /// Ends the transaction, and keeps its memory for the next one.
+    fn close(&mut self) {
+        let open = self.open.take().unwrap_or_default();
+        for Appends { mut records, mut bytes, .. } in
+            open.appends.into_values().flat_map(BTreeMap::into_values)
+        {
+            if bytes.capacity() <= SPARE_BYTES_MAX && self.spares.len() < SPARES_MAX {
+                records.clear();
+                bytes.clear();
+                self.spares.push((records, bytes));
+            }
+        }
     }
 
     /// The number of a topic that has the partition, and whether it is compacted. Topics may be newer than the
@@ -114,28 +152,28 @@ impl Producer for SqliteProducer {
         Ok(())
     }
 
-    fn send(&mut self, record: NewRecord) -> Result<(), LogError> {
-        let url = self.file.url.clone();
+    fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
         let open = self.open("send")?;
         let bytes = open.bytes + record_bytes(&record);
         if bytes > TRANSACTION_BYTES_MAX {
+            let url = self.file.url.clone();
             return Err(LogError::TransactionTooLarge { url, bytes, bytes_max: TRANSACTION_BYTES_MAX });
         }
+        let (topic, partition) = (record.topic.as_ref(), record.partition);
         if let Some(appends) =
-            open.appends.get_mut(&record.topic).and_then(|partitions| partitions.get_mut(&record.partition))
+            open.appends.get_mut(topic).and_then(|partitions| partitions.get_mut(&partition))
         {
-            appends.records.push(record);
+            appends.push(&record);
             open.bytes = bytes;
             return Ok(());
         }
-        let (topic, partition) = (record.topic.clone(), record.partition);
-        let (topic_id, compacted) = self.find(&topic, partition)?;
+        let (topic_id, compacted) = self.find(topic, partition)?;
+        let (records, bytes_buffer) = self.spares.pop().unwrap_or_default();
+        let mut appends = Appends { topic_id, partition, compacted, records, bytes: bytes_buffer };
+        appends.push(&record);
         let open = self.open("send")?;
         open.bytes = bytes;
-        open.appends
-            .entry(topic)
-            .or_default()
-            .insert(partition, Appends { topic_id, partition, compacted, records: vec![record] });
+        open.appends.entry(topic.to_owned()).or_default().insert(partition, appends);
         Ok(())
     }
 
@@ -169,21 +207,32 @@ impl Producer for SqliteProducer {
                 .and_then(|()| store_offsets(transaction, &open.offsets))
                 .map_err(|error| self.file.failure(DOING, error))
         })?;
-        self.open = None;
+        self.close();
         self.checkpointer.committed(&self.connection);
         Ok(())
     }
 
     fn abort(&mut self) -> Result<(), LogError> {
         self.open("abort")?;
-        self.open = None;
+        self.close();
         Ok(())
     }
 }
 
-fn record_bytes(record: &NewRecord) -> usize {
+impl Appends {
+    fn push(&mut self, record: &NewRecord<'_>) {
+        let headers = headers::encode(&record.headers);
+        let parts = [record.key.as_deref(), headers.as_deref(), Some(&record.value)];
+        parts.iter().flatten().for_each(|part| self.bytes.extend_from_slice(part));
+        let [key, headers, value] = parts.map(|part| part.map(<[u8]>::len));
+        let value = value.expect("every record has one");
+        self.records.push(Buffered { timestamp_ns: record.timestamp_ns, key, headers, value });
+    }
+}
+
+fn record_bytes(record: &NewRecord<'_>) -> usize {
     let headers: usize = record.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    RECORD_OVERHEAD_BYTES + record.key.as_ref().map_or(0, Vec::len) + headers + record.value.len()
+    RECORD_OVERHEAD_BYTES + record.key.as_ref().map_or(0, |key| key.len()) + headers + record.value.len()
 }
 
 /// The newest producer of a transactional id is the one that may write.
@@ -204,20 +253,24 @@ fn check_epoch(
 }
 
 fn append(transaction: &Transaction<'_>, appends: &Appends) -> rusqlite::Result<()> {
-    let Appends { topic_id, partition, compacted, records } = appends;
+    let Appends { topic_id, partition, compacted, records, bytes } = appends;
     let mut next: i64 = transaction
         .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
         .query_row(params![topic_id, partition], |row| row.get(0))?;
     let table = records_table(*topic_id, *partition);
     let mut insert =
         transaction.prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3, ?4, ?5)"))?;
+    let mut rest = bytes.as_slice();
+    let mut take = |length| rest.split_off(..length).expect("the lengths are those of the parts");
     for record in records {
-        if let (true, Some(key)) = (*compacted, &record.key) {
+        let key = record.key.map(&mut take);
+        let headers = record.headers.map(&mut take);
+        let value = take(record.value);
+        if let (true, Some(key)) = (*compacted, key) {
             // All that is there with this key is older.
             transaction.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key])?;
         }
-        let headers = headers::encode(&record.headers);
-        insert.execute(params![next, record.timestamp_ns, record.key, headers, record.value])?;
+        insert.execute(params![next, record.timestamp_ns, key, headers, value])?;
         next += 1;
     }
     transaction
@@ -261,7 +314,9 @@ mod tests {
         producer.begin().unwrap();
         for n in 0..100 {
             let value = vec![n; 16 << 10];
-            producer.send(NewRecord { topic: "t".to_owned(), value, ..NewRecord::default() }).unwrap();
+            producer
+                .send(NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() })
+                .unwrap();
         }
         let source = TopicPartition { topic: "t".to_owned(), partition: 0 };
         producer.send_offsets("g", &[(source, 7)]).unwrap();
@@ -283,7 +338,8 @@ mod tests {
         log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
         let mut producer = log.producer("p").unwrap();
         producer.begin().unwrap();
-        let record = |value| NewRecord { topic: "t".to_owned(), value, ..NewRecord::default() };
+        let record =
+            |value: Vec<u8>| NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() };
         producer.send(record(vec![1])).unwrap();
         let error = producer.send(record(vec![0; TRANSACTION_BYTES_MAX])).unwrap_err();
         assert!(matches!(error, LogError::TransactionTooLarge { .. }), "{error}");

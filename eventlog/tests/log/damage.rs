@@ -23,7 +23,7 @@ fn write_log(path: &Path) {
     for offset in 0..RECORDS {
         let headers = vec![("offset".to_owned(), offset.to_string().into_bytes())];
         let records = (0..PARTITIONS).map(|partition| NewRecord {
-            headers: headers.clone(),
+            headers: headers.clone().into(),
             ..record("t", partition, value(partition, offset))
         });
         commit(&mut *producer, records);

@@ -49,11 +49,16 @@ fn at(topic: &str, partition: i32) -> TopicPartition {
     TopicPartition { topic: topic.to_owned(), partition }
 }
 
-fn record(topic: &str, partition: i32, value: impl AsRef<[u8]>) -> NewRecord {
-    NewRecord { topic: topic.to_owned(), partition, value: value.as_ref().to_vec(), ..NewRecord::default() }
+fn record(topic: &str, partition: i32, value: impl AsRef<[u8]>) -> NewRecord<'static> {
+    NewRecord {
+        topic: topic.to_owned().into(),
+        partition,
+        value: value.as_ref().to_vec().into(),
+        ..NewRecord::default()
+    }
 }
 
-fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewRecord>) {
+fn commit(producer: &mut dyn Producer, records: impl IntoIterator<Item = NewRecord<'static>>) {
     producer.begin().unwrap();
     for record in records {
         producer.send(record).unwrap();

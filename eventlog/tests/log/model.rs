@@ -90,7 +90,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// An open transaction.
 #[derive(Default)]
 struct Open {
-    records: Vec<NewRecord>,
+    records: Vec<NewRecord<'static>>,
     offsets: BTreeMap<i32, i64>,
 }
 
@@ -98,7 +98,7 @@ struct Open {
 #[derive(Default)]
 struct Model {
     /// Committed records; `None` where compaction took one away.
-    partitions: BTreeMap<TopicPartition, Vec<Option<NewRecord>>>,
+    partitions: BTreeMap<TopicPartition, Vec<Option<NewRecord<'static>>>>,
     offsets: BTreeMap<i32, i64>,
     open: [Option<Open>; PRODUCERS.len()],
     /// The reader's next offset of each partition.
@@ -123,7 +123,7 @@ impl Model {
     }
 
     /// What a reader would get of a partition from its position on.
-    fn rest(&self, source: &TopicPartition) -> Vec<(i64, &NewRecord)> {
+    fn rest(&self, source: &TopicPartition) -> Vec<(i64, &NewRecord<'static>)> {
         let position = self.positions[source];
         let records = self.partitions.get(source).map_or(&[][..], Vec::as_slice);
         let numbered = (0..).zip(records).filter(|(offset, _)| *offset >= position);
@@ -147,12 +147,12 @@ impl Model {
         for (record, (offset, expected)) in records.iter().zip(self.rest(&source)) {
             assert_eq!(record.offset, offset);
             let read = NewRecord {
-                topic: source.topic.clone(),
+                topic: source.topic.as_str().into(),
                 partition: source.partition,
-                key: record.key.clone(),
-                headers: record.headers.clone(),
+                key: record.key.as_deref().map(Into::into),
+                headers: record.headers.as_slice().into(),
                 timestamp_ns: record.timestamp_ns,
-                value: record.value.clone(),
+                value: record.value.as_slice().into(),
             };
             assert!(read == *expected, "{source:?} offset {offset} differs");
         }
@@ -204,7 +204,7 @@ fn run(steps: Vec<Step>) {
             }
             Step::Send { producer, topic, partition, key, length } => {
                 let record = NewRecord {
-                    key: key.map(|key| vec![key]),
+                    key: key.map(|key| vec![key].into()),
                     headers: (0..number % 3).map(|n| (n.to_string(), vec![0; n as usize])).collect(),
                     timestamp_ns: number,
                     ..record(TOPICS[topic], partition, vec![number as u8; length])

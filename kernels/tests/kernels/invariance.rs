@@ -1,7 +1,7 @@
 //! What must not change a bit: instructions, cuts, and the path to a state.
 
 use proptest::prelude::*;
-use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa};
+use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows};
 
 use crate::bars::specs;
 use crate::chain::{Chain, short_params};
@@ -119,7 +119,7 @@ proptest! {
         let mut rest = rows.clone();
         for cut in cuts.windows(2) {
             // Rows of a part are rows of their own, as a lane gets them.
-            let part = rest.take_front(cut[1] - cut[0]);
+            let part = rest.take_front(cut[1] - cut[0], Rows::default());
             parts.run(&part, 0..part.len());
         }
         for (whole, parts) in whole.out.iter_mut().zip(&mut parts.out) {

@@ -1,11 +1,13 @@
 //! The commit thread: writes what the engine hands it as one transaction, while the engine goes on.
 
+use std::borrow::Cow;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{LogError, NewRecord, Producer, TopicPartition};
+use warptape_stages::{MergedSignals, SignalChunk};
 
-use super::Clock;
+use super::{Clock, EngineConfig, Topics};
 
 /// A commit that other writers kept from the log is tried this often before it fails.
 const COMMIT_ATTEMPTS_MAX: u32 = 3;
@@ -13,12 +15,41 @@ const COMMIT_ATTEMPTS_MAX: u32 = 3;
 /// Everything one transaction holds.
 #[derive(Debug, Default)]
 pub struct CommitRequest {
-    /// Signals, late ticks, dead letters, snapshots and journal entries.
-    pub records: Vec<NewRecord>,
+    /// When it was sealed: the create time of all records but journal entries, which have their own.
+    pub(super) sealed_at_ns: i64,
+    pub(super) sealed: Vec<Sealed>,
+    /// Times and bytes of journal entries.
+    pub(super) entries: Vec<(i64, Vec<u8>)>,
     /// Next-to-read source offsets.
     pub offsets: Vec<(TopicPartition, i64)>,
     /// What to count when it is committed.
     pub receipt: Receipt,
+}
+
+/// What complete records of a partition caused.
+#[derive(Debug, Default)]
+pub(super) struct Sealed {
+    pub(super) partition: i32,
+    pub(super) signals: MergedSignals,
+    pub(super) asides: Vec<Aside>,
+    /// Key and encoded record.
+    pub(super) snapshots: Vec<(String, Vec<u8>)>,
+}
+
+/// A record beside the main way.
+#[derive(Debug)]
+pub(super) struct Aside {
+    /// Source offset of its cause.
+    pub(super) offset: i64,
+    pub(super) topic: AsideTopic,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Which topic an aside goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsideTopic {
+    Late,
+    DeadLetter,
 }
 
 /// What a commit makes true.
@@ -26,16 +57,75 @@ pub struct CommitRequest {
 pub struct Receipt {
     /// Signals by the time at which the record that caused them was read.
     pub signals_by_read: Vec<(i64, u64)>,
-    /// Signals in all.
-    pub signals: u64,
     /// Whether source offsets move: false for a commit of journal entries alone.
     pub advances: bool,
+}
+
+impl CommitRequest {
+    /// Signals, late ticks, dead letters, snapshots and the journal entries of a node, in the order they are written.
+    pub fn records<'a>(&'a self, topics: &'a Topics, node: &'a str) -> impl Iterator<Item = NewRecord<'a>> {
+        let record =
+            |topic: &'a str, partition, timestamp_ns, key: Option<&'a [u8]>, value: &'a [u8]| NewRecord {
+                topic: topic.into(),
+                partition,
+                key: key.map(Into::into),
+                headers: Cow::default(),
+                timestamp_ns,
+                value: value.into(),
+            };
+        let at_ns = self.sealed_at_ns;
+        let sealed = self.sealed.iter().flat_map(move |sealed| {
+            let partition = sealed.partition;
+            let signals = sealed.signals.iter().map(move |signal| {
+                record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes)
+            });
+            let asides = sealed.asides.iter().map(move |aside| {
+                let topic = match aside.topic {
+                    AsideTopic::Late => &topics.late,
+                    AsideTopic::DeadLetter => &topics.dead_letter,
+                };
+                record(topic, partition, at_ns, None, &aside.bytes)
+            });
+            let snapshots = sealed.snapshots.iter().map(move |(key, bytes)| {
+                record(&topics.snapshots, partition, at_ns, Some(key.as_bytes()), bytes)
+            });
+            signals.chain(asides).chain(snapshots)
+        });
+        let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
+            record(&topics.journal, 0, *at_ns, Some(node.as_bytes()), bytes)
+        };
+        sealed.chain(self.entries.iter().map(entry))
+    }
+
+    /// Memory to be used again.
+    pub(super) fn into_spares(self) -> impl Iterator<Item = SignalChunk> {
+        self.sealed.into_iter().flat_map(|sealed| sealed.signals.into_spares())
+    }
+
+    /// The newest signals of each partition, newest first.
+    pub(super) fn newest_signals(&self) -> impl Iterator<Item = &[u8]> {
+        self.sealed.iter().flat_map(|sealed| sealed.signals.iter().rev().map(|signal| signal.bytes))
+    }
+}
+
+impl Receipt {
+    /// Signals in all.
+    pub(super) fn signals(&self) -> u64 {
+        self.signals_by_read.iter().map(|(_, count)| count).sum()
+    }
+
+    pub(super) fn count_signal(&mut self, read_at_ns: i64) {
+        match self.signals_by_read.last_mut() {
+            Some((at_ns, count)) if *at_ns == read_at_ns => *count += 1,
+            _ => self.signals_by_read.push((read_at_ns, 1)),
+        }
+    }
 }
 
 /// What became of a request.
 pub(super) enum CommitEvent {
     /// It is durable and visible.
-    Done { receipt: Receipt, committed_at_ns: i64 },
+    Done { request: CommitRequest, committed_at_ns: i64 },
     /// It is not; the thread ended.
     Failed(LogError),
 }
@@ -49,12 +139,14 @@ pub(super) struct Committer {
 
 impl Committer {
     /// Starts the thread. One request may be under way and none waits: the engine gathers instead.
-    pub(super) fn start(producer: Box<dyn Producer>, group: String, clock: Clock) -> Self {
+    pub(super) fn start(producer: Box<dyn Producer>, config: &EngineConfig, clock: Clock) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
+        let (topics, node, group) = (config.topics.clone(), config.node.clone(), config.group.clone());
+        let mut writer = Writer { producer, topics, node, group };
         let thread = std::thread::Builder::new()
             .name("commit".to_owned())
-            .spawn(move || run(producer, &group, clock, &received, &sent))
+            .spawn(move || run(&mut writer, clock, &received, &sent))
             .expect("the system can start a thread");
         Self { requests, events, thread }
     }
@@ -67,16 +159,10 @@ impl Committer {
     }
 }
 
-fn run(
-    mut producer: Box<dyn Producer>,
-    group: &str,
-    clock: Clock,
-    requests: &Receiver<CommitRequest>,
-    events: &Sender<CommitEvent>,
-) {
+fn run(writer: &mut Writer, clock: Clock, requests: &Receiver<CommitRequest>, events: &Sender<CommitEvent>) {
     for request in requests {
-        let event = match write(producer.as_mut(), group, request.records, &request.offsets) {
-            Ok(()) => CommitEvent::Done { receipt: request.receipt, committed_at_ns: clock.now_ns() },
+        let event = match writer.write(&request) {
+            Ok(()) => CommitEvent::Done { request, committed_at_ns: clock.now_ns() },
             Err(error) => CommitEvent::Failed(error),
         };
         let failed = matches!(event, CommitEvent::Failed(_));
@@ -86,24 +172,30 @@ fn run(
     }
 }
 
-fn write(
-    producer: &mut dyn Producer,
-    group: &str,
-    records: Vec<NewRecord>,
-    offsets: &[(TopicPartition, i64)],
-) -> Result<(), LogError> {
-    producer.begin()?;
-    for record in records {
-        producer.send(record)?;
-    }
-    producer.send_offsets(group, offsets)?;
-    for _ in 1..COMMIT_ATTEMPTS_MAX {
-        match producer.commit() {
-            Err(LogError::Busy { .. }) => {
-                tracing::warn!("another writer holds the log; the commit is tried again")
-            }
-            result => return result,
+/// The producer, and the names it writes under.
+struct Writer {
+    producer: Box<dyn Producer>,
+    topics: Topics,
+    node: String,
+    group: String,
+}
+
+impl Writer {
+    fn write(&mut self, request: &CommitRequest) -> Result<(), LogError> {
+        let producer = self.producer.as_mut();
+        producer.begin()?;
+        for record in request.records(&self.topics, &self.node) {
+            producer.send(record)?;
         }
+        producer.send_offsets(&self.group, &request.offsets)?;
+        for _ in 1..COMMIT_ATTEMPTS_MAX {
+            match producer.commit() {
+                Err(LogError::Busy { .. }) => {
+                    tracing::warn!("another writer holds the log; the commit is tried again")
+                }
+                result => return result,
+            }
+        }
+        producer.commit()
     }
-    producer.commit()
 }

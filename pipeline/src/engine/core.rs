@@ -8,24 +8,29 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
-use warptape_eventlog::{NewRecord, Record, TopicPartition};
+use warptape_eventlog::{Record, TopicPartition};
+use warptape_kernels::Rows;
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost, LaneReady,
     PartitionAssigned, PartitionRevoked, Place, Started, Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
+use warptape_stages::SignalChunk;
 
-use super::commit::{CommitRequest, Receipt};
+use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
-use super::partition::{Accepted, AsideTopic, Partition};
+use super::partition::{Accepted, Partition};
 use super::recorder::Recorder;
 use super::restore::Restored;
 use super::{EngineConfig, RecordError, Stop};
 
 /// Bytes of signals, late ticks and dead letters in one transaction, about: a record's are never torn apart. Far below
 /// what a log takes at once.
-const COMMIT_BYTES_MAX: usize = 32 << 20;
+const COMMIT_BYTES_MAX: usize = 16 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 4 <= TRANSACTION_BYTES_MAX);
+
+/// Buffers of a kind that are kept to be used again.
+const SPARES_MAX: usize = 256;
 
 /// What the shell has to do, in order.
 pub enum Command {
@@ -73,6 +78,29 @@ pub struct Core {
     draining: bool,
     decoder: TickDecoder,
     lengths: Vec<usize>,
+    spares: Spares,
+}
+
+/// Memory to be used again: batches and signals are large, and fresh pages are slow.
+#[derive(Default)]
+struct Spares {
+    rows: Vec<Rows>,
+    signals: Vec<SignalChunk>,
+}
+
+impl Spares {
+    fn keep_rows(&mut self, rows: Rows) {
+        if self.rows.len() < SPARES_MAX {
+            self.rows.push(rows);
+        }
+    }
+
+    fn keep_signals(&mut self, mut signals: SignalChunk) {
+        if self.signals.len() < SPARES_MAX {
+            signals.clear();
+            self.signals.push(signals);
+        }
+    }
 }
 
 impl Core {
@@ -91,6 +119,7 @@ impl Core {
             draining: false,
             decoder: TickDecoder::new(),
             lengths: Vec::new(),
+            spares: Spares::default(),
         })
     }
 
@@ -216,6 +245,7 @@ impl Core {
     ) -> Result<(), RecordError> {
         self.batches.remove(&batch);
         for part in parts {
+            self.spares.keep_rows(part.spent);
             if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
                 partition.complete(part.group, part.epoch, part.output);
             }
@@ -272,53 +302,23 @@ impl Core {
 
     /// Gathers what complete records caused, with the journal entries of everything decided so far.
     pub fn seal(&mut self, now_ns: i64) -> CommitRequest {
-        let mut request = CommitRequest::default();
+        let mut request = CommitRequest { sealed_at_ns: now_ns, ..CommitRequest::default() };
         let bytes_max = COMMIT_BYTES_MAX / self.partitions.len().max(1);
-        for (&partition, owned) in &mut self.partitions {
+        for owned in self.partitions.values_mut() {
             let before = owned.sealed_offset;
-            let sealed = owned.seal(bytes_max);
-            let topics = &self.config.topics;
-            let mut push = |topic: &str, key: Option<Vec<u8>>, value: Vec<u8>| {
-                let (topic, headers) = (topic.to_owned(), Vec::new());
-                request.records.push(NewRecord {
-                    topic,
-                    partition,
-                    key,
-                    headers,
-                    timestamp_ns: now_ns,
-                    value,
-                });
-            };
-            request.receipt.signals += sealed.signals.len() as u64;
-            for signal in sealed.signals {
-                request.receipt.count_signal(signal.read_at_ns);
-                push(&topics.signals, Some(signal.symbol.into_bytes()), signal.bytes);
-            }
-            for aside in sealed.asides {
-                match aside.topic {
-                    AsideTopic::Late => push(&topics.late, None, aside.bytes),
-                    AsideTopic::DeadLetter => push(&topics.dead_letter, None, aside.bytes),
-                }
-            }
-            for (key, bytes) in sealed.snapshots {
-                push(&topics.snapshots, Some(key.into_bytes()), bytes);
-            }
-            if sealed.next_offset > before {
+            request.sealed.push(owned.seal(bytes_max, &mut request.receipt));
+            if owned.sealed_offset > before {
                 request.receipt.advances = true;
-                request.offsets.push((owned.source.clone(), sealed.next_offset));
+                request.offsets.push((owned.source.clone(), owned.sealed_offset));
             }
         }
-        for (at_ns, value) in self.recorder.take_entries() {
-            request.records.push(NewRecord {
-                topic: self.config.topics.journal.clone(),
-                partition: 0,
-                key: Some(self.config.node.clone().into_bytes()),
-                headers: Vec::new(),
-                timestamp_ns: at_ns,
-                value,
-            });
-        }
+        request.entries = self.recorder.take_entries();
         request
+    }
+
+    /// A request was committed and has served.
+    pub fn on_committed(&mut self, request: CommitRequest) {
+        request.into_spares().for_each(|signals| self.spares.keep_signals(signals));
     }
 
     /// Where reading of a partition ends: never, unless a stop was asked for.
@@ -369,7 +369,9 @@ impl Core {
         for take in &dispatch.takes {
             let partition = self.partitions.get_mut(&take.partition).expect("rows are of owned partitions");
             let group = GroupId { partition: take.partition, group: take.group };
-            parts.push(BatchPart { group, epoch: take.epoch, input: partition.take(take.group, take.rows) });
+            let input = partition.take(take.group, take.rows, self.spares.rows.pop().unwrap_or_default());
+            let signals = self.spares.signals.pop().unwrap_or_default();
+            parts.push(BatchPart { group, epoch: take.epoch, input, signals });
         }
         self.batches.insert(dispatch.batch, (dispatch.lane, dispatch.rows));
         let batch = LaneBatch { batch: dispatch.batch, parts };
@@ -413,14 +415,5 @@ impl Core {
             self.arrived(now_ns, partition)?;
         }
         Ok(())
-    }
-}
-
-impl Receipt {
-    fn count_signal(&mut self, read_at_ns: i64) {
-        match self.signals_by_read.last_mut() {
-            Some((at_ns, count)) if *at_ns == read_at_ns => *count += 1,
-            _ => self.signals_by_read.push((read_at_ns, 1)),
-        }
     }
 }

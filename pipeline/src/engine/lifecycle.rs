@@ -1,5 +1,7 @@
 //! The lifecycle topic: what happened to the process, outside the transactions that a failure would take along.
 
+use std::borrow::Cow;
+
 use warptape_eventlog::{LogError, NewRecord, Producer};
 use warptape_schemas::{Lifecycle, LifecycleEvent, encode_lifecycle};
 
@@ -26,12 +28,12 @@ impl LifecycleLog {
         encode_lifecycle(&lifecycle, &mut value);
         self.producer.begin()?;
         self.producer.send(NewRecord {
-            topic: self.topic.clone(),
+            topic: self.topic.as_str().into(),
             partition: 0,
-            key: Some(self.node.clone().into_bytes()),
-            headers: Vec::new(),
+            key: Some(self.node.as_bytes().into()),
+            headers: Cow::default(),
             timestamp_ns: at_ns,
-            value,
+            value: value.into(),
         })?;
         self.producer.commit()
     }

@@ -10,6 +10,7 @@ use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
 use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
 
+use super::commit::{Aside, AsideTopic, Receipt, Sealed};
 use super::lanes::GroupId;
 use super::restore::Restored;
 use super::snapshots::{PendingSnapshot, snapshot_records};
@@ -49,20 +50,6 @@ struct Group {
     epoch: i64,
     /// First source offset of each batch in flight.
     in_flight: VecDeque<i64>,
-}
-
-/// Which topic an aside goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AsideTopic {
-    Late,
-    DeadLetter,
-}
-
-/// A record beside the main way.
-pub(super) struct Aside {
-    pub(super) offset: i64,
-    pub(super) topic: AsideTopic,
-    pub(super) bytes: Vec<u8>,
 }
 
 /// Ticks and asides of an accepted fetch.
@@ -195,8 +182,8 @@ impl Partition {
     }
 
     /// Takes rows off the head of a group's queue for a batch.
-    pub(super) fn take(&mut self, group: i32, rows: i64) -> GroupInput {
-        let input = self.queues[group as usize].take(rows as usize);
+    pub(super) fn take(&mut self, group: i32, rows: i64, spare: Rows) -> GroupInput {
+        let input = self.queues[group as usize].take(rows as usize, spare);
         let first = *input.rows.offset.first().expect("a take has rows");
         self.groups[group as usize].in_flight.push_back(first);
         input
@@ -283,25 +270,23 @@ impl Partition {
         complete
     }
 
-    /// Takes what complete records caused, up to about `bytes_max`, and seals it.
-    pub(super) fn seal(&mut self, bytes_max: usize) -> Sealed {
+    /// Takes what complete records caused, up to about `bytes_max`, seals it, and counts it in the receipt.
+    pub(super) fn seal(&mut self, bytes_max: usize, receipt: &mut Receipt) -> Sealed {
         let before = self.seal_before(bytes_max);
-        let mut sealed = Sealed { next_offset: before, ..Sealed::default() };
-        let (reads, from, symbols) = (&mut self.reads, self.sealed_offset, self.intake.symbols_mut());
-        self.signals.take_before(before, |key, bytes| {
-            while reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {
-                reads.pop_front();
+        let mut signals = self.signals.take_before(before);
+        // Replayed from a snapshot, and committed in an earlier life.
+        signals.skip_before(self.sealed_offset);
+        for key in signals.keys() {
+            while self.reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {
+                self.reads.pop_front();
             }
-            // Replayed from a snapshot, and committed in an earlier life.
-            if key.offset >= from {
-                let read_at_ns = reads.front().map_or(0, |&(_, read_at_ns)| read_at_ns);
-                let symbol = symbols.name(key.symbol).to_owned();
-                sealed.signals.push(SealedSignal { read_at_ns, symbol, bytes: bytes.to_vec() });
-            }
-        });
-        while reads.get(1).is_some_and(|&(first, _)| first < before) {
-            reads.pop_front();
+            receipt.count_signal(self.reads.front().map_or(0, |&(_, read_at_ns)| read_at_ns));
         }
+        while self.reads.get(1).is_some_and(|&(first, _)| first < before) {
+            self.reads.pop_front();
+        }
+        let partition = self.source.partition;
+        let mut sealed = Sealed { partition, signals, ..Sealed::default() };
         while self.asides.front().is_some_and(|aside| aside.offset < before) {
             let aside = self.asides.pop_front().expect("it was there a line ago");
             self.asides_bytes -= aside.bytes.len();
@@ -319,22 +304,4 @@ impl Partition {
         self.sealed_offset = self.sealed_offset.max(before);
         sealed
     }
-}
-
-/// What complete records caused.
-#[derive(Default)]
-pub(super) struct Sealed {
-    pub(super) next_offset: i64,
-    pub(super) signals: Vec<SealedSignal>,
-    pub(super) asides: Vec<Aside>,
-    /// Key and encoded record.
-    pub(super) snapshots: Vec<(String, Vec<u8>)>,
-}
-
-/// A signal of a complete record.
-pub(super) struct SealedSignal {
-    /// Time at which the record that caused it was read.
-    pub(super) read_at_ns: i64,
-    pub(super) symbol: String,
-    pub(super) bytes: Vec<u8>,
 }

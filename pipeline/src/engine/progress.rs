@@ -51,8 +51,8 @@ impl Progress {
         self.latest.lock().expect("no thread panics while it holds the lock").iter().cloned().collect()
     }
 
-    pub(super) fn keep_latest<'a>(&self, signals: impl DoubleEndedIterator<Item = &'a [u8]>) {
-        let newest: Vec<Vec<u8>> = signals.rev().take(LATEST_MAX).map(<[u8]>::to_vec).collect();
+    pub(super) fn keep_latest<'a>(&self, newest_first: impl Iterator<Item = &'a [u8]>) {
+        let newest: Vec<Vec<u8>> = newest_first.take(LATEST_MAX).map(<[u8]>::to_vec).collect();
         let mut latest = self.latest.lock().expect("no thread panics while it holds the lock");
         latest.extend(newest.into_iter().rev());
         while latest.len() > LATEST_MAX {

@@ -21,7 +21,7 @@ use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 
 /// Bytes that may wait for commits before the engine reads no further.
-const WAITING_BYTES_MAX: usize = 32 << 20;
+const WAITING_BYTES_MAX: usize = 16 << 20;
 /// How often a lane that failed is started again in the life of a process.
 const LANE_RESTARTS_MAX: u32 = 3;
 /// Longest sleep of the loop when nothing happens.
@@ -98,7 +98,7 @@ impl Engine {
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
         Ok(Self {
             source: Source::start(consumer, topic, clock, records_max, bytes_max),
-            committer: Committer::start(producer, config.group.clone(), clock),
+            committer: Committer::start(producer, &config, clock),
             lanes: Vec::new(),
             lane_restarts: vec![0; config.lanes.len()],
             log,
@@ -305,8 +305,7 @@ impl Engine {
             return Ok(());
         }
         let request = self.core.seal(now_ns);
-        let signals = request.records.iter().filter(|record| record.topic == self.config.topics.signals);
-        self.progress.keep_latest(signals.map(|record| record.value.as_slice()));
+        self.progress.keep_latest(request.newest_signals());
         self.progress.waiting_rows.store(self.core.waiting_rows() as i64, Ordering::Relaxed);
         self.last_commit_ns = now_ns;
         self.commit_in_flight = true;
@@ -315,16 +314,18 @@ impl Engine {
 
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
-            CommitEvent::Done { receipt, committed_at_ns } => {
+            CommitEvent::Done { mut request, committed_at_ns } => {
                 self.commit_in_flight = false;
+                let receipt = std::mem::take(&mut request.receipt);
+                self.core.on_committed(request);
                 if receipt.advances {
                     self.last_advance_ns = committed_at_ns;
                 }
+                Progress::add(&self.progress.signals, receipt.signals());
                 for (read_at_ns, count) in receipt.signals_by_read {
                     let latency_ns = (committed_at_ns - read_at_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
                     self.latency_ns.record_n(latency_ns, count).expect("the value was clamped to the bounds");
                 }
-                Progress::add(&self.progress.signals, receipt.signals);
                 Progress::add(&self.progress.commits, 1);
                 Ok(())
             }

@@ -151,8 +151,8 @@ fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, String) {
     producer.begin().expect("a transaction");
     for (partition, records) in (0..).zip(source) {
         for (number, (value, _)) in records.iter().enumerate() {
-            let (topic, value) = ("ticks".to_owned(), value.clone());
-            let key = Some(format!("key {number}").into_bytes());
+            let key = Some(format!("key {number}").into_bytes().into());
+            let (topic, value) = ("ticks".into(), value.into());
             let record = NewRecord { topic, partition, key, value, ..NewRecord::default() };
             producer.send(record).expect("a record of the transaction");
         }

@@ -126,8 +126,7 @@ fn log_with_garbage(folder: &Path, records: usize) {
     let mut producer = log.producer("test").unwrap();
     producer.begin().unwrap();
     for _ in 0..records {
-        let record =
-            NewRecord { topic: "ticks".to_owned(), value: b"garbage".to_vec(), ..NewRecord::default() };
+        let record = NewRecord { topic: "ticks".into(), value: b"garbage".into(), ..NewRecord::default() };
         producer.send(record).unwrap();
     }
     producer.commit().unwrap();

@@ -81,7 +81,7 @@ fn poison(log: &SqliteLog, random: &mut Random) {
     producer.begin().expect("a transaction");
     let value = format!("no tick {}", random.below(1000)).into_bytes();
     let partition = random.below(PARTITIONS as u64) as i32;
-    let record = NewRecord { topic: "ticks".to_owned(), partition, value, ..NewRecord::default() };
+    let record = NewRecord { topic: "ticks".into(), partition, value: value.into(), ..NewRecord::default() };
     producer.send(record).expect("a record of the transaction");
     producer.commit().expect("a commit");
 }
@@ -92,11 +92,15 @@ fn copy_ticks(from: &SqliteLog, to: &SqliteLog) {
     for partition in 0..PARTITIONS {
         for some in records(from, "ticks", partition).chunks(COPY_RECORDS) {
             producer.begin().expect("a transaction");
-            for record in some.iter().cloned() {
-                let topic = "ticks".to_owned();
-                let (key, headers) = (record.key, record.headers);
-                let (timestamp_ns, value) = (record.timestamp_ns, record.value);
-                let copy = NewRecord { topic, partition, key, headers, timestamp_ns, value };
+            for record in some {
+                let copy = NewRecord {
+                    topic: "ticks".into(),
+                    partition,
+                    key: record.key.as_deref().map(Into::into),
+                    headers: record.headers.as_slice().into(),
+                    timestamp_ns: record.timestamp_ns,
+                    value: record.value.as_slice().into(),
+                };
                 producer.send(copy).expect("a record of the transaction");
             }
             producer.commit().expect("a commit");

@@ -14,7 +14,9 @@ use warptape_schemas::journal::{
 };
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{JournalWriter, TickColumns, TickDecoder, encode_tick_batch};
-use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
+use warptape_stages::{
+    GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, Rows, SignalMerge, StageConfig,
+};
 
 pub const PARTITIONS: i32 = 2;
 const GROUP: &str = "group";
@@ -98,9 +100,10 @@ impl Random {
     }
 }
 
-fn new_record(topic: &str, partition: i32, key: Option<&str>, value: Vec<u8>) -> NewRecord {
-    let key = key.map(|key| key.as_bytes().to_vec());
-    NewRecord { topic: topic.to_owned(), partition, key, value, ..NewRecord::default() }
+fn new_record(topic: &str, partition: i32, key: Option<&[u8]>, value: Vec<u8>) -> NewRecord<'static> {
+    let key = key.map(|key| key.to_vec().into());
+    let (topic, value) = (topic.to_owned().into(), value.into());
+    NewRecord { topic, partition, key, value, ..NewRecord::default() }
 }
 
 /// Publishes ticks, every fifth record of them damaged.
@@ -269,19 +272,17 @@ impl<'a> Run<'a> {
         }
         let owned = self.partitions.get_mut(&partition).unwrap();
         assert!(owned.queues.iter().all(|queue| queue.rows.is_empty()), "lanes of this run are never busy");
-        let symbols = owned.intake.symbols_mut();
-        owned.merge.take_before(offset + 1, |key, value| {
-            let symbol = Some(symbols.name(key.symbol));
-            outputs.push(new_record("signals", partition, symbol, value.to_vec()));
-        });
+        for signal in owned.merge.take_before(offset + 1).iter() {
+            outputs.push(new_record("signals", partition, Some(signal.symbol), signal.bytes.to_vec()));
+        }
         let source = owned.source.clone();
         self.commit(outputs, &[(source, offset + 1)]);
     }
 
-    fn commit(&mut self, outputs: Vec<NewRecord>, offsets: &[(TopicPartition, i64)]) {
+    fn commit(&mut self, outputs: Vec<NewRecord<'static>>, offsets: &[(TopicPartition, i64)]) {
         self.producer.begin().unwrap();
         let entries = std::mem::take(&mut self.entries).into_iter();
-        let entries = entries.map(|bytes| new_record("journal", 0, Some("node"), bytes));
+        let entries = entries.map(|bytes| new_record("journal", 0, Some(b"node"), bytes));
         for record in outputs.into_iter().chain(entries) {
             self.producer.send(record).unwrap();
         }
@@ -302,7 +303,7 @@ impl Partition {
         }
     }
 
-    fn accept(&mut self, record: &Record, outputs: &mut Vec<NewRecord>) -> Vec<GroupArrival> {
+    fn accept(&mut self, record: &Record, outputs: &mut Vec<NewRecord<'static>>) -> Vec<GroupArrival> {
         let partition = self.source.partition;
         let (mut columns, mut late) = (TickColumns::default(), Vec::new());
         let decoded = TickDecoder::new().decode(&record.value, self.intake.symbols_mut(), &mut columns);
@@ -325,7 +326,7 @@ impl Partition {
     }
 
     fn run(&mut self, group: usize, rows: usize) {
-        let mut input = self.queues[group].take(rows);
+        let mut input = self.queues[group].take(rows, Rows::default());
         let mut output = GroupOutput::default();
         self.stages[group].run(&mut input, &mut output);
         self.merge.push(output.signals);
