@@ -47,7 +47,9 @@ pub enum HotError {
         cause: serde_json::Error,
     },
     /// What was written is gone: the server was emptied or restarted. The writer begins anew.
-    #[error("{url}: the server was emptied; hot state is rebuilt from the log")]
+    #[error(
+        "{url}: the server was emptied, or another process began anew; hot state is taken up again from the log"
+    )]
     Emptied {
         /// The server.
         url: String,

@@ -30,26 +30,24 @@ impl Latest {
     /// Takes a record of the topic of signals. One that cannot be read changes nothing.
     pub(super) fn push(&mut self, record: Record) -> Result<(), DecodeError> {
         let signal = decode_signal(&record.value)?;
-        let (kind, bar_spec) = (signal.kind, &*signal.bar_spec);
-        let known = self.symbols.get_mut(&*signal.symbol);
-        let place = known.as_ref().and_then(|entries| {
-            entries.iter().position(|entry| entry.kind == kind && *entry.bar_spec == *bar_spec)
-        });
-        match (known, place) {
-            (Some(entries), Some(place)) => entries[place].record = record,
-            (known, _) => {
-                let bar_spec = bar_spec.into();
-                let symbol = known.is_none().then(|| signal.symbol.into_owned());
-                let entry = Entry { kind, bar_spec, record };
-                match (known, symbol) {
-                    (Some(entries), _) => entries.push(entry),
-                    (None, symbol) => {
-                        self.symbols.insert(symbol.unwrap_or_default(), vec![entry]);
-                    }
+        let (kind, bar_spec) = (signal.kind, signal.bar_spec);
+        let entry = |bar_spec: &str, record| Entry { kind, bar_spec: bar_spec.into(), record };
+        match self.symbols.get_mut(&*signal.symbol) {
+            None => {
+                let (symbol, bar_spec) = (signal.symbol.into_owned(), bar_spec.into_owned());
+                self.symbols.insert(symbol, vec![entry(&bar_spec, record)]);
+            }
+            Some(entries) => {
+                let mut known = entries.iter_mut();
+                if let Some(known) = known.find(|known| known.kind == kind && *known.bar_spec == *bar_spec) {
+                    known.record = record;
+                    return Ok(());
                 }
-                self.entries += 1;
+                let bar_spec = bar_spec.into_owned();
+                entries.push(entry(&bar_spec, record));
             }
         }
+        self.entries += 1;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod follower;
 mod keys;
 mod latest;
 mod placements;
+mod session;
 mod status;
 mod store;
 mod symbol;
