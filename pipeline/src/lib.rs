@@ -5,6 +5,7 @@
 pub mod cli;
 pub mod commands;
 pub mod engine;
+pub mod hot;
 pub mod publisher;
 pub mod settings;
 pub mod sources;

@@ -4,6 +4,7 @@
 
 mod exit;
 mod feed;
+mod hot;
 mod interrupt;
 mod replay;
 mod run;
@@ -19,6 +20,7 @@ pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
 };
+pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 pub use run::{DemoArgs, RunArgs};
@@ -66,6 +68,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
+    /// Look at hot state: the latest of a symbol
+    Hot(HotArgs),
     /// List topics with their offsets
     Topics(TopicsArgs),
     /// Show the devices that lanes run on
@@ -110,10 +114,11 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
             let again = std::env::args().next().unwrap_or_else(|| "warptape".to_owned());
             commands::demo::execute(args, &settings, &again, cli.config.as_deref())
         }
-        Command::Run(RunArgs {}) => commands::run::execute(&settings),
+        Command::Run(_) => commands::run::execute(&settings),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),
+        Command::Hot(args) => commands::hot::execute(args, &settings),
         Command::Topics(TopicsArgs {}) => commands::topics::execute(&settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_) => {
@@ -148,11 +153,19 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         environment.push((name.to_owned(), value));
     }
     let log = cli.log.iter().map(|url| Assignment { giver: "--log", key: "log.url", value: url.clone() });
+    let hot_state = match &cli.command {
+        Command::Run(args) => args.hot_state.url.as_ref(),
+        Command::Demo(args) => args.hot_state.url.as_ref(),
+        Command::Hot(args) => args.hot_state.url.as_ref(),
+        _ => None,
+    };
+    let hot_state =
+        hot_state.map(|url| Assignment { giver: "--hot-state", key: "hot_state.url", value: url.clone() });
     Ok(Sources {
         preferences: Vec::new(),
         file: cli.config.clone(),
         environment,
-        flags: log.collect(),
+        flags: log.chain(hot_state).collect(),
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     })
 }

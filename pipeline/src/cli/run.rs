@@ -4,13 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::HotStateArg;
+
 /// Arguments of `warptape run`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Reads ticks from the log, writes signals, decisions and snapshots back, until Ctrl-C.
 
 Example: warptape run -c warptape.toml --log sqlite:market.db")]
-pub struct RunArgs {}
+pub struct RunArgs {
+    /// Where hot state is kept
+    #[command(flatten)]
+    pub hot_state: HotStateArg,
+}
 
 /// Arguments of `warptape demo`.
 #[derive(Clone, Debug, Args)]
@@ -33,4 +39,7 @@ pub struct DemoArgs {
     /// Folder for the log; a new folder beside the system's temporary files where not given
     #[arg(long, value_name = "DIR", conflicts_with = "log")]
     pub data: Option<PathBuf>,
+    /// Where hot state is kept
+    #[command(flatten)]
+    pub hot_state: HotStateArg,
 }

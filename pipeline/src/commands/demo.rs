@@ -14,9 +14,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use warptape_eventlog::{EventLog, OpenMode, open_url};
 
 use super::live::{Live, REDRAW};
-use super::run::write_summary;
+use super::run::{keep_hot_state, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::engine::{Progress, Stop, run};
+use crate::hot::HotState;
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::sources::synth::{SynthConfig, SynthSource};
@@ -67,6 +68,7 @@ pub fn execute(
     let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
     let engine_config = settings.engine_config();
+    let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(engine_config.lanes.len()));
     let interrupt = Interrupt::install()?;
     eprintln!(
@@ -103,7 +105,7 @@ pub fn execute(
 
     let started = Instant::now();
     let time_is_up = || args.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
-    let mut live = Live::new(progress.clone(), args.ticks);
+    let mut live = Live::new(progress.clone(), hot_state.as_ref().map(HotState::status), args.ticks);
     let lag = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
     while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(REDRAW) {
         live.show(Some(lag()));
@@ -117,6 +119,7 @@ pub fn execute(
         live.show(Some(lag()));
     }
     let summary = engine.join().expect("the engine returns its errors");
+    let hot_status = hot_state.map(HotState::stop);
     live.clear();
     let summary = summary?;
     fed?;
@@ -125,7 +128,7 @@ pub fn execute(
         config.map(|path| format!(" -c {}", quoted(&path.display().to_string()))).unwrap_or_default();
     let url = quoted(&log.url());
     let mut out = std::io::stdout().lock();
-    write_summary(&mut out, &summary)?;
+    write_summary(&mut out, &summary, hot_status.as_deref())?;
     writeln!(out, "log        {}   it stays: delete it when you are done", log.url())?;
     writeln!(out, "\nNow prove that every decision and every signal can be replayed, bit for bit:")?;
     writeln!(out, "  {again} replay verify{config} --log {url} --outputs")?;

@@ -10,6 +10,7 @@ use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 
 use crate::engine::Progress;
+use crate::hot::HotStatus;
 
 /// How often the display is redrawn.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
@@ -23,6 +24,7 @@ const SIGNALS_SHOWN: usize = 5;
 /// The display of a running engine.
 pub(super) struct Live {
     progress: Arc<Progress>,
+    hot_state: Option<Arc<HotStatus>>,
     total_ticks: Option<u64>,
     screen: Option<Screen>,
     rate_since: Instant,
@@ -37,18 +39,25 @@ pub(super) struct Live {
 struct Screen {
     ticks: ProgressBar,
     lanes: ProgressBar,
+    /// Where hot state is kept in Redis.
+    hot_state: Option<ProgressBar>,
     signals: Vec<ProgressBar>,
 }
 
 impl Live {
-    /// A display of `progress`; with `total_ticks`, how far it is.
-    pub(super) fn new(progress: Arc<Progress>, total_ticks: Option<u64>) -> Self {
+    /// A display of `progress`, and of `hot_state` where there is one; with `total_ticks`, how far it is.
+    pub(super) fn new(
+        progress: Arc<Progress>,
+        hot_state: Option<Arc<HotStatus>>,
+        total_ticks: Option<u64>,
+    ) -> Self {
         let now = Instant::now();
         Self {
-            screen: std::io::stderr().is_terminal().then(|| Screen::new(total_ticks)),
+            screen: std::io::stderr().is_terminal().then(|| Screen::new(total_ticks, hot_state.is_some())),
             lane_busy_ns: vec![0; progress.lanes.len()],
             lane_percent: vec![0.0; progress.lanes.len()],
             progress,
+            hot_state,
             total_ticks,
             rate_since: now,
             rate_ticks: 0,
@@ -66,6 +75,9 @@ impl Live {
             screen.ticks.set_position(self.progress.ticks.load(Ordering::Relaxed));
             screen.ticks.set_message(line);
             screen.lanes.set_message(self.lanes());
+            if let (Some(bar), Some(status)) = (&screen.hot_state, &self.hot_state) {
+                bar.set_message(format!("hot state  {status}"));
+            }
             let latest = self.progress.latest_signals();
             for (bar, signal) in screen.signals.iter().zip(latest.iter().rev()) {
                 bar.set_message(describe(signal));
@@ -73,6 +85,9 @@ impl Live {
         } else if now >= self.line_at {
             self.line_at = now + LINE_INTERVAL;
             eprintln!("{line}");
+            if let Some(status) = &self.hot_state {
+                eprintln!("hot state  {status}");
+            }
         }
     }
 
@@ -81,6 +96,7 @@ impl Live {
         if let Some(screen) = &self.screen {
             screen.ticks.finish_and_clear();
             screen.lanes.finish_and_clear();
+            screen.hot_state.iter().for_each(ProgressBar::finish_and_clear);
             screen.signals.iter().for_each(ProgressBar::finish_and_clear);
         }
     }
@@ -127,7 +143,7 @@ impl Live {
 }
 
 impl Screen {
-    fn new(total_ticks: Option<u64>) -> Self {
+    fn new(total_ticks: Option<u64>, hot_state: bool) -> Self {
         let lines = MultiProgress::new();
         let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are valid");
         let ticks = match total_ticks {
@@ -136,7 +152,8 @@ impl Screen {
         };
         let line = || lines.add(ProgressBar::new_spinner().with_style(style("{wide_msg}")));
         let ticks = lines.add(ticks);
-        Self { ticks, lanes: line(), signals: (0..SIGNALS_SHOWN).map(|_| line()).collect() }
+        let (lanes, hot_state) = (line(), hot_state.then(line));
+        Self { ticks, lanes, hot_state, signals: (0..SIGNALS_SHOWN).map(|_| line()).collect() }
     }
 }
 

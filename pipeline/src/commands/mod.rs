@@ -4,6 +4,7 @@ pub mod config;
 pub mod demo;
 pub mod devices;
 pub mod feed;
+pub mod hot;
 pub mod replay;
 pub mod run;
 pub mod tail;

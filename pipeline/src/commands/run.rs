@@ -7,11 +7,12 @@ use std::thread;
 
 use crossbeam_channel::bounded;
 use indicatif::HumanCount;
-use warptape_eventlog::{OpenMode, TopicInfo, open_url};
+use warptape_eventlog::{EventLog, LogError, OpenMode, TopicInfo, open_url};
 
 use super::live::{Live, REDRAW};
 use crate::cli::Interrupt;
 use crate::engine::{Progress, Stop, Summary, run};
+use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::publisher::create_missing_topics;
 use crate::settings::Settings;
 
@@ -27,6 +28,7 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     if !log.topics()?.iter().any(has_ticks) {
         eprintln!("no ticks yet: `warptape feed` publishes some");
     }
+    let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(config.lanes.len()));
     let interrupt = Interrupt::install()?;
     let (stop, stopped) = bounded(1);
@@ -34,21 +36,37 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
         let progress = progress.clone();
         thread::Builder::new().name("engine".to_owned()).spawn(move || run(log, config, progress, stopped))?
     };
-    let mut live = Live::new(progress, None);
+    let mut live = Live::new(progress, hot_state.as_ref().map(HotState::status), None);
     while !engine.is_finished() && !interrupt.wait(REDRAW) {
         live.show(None);
     }
     // An engine that has failed is gone, and takes no stop.
     drop(stop.send(Stop::Now));
     let summary = engine.join().expect("the engine returns its errors");
+    let hot_status = hot_state.map(HotState::stop);
     live.clear();
     let mut stdout = std::io::stdout().lock();
-    write_summary(&mut stdout, &summary?)?;
+    write_summary(&mut stdout, &summary?, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Starts to keep hot state where the settings want it kept; nothing runs for hot state in memory.
+pub(super) fn keep_hot_state(
+    log: &Arc<dyn EventLog>,
+    settings: &Settings,
+) -> Result<Option<HotState>, LogError> {
+    match &settings.hot_state.url {
+        HotUrl::Memory => Ok(None),
+        HotUrl::Redis(url) => HotState::start(log.clone(), settings.hot_config(), url.clone()).map(Some),
+    }
+}
+
 /// The figures of a finished run.
-pub(super) fn write_summary(out: &mut impl Write, summary: &Summary) -> std::io::Result<()> {
+pub(super) fn write_summary(
+    out: &mut impl Write,
+    summary: &Summary,
+    hot_state: Option<&HotStatus>,
+) -> std::io::Result<()> {
     let count = |value: u64| HumanCount(value).to_string();
     let seconds = summary.active_ns as f64 / 1e9;
     let per_second = if seconds > 0.0 { (summary.ticks as f64 / seconds) as u64 } else { 0 };
@@ -88,6 +106,9 @@ pub(super) fn write_summary(out: &mut impl Write, summary: &Summary) -> std::io:
             out,
             "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   from tick to signal"
         )?;
+    }
+    if let Some(status) = hot_state {
+        writeln!(out, "hot state  {status}")?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 //!
 //! A record that cannot be decoded is printed with the reason; it does not end the command.
 
-mod layout;
-mod rows;
+pub(super) mod layout;
+pub(super) mod rows;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};

@@ -4,6 +4,7 @@
 //! not know where values come from.
 
 use super::syntax;
+use crate::hot::HotUrl;
 
 /// One configuration key.
 #[derive(Debug)]
@@ -70,6 +71,7 @@ pub enum Kind {
 pub const SECTIONS: &[(&str, &str)] = &[
     ("log", "Where events are kept."),
     ("topics", "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle."),
+    ("hot_state", "The latest of each symbol, for those who want it now."),
     ("engine", "The loop that reads ticks, feeds lanes and commits."),
     ("scheduler", "Placement of symbol groups, dispatch of batches, backpressure."),
     ("stages", "What is computed; outputs depend on this section and the log alone."),
@@ -126,6 +128,21 @@ pub const KEYS: &[Key] = &[
         1024,
         "Partitions of topics that are created; existing topics keep theirs.",
     ),
+    Key {
+        path: "hot_state.url",
+        kind: Kind::Text { default: "memory", allowed: HotUrl::ALLOWED, check: syntax::is_hot_state_url },
+        about: "Where it is kept: `redis://` and `rediss://` (TLS) name a Redis or Valkey, `memory` keeps none beside the \
+                log. A password belongs into the environment: WARPTAPE__HOT_STATE__URL. It is never printed.",
+    },
+    Key {
+        path: "hot_state.prefix",
+        kind: Kind::Text {
+            default: "warptape:",
+            allowed: "a string of up to 64 characters of A-Z a-z 0-9 . _ - :",
+            check: syntax::is_key_prefix,
+        },
+        about: "Put before every key in Redis, followed by topics.prefix. Logs that share a Redis need one each.",
+    },
     Key {
         path: "engine.group",
         kind: Kind::Text {

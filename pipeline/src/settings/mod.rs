@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 pub use keys::{KEYS, Key, Kind};
 pub use mistake::{Mistake, SettingsError};
-pub use parts::{EngineSettings, LogSettings, Settings, TopicSettings};
+pub use parts::{EngineSettings, HotStateSettings, LogSettings, Settings, TopicSettings};
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
 pub use syntax::LANES_MAX;

@@ -14,6 +14,7 @@ use super::sources::Origin;
 use super::syntax::{self, LANES_MAX};
 use super::value::Setting;
 use crate::engine::{EngineConfig, Topics};
+use crate::hot::{HotConfig, HotUrl};
 
 /// Everything that can be configured, parsed and checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Section `topics`.
     pub topics: TopicSettings,
+    /// Section `hot_state`.
+    pub hot_state: HotStateSettings,
     /// Section `engine`.
     pub engine: EngineSettings,
     /// Section `scheduler`.
@@ -48,6 +51,15 @@ pub struct TopicSettings {
     pub prefix: String,
     /// Partitions of a topic that is created.
     pub partitions: i32,
+}
+
+/// The latest of each symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotStateSettings {
+    /// Where it is kept.
+    pub url: HotUrl,
+    /// Put before every key, followed by the prefix of topics.
+    pub prefix: String,
 }
 
 /// The loop that reads, feeds lanes and commits.
@@ -87,6 +99,17 @@ impl Settings {
             lane_faults: Vec::new(),
         }
     }
+
+    /// What the keeper of hot state is told.
+    pub fn hot_config(&self) -> HotConfig {
+        HotConfig {
+            prefix: format!("{}{}", self.hot_state.prefix, self.topics.prefix),
+            node: self.engine.node.clone(),
+            signals: self.topics.names.signals.clone(),
+            journal: self.topics.names.journal.clone(),
+            groups_per_partition: self.stages.groups_per_partition,
+        }
+    }
 }
 
 /// The settings that checked values amount to.
@@ -104,6 +127,11 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
             names: Topics::new(&values.text("topics.prefix")),
             prefix: values.text("topics.prefix"),
             partitions: values.integer("topics.partitions") as i32,
+        },
+        hot_state: HotStateSettings {
+            // A value that was refused stands at its default here, and is reported as a mistake.
+            url: HotUrl::parse(&values.text("hot_state.url")).expect("the table of keys checked the URL"),
+            prefix: values.text("hot_state.prefix"),
         },
         engine: EngineSettings {
             group: values.text("engine.group"),

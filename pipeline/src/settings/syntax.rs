@@ -1,6 +1,8 @@
-//! Syntax of the values that have one: log URLs, names, devices.
+//! Syntax of the values that have one: URLs, names, devices.
 
 use warptape_schemas::journal::LaneSpec;
+
+use crate::hot::HotUrl;
 
 /// Greatest number of lanes of one process.
 pub const LANES_MAX: usize = 64;
@@ -21,6 +23,16 @@ pub fn is_name(text: &str) -> bool {
 pub fn is_topic_prefix(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     text.len() <= NAME_BYTES_MAX && text.bytes().all(allowed)
+}
+
+/// Beginning of the names of keys in Redis.
+pub fn is_key_prefix(text: &str) -> bool {
+    is_topic_prefix(&text.replace(':', "."))
+}
+
+/// `memory` or the URL of a Redis.
+pub fn is_hot_state_url(text: &str) -> bool {
+    HotUrl::parse(text).is_some()
 }
 
 /// `cpu:N` or `auto`.

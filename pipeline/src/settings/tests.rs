@@ -184,7 +184,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; did you mean log.url?");
     check(
         "[qqqq]\nzzzz = 1",
-        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [engine], [scheduler], [stages], \
+        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [engine], [scheduler], [stages], \
          [stages.indicators], [stages.signals]",
     );
     assert_eq!(

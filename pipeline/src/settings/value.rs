@@ -3,6 +3,7 @@
 use figment::value::Value;
 
 use super::keys::Kind;
+use crate::hot::without_password;
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,10 +31,10 @@ impl Setting {
         }
     }
 
-    /// The value as TOML.
+    /// The value as TOML, without the password of a URL.
     pub fn to_toml(&self) -> String {
         match self {
-            Setting::Text(text) => toml_edit::Value::from(text).to_string(),
+            Setting::Text(text) => toml_edit::Value::from(without_password(text)).to_string(),
             Setting::Integer(number) => number.to_string(),
             Setting::Number(number) => toml_edit::Value::from(*number).to_string(),
             Setting::List(items) => items.iter().collect::<toml_edit::Array>().to_string(),
@@ -79,10 +80,10 @@ impl Setting {
     }
 }
 
-/// What was found, for a message.
+/// What was found, for a message; without the password of a URL.
 pub fn shown(found: &Value) -> String {
     match found {
-        Value::String(_, text) => toml_edit::Value::from(text).to_string(),
+        Value::String(_, text) => toml_edit::Value::from(without_password(text)).to_string(),
         Value::Char(_, letter) => toml_edit::Value::from(letter.to_string()).to_string(),
         Value::Bool(_, truth) => truth.to_string(),
         Value::Num(_, number) => match number.to_f64() {

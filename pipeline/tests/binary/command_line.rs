@@ -20,6 +20,8 @@ fn help_has_an_example_for_every_command() {
         &["replay"],
         &["replay", "verify"],
         &["tail"],
+        &["hot"],
+        &["hot", "get"],
         &["topics"],
         &["devices"],
         &["config"],

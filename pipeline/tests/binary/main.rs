@@ -5,7 +5,9 @@
 mod bad_input;
 mod command_line;
 mod crash;
+mod hot;
 mod newcomer;
 mod outputs;
 mod processes;
+mod redis_server;
 mod side_by_side;

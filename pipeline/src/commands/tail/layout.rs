@@ -218,7 +218,7 @@ fn decimal(scaled: i64) -> String {
 }
 
 /// So many significant digits that columns stay readable, without an exponent where that is short.
-fn float(value: f64) -> String {
+pub fn float(value: f64) -> String {
     let scientific = format!("{value:.*e}", FLOAT_DIGITS - 1);
     let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     match exponent {

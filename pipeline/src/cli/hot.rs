@@ -1,0 +1,54 @@
+//! Arguments of `hot`, and the flag that `run` and `demo` share with it.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Where hot state is kept.
+#[derive(Clone, Debug, Args)]
+pub struct HotStateArg {
+    /// Hot state: `redis://HOST:PORT`, `rediss://…` for TLS, or `memory` (sets hot_state.url)
+    #[arg(id = "hot-state", long = "hot-state", global = true, value_name = "URL")]
+    pub url: Option<String>,
+}
+
+/// Arguments of `warptape hot`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape hot get BINANCE:BTCUSDT --hot-state redis://localhost")]
+pub struct HotArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: HotCommand,
+    /// Where hot state is kept
+    #[command(flatten)]
+    pub hot_state: HotStateArg,
+}
+
+/// What to do with hot state.
+#[derive(Clone, Debug, Subcommand)]
+pub enum HotCommand {
+    /// Print the latest signals and indicators of a symbol, and where it is computed
+    Get(HotGetArgs),
+}
+
+/// Arguments of `warptape hot get`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Asks the Redis of hot_state.url. With `memory`, the default, it folds the answer from the log: slower, always right.
+A symbol that has no signal yet is not known: exit status 1, with the names that are near.
+
+Example: warptape hot get BINANCE:BTCUSDT -o json --hot-state redis://localhost")]
+pub struct HotGetArgs {
+    /// Symbol, `VENUE:TICKER`
+    pub symbol: String,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
+    pub output: HotFormat,
+}
+
+/// How hot state is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HotFormat {
+    /// Aligned columns
+    Table,
+    /// One JSON object with all fields
+    Json,
+}

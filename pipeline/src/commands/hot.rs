@@ -1,0 +1,215 @@
+//! `warptape hot get`: all that is known of a symbol now.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::HumanDuration;
+use warptape_eventlog::{OpenMode, open_url};
+use warptape_schemas::signal::INDICATORS;
+
+use super::columns::{Align, aligned};
+use super::tail::{layout, rows::Row};
+use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs};
+use crate::engine::Clock;
+use crate::hot::{HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, signal_field};
+use crate::settings::Settings;
+
+/// Does what the arguments say.
+pub fn execute(args: &HotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        HotCommand::Get(args) => get(args, settings),
+    }
+}
+
+fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let config = settings.hot_config();
+    let found = match &settings.hot_state.url {
+        HotUrl::Memory => {
+            let log = open_url(&settings.log.url, OpenMode::Read)?;
+            from_log(&*log, &config, &args.symbol)?
+        }
+        HotUrl::Redis(url) => from_redis(url, Keys::new(config.prefix), &args.symbol)?,
+    };
+    let state = found?;
+    let mut stdout = io::stdout().lock();
+    match args.output {
+        HotFormat::Json => {
+            serde_json::to_writer(&mut stdout, &state)?;
+            stdout.write_all(b"\n")?;
+        }
+        HotFormat::Table => stdout.write_all(table(&state, Clock::start().now_ns()).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(state: &SymbolState, now_ns: i64) -> String {
+    let mut text = head(state, now_ns);
+    let layout = layout::of("Signal");
+    text.push('\n');
+    writeln!(text, "{}", layout.header()).expect("a string takes any text");
+    for value in state.signals.values() {
+        let row = Row { schema: "Signal", index: None, fields: value.record.clone() };
+        writeln!(text, "{}", layout.line(value.partition, value.offset, &row))
+            .expect("a string takes any text");
+    }
+    let indicators = indicators(state);
+    if !indicators.is_empty() {
+        text.push('\n');
+        text.push_str(&indicators);
+    }
+    text
+}
+
+/// What it is, where it is computed, and how old it is.
+fn head(state: &SymbolState, now_ns: i64) -> String {
+    let ago = |ns: i64| {
+        let age = Duration::from_nanos(now_ns.saturating_sub(ns).max(0) as u64);
+        if age < Duration::from_secs(10) {
+            format!("{:.1} s ago", age.as_secs_f64())
+        } else {
+            format!("{} ago", HumanDuration(age))
+        }
+    };
+    let SymbolState { symbol, source, partition, group, latest, placement, lane, position, .. } = state;
+    let mut place = format!("partition {partition}, group {group}");
+    match placement {
+        Some(at) => {
+            write!(place, ": {}, lane {}, epoch {}", at.node, at.lane, at.epoch)
+                .expect("a string takes any text");
+        }
+        None => place.push_str(": not known where"),
+    }
+    let lane = match lane {
+        Some(lane) => {
+            let state = match lane.state {
+                LaneState::Ready => "ready".to_owned(),
+                LaneState::Stopped => "stopped with its process".to_owned(),
+                LaneState::Lost => format!("lost: {}", lane.reason),
+            };
+            format!("{} {state}, as of {}", lane.device, ago(lane.written_ns))
+        }
+        None => "not known".to_owned(),
+    };
+    let behind = match position {
+        None => "the log itself, up to date".to_owned(),
+        Some(position) => {
+            let behind = match position.behind {
+                0 => "up to date".to_owned(),
+                behind => format!("{behind} signals behind"),
+            };
+            let (written, node) = (ago(position.written_ns), &position.node);
+            format!("{behind} when written {written} by {node}")
+        }
+    };
+    let offset = latest.offset;
+    let committed = ago(latest.committed_ns);
+    format!(
+        "symbol     {symbol}\n\
+         source     {source}\n\
+         freshness  {behind}\n\
+         latest     signal {partition}:{offset}, committed {committed}\n\
+         placement  {place}\n\
+         lane       {lane}\n"
+    )
+}
+
+/// The indicators of the latest bar of each specification, side by side; empty without a bar.
+fn indicators(state: &SymbolState) -> String {
+    let specs: Vec<&str> =
+        state.signals.values().filter_map(|value| value.record["bar_spec"].as_str()).collect();
+    let mut bars = Vec::new();
+    for spec in specs {
+        if let Some(bar) = state.signals.get(&signal_field(spec, "BAR"))
+            && !bars.iter().any(|(known, _)| *known == spec)
+        {
+            bars.push((spec, &bar.record));
+        }
+    }
+    if bars.is_empty() {
+        return String::new();
+    }
+    let header: Vec<(&str, Align)> = std::iter::once(("INDICATOR", Align::Left))
+        .chain(bars.iter().map(|(spec, _)| (*spec, Align::Right)))
+        .collect();
+    let rows: Vec<Vec<String>> = INDICATORS
+        .iter()
+        .map(|name| {
+            let cell = |(_, record): &(&str, &serde_json::Value)| {
+                record[*name].as_f64().map_or_else(String::new, layout::float)
+            };
+            std::iter::once((*name).to_owned()).chain(bars.iter().map(cell)).collect()
+        })
+        .collect();
+    aligned(&header, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::hot::{LaneValue, PlacementValue, PositionValue, SignalValue};
+
+    #[test]
+    fn a_table_says_what_where_and_how_old() {
+        let record = json!({
+            "symbol": "A:X", "kind": "BAR", "bar_spec": "1s", "bar_end_ns": 1_723_075_200_000_000_000_i64, "value": 2.5,
+            "threshold": 0.0, "close_e9": 2_500_000_000_i64, "trades": 3, "sma": 2.25, "rsi": null,
+        });
+        let value = SignalValue { offset: 41, partition: 2, group: 5, committed_ns: 8_500_000_000, record };
+        let state = SymbolState {
+            symbol: "A:X".to_owned(),
+            source: "redis://h".to_owned(),
+            partition: 2,
+            group: 5,
+            latest: value.clone(),
+            signals: BTreeMap::from([("1s/BAR".to_owned(), value)]),
+            placement: Some(PlacementValue {
+                assigned_offset: 0,
+                at_ns: 1,
+                epoch: 3,
+                node: "node-0".to_owned(),
+                lane: 1,
+            }),
+            lane: Some(LaneValue {
+                written_ns: 9_000_000_000,
+                since_ns: 1,
+                state: LaneState::Lost,
+                reason: "fire".to_owned(),
+                device: "cpu:1".to_owned(),
+                groups: 0,
+                completed_ns: 0,
+            }),
+            position: Some(PositionValue {
+                next_offset: 42,
+                written_ns: 9_000_000_000,
+                behind: 7,
+                node: "node-0".to_owned(),
+                record_hash: String::new(),
+            }),
+        };
+        let text = table(&state, 9_500_000_000);
+        for part in [
+            "symbol     A:X\n",
+            "source     redis://h\n",
+            "freshness  7 signals behind when written 0.5 s ago by node-0\n",
+            "latest     signal 2:41, committed 1.0 s ago\n",
+            "placement  partition 2, group 5: node-0, lane 1, epoch 3\n",
+            "lane       cpu:1 lost: fire, as of 0.5 s ago\n",
+            "\n2:41 ",
+            "2024-08-08T00:00:00",
+            "\nINDICATOR              1s\nsma                  2.25\n",
+            "\nrsi\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+        let unknown = SymbolState { placement: None, lane: None, position: None, ..state };
+        let text = table(&unknown, 9_500_000_000);
+        assert!(text.contains("group 5: not known where\nlane       not known\n"), "{text}");
+        assert!(text.contains("freshness  the log itself, up to date\n"), "{text}");
+    }
+}

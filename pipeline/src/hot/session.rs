@@ -1,0 +1,313 @@
+//! One connection to Redis and what is read for it: partitions from where Redis is with them, written as they grow.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use warptape_eventlog::{EventLog, Record, TopicPartition};
+use warptape_schemas::Describer;
+use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+
+use super::HotConfig;
+use super::error::HotError;
+use super::follower::{Follower, is_of_log, record_hash};
+use super::keys::{Keys, LaneValue, PlacementValue, PositionValue, encode, lane_field, placement_field};
+use super::latest::Latest;
+use super::placements::Assigned;
+use super::status::HotStatus;
+use super::store::{HashWrite, RedisStore, StoredPartition};
+use super::url::RedisUrl;
+use crate::engine::Clock;
+
+/// How often positions and lanes are written though nothing new came: a sign of life, and how an emptied Redis is noticed.
+const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest time that what was read waits for more before it is written.
+const HOLD_MAX: Duration = Duration::from_millis(50);
+/// The same while there is much to catch up: most of it will be overtaken.
+const HOLD_BEHIND_MAX: Duration = Duration::from_secs(1);
+/// Signals to catch up that are much.
+const BEHIND_MUCH: u64 = 50_000;
+/// Fields that may wait to be written.
+const FIELDS_MAX: usize = 32_768;
+
+/// What all sessions go by.
+pub(super) struct Tools {
+    pub(super) log: Arc<dyn EventLog>,
+    pub(super) config: HotConfig,
+    pub(super) keys: Keys,
+    pub(super) status: Arc<HotStatus>,
+    pub(super) clock: Clock,
+    pub(super) describer: Describer,
+}
+
+/// See the module.
+pub(super) struct Session {
+    pub(super) follower: Follower,
+    store: RedisStore,
+    partitions: BTreeMap<PartitionId, Partition>,
+    /// When the oldest of what waits to be written was read.
+    holds_since: Option<Instant>,
+    beat_at: Instant,
+    began_at: Instant,
+    /// Has everything been written once since then?
+    has_caught_up: bool,
+}
+
+/// A partition that is written.
+struct Partition {
+    assigned: Assigned,
+    /// Name of the rebuild that its values in Redis belong to.
+    rebuild: String,
+    /// Next signal to read.
+    next_offset: i64,
+    /// Of the record before.
+    record_hash: String,
+    /// End of the signals as last seen.
+    end: i64,
+    latest: Latest,
+    /// Symbols that are in the index.
+    indexed: HashSet<String>,
+}
+
+impl Session {
+    /// Connects, and reads the journal from these offsets on.
+    pub(super) fn begin(
+        tools: &Tools,
+        url: &RedisUrl,
+        journal_next: impl Iterator<Item = i64>,
+    ) -> Result<Self, HotError> {
+        let mut store = RedisStore::connect(url, tools.keys.clone())?;
+        store.claim_layout()?;
+        let HotConfig { signals, journal, .. } = &tools.config;
+        let follower = Follower::open(&*tools.log, signals, journal, journal_next)?;
+        let now = Instant::now();
+        Ok(Self {
+            follower,
+            store,
+            partitions: BTreeMap::new(),
+            holds_since: None,
+            beat_at: now,
+            began_at: now,
+            has_caught_up: false,
+        })
+    }
+
+    /// Writes these partitions from now on, and no others.
+    pub(super) fn adopt(
+        &mut self,
+        tools: &Tools,
+        owned: &BTreeMap<PartitionId, Assigned>,
+    ) -> Result<(), HotError> {
+        let left: Vec<PartitionId> =
+            self.partitions.keys().filter(|partition| !owned.contains_key(partition)).copied().collect();
+        for partition in left {
+            self.follower.leave(partition)?;
+            self.partitions.remove(&partition);
+        }
+        for (&partition, &assigned) in owned {
+            match self.partitions.get_mut(&partition) {
+                Some(known) => known.assigned = assigned,
+                None => self.begin_partition(tools, partition, assigned)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins with a partition where Redis is with it, if what it has comes from this log; else anew.
+    fn begin_partition(
+        &mut self,
+        tools: &Tools,
+        partition: PartitionId,
+        assigned: Assigned,
+    ) -> Result<(), HotError> {
+        let source = TopicPartition { topic: tools.config.signals.clone(), partition };
+        let range = self.follower.range(partition)?;
+        let (rebuild, next_offset, record_hash) = match self.store.partition(partition)? {
+            Some(StoredPartition { rebuild, position: Some(position) })
+                if is_of_log(&*tools.log, &source, range, &position)? =>
+            {
+                let next_offset = position.next_offset.max(range.first);
+                tracing::info!(partition, next_offset, end = range.next, "hot state goes on");
+                (rebuild, next_offset, position.record_hash)
+            }
+            stored => {
+                let other_log = stored.is_some_and(|stored| stored.position.is_some());
+                tracing::info!(
+                    partition,
+                    other_log,
+                    signals = range.next - range.first,
+                    "hot state is rebuilt"
+                );
+                let rebuild = format!("{:016x}", RandomState::new().hash_one(tools.clock.now_ns()));
+                let position = tools.position(range.first, range.next, "");
+                self.store.renew(partition, &rebuild, &position)?;
+                tools.status.change(|figures| figures.rebuilds += 1);
+                (rebuild, range.first, String::new())
+            }
+        };
+        self.follower.follow(partition, next_offset)?;
+        let known = Partition {
+            assigned,
+            rebuild,
+            next_offset,
+            record_hash,
+            end: range.next,
+            latest: Latest::default(),
+            indexed: HashSet::new(),
+        };
+        self.partitions.insert(partition, known);
+        Ok(())
+    }
+
+    /// Takes signals that were read.
+    pub(super) fn take(&mut self, tools: &Tools, partition: PartitionId, records: Vec<Record>) {
+        // Records of a partition that was left may still be on their way.
+        let Some(known) = self.partitions.get_mut(&partition) else { return };
+        let Some(last) = records.last() else { return };
+        known.next_offset = last.offset + 1;
+        known.record_hash = record_hash(last);
+        known.end = known.end.max(known.next_offset);
+        for record in records {
+            let offset = record.offset;
+            if let Err(error) = known.latest.push(record) {
+                tracing::warn!(partition, offset, "{}: no signal: {error}", tools.config.signals);
+                tools.status.change(|figures| figures.unreadable += 1);
+            }
+        }
+        self.holds_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Does something wait to be written?
+    pub(super) fn holds_something(&self) -> bool {
+        self.holds_since.is_some()
+    }
+
+    /// Is it time to write what waits?
+    pub(super) fn is_due(&self, is_idle: bool) -> bool {
+        let Some(since) = self.holds_since else { return false };
+        let fields: usize = self.partitions.values().map(|known| known.latest.len()).sum();
+        let hold = if self.behind() > BEHIND_MUCH { HOLD_BEHIND_MAX } else { HOLD_MAX };
+        is_idle || fields >= FIELDS_MAX || since.elapsed() >= hold
+    }
+
+    /// Writes placements and what waits, then how far that is.
+    pub(super) fn flush(
+        &mut self,
+        tools: &Tools,
+        placements: Vec<(PartitionId, GroupIndex, PlacementValue)>,
+    ) -> Result<(), HotError> {
+        self.holds_since = None;
+        let mut written = self.write_placements(tools, placements)?;
+        let Self { store, partitions, .. } = self;
+        for (&partition, known) in partitions.iter_mut().filter(|(_, known)| known.latest.len() > 0) {
+            let symbols = known.latest.take(&tools.describer, partition, known.assigned.groups);
+            let names = symbols.iter().map(|(symbol, _)| symbol.as_str());
+            let new: Vec<&str> = names.filter(|symbol| !known.indexed.contains(*symbol)).collect();
+            store.add_symbols(partition, &new)?;
+            known.indexed.extend(new.into_iter().map(str::to_owned));
+            let writes: Vec<HashWrite> = symbols
+                .into_iter()
+                .map(|(symbol, fields)| HashWrite {
+                    key: tools.keys.symbol(&symbol),
+                    rebuild: Some((partition, known.rebuild.clone())),
+                    fields: fields.into_iter().map(|(field, value)| (field, encode(&value))).collect(),
+                })
+                .collect();
+            written += store.write(&writes)?;
+            // Only now: whoever reads this position may rely on all that comes before it.
+            store.write(&[known.position_write(tools, partition)])?;
+        }
+        tools.status.change(|figures| figures.written += written);
+        self.tell_behind(tools);
+        Ok(())
+    }
+
+    fn write_placements(
+        &mut self,
+        tools: &Tools,
+        placements: Vec<(PartitionId, GroupIndex, PlacementValue)>,
+    ) -> Result<u64, HotError> {
+        if placements.is_empty() {
+            return Ok(0);
+        }
+        let field = |(partition, group, value)| (placement_field(partition, group), encode(&value));
+        let fields = placements.into_iter().map(field).collect();
+        self.store.write(&[HashWrite { key: tools.keys.placements(), rebuild: None, fields }])
+    }
+
+    /// Is it time for a sign of life?
+    pub(super) fn is_beat_due(&self) -> bool {
+        self.beat_at <= Instant::now()
+    }
+
+    /// A sign of life: positions, and lanes as they are now.
+    pub(super) fn beat(&mut self, tools: &Tools, lanes: Vec<(LaneId, LaneValue)>) -> Result<(), HotError> {
+        self.beat_at = Instant::now() + BEAT_INTERVAL;
+        let mut writes = Vec::new();
+        let Self { follower, partitions, .. } = &mut *self;
+        for (&partition, known) in partitions.iter_mut() {
+            known.end = follower.range(partition)?.next.max(known.next_offset);
+            // What was read and waits is not there yet, so its position is not told.
+            if known.latest.len() == 0 {
+                writes.push(known.position_write(tools, partition));
+            }
+        }
+        if !lanes.is_empty() {
+            let node = &tools.config.node;
+            let fields =
+                lanes.into_iter().map(|(lane, value)| (lane_field(node, lane), encode(&value))).collect();
+            writes.push(HashWrite { key: tools.keys.lanes(), rebuild: None, fields });
+        }
+        self.store.write(&writes)?;
+        self.tell_behind(tools);
+        Ok(())
+    }
+
+    fn tell_behind(&mut self, tools: &Tools) {
+        let behind = self.behind();
+        tools.status.change(|figures| figures.behind = behind);
+        if behind == 0 && !self.partitions.is_empty() && !self.has_caught_up {
+            self.has_caught_up = true;
+            tracing::info!(milliseconds = self.began_at.elapsed().as_millis(), "hot state is up to date");
+        }
+    }
+
+    /// Are all signals read that are committed?
+    pub(super) fn is_at_end(&mut self) -> Result<bool, HotError> {
+        for (&partition, known) in &self.partitions {
+            if known.next_offset < self.follower.range(partition)?.next {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Signals that are committed and not read, as last seen.
+    fn behind(&self) -> u64 {
+        self.partitions.values().map(|known| (known.end - known.next_offset).max(0) as u64).sum()
+    }
+}
+
+impl Partition {
+    fn position_write(&self, tools: &Tools, partition: PartitionId) -> HashWrite {
+        let position = tools.position(self.next_offset, self.end, &self.record_hash);
+        HashWrite {
+            key: tools.keys.partition(partition),
+            rebuild: Some((partition, self.rebuild.clone())),
+            fields: vec![("position".to_owned(), encode(&position))],
+        }
+    }
+}
+
+impl Tools {
+    fn position(&self, next_offset: i64, end: i64, record_hash: &str) -> PositionValue {
+        PositionValue {
+            next_offset,
+            written_ns: self.clock.now_ns(),
+            behind: (end - next_offset).max(0),
+            node: self.config.node.clone(),
+            record_hash: record_hash.to_owned(),
+        }
+    }
+}
