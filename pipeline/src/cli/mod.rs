@@ -145,10 +145,9 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         let Some(name) = name.to_str().filter(|name| name.starts_with(settings::ENVIRONMENT_PREFIX)) else {
             continue;
         };
-        let value = value.into_string().map_err(|value| {
-            UsageError(format!(
-                "environment variable {name}: {value:?} is not UTF-8; give it as UTF-8 or unset it"
-            ))
+        // The value is not repeated: it may be a secret.
+        let value = value.into_string().map_err(|_| {
+            UsageError(format!("environment variable {name} is not UTF-8; give it as UTF-8 or unset it"))
         })?;
         environment.push((name.to_owned(), value));
     }
