@@ -178,9 +178,9 @@ fn decode(criterion: &mut Criterion, name: &str, schema: KnownSchema, payloads: 
         });
     });
     let framed = |payload: &Vec<u8>| {
-        let mut payload = payload.clone();
-        to_registry_frame(&mut payload, REGISTERED_ID);
-        payload
+        let mut framed = Vec::new();
+        to_registry_frame(payload, REGISTERED_ID, &mut framed);
+        framed
     };
     let framed: Vec<_> = payloads.iter().map(framed).collect();
     let mut framed_decoder = TickDecoder::with_source(Some(Arc::new(Registered(schema.text))));

@@ -64,15 +64,15 @@ pub fn registry_id_of(payload: &[u8]) -> Option<u32> {
     split_registry(payload).map(|(id, _)| id)
 }
 
-/// Puts a record from single-object encoding into the registry's frame.
+/// Appends a record in single-object encoding to `out`, in the registry's frame.
 ///
 /// # Panics
 /// If it is not in single-object encoding.
-pub fn to_registry_frame(payload: &mut Vec<u8>, id: u32) {
+pub fn to_registry_frame(payload: &[u8], id: u32, out: &mut Vec<u8>) {
     assert!(fingerprint_of(payload).is_some(), "a record in single-object encoding");
-    payload.drain(..HEADER_SIZE - REGISTRY_HEADER_SIZE);
-    payload[0] = REGISTRY_MARKER;
-    payload[1..REGISTRY_HEADER_SIZE].copy_from_slice(&id.to_be_bytes());
+    out.push(REGISTRY_MARKER);
+    out.extend_from_slice(&id.to_be_bytes());
+    out.extend_from_slice(&payload[HEADER_SIZE..]);
 }
 
 /// Puts a record from the registry's frame into single-object encoding.
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn one_frame_becomes_the_other_and_back() {
         let single = [&header(0xfeed)[..], b"datum"].concat();
-        let mut payload = single.clone();
-        to_registry_frame(&mut payload, 0x0102_0304);
+        let mut payload = Vec::new();
+        to_registry_frame(&single, 0x0102_0304, &mut payload);
         assert_eq!(payload, b"\x00\x01\x02\x03\x04datum");
         assert_eq!(split_registry(&payload), Some((0x0102_0304, &b"datum"[..])));
         assert_eq!((registry_id_of(&payload), fingerprint_of(&payload)), (Some(0x0102_0304), None));

@@ -223,6 +223,14 @@ pub const KEYS: &[Key] = &[
         about: "User name for the registry, if it asks for one.",
     },
     Key { path: "schema_registry.password", kind: Kind::Secret, about: "Password for the registry." },
+    integer(
+        "schema_registry.retry_ms",
+        10_000,
+        0,
+        600_000,
+        "How long a registry that does not answer is asked again for the schema of a record, in milliseconds. Then the \
+         process ends: the record may be a good one.",
+    ),
     Key {
         path: "engine.group",
         kind: Kind::Text {

@@ -1,11 +1,13 @@
 //! The typed settings of each part, built from checked values, and the relations between keys.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::Durability;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
+use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
@@ -115,6 +117,8 @@ pub struct RetentionHours {
 pub struct RegistrySettings {
     /// `http://HOST:PORT`, without a slash at its end.
     pub url: String,
+    /// How long it is asked again when it does not answer.
+    pub retry: Duration,
     /// Name and password, where a name was given.
     pub user: Option<(String, Secret)>,
 }
@@ -139,9 +143,10 @@ pub struct EngineSettings {
 }
 
 impl Settings {
-    /// What the engine is told: these settings, with the fastest instructions that this processor has.
-    pub fn engine_config(&self) -> EngineConfig {
+    /// What the engine is told: these settings and the writer schemas of a registry, with the fastest instructions that this processor has.
+    pub fn engine_config(&self, schemas: Option<Arc<dyn SchemaSource>>) -> EngineConfig {
         EngineConfig {
+            schemas,
             node: self.engine.node.clone(),
             group: self.engine.group.clone(),
             topics: self.topics.names.clone(),
@@ -279,7 +284,8 @@ fn registry(values: &Values<'_>) -> Option<RegistrySettings> {
     let name = values.text("schema_registry.username");
     let password = values.secret("schema_registry.password");
     let user = (!name.is_empty()).then(|| (name, password.unwrap_or_else(|| Secret::new(""))));
-    (!url.is_empty()).then_some(RegistrySettings { url, user })
+    let retry = Duration::from_millis(values.integer("schema_registry.retry_ms") as u64);
+    (!url.is_empty()).then_some(RegistrySettings { url, retry, user })
 }
 
 /// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.

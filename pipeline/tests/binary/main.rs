@@ -10,4 +10,6 @@ mod newcomer;
 mod outputs;
 mod processes;
 mod redis_server;
+mod registry;
+mod registry_stub;
 mod side_by_side;

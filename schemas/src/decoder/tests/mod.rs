@@ -402,9 +402,9 @@ fn records_in_the_registrys_frame_are_the_same_ticks() {
     crate::encode_tick(&ticks[0], &mut single).expect("a good tick");
     crate::encode_tick_batch(&ticks, &mut batch).expect("good ticks");
     let framed = |payload: &[u8], id: u32| {
-        let mut payload = payload.to_vec();
-        frame::to_registry_frame(&mut payload, id);
-        payload
+        let mut framed = Vec::new();
+        frame::to_registry_frame(payload, id, &mut framed);
+        framed
     };
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     // Ids and fingerprints in any order: what was read last is remembered by both.
