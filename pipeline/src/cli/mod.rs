@@ -2,6 +2,7 @@
 //!
 //! It knows what can be typed and which settings flags stand for. What a command does is in `commands`.
 
+mod dlq;
 mod exit;
 mod feed;
 mod hot;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
 pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
@@ -70,6 +72,8 @@ pub enum Command {
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol
     Hot(HotArgs),
+    /// List dead letters, show one, or send them back to where they came from
+    Dlq(DlqArgs),
     /// List topics with their offsets
     Topics(TopicsArgs),
     /// Show the devices that lanes run on
@@ -119,6 +123,7 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),
         Command::Hot(args) => commands::hot::execute(args, &settings),
+        Command::Dlq(args) => commands::dlq::execute(args, &settings),
         Command::Topics(TopicsArgs {}) => commands::topics::execute(&settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_) => {

@@ -5,6 +5,7 @@
 mod bad_input;
 mod command_line;
 mod crash;
+mod dead_letters;
 mod hot;
 mod newcomer;
 mod outputs;

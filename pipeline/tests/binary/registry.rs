@@ -197,6 +197,12 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
     assert!(letters[0].detail.contains(&format!("registry id {unknown}")), "{}", letters[0].detail);
     assert!(letters[1].detail.contains("the schema is of Signal"), "{}", letters[1].detail);
 
+    // A dead letter goes back with the bytes it came with, not with a frame of ours.
+    let one = ["dlq", "replay", "--offset", "0", "-c", "w.toml", "--log", "sqlite:w.db"];
+    assert!(texts(&warptape(folder, &one), 0).0.contains("ticks partition 0"));
+    assert_eq!(records(&log, "ticks", 0).last().map(|record| record.value.clone()), Some(framed(2, unknown)));
+    run_over(folder, &log);
+
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
     assert!(texts(&warptape(folder, &verify), 0).0.ends_with(" signals: identical\n"));
     // Each id is asked for once in the life of a process, and none that it has registered itself.
@@ -204,7 +210,7 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
         let request = format!("GET /schemas/ids/{id}");
         stub.state().requests.iter().filter(|made| **made == request).count()
     };
-    assert_eq!([count(foreign), count(unknown), count(signal)], [2, 2, 1], "run and replay verify");
+    assert_eq!([count(foreign), count(unknown), count(signal)], [2, 3, 1], "two runs and replay verify");
     stub.assert_documented();
 }
 
