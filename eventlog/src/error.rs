@@ -71,6 +71,16 @@ pub enum LogError {
         /// What the storage said.
         cause: String,
     },
+    /// What records are framed with is not to be had: the schema registry failed.
+    #[error("{url}: {found}; {action}")]
+    Schemas {
+        /// The registry.
+        url: String,
+        /// What was found.
+        found: String,
+        /// What the user can do.
+        action: String,
+    },
     /// Another live member holds the consumer group.
     #[error(
         "{url}: consumer group {group:?} already has a live member ({holder}, lock file {lock}); stop it first, \

@@ -6,6 +6,8 @@ pub mod cli;
 pub mod commands;
 pub mod engine;
 pub mod hot;
+pub mod open;
 pub mod publisher;
+pub mod registry;
 pub mod settings;
 pub mod sources;

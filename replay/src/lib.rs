@@ -30,5 +30,6 @@ pub use difference::Difference;
 pub use divergence::{Divergence, JournalDivergence, OutputDivergence, OutputProblem};
 pub use error::ReplayError;
 pub use options::{OutputOptions, VerifyOptions};
+pub use partition_reader::PartitionReader;
 pub use report::{OutputCounts, Phase, Progress, Report};
 pub use verify::verify;

@@ -1,9 +1,12 @@
 //! What to verify.
 
+use std::sync::Arc;
+
+use warptape_schemas::SchemaSource;
 use warptape_stages::Isa;
 
 /// What to verify.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct VerifyOptions {
     /// Topic of the journal.
     pub journal: String,
@@ -12,7 +15,7 @@ pub struct VerifyOptions {
 }
 
 /// Where ticks and outputs are, and who made them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct OutputOptions {
     /// Topic of ticks.
     pub ticks: String,
@@ -24,6 +27,8 @@ pub struct OutputOptions {
     pub dead_letter: String,
     /// Consumer group of the run: outputs exist up to its committed offsets.
     pub group: String,
+    /// Writer schemas of ticks in a schema registry's frame.
+    pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Instruction set of the stages; the results are the same for all.
     pub isa: Isa,
 }

@@ -34,7 +34,7 @@ pub(crate) fn check_partition(
         late: compare(&options.late, cut.late)?,
         dead_letter: compare(&options.dead_letter, cut.dead_letter)?,
     };
-    let mut rerun = Rerun::new(ticks.source.clone(), config, options.isa);
+    let mut rerun = Rerun::new(ticks.source.clone(), config, options);
     while !outputs.is_decided() {
         let records = ticks.next_fetch()?;
         if records.is_empty() {

@@ -13,7 +13,7 @@ const FETCH_BYTES_MAX: usize = 2 << 20;
 const FETCH_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Records of a partition in order.
-pub(crate) struct PartitionReader {
+pub struct PartitionReader {
     pub(crate) source: TopicPartition,
     consumer: Box<dyn Consumer>,
     fetched: VecDeque<Record>,
@@ -24,18 +24,15 @@ pub(crate) struct PartitionReader {
 
 impl PartitionReader {
     /// Reads the records of `range`.
-    pub(crate) fn open(
-        log: &dyn EventLog,
-        source: TopicPartition,
-        range: OffsetRange,
-    ) -> Result<Self, LogError> {
+    pub fn open(log: &dyn EventLog, source: TopicPartition, range: OffsetRange) -> Result<Self, LogError> {
         let mut consumer = log.reader(std::slice::from_ref(&source))?;
         consumer.seek(&source, range.first)?;
         Ok(Self { source, consumer, fetched: VecDeque::new(), next: range.first, end: range.next })
     }
 
     /// The next record; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Record>, LogError> {
+    #[expect(clippy::should_implement_trait, reason = "it can fail")]
+    pub fn next(&mut self) -> Result<Option<Record>, LogError> {
         if self.fetched.is_empty() {
             self.fetched = self.fetch()?.into();
         }

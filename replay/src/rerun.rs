@@ -3,9 +3,10 @@
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{TickColumns, TickDecoder};
 use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Isa, Late, PartitionIntake, Rows, SignalMerge, StageConfig,
+    GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, Rows, SignalMerge, StageConfig,
 };
 
+use crate::OutputOptions;
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
 use crate::comparison::Comparison;
 
@@ -36,7 +37,8 @@ pub(crate) struct Rerun {
 }
 
 impl Rerun {
-    pub(crate) fn new(source: TopicPartition, config: &StageConfig, isa: Isa) -> Self {
+    pub(crate) fn new(source: TopicPartition, config: &StageConfig, options: &OutputOptions) -> Self {
+        let isa = options.isa;
         let groups = config.groups_per_partition;
         Self {
             source,
@@ -44,7 +46,7 @@ impl Rerun {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             stages: (0..groups).map(|_| GroupStage::new(config, isa)).collect(),
             merge: SignalMerge::default(),
-            decoder: TickDecoder::new(),
+            decoder: TickDecoder::with_source(options.schemas.clone()),
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),

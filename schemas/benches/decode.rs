@@ -8,6 +8,7 @@
 //! same prices. Ours also checks every value and numbers the symbols, which the rivals do not.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
@@ -25,6 +26,18 @@ use warptape_schemas::known::{self, KnownSchema};
 use warptape_schemas::signal::{Bar, Signal, SignalKind};
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
+
+/// The id of a registry's one schema.
+const REGISTERED_ID: u32 = 7;
+
+#[derive(Debug)]
+struct Registered(&'static str);
+
+impl SchemaSource for Registered {
+    fn schema(&self, id: u32) -> Option<Arc<str>> {
+        (id == REGISTERED_ID).then(|| Arc::from(self.0))
+    }
+}
 
 const TICKS: usize = 65_536;
 const BATCH_ROWS: usize = 256;
@@ -161,6 +174,19 @@ fn decode(criterion: &mut Criterion, name: &str, schema: KnownSchema, payloads: 
     group.bench_function("warptape", |bencher| {
         bencher.iter(|| {
             ours(&mut decoder, black_box(payloads), &mut symbols, &mut columns);
+            black_box(&columns);
+        });
+    });
+    let framed = |payload: &Vec<u8>| {
+        let mut framed = Vec::new();
+        to_registry_frame(payload, REGISTERED_ID, &mut framed);
+        framed
+    };
+    let framed: Vec<_> = payloads.iter().map(framed).collect();
+    let mut framed_decoder = TickDecoder::with_source(Some(Arc::new(Registered(schema.text))));
+    group.bench_function("warptape, registry frame", |bencher| {
+        bencher.iter(|| {
+            ours(&mut framed_decoder, black_box(&framed), &mut symbols, &mut columns);
             black_box(&columns);
         });
     });

@@ -7,9 +7,9 @@ use crate::wire::{Wire, put_bytes, wire_enum};
 /// Why a record was rejected, in classes that a dashboard can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeadLetterReason {
-    /// It does not start with a single-object header.
+    /// It starts with neither of the headers.
     NotFramed,
-    /// No schema with its fingerprint is known.
+    /// No schema with its fingerprint or id is known.
     UnknownSchema,
     /// A known record that does not belong on the topic.
     WrongSchema,

@@ -1,15 +1,17 @@
 //! What can be wrong with bytes that come in, with values that go out, and with schemas.
 
+use crate::ROWS_MAX;
 use crate::check::InvalidTick;
 use crate::dead_letter::DeadLetterReason;
-use crate::{ROWS_MAX, frame::HEADER_SIZE};
+use crate::frame::{HEADER_SIZE, REGISTRY_HEADER_SIZE};
 
 /// Why a record cannot be read. The record is rejected as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// No single-object header.
+    /// No header.
     #[error(
-        "no Avro single-object header (C3 01 and the fingerprint, {HEADER_SIZE} bytes): publish with the header"
+        "no Avro single-object header (C3 01 and the fingerprint, {HEADER_SIZE} bytes) and no schema registry's (00 and \
+         the id, {REGISTRY_HEADER_SIZE} bytes): publish with one of them"
     )]
     NotFramed,
     /// The fingerprint is of no known schema.
@@ -19,6 +21,22 @@ pub enum DecodeError {
     UnknownSchema {
         /// The fingerprint that the header names.
         fingerprint: u64,
+    },
+    /// The id is of no known schema.
+    #[error(
+        "no schema with registry id {id} is known: register the writer's schema, or set schema_registry.url to the registry that has it"
+    )]
+    UnknownSchemaId {
+        /// The id that the header names.
+        id: u32,
+    },
+    /// The registry's schema is not one whose records could be ticks.
+    #[error("the schema with registry id {id} cannot be used: {detail}")]
+    UnusableSchema {
+        /// The id that the header names.
+        id: u32,
+        /// Why not.
+        detail: String,
     },
     /// A known record, but not one that belongs here.
     #[error("a {found} record where {expected} belongs: publish it to its own topic")]
@@ -92,8 +110,8 @@ impl DecodeError {
     pub fn reason(&self) -> DeadLetterReason {
         match self {
             Self::NotFramed => DeadLetterReason::NotFramed,
-            Self::UnknownSchema { .. } => DeadLetterReason::UnknownSchema,
-            Self::WrongSchema { .. } => DeadLetterReason::WrongSchema,
+            Self::UnknownSchema { .. } | Self::UnknownSchemaId { .. } => DeadLetterReason::UnknownSchema,
+            Self::WrongSchema { .. } | Self::UnusableSchema { .. } => DeadLetterReason::WrongSchema,
             Self::Truncated { .. } => DeadLetterReason::Truncated,
             Self::TrailingBytes { .. } => DeadLetterReason::TrailingBytes,
             Self::Malformed { .. } | Self::Unresolvable { .. } => DeadLetterReason::Malformed,

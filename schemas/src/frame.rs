@@ -1,11 +1,22 @@
-//! Avro single-object encoding: `C3 01`, the schema's CRC-64-AVRO fingerprint (little endian), the datum.
+//! What stands before a datum: the schema that wrote it.
+//!
+//! ```text
+//!  single-object   C3 01   CRC-64-AVRO fingerprint of the schema, little endian   datum
+//!  registry        00      id of the schema in a schema registry, big endian      datum
+//! ```
+//!
+//! The first is Avro's own encoding, and the one that everything here is written in. The second is Confluent's wire
+//! format; what an id stands for, only the registry knows.
 
 use crate::error::DecodeError;
 
-/// Bytes in front of the datum.
+/// Bytes of the single-object header.
 pub const HEADER_SIZE: usize = 10;
+/// Bytes of the registry's header.
+pub const REGISTRY_HEADER_SIZE: usize = 5;
 
 const MARKER: [u8; 2] = [0xc3, 0x01];
+const REGISTRY_MARKER: u8 = 0;
 
 /// The header of records with this fingerprint.
 pub(crate) const fn header(fingerprint: u64) -> [u8; HEADER_SIZE] {
@@ -13,18 +24,64 @@ pub(crate) const fn header(fingerprint: u64) -> [u8; HEADER_SIZE] {
     [MARKER[0], MARKER[1], f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]]
 }
 
-/// Cuts a record into fingerprint and datum.
+/// Cuts a record in single-object encoding into fingerprint and datum.
 #[inline]
 pub(crate) fn split(payload: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
     match payload.split_first_chunk::<HEADER_SIZE>() {
         Some((&[0xc3, 0x01, ref fingerprint @ ..], datum)) => Ok((u64::from_le_bytes(*fingerprint), datum)),
-        _ => Err(DecodeError::NotFramed),
+        _ => Err(not_single_object(payload)),
+    }
+}
+
+#[cold]
+fn not_single_object(payload: &[u8]) -> DecodeError {
+    match registry_id_of(payload) {
+        Some(id) => DecodeError::UnknownSchemaId { id },
+        None => DecodeError::NotFramed,
+    }
+}
+
+/// Cuts a record in the registry's frame into schema id and datum.
+#[inline]
+pub(crate) fn split_registry(payload: &[u8]) -> Option<(u32, &[u8])> {
+    match payload.split_first_chunk::<REGISTRY_HEADER_SIZE>() {
+        Some((&[REGISTRY_MARKER, ref id @ ..], datum)) => Some((u32::from_be_bytes(*id), datum)),
+        _ => None,
     }
 }
 
 /// The fingerprint that a record names, if it is in single-object encoding.
 pub fn fingerprint_of(payload: &[u8]) -> Option<u64> {
-    split(payload).ok().map(|(fingerprint, _)| fingerprint)
+    match payload.first_chunk::<HEADER_SIZE>() {
+        Some([0xc3, 0x01, fingerprint @ ..]) => Some(u64::from_le_bytes(*fingerprint)),
+        _ => None,
+    }
+}
+
+/// The schema id that a record names, if it is in the registry's frame.
+#[inline]
+pub fn registry_id_of(payload: &[u8]) -> Option<u32> {
+    split_registry(payload).map(|(id, _)| id)
+}
+
+/// Appends a record in single-object encoding to `out`, in the registry's frame.
+///
+/// # Panics
+/// If it is not in single-object encoding.
+pub fn to_registry_frame(payload: &[u8], id: u32, out: &mut Vec<u8>) {
+    assert!(fingerprint_of(payload).is_some(), "a record in single-object encoding");
+    out.push(REGISTRY_MARKER);
+    out.extend_from_slice(&id.to_be_bytes());
+    out.extend_from_slice(&payload[HEADER_SIZE..]);
+}
+
+/// Puts a record from the registry's frame into single-object encoding.
+///
+/// # Panics
+/// If it is not in the registry's frame.
+pub fn to_single_object(payload: &mut Vec<u8>, fingerprint: u64) {
+    assert!(registry_id_of(payload).is_some(), "a record in the registry's frame");
+    payload.splice(..REGISTRY_HEADER_SIZE, header(fingerprint));
 }
 
 #[cfg(test)]
@@ -41,5 +98,21 @@ mod tests {
         payload[1] = 2;
         assert_eq!(split(&payload), Err(DecodeError::NotFramed));
         assert_eq!(split(b""), Err(DecodeError::NotFramed));
+    }
+
+    #[test]
+    fn one_frame_becomes_the_other_and_back() {
+        let single = [&header(0xfeed)[..], b"datum"].concat();
+        let mut payload = Vec::new();
+        to_registry_frame(&single, 0x0102_0304, &mut payload);
+        assert_eq!(payload, b"\x00\x01\x02\x03\x04datum");
+        assert_eq!(split_registry(&payload), Some((0x0102_0304, &b"datum"[..])));
+        assert_eq!((registry_id_of(&payload), fingerprint_of(&payload)), (Some(0x0102_0304), None));
+        // Without a registry nobody knows what the id stands for.
+        assert_eq!(split(&payload), Err(DecodeError::UnknownSchemaId { id: 0x0102_0304 }));
+        assert_eq!(split(&payload[..4]), Err(DecodeError::NotFramed));
+        to_single_object(&mut payload, 0xfeed);
+        assert_eq!(payload, single);
+        assert_eq!((registry_id_of(&payload), fingerprint_of(&payload)), (None, Some(0xfeed)));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! `avro/*.avsc` are the source of truth. Every record travels in Avro's single-object encoding (`C3 01`, the CRC-64
 //! fingerprint of its schema, the datum), so that a reader knows which version wrote it; [`known`] lists the versions.
+//! Where there is a schema registry, the header is the registry's instead ([`to_registry_frame`], [`SchemaSource`]).
 //!
 //! * Ticks come in through [`TickDecoder`], straight into [`TickColumns`], and are checked there once: whatever is in
 //!   the columns is good. Producers write them with [`encode_tick`] and [`encode_tick_batch`].
@@ -40,11 +41,13 @@ mod wire;
 
 pub use check::{InvalidTick, TickProblem};
 pub use dead_letter::{DeadLetter, DeadLetterReason};
-pub use decoder::TickDecoder;
+pub use decoder::{SchemaSource, TickDecoder};
 pub use describe::{Describer, decimal_e9, describe};
 pub use encode::{encode_tick, encode_tick_batch};
 pub use error::{ChainError, DecodeError, EncodeError, SchemaError};
-pub use frame::{HEADER_SIZE, fingerprint_of};
+pub use frame::{
+    HEADER_SIZE, REGISTRY_HEADER_SIZE, fingerprint_of, registry_id_of, to_registry_frame, to_single_object,
+};
 pub use journal_chain::{GENESIS_HASH, JournalWriter, check_chain};
 pub use late_tick::LateTick;
 pub use lifecycle::{Lifecycle, LifecycleEvent};

@@ -38,6 +38,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         snapshot_interval_records: 20_000,
         poll_records_max: 256,
         poll_bytes_max: 4 << 20,
+        schemas: None,
         lane_faults: Vec::new(),
     }
 }

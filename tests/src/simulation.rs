@@ -114,6 +114,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         snapshot_interval_records: random.between(1, 40),
         poll_records_max: random.between(1, 30) as usize,
         poll_bytes_max: usize::MAX,
+        schemas: None,
         lane_faults: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It knows what can be typed and which settings flags stand for. What a command does is in `commands`.
 
+mod dlq;
 mod exit;
 mod feed;
 mod hot;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
 pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
@@ -70,6 +72,8 @@ pub enum Command {
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol
     Hot(HotArgs),
+    /// List dead letters, show one, or send them back to where they came from
+    Dlq(DlqArgs),
     /// List topics with their offsets
     Topics(TopicsArgs),
     /// Show the devices that lanes run on
@@ -119,6 +123,7 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),
         Command::Hot(args) => commands::hot::execute(args, &settings),
+        Command::Dlq(args) => commands::dlq::execute(args, &settings),
         Command::Topics(TopicsArgs {}) => commands::topics::execute(&settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_) => {
@@ -145,10 +150,9 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         let Some(name) = name.to_str().filter(|name| name.starts_with(settings::ENVIRONMENT_PREFIX)) else {
             continue;
         };
-        let value = value.into_string().map_err(|value| {
-            UsageError(format!(
-                "environment variable {name}: {value:?} is not UTF-8; give it as UTF-8 or unset it"
-            ))
+        // The value is not repeated: it may be a secret.
+        let value = value.into_string().map_err(|_| {
+            UsageError(format!("environment variable {name} is not UTF-8; give it as UTF-8 or unset it"))
         })?;
         environment.push((name.to_owned(), value));
     }

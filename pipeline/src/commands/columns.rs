@@ -1,4 +1,6 @@
-//! Text in aligned columns.
+//! Text in aligned columns, and times as they stand there.
+
+use time::OffsetDateTime;
 
 /// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,22 @@ pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> 
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// UTC with microseconds; a time that no calendar has is printed as the number it is.
+pub fn utc(ns: i64) -> String {
+    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
+    let (date, time) = (at.date(), at.time());
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        date.year(),
+        u8::from(date.month()),
+        date.day(),
+        time.hour(),
+        time.minute(),
+        time.second(),
+        time.microsecond()
+    )
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
-use warptape_eventlog::{EventLog, OpenMode, open_url};
+use warptape_eventlog::EventLog;
 
 use super::live::{Live, REDRAW};
 use super::run::{keep_hot_state, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::engine::{Progress, Stop, run};
 use crate::hot::HotState;
+use crate::open::{OpenLog, Purpose, open_log};
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::sources::synth::{SynthConfig, SynthSource};
@@ -65,9 +66,9 @@ pub fn execute(
     again: &str,
     config: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
-    let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
-    let engine_config = settings.engine_config();
+    let engine_config = settings.engine_config(schemas);
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(engine_config.lanes.len()));
     let interrupt = Interrupt::install()?;

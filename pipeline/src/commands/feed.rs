@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
-use warptape_eventlog::{OpenMode, open_url};
 
 use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt};
+use crate::open::{Purpose, open_log};
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::sources::binance_capture::BinanceCapture;
@@ -26,7 +26,7 @@ const LOOK_TICKS: u64 = 1_024;
 /// Publishes all ticks of the source, or those up to Ctrl-C.
 pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let (mut source, common) = open(&args.source)?;
-    let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
+    let log = open_log(settings, Purpose::Feed)?.log;
     let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
     // Several feeds may run at once: each has a transactional id of its own.
     let name = format!("feed-{}", process::id());

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::HumanDuration;
-use warptape_eventlog::{OpenMode, open_url};
 use warptape_schemas::signal::INDICATORS;
 
 use super::columns::{Align, aligned};
@@ -14,6 +13,7 @@ use super::tail::{layout, rows::Row};
 use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs};
 use crate::engine::Clock;
 use crate::hot::{HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, signal_field};
+use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
 /// Does what the arguments say.
@@ -27,7 +27,7 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let config = settings.hot_config();
     let found = match &settings.hot_state.url {
         HotUrl::Memory => {
-            let log = open_url(&settings.log.url, OpenMode::Read)?;
+            let log = open_log(settings, Purpose::Show)?.log;
             from_log(&*log, &config, &args.symbol)?
         }
         HotUrl::Redis(url) => from_redis(url, Keys::new(config.prefix), &args.symbol)?,

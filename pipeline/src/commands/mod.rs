@@ -3,6 +3,7 @@
 pub mod config;
 pub mod demo;
 pub mod devices;
+pub mod dlq;
 pub mod feed;
 pub mod hot;
 pub mod replay;

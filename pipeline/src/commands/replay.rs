@@ -2,13 +2,15 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use warptape_eventlog::{OpenMode, open_url};
 use warptape_kernels::Isa;
 use warptape_replay::{OutputOptions, Phase, Progress, ReplayError, Report, VerifyOptions, verify};
+use warptape_schemas::SchemaSource;
 
 use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
+use crate::open::{OpenLog, Purpose, open_log};
 use crate::settings::Settings;
 
 /// Runs the replay that was asked for.
@@ -19,18 +21,19 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
 }
 
 fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let log = open_url(&settings.log.url, OpenMode::Read).map_err(ReplayError::from)?;
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let bar = progress_bar();
-    let report = verify(&*log, &options(args, settings), &mut |progress| show(&bar, progress));
+    let report = verify(&*log, &options(args, settings, schemas), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let report = report?;
     print(&report, args.output)?;
     Ok(if report.is_identical() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
 }
 
-fn options(args: &VerifyArgs, settings: &Settings) -> VerifyOptions {
+fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
     let topics = &settings.topics.names;
     let outputs = || OutputOptions {
+        schemas,
         ticks: topics.ticks.clone(),
         signals: topics.signals.clone(),
         late: topics.late.clone(),

@@ -7,20 +7,21 @@ use std::thread;
 
 use crossbeam_channel::bounded;
 use indicatif::HumanCount;
-use warptape_eventlog::{EventLog, LogError, OpenMode, TopicInfo, open_url};
+use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
 use super::live::{Live, REDRAW};
 use crate::cli::Interrupt;
 use crate::engine::{Progress, Stop, Summary, run};
 use crate::hot::{HotState, HotStatus, HotUrl};
+use crate::open::{OpenLog, Purpose, open_log};
 use crate::publisher::create_missing_topics;
 use crate::settings::Settings;
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
 pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let log = open_url(&settings.log.url, OpenMode::Write(settings.log.durability))?;
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
-    let config = settings.engine_config();
+    let config = settings.engine_config(schemas);
     eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());
     let has_ticks = |info: &TopicInfo| {
         info.spec.name == config.topics.ticks && info.offsets.iter().any(|range| range.next > 0)

@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use warptape_eventlog::{Consumer, Fetched, OpenMode, Record, TopicInfo, TopicPartition, open_url};
+use warptape_eventlog::{Consumer, Fetched, Record, TopicInfo, TopicPartition};
 use warptape_schemas::Describer;
 
 use crate::cli::{Interrupt, TailArgs, TailFormat, UsageError};
+use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
 /// How long a poll waits before Ctrl-C is looked at again.
@@ -27,7 +28,7 @@ const BYTES_MAX: usize = 4 << 20;
 
 /// Prints records until Ctrl-C, or until the end where asked.
 pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let log = open_url(&settings.log.url, OpenMode::Read)?;
+    let log = open_log(settings, Purpose::Show)?.log;
     let topic = find_topic(&log.topics()?, &args.topic, &settings.topics.prefix, &log.url())?;
     let partitions: Vec<TopicPartition> = (0..topic.spec.partitions)
         .map(|partition| TopicPartition { topic: topic.spec.name.clone(), partition })

@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use warptape_eventlog::{OpenMode, TopicInfo, open_url};
+use warptape_eventlog::TopicInfo;
 
 use super::columns::{Align, aligned};
+use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
 /// Prints a line for each partition of each topic.
 pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let log = open_url(&settings.log.url, OpenMode::Read)?;
+    let log = open_log(settings, Purpose::Show)?.bare;
     let text = table(&log.topics()?);
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

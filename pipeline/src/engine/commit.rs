@@ -7,6 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{LogError, NewRecord, Producer, TopicPartition};
 use warptape_stages::{MergedSignals, SignalChunk};
 
+use super::dead_letter_headers::dead_letter_headers;
 use super::{Clock, EngineConfig, Topics};
 
 /// A commit that other writers kept from the log is tried this often before it fails.
@@ -79,12 +80,12 @@ impl CommitRequest {
             let signals = sealed.signals.iter().map(move |signal| {
                 record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes)
             });
-            let asides = sealed.asides.iter().map(move |aside| {
-                let topic = match aside.topic {
-                    AsideTopic::Late => &topics.late,
-                    AsideTopic::DeadLetter => &topics.dead_letter,
-                };
-                record(topic, partition, at_ns, None, &aside.bytes)
+            let asides = sealed.asides.iter().map(move |aside| match aside.topic {
+                AsideTopic::Late => record(&topics.late, partition, at_ns, None, &aside.bytes),
+                AsideTopic::DeadLetter => NewRecord {
+                    headers: dead_letter_headers(&aside.bytes).into(),
+                    ..record(&topics.dead_letter, partition, at_ns, None, &aside.bytes)
+                },
             });
             let snapshots = sealed.snapshots.iter().map(move |(key, bytes)| {
                 record(&topics.snapshots, partition, at_ns, Some(key.as_bytes()), bytes)

@@ -1,9 +1,11 @@
 //! What an engine needs to be told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::TopicSpec;
 use warptape_kernels::Isa;
+use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
@@ -34,6 +36,8 @@ pub struct EngineConfig {
     pub poll_records_max: usize,
     /// Bytes of one fetch, about.
     pub poll_bytes_max: usize,
+    /// Writer schemas of ticks in a registry's frame.
+    pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Faults to inject, for tests.
     pub lane_faults: Vec<LaneFault>,
 }

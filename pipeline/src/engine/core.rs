@@ -107,6 +107,7 @@ impl Core {
     /// Continues the journal after `last`, or begins it.
     pub fn new(config: EngineConfig, last: Option<&JournalEntry>) -> Result<Self, RecordError> {
         Ok(Self {
+            decoder: TickDecoder::with_source(config.schemas.clone()),
             config,
             recorder: Recorder::new(last)?,
             partitions: BTreeMap::new(),
@@ -117,7 +118,6 @@ impl Core {
             wake_at_ns: None,
             stop_at: None,
             draining: false,
-            decoder: TickDecoder::new(),
             lengths: Vec::new(),
             spares: Spares::default(),
         })

@@ -15,6 +15,7 @@ mod clock;
 mod commit;
 mod config;
 pub mod core;
+mod dead_letter_headers;
 mod error;
 mod journal_tail;
 mod lanes;

@@ -65,6 +65,17 @@ pub enum Kind {
         /// Is the item allowed?
         check: fn(&str) -> bool,
     },
+    /// Something that must not be seen: only from the environment, or from a file of its own that `KEY_file` names.
+    Secret,
+    /// Names that somebody else defines, with a text each; some of them may be secrets.
+    Table {
+        /// What is allowed, in words.
+        allowed: &'static str,
+        /// Is the name allowed?
+        check: fn(&str) -> bool,
+        /// Is what has this name a secret?
+        is_secret: fn(&str) -> bool,
+    },
 }
 
 /// Sections in the order of the example file, with what each is about.
@@ -72,6 +83,12 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("log", "Where events are kept."),
     ("topics", "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle."),
     ("hot_state", "The latest of each symbol, for those who want it now."),
+    ("kafka", "How to be a client of Kafka, for logs of the form kafka:HOST:PORT."),
+    (
+        "kafka.retention_hours",
+        "How long topics that are created on Kafka keep records, in hours; 0 is for ever.",
+    ),
+    ("schema_registry", "Where the schemas of records are registered."),
     ("engine", "The loop that reads ticks, feeds lanes and commits."),
     ("scheduler", "Placement of symbol groups, dispatch of batches, backpressure."),
     ("stages", "What is computed; outputs depend on this section and the log alone."),
@@ -85,6 +102,10 @@ const fn integer(path: &'static str, default: i64, min: i64, max: i64, about: &'
 
 const fn number(path: &'static str, default: f64, min: f64, max: f64, about: &'static str) -> Key {
     Key { path, kind: Kind::Number { default, min, max }, about }
+}
+
+const fn retention(path: &'static str, default: i64, about: &'static str) -> Key {
+    integer(path, default, 0, 1_000_000, about)
 }
 
 /// Shortest window of an indicator, in bars.
@@ -143,6 +164,73 @@ pub const KEYS: &[Key] = &[
         },
         about: "Put before every key in Redis, followed by topics.prefix. Logs that share a Redis need one each.",
     },
+    Key {
+        path: "kafka.group_protocol",
+        kind: Kind::Choice { default: "classic", choices: &["classic", "consumer"] },
+        about: "Protocol of the consumer group: `consumer` is the one of KIP-848, for brokers from 4.0 on.",
+    },
+    integer(
+        "kafka.session_timeout_ms",
+        10_000,
+        6_000,
+        1_800_000,
+        "A process that is silent for so long loses its partitions to others, in milliseconds. The broker has the \
+         last word with group_protocol `consumer`.",
+    ),
+    integer(
+        "kafka.replication_factor",
+        0,
+        0,
+        15,
+        "Replicas of topics that are created; 0 leaves it to the broker (default.replication.factor).",
+    ),
+    Key {
+        path: "kafka.properties",
+        kind: Kind::Table {
+            allowed: "properties of librdkafka by their names, but those that Warptape sets itself",
+            check: syntax::is_librdkafka_property,
+            is_secret: syntax::is_secret_name,
+        },
+        about: "Handed to librdkafka as they are: `\"security.protocol\" = \"SASL_SSL\"`. Passwords and private keys come \
+                from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or \
+                WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE for the path of a file that holds it.",
+    },
+    retention(
+        "kafka.retention_hours.ticks",
+        168,
+        "Ticks. A state whose snapshots are lost is rebuilt from them.",
+    ),
+    retention("kafka.retention_hours.signals", 168, "Signals."),
+    retention("kafka.retention_hours.journal", 0, "Journal. `replay verify` begins at its first entry."),
+    retention("kafka.retention_hours.late", 168, "Late ticks."),
+    retention("kafka.retention_hours.dead_letter", 720, "Dead letters."),
+    retention("kafka.retention_hours.lifecycle", 720, "Lifecycle."),
+    Key {
+        path: "schema_registry.url",
+        kind: Kind::Text {
+            default: "",
+            allowed: "a string of the form http://HOST:PORT or https://HOST:PORT without user and password, or an \
+                      empty one",
+            check: syntax::is_registry_url,
+        },
+        about: "Schema registry with the REST interface of Confluent's. Where it is set, records are written in its \
+                frame (a zero byte, four bytes of schema id) and schemas are registered at start; where it is empty, \
+                in Avro's single-object encoding. Either is read.",
+    },
+    Key {
+        path: "schema_registry.username",
+        kind: Kind::Text { default: "", allowed: "a string without a colon", check: syntax::is_username },
+        about: "User name for the registry, if it asks for one.",
+    },
+    Key { path: "schema_registry.password", kind: Kind::Secret, about: "Password for the registry." },
+    integer(
+        "schema_registry.retry_ms",
+        10_000,
+        0,
+        600_000,
+        "How long a registry that does not answer is asked again for the schema of a record, in milliseconds. Then the \
+         process ends: the record may be a good one.",
+    ),
     Key {
         path: "engine.group",
         kind: Kind::Text {
@@ -304,10 +392,17 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// The key of that path.
+/// The key that a path gives a value to: itself, the table that it is a name of, or the secret whose file it names.
 pub fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path == path)
+    KEYS.iter().find(|key| match &key.kind {
+        Kind::Secret => path == key.path || path.strip_suffix(FILE_SUFFIX) == Some(key.path),
+        Kind::Table { .. } => path == key.path || key.entry_of(path).is_some(),
+        _ => path == key.path,
+    })
 }
+
+/// Put behind the name of a secret, it names the file that holds it.
+pub const FILE_SUFFIX: &str = "_file";
 
 /// Is there a section of that path?
 pub fn is_section(path: &str) -> bool {
@@ -318,6 +413,11 @@ impl Key {
     /// The section part of the path.
     pub fn section(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// What follows the key and a dot, without the quotes of names that have a dot themselves.
+    pub fn entry_of(&self, path: &str) -> Option<String> {
+        Some(path.strip_prefix(self.path)?.strip_prefix('.')?.replace('"', ""))
     }
 
     /// The last part of the path.
@@ -340,6 +440,10 @@ impl Kind {
             Kind::List { allowed, items_max, .. } => {
                 format!("a list of 1 to {items_max} strings, each {allowed}")
             }
+            Kind::Secret => {
+                format!("a text from the environment, or from a file that KEY{FILE_SUFFIX} names")
+            }
+            Kind::Table { allowed, .. } => format!("a table of {allowed}"),
         }
     }
 }

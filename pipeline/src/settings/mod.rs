@@ -5,15 +5,17 @@
 //!        tree of values with origins  --table of keys (keys)-->  checked values (value)  -->  Settings (parts)
 //! ```
 //!
-//! All mistakes are reported at once. This module reads the file and nothing else: arguments, environment and the
+//! All mistakes are reported at once. This module reads the file, and the files of secrets, and nothing else: arguments, environment and the
 //! number of cores are handed in.
 
 mod keys;
 mod mistake;
 mod parts;
+mod secret;
 mod show;
 mod sources;
 mod syntax;
+mod table;
 mod value;
 
 #[cfg(test)]
@@ -23,10 +25,15 @@ use std::collections::BTreeMap;
 
 pub use keys::{KEYS, Key, Kind};
 pub use mistake::{Mistake, SettingsError};
-pub use parts::{EngineSettings, HotStateSettings, LogSettings, Settings, TopicSettings};
+pub use parts::{
+    EngineSettings, GroupProtocol, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings,
+    RetentionHours, Settings, TopicSettings,
+};
+pub use secret::Secret;
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
 pub use syntax::LANES_MAX;
+pub use table::{Entry, EntryText};
 pub use value::Setting;
 
 use sources::{Layers, Leaf};
@@ -35,12 +42,10 @@ use sources::{Layers, Leaf};
 pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsError> {
     let layers = Layers::read(sources)?;
     let mut mistakes = Vec::new();
-    let mut given = BTreeMap::new();
+    let mut given: BTreeMap<&str, Vec<Leaf>> = BTreeMap::new();
     for leaf in layers.leaves() {
         match known_key(&leaf) {
-            Ok(Some(key)) => {
-                given.insert(key.path, leaf);
-            }
+            Ok(Some(key)) => given.entry(key.path).or_default().push(leaf),
             Ok(None) => {}
             Err(mistake) => mistakes.push(mistake),
         }
@@ -48,18 +53,12 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
     let mut refused = Vec::new();
     let mut effective = Vec::with_capacity(KEYS.len());
     for key in KEYS {
-        let default = || Effective { key, value: Setting::default_of(&key.kind), origin: Origin::Default };
-        let entry = match given.remove(key.path) {
-            None => default(),
-            Some(leaf) => match Setting::parse(&key.kind, &leaf.value, leaf.origin.is_text()) {
-                Some(value) => Effective { key, value, origin: leaf.origin },
-                None => {
-                    mistakes.push(not_allowed(key, leaf));
-                    refused.push(key.path);
-                    default()
-                }
-            },
-        };
+        let before = mistakes.len();
+        let leaves = given.remove(key.path).unwrap_or_default();
+        let entry = effective_of(key, leaves, &mut mistakes);
+        if mistakes.len() > before {
+            refused.push(key.path);
+        }
         effective.push(entry);
     }
     let settings = parts::build(&effective, sources.cores);
@@ -72,6 +71,33 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
     relations.retain(|mistake| !refused.iter().any(|path| involves(mistake, path)));
     mistakes.append(&mut relations);
     if mistakes.is_empty() { Ok((settings, effective)) } else { Err(SettingsError::Mistakes(mistakes)) }
+}
+
+/// The value that these leaves give to a key; its default where there are none or they are refused.
+fn effective_of(key: &'static Key, mut leaves: Vec<Leaf>, mistakes: &mut Vec<Mistake>) -> Effective {
+    // The later layer's is the origin of what has several.
+    leaves.sort_by_key(|leaf| leaf.origin.layer());
+    let default = || Effective { key, value: Setting::default_of(&key.kind), origin: Origin::Default };
+    let Some(last) = leaves.last() else { return default() };
+    let origin = last.origin.clone();
+    let value = match &key.kind {
+        Kind::Table { .. } => Some(Setting::Table(table::read(key, &leaves, mistakes))),
+        Kind::Secret => match secret::read(key.path, last) {
+            Ok(secret) => Some(Setting::Secret(Some(secret))),
+            Err(mistake) => {
+                mistakes.push(mistake);
+                None
+            }
+        },
+        kind => {
+            let value = Setting::parse(kind, &last.value, origin.is_text());
+            if value.is_none() {
+                mistakes.push(not_allowed(key, last));
+            }
+            value
+        }
+    };
+    value.map_or_else(default, |value| Effective { key, value, origin })
 }
 
 /// The key that a leaf gives a value to; `None` for a section that is named but empty.
@@ -94,11 +120,11 @@ fn known_key(leaf: &Leaf) -> Result<Option<&'static Key>, Mistake> {
     Err(unknown(leaf))
 }
 
-fn not_allowed(key: &'static Key, leaf: Leaf) -> Mistake {
+fn not_allowed(key: &'static Key, leaf: &Leaf) -> Mistake {
     Mistake {
         key: key.path.to_owned(),
         found: value::shown(&leaf.value),
-        origin: leaf.origin,
+        origin: leaf.origin.clone(),
         allowed: key.kind.allowed(),
     }
 }

@@ -1,14 +1,18 @@
 //! The typed settings of each part, built from checked values, and the relations between keys.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::Durability;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
+use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
 use super::mistake::Mistake;
+use super::secret::Secret;
 use super::show::Effective;
 use super::sources::Origin;
 use super::syntax::{self, LANES_MAX};
@@ -25,6 +29,10 @@ pub struct Settings {
     pub topics: TopicSettings,
     /// Section `hot_state`.
     pub hot_state: HotStateSettings,
+    /// Section `kafka`.
+    pub kafka: KafkaSettings,
+    /// Section `schema_registry`; `None` without an address.
+    pub registry: Option<RegistrySettings>,
     /// Section `engine`.
     pub engine: EngineSettings,
     /// Section `scheduler`.
@@ -62,6 +70,59 @@ pub struct HotStateSettings {
     pub prefix: String,
 }
 
+/// How to be a client of Kafka, and how topics are created there. The name of the process in its group is
+/// [`EngineSettings::node`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KafkaSettings {
+    /// Protocol of the consumer group.
+    pub group_protocol: GroupProtocol,
+    /// Silence after which a member is taken for dead.
+    pub session_timeout: Duration,
+    /// Replicas of a topic that is created; `None` leaves it to the broker.
+    pub replication_factor: Option<i32>,
+    /// How long topics that are created keep records.
+    pub retention: RetentionHours,
+    /// Properties of librdkafka by name. They may be secrets: they are not printed.
+    pub properties: BTreeMap<String, Secret>,
+}
+
+/// Protocol of a consumer group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// Cooperative-sticky assignment by the members.
+    Classic,
+    /// Assignment by the broker (KIP-848).
+    Consumer,
+}
+
+/// How long topics keep records, in hours; `None` is for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetentionHours {
+    /// Ticks.
+    pub ticks: Option<u32>,
+    /// Signals.
+    pub signals: Option<u32>,
+    /// Journal.
+    pub journal: Option<u32>,
+    /// Late ticks.
+    pub late: Option<u32>,
+    /// Dead letters.
+    pub dead_letter: Option<u32>,
+    /// Lifecycle.
+    pub lifecycle: Option<u32>,
+}
+
+/// Where schemas are registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistrySettings {
+    /// `http://HOST:PORT`, without a slash at its end.
+    pub url: String,
+    /// How long it is asked again when it does not answer.
+    pub retry: Duration,
+    /// Name and password, where a name was given.
+    pub user: Option<(String, Secret)>,
+}
+
 /// The loop that reads, feeds lanes and commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineSettings {
@@ -82,9 +143,10 @@ pub struct EngineSettings {
 }
 
 impl Settings {
-    /// What the engine is told: these settings, with the fastest instructions that this processor has.
-    pub fn engine_config(&self) -> EngineConfig {
+    /// What the engine is told: these settings and the writer schemas of a registry, with the fastest instructions that this processor has.
+    pub fn engine_config(&self, schemas: Option<Arc<dyn SchemaSource>>) -> EngineConfig {
         EngineConfig {
+            schemas,
             node: self.engine.node.clone(),
             group: self.engine.group.clone(),
             topics: self.topics.names.clone(),
@@ -115,6 +177,10 @@ impl Settings {
 /// The settings that checked values amount to.
 pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
     let values = Values(effective);
+    let hours = |topic: &str| {
+        let hours = values.integer(&format!("kafka.retention_hours.{topic}")) as u32;
+        Some(hours).filter(|&hours| hours > 0)
+    };
     Settings {
         log: LogSettings {
             url: values.text("log.url"),
@@ -133,6 +199,24 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
             url: HotUrl::parse(&values.text("hot_state.url")).expect("the table of keys checked the URL"),
             prefix: values.text("hot_state.prefix"),
         },
+        kafka: KafkaSettings {
+            group_protocol: match values.text("kafka.group_protocol").as_str() {
+                "consumer" => GroupProtocol::Consumer,
+                _ => GroupProtocol::Classic,
+            },
+            session_timeout: Duration::from_millis(values.integer("kafka.session_timeout_ms") as u64),
+            replication_factor: Some(values.integer("kafka.replication_factor") as i32).filter(|&n| n > 0),
+            retention: RetentionHours {
+                ticks: hours("ticks"),
+                signals: hours("signals"),
+                journal: hours("journal"),
+                late: hours("late"),
+                dead_letter: hours("dead_letter"),
+                lifecycle: hours("lifecycle"),
+            },
+            properties: values.table("kafka.properties"),
+        },
+        registry: registry(&values),
         engine: EngineSettings {
             group: values.text("engine.group"),
             node: values.text("engine.node"),
@@ -195,6 +279,15 @@ fn stages(values: &Values) -> StageConfig {
     }
 }
 
+fn registry(values: &Values<'_>) -> Option<RegistrySettings> {
+    let url = values.text("schema_registry.url").trim_end_matches('/').to_owned();
+    let name = values.text("schema_registry.username");
+    let password = values.secret("schema_registry.password");
+    let user = (!name.is_empty()).then(|| (name, password.unwrap_or_else(|| Secret::new(""))));
+    let retry = Duration::from_millis(values.integer("schema_registry.retry_ms") as u64);
+    (!url.is_empty()).then_some(RegistrySettings { url, retry, user })
+}
+
 /// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
 pub(super) fn relations(settings: &Settings, effective: &[Effective]) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
@@ -204,6 +297,15 @@ pub(super) fn relations(settings: &Settings, effective: &[Effective]) -> Vec<Mis
             effective,
             "engine.devices",
             &format!("at most {LANES_MAX} lanes, these are {lanes}"),
+        ));
+    }
+    if settings.registry.as_ref().is_some_and(|registry| registry.user.is_none())
+        && Values(effective).secret("schema_registry.password").is_some()
+    {
+        mistakes.push(relation(
+            effective,
+            "schema_registry.username",
+            "a name for the password that is given",
         ));
     }
     let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
@@ -265,6 +367,22 @@ impl Values<'_> {
         match self.get(path) {
             Setting::Text(text) => text.clone(),
             other => unreachable!("{path} is a text in the table of keys, not {other:?}"),
+        }
+    }
+
+    fn secret(&self, path: &str) -> Option<Secret> {
+        match self.get(path) {
+            Setting::Secret(secret) => secret.clone(),
+            other => unreachable!("{path} is a secret in the table of keys, not {other:?}"),
+        }
+    }
+
+    fn table(&self, path: &str) -> BTreeMap<String, Secret> {
+        match self.get(path) {
+            Setting::Table(names) => {
+                names.iter().map(|(name, entry)| (name.clone(), Secret::new(entry.text.reveal()))).collect()
+            }
+            other => unreachable!("{path} is a table in the table of keys, not {other:?}"),
         }
     }
 

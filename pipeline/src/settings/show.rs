@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{KEYS, Key, SECTIONS};
+use super::keys::{KEYS, Key, Kind, SECTIONS};
+use super::secret;
 use super::sources::Origin;
+use super::table::EntryText;
 use super::value::Setting;
 
 /// The effective value of one key.
@@ -21,20 +23,49 @@ pub struct Effective {
 pub fn effective_toml(effective: &[Effective]) -> String {
     let mut text = String::new();
     for (section, _) in SECTIONS {
-        let lines: Vec<_> = effective
-            .iter()
-            .filter(|entry| entry.key.section() == *section)
-            .map(|entry| (format!("{} = {}", entry.key.name(), entry.value.to_toml()), &entry.origin))
-            .collect();
-        let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
         let gap = if text.is_empty() { "" } else { "\n" };
         writeln!(text, "{gap}[{section}]").expect("a string takes any text");
-        for (line, origin) in lines {
-            writeln!(text, "{line:width$}  # {}", one_line(&origin.to_string()))
-                .expect("a string takes any text");
+        let entries = || effective.iter().filter(|entry| entry.key.section() == *section);
+        push_lines(&mut text, entries().filter_map(line_of));
+        for entry in entries() {
+            if let Setting::Table(names) = &entry.value {
+                writeln!(text, "\n[{}]", entry.key.path).expect("a string takes any text");
+                push_lines(
+                    &mut text,
+                    names.iter().map(|(name, entry)| (named(name, &entry.text), &entry.origin)),
+                );
+            }
         }
     }
     text
+}
+
+fn line_of(entry: &Effective) -> Option<(String, &Origin)> {
+    let name = entry.key.name();
+    let line = match &entry.value {
+        Setting::Table(_) => return None,
+        Setting::Secret(None) => format!("# {name} is not set"),
+        Setting::Secret(Some(_)) => format!("# {name} is set, and not shown"),
+        value => format!("{name} = {}", value.to_toml()),
+    };
+    Some((line, &entry.origin))
+}
+
+fn named(name: &str, text: &EntryText) -> String {
+    match text {
+        EntryText::Plain(text) => format!("\"{name}\" = {}", toml_edit::Value::from(text)),
+        EntryText::Secret(_) => format!("# \"{name}\" is set, and not shown"),
+    }
+}
+
+/// Lines with their origins, which begin in one column.
+fn push_lines<'a>(text: &mut String, lines: impl Iterator<Item = (String, &'a Origin)>) {
+    let lines: Vec<_> = lines.collect();
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    for (line, origin) in lines {
+        writeln!(text, "{line:width$}  # {}", one_line(&origin.to_string()))
+            .expect("a string takes any text");
+    }
 }
 
 /// The example file: all keys with their defaults, what they are for and what is allowed.
@@ -52,11 +83,19 @@ pub fn example_toml() -> String {
             for line in wrapped(key.about) {
                 writeln!(text, "# {line}").expect("a string takes any text");
             }
-            for line in wrapped(&format!("Allowed: {}.", key.kind.allowed())) {
+            let allowed = match &key.kind {
+                Kind::Secret => format!("Not in this file: {}.", secret::ways_of(key.path)),
+                kind => format!("Allowed: {}.", kind.allowed()),
+            };
+            for line in wrapped(&allowed) {
                 writeln!(text, "# {line}").expect("a string takes any text");
             }
-            writeln!(text, "{} = {}", key.name(), Setting::default_of(&key.kind).to_toml())
-                .expect("a string takes any text");
+            let default = match &key.kind {
+                Kind::Secret => continue,
+                Kind::Table { .. } => "{}".to_owned(),
+                kind => Setting::default_of(kind).to_toml(),
+            };
+            writeln!(text, "{} = {default}", key.name()).expect("a string takes any text");
         }
     }
     text

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use figment::providers::{Format, Toml};
@@ -75,6 +76,17 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
+    /// Which layer it is: the greater one has the last word.
+    pub fn layer(&self) -> usize {
+        match self {
+            Origin::Default => 0,
+            Origin::Preference(_) => 1,
+            Origin::File { .. } => 2,
+            Origin::Environment(_) => 3,
+            Origin::Flag(_) => 4,
+        }
+    }
+
     /// Are values of this origin text that still has to be parsed into numbers and lists?
     pub fn is_text(&self) -> bool {
         !matches!(self, Origin::File { .. })
@@ -111,7 +123,8 @@ impl Layers {
             let text = std::fs::read_to_string(path)
                 .map_err(|cause| SettingsError::Unreadable { path: path.clone(), cause })?;
             file_lines = lines_of_keys(path, &text)?;
-            let values = Toml::from_str::<Dict>(&text).map_err(|error| syntax_error(path, &error))?;
+            let values = Toml::from_str::<Dict>(&text)
+                .map_err(|error| syntax_error(path, &text, error.span(), error.message()))?;
             figment = figment.merge(Layer { metadata: Metadata::from(FILE, path.as_path()), values });
         }
         let mut variables: Vec<_> = sources.environment.iter().collect();
@@ -203,13 +216,19 @@ fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
 }
 
-fn syntax_error(path: &Path, error: &impl fmt::Display) -> SettingsError {
-    SettingsError::Syntax { path: path.to_owned(), found: error.to_string().trim_end().to_owned() }
+/// The line itself is not repeated: it may hold a secret that does not belong there.
+fn syntax_error(path: &Path, text: &str, span: Option<Range<usize>>, found: &str) -> SettingsError {
+    let before = &text[..span.map_or(0, |span| span.start)];
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before.rsplit('\n').next().map_or(0, |start| start.chars().count());
+    let found = format!("line {line}, column {column}: {}", found.trim_end());
+    SettingsError::Syntax { path: path.to_owned(), found }
 }
 
 /// The line of every key of the file, from 1.
 fn lines_of_keys(path: &Path, text: &str) -> Result<BTreeMap<String, usize>, SettingsError> {
-    let document = ImDocument::parse(text).map_err(|error| syntax_error(path, &error))?;
+    let document =
+        ImDocument::parse(text).map_err(|error| syntax_error(path, text, error.span(), error.message()))?;
     let mut lines = BTreeMap::new();
     collect_lines("", document.as_table(), text, &mut lines);
     Ok(lines)

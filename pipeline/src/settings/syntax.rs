@@ -57,6 +57,55 @@ pub fn lanes(devices: &[String], cores: usize) -> Vec<LaneSpec> {
     (0..count as i32).map(lane).collect()
 }
 
+/// Properties that Warptape sets itself: what it promises depends on them.
+const OWN_PROPERTIES: &[&str] = &[
+    "acks",
+    "auto.offset.reset",
+    "bootstrap.servers",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "enable.idempotence",
+    "enable.partition.eof",
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "isolation.level",
+    "metadata.broker.list",
+    "partition.assignment.strategy",
+    "request.required.acks",
+    "session.timeout.ms",
+    "transactional.id",
+];
+
+/// A name that librdkafka may know, and that is not Warptape's own to set.
+pub fn is_librdkafka_property(name: &str) -> bool {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
+    !name.is_empty() && name.bytes().all(allowed) && !OWN_PROPERTIES.contains(&name)
+}
+
+/// Passwords, client secrets, passphrases and private keys, by what such things are called.
+pub fn is_secret_name(name: &str) -> bool {
+    ["password", "secret", "passphrase", "key.pem", "ssl_key", "sasl.oauthbearer.config"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+/// An HTTP address without user information, query and fragment; or nothing.
+pub fn is_registry_url(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else {
+        return text.is_empty();
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'@' | b'?' | b'#' | b'"' | b'\\');
+    !host.is_empty() && !host.starts_with(':') && rest.bytes().all(plain)
+}
+
+/// A user name of HTTP's basic authentication, or nothing.
+pub fn is_username(text: &str) -> bool {
+    !text.contains(':') && !text.chars().any(char::is_control)
+}
+
 /// A bar specification.
 pub fn is_bar(text: &str) -> bool {
     text.parse::<warptape_kernels::BarSpec>().is_ok()
@@ -87,6 +136,47 @@ mod tests {
         let devices = ["cpu:2".to_owned(), "cpu:1".to_owned()];
         let names: Vec<_> = lanes(&devices, 8).into_iter().map(|lane| (lane.lane, lane.device)).collect();
         assert_eq!(names, [(0, "cpu:0".to_owned()), (1, "cpu:1".to_owned()), (2, "cpu:2".to_owned())]);
+    }
+
+    #[test]
+    fn properties_of_librdkafka() {
+        for (name, allowed, secret) in [
+            ("security.protocol", true, false),
+            ("ssl.ca.location", true, false),
+            ("ssl.key.location", true, false),
+            ("sasl.password", true, true),
+            ("ssl.key.password", true, true),
+            ("ssl.keystore.password", true, true),
+            ("ssl.key.pem", true, true),
+            ("sasl.oauthbearer.client.secret", true, true),
+            ("sasl.oauthbearer.assertion.private.key.passphrase", true, true),
+            ("sasl.oauthbearer.assertion.private.key.pem", true, true),
+            ("", false, false),
+            ("Security.Protocol", false, false),
+            ("a b", false, false),
+            ("transactional.id", false, false),
+            ("bootstrap.servers", false, false),
+        ] {
+            assert_eq!((is_librdkafka_property(name), is_secret_name(name)), (allowed, secret), "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_registries() {
+        for good in ["", "http://localhost:8081", "https://registry.example/base/path", "http://[::1]:8081"] {
+            assert!(is_registry_url(good), "{good}");
+        }
+        for bad in [
+            "localhost:8081",
+            "http://",
+            "http://:8081",
+            "http://u:p@host",
+            "http://host?x",
+            "ftp://host",
+            "http://a b",
+        ] {
+            assert!(!is_registry_url(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -184,8 +184,9 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; did you mean log.url?");
     check(
         "[qqqq]\nzzzz = 1",
-        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [engine], [scheduler], [stages], \
-         [stages.indicators], [stages.signals]",
+        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [kafka], \
+         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [stages], [stages.indicators], \
+         [stages.signals]",
     );
     assert_eq!(
         mistakes("", &[("WARPTAPE__LOG__URLL", "x"), ("WARPTAPE_LOG", "debug"), ("HOME", "x")], &[]),
@@ -292,6 +293,117 @@ fn environment_values_are_parsed_by_the_type_of_their_key() {
         "1000000"
     );
     assert_eq!(value("WARPTAPE__TOPICS__PREFIX", "", "topics.prefix"), "\"\"");
+}
+
+/// A secret that must turn up nowhere.
+const HIDDEN: &str = "hunter2-must-not-be-seen";
+
+#[test]
+fn secrets_come_from_the_environment_or_a_file_and_are_shown_nowhere() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("password");
+    std::fs::write(&path, format!("{HIDDEN}\n")).expect("a temporary file");
+    let path = path.to_str().expect("UTF-8");
+    let toml = "[schema_registry]\nurl = \"http://r:1/\"\nusername = \"u\"\n\
+                [kafka.properties]\n\"sasl.username\" = \"u\"\nsecurity.protocol = \"SASL_SSL\"\nlinger.ms = 5";
+    let by_file = format!("{toml}\nsasl.password_file = {path:?}");
+    for (toml, environment) in [
+        (toml, [("KAFKA__PROPERTIES__SASL__PASSWORD", HIDDEN), ("SCHEMA_REGISTRY__PASSWORD", HIDDEN)]),
+        (toml, [("KAFKA__PROPERTIES__SASL__PASSWORD_FILE", path), ("SCHEMA_REGISTRY__PASSWORD_FILE", path)]),
+        (
+            &*by_file,
+            [("KAFKA__PROPERTIES__SSL__CA__LOCATION", "ca"), ("SCHEMA_REGISTRY__PASSWORD_FILE", path)],
+        ),
+    ] {
+        let environment = environment.map(|(name, value)| (format!("{ENVIRONMENT_PREFIX}{name}"), value));
+        let environment: Vec<(&str, &str)> =
+            environment.iter().map(|(name, value)| (&**name, *value)).collect();
+        let (settings, effective) = read(toml, &environment, &[]).unwrap();
+        let property = |name: &str| settings.kafka.properties.get(name).map(Secret::reveal);
+        assert_eq!(property("sasl.password"), Some(HIDDEN));
+        assert_eq!(property("sasl.username"), Some("u"));
+        assert_eq!(property("security.protocol"), Some("SASL_SSL"));
+        assert_eq!(property("linger.ms"), Some("5"));
+        let registry = settings.registry.clone().expect("an address was given");
+        assert_eq!(registry.url, "http://r:1");
+        assert_eq!(registry.user.map(|(_, password)| password.reveal().to_owned()).as_deref(), Some(HIDDEN));
+
+        let shown = effective_toml(&effective);
+        assert!(shown.contains("# \"sasl.password\" is set, and not shown"), "{shown}");
+        assert!(shown.contains("# password is set, and not shown"), "{shown}");
+        assert!(shown.contains("\"security.protocol\" = \"SASL_SSL\""), "{shown}");
+        for text in [shown, format!("{settings:?}"), format!("{effective:?}")] {
+            assert!(!text.contains(HIDDEN), "{text}");
+        }
+    }
+}
+
+#[test]
+fn secrets_elsewhere_are_refused_and_not_repeated() {
+    let found = |toml: &str| {
+        let found = mistakes(toml, &[], &[]);
+        assert!(!found.is_empty() && !found.concat().contains(HIDDEN), "{found:?}");
+        found
+    };
+    assert_eq!(
+        found(&format!("[kafka.properties]\n\"sasl.password\" = \"{HIDDEN}\"")),
+        [
+            "kafka.properties.sasl.password @ w.toml:2: a secret where others can read it; environment variable \
+          WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE with the path \
+          of a file that holds it"
+        ]
+    );
+    assert_eq!(
+        found(&format!("schema_registry.password = \"{HIDDEN}\"")),
+        ["schema_registry.password @ w.toml:1: a secret where others can read it; environment variable \
+          WARPTAPE__SCHEMA_REGISTRY__PASSWORD, or WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE with the path of a file that \
+          holds it"]
+    );
+    found(&format!("[schema_registry]\nurl = \"http://me:{HIDDEN}@host:1\""));
+    found(&format!("[kafka.properties]\nsasl.password = [\"{HIDDEN}\"]"));
+    found(&format!("[kafka.property]\nsasl.password = \"{HIDDEN}\""));
+    // A line that is no TOML is named by its number.
+    let broken =
+        read(&format!("[kafka.properties]\nsasl.password = \"{HIDDEN}"), &[], &[]).unwrap_err().to_string();
+    assert!(broken.contains("line 2") && !broken.contains(HIDDEN), "{broken}");
+
+    let files = [
+        ("/no/such/file", "the file \"/no/such/file\", which cannot be read"),
+        ("/", "which is not a file of at most 65536 bytes"),
+        ("/dev/null", "which is not a file of at most 65536 bytes"),
+    ];
+    for (path, part) in files {
+        let found = mistakes("", &[("WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE", path)], &[]);
+        assert!(found.len() == 1 && found[0].contains(part), "{found:?}");
+    }
+    let without_name = [("WARPTAPE__SCHEMA_REGISTRY__PASSWORD", HIDDEN)];
+    assert_eq!(
+        mistakes("schema_registry.url = \"http://r\"", &without_name, &[]),
+        ["schema_registry.username @ default: \"\"; a name for the password that is given"]
+    );
+}
+
+#[test]
+fn properties_of_librdkafka_are_passed_on_but_warptapes_own() {
+    let value = |toml: &str, environment: &[(&str, &str)], name: &str| {
+        let (settings, _) = read(toml, environment, &[]).unwrap();
+        settings.kafka.properties.get(name).map(|value| value.reveal().to_owned())
+    };
+    let quoted =
+        "[kafka.properties]\n\"ssl.ca.location\" = \"file\"\n\"enable.ssl.certificate.verification\" = false";
+    assert_eq!(value(quoted, &[], "enable.ssl.certificate.verification").as_deref(), Some("false"));
+    assert_eq!(value(quoted, &[], "ssl.ca.location").as_deref(), Some("file"));
+    // However the file writes the name, the environment has the last word.
+    let environment = [("WARPTAPE__KAFKA__PROPERTIES__SSL__CA__LOCATION", "environment")];
+    assert_eq!(value(quoted, &environment, "ssl.ca.location").as_deref(), Some("environment"));
+
+    let found = |toml: &str| mistakes(toml, &[], &[]);
+    let allowed = "a table of properties of librdkafka by their names, but those that Warptape sets itself";
+    assert_eq!(
+        found("[kafka.properties]\ntransactional.id = \"x\""),
+        [format!("kafka.properties.transactional.id @ w.toml:2: a name that is not allowed; {allowed}")]
+    );
+    assert_eq!(found("kafka.properties = 3"), [format!("kafka.properties @ w.toml:1: 3; {allowed}")]);
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Values of keys: typed, checked against the table of keys, and printed as TOML.
 
+use std::collections::BTreeMap;
+
 use figment::value::Value;
 
 use super::keys::Kind;
+use super::secret::Secret;
+use super::table::Entry;
 use crate::hot::without_password;
 
 /// A value of a key.
@@ -16,6 +20,10 @@ pub enum Setting {
     Number(f64),
     /// A list of strings.
     List(Vec<String>),
+    /// A secret, if it was given.
+    Secret(Option<Secret>),
+    /// Names with a text each.
+    Table(BTreeMap<String, Entry>),
 }
 
 impl Setting {
@@ -28,20 +36,24 @@ impl Setting {
             Kind::List { default, .. } => {
                 Setting::List(default.iter().map(|item| (*item).to_owned()).collect())
             }
+            Kind::Secret => Setting::Secret(None),
+            Kind::Table { .. } => Setting::Table(BTreeMap::new()),
         }
     }
 
-    /// The value as TOML, without the password of a URL.
+    /// The value as TOML, without the password of a URL; of secrets and tables, only what they are.
     pub fn to_toml(&self) -> String {
         match self {
             Setting::Text(text) => toml_edit::Value::from(without_password(text)).to_string(),
             Setting::Integer(number) => number.to_string(),
             Setting::Number(number) => toml_edit::Value::from(*number).to_string(),
             Setting::List(items) => items.iter().collect::<toml_edit::Array>().to_string(),
+            Setting::Secret(_) => "a secret".to_owned(),
+            Setting::Table(_) => "a table".to_owned(),
         }
     }
 
-    /// The value that was found, if the kind allows it. `is_text` says that it came as text that still has to be
+    /// The value that was found, if the kind (neither secret nor table) allows it. `is_text` says that it came as text that still has to be
     /// parsed, as from an environment variable.
     pub fn parse(kind: &Kind, found: &Value, is_text: bool) -> Option<Setting> {
         let setting = match (kind, found) {

@@ -22,6 +22,10 @@ fn help_has_an_example_for_every_command() {
         &["tail"],
         &["hot"],
         &["hot", "get"],
+        &["dlq"],
+        &["dlq", "list"],
+        &["dlq", "show"],
+        &["dlq", "replay"],
         &["topics"],
         &["devices"],
         &["config"],
@@ -102,6 +106,33 @@ fn config_show_tells_where_values_come_from_and_reads_back() {
         text.lines().map(value).collect::<Vec<_>>()
     };
     assert_eq!(values(&again), values(&shown));
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    const HIDDEN: &str = "hunter2-must-not-be-seen";
+    let folder = folder();
+    std::fs::write(folder.path().join("secret"), HIDDEN).unwrap();
+    let environment = [
+        ("WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD", HIDDEN),
+        ("WARPTAPE__SCHEMA_REGISTRY__USERNAME", "me"),
+        ("WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE", "secret"),
+    ];
+    let (shown, error) = texts(&warptape_with(folder.path(), &["config", "show", "-vvv"], &environment), 0);
+    assert!(shown.contains("# \"sasl.password\" is set, and not shown"), "{shown}");
+    assert!(shown.contains("# password is set, and not shown"), "{shown}");
+    assert!(!shown.contains(HIDDEN) && !error.contains(HIDDEN), "{shown}{error}");
+
+    let file = format!("[kafka.properties]\n\"sasl.password\" = \"{HIDDEN}\"\n");
+    std::fs::write(folder.path().join("w.toml"), file).unwrap();
+    for (command, code) in
+        [(&["config", "check", "-c", "w.toml"][..], 1), (&["run", "-c", "w.toml", "-vvv"], 2)]
+    {
+        let (out, error) = texts(&warptape(folder.path(), command), code);
+        let said = out + &error;
+        assert!(said.contains("WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE"), "{said}");
+        assert!(!said.contains(HIDDEN), "{said}");
+    }
 }
 
 #[test]

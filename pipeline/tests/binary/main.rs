@@ -5,9 +5,12 @@
 mod bad_input;
 mod command_line;
 mod crash;
+mod dead_letters;
 mod hot;
 mod newcomer;
 mod outputs;
 mod processes;
 mod redis_server;
+mod registry;
+mod registry_stub;
 mod side_by_side;

@@ -48,6 +48,7 @@ impl Plan {
 
 pub fn options() -> VerifyOptions {
     let outputs = OutputOptions {
+        schemas: None,
         ticks: "ticks".to_owned(),
         signals: "signals".to_owned(),
         late: "late".to_owned(),

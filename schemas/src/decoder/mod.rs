@@ -1,7 +1,7 @@
 //! Ticks from Avro straight into columns.
 //!
 //! ```text
-//!  payload ── fingerprint ──► plan of that writer schema ──► values ──► checks ──► intern ──► columns
+//!  payload ── fingerprint or id ──► plan of that writer schema ──► values ──► checks ──► intern ──► columns
 //!                               tick_plan   one flat row
 //!                               batch_plan  arrays, column by column
 //!                               arrow_plan  any other shape, through arrow-avro
@@ -19,6 +19,9 @@ mod plan;
 mod tests;
 mod tick_plan;
 
+use std::fmt;
+use std::sync::Arc;
+
 use apache_avro::{Schema, rabin::Rabin};
 
 use self::batch_plan::Dictionary;
@@ -28,6 +31,13 @@ use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
 use crate::{frame, known};
 
+/// Writer schemas by their ids in a schema registry. It answers from memory: whoever reads the log has asked the
+/// registry before the record comes here.
+pub trait SchemaSource: fmt::Debug + Send + Sync {
+    /// The text of the schema; `None` if the registry has none of that id.
+    fn schema(&self, id: u32) -> Option<Arc<str>>;
+}
+
 /// Decodes tick and tick batch records of every known writer schema.
 #[derive(Debug)]
 pub struct TickDecoder {
@@ -35,6 +45,11 @@ pub struct TickDecoder {
     writers: Vec<Writer>,
     /// Index of the writer that wrote the last record: the next one is likely by the same.
     recent: usize,
+    /// What the ids met so far stand for: an index of `writers`, or why none can be had.
+    ids: Vec<(u32, Result<usize, DecodeError>)>,
+    /// Id and writer of the last record in the registry's frame.
+    recent_id: Option<(u32, usize)>,
+    source: Option<Arc<dyn SchemaSource>>,
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,
 }
@@ -54,7 +69,19 @@ impl Default for TickDecoder {
 impl TickDecoder {
     /// A decoder that knows every published version of the tick and tick batch schemas.
     pub fn new() -> Self {
-        let mut decoder = Self { writers: Vec::new(), recent: 0, dictionary: Dictionary::default() };
+        Self::with_source(None)
+    }
+
+    /// The same, which also reads records in the registry's frame if their ids are in `source`.
+    pub fn with_source(source: Option<Arc<dyn SchemaSource>>) -> Self {
+        let mut decoder = Self {
+            writers: Vec::new(),
+            recent: 0,
+            ids: Vec::new(),
+            recent_id: None,
+            source,
+            dictionary: Dictionary::default(),
+        };
         for schema in known::all() {
             if schema.name == known::TICK.name || schema.name == known::TICK_BATCH.name {
                 // The texts are compiled in, and tests decode golden bytes of each of them.
@@ -71,14 +98,7 @@ impl TickDecoder {
     /// # Errors
     /// If the text is no schema, or not one whose records could be ticks.
     pub fn register_writer_schema(&mut self, schema: &str) -> Result<u64, SchemaError> {
-        let parsed = Schema::parse_str(schema)
-            .map_err(|error| SchemaError::NotASchema { detail: error.to_string() })?;
-        let fingerprint = rabin(&parsed);
-        if self.position(fingerprint).is_none() {
-            let plan = Plan::compile(schema, &parsed, fingerprint)?;
-            self.writers.push(Writer { fingerprint, plan });
-        }
-        Ok(fingerprint)
+        self.writer_of(schema).map(|writer| self.writers[writer].fingerprint)
     }
 
     /// Appends the rows of one record to `out` and returns their number. Symbols that are new get their numbers in
@@ -92,10 +112,19 @@ impl TickDecoder {
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
-        let (fingerprint, datum) = frame::split(payload)?;
-        if self.writers.get(self.recent).is_none_or(|writer| writer.fingerprint != fingerprint) {
-            self.recent = self.position(fingerprint).ok_or_else(|| unknown(fingerprint))?;
-        }
+        let datum = match frame::split_registry(payload) {
+            Some((id, datum)) => {
+                self.recent = self.writer_of_id(id)?;
+                datum
+            }
+            None => {
+                let (fingerprint, datum) = frame::split(payload)?;
+                if self.writers.get(self.recent).is_none_or(|writer| writer.fingerprint != fingerprint) {
+                    self.recent = self.position(fingerprint).ok_or_else(|| unknown(fingerprint))?;
+                }
+                datum
+            }
+        };
         let (rows_before, symbols_before) = (out.len(), symbols.len());
         let plan = &mut self.writers[self.recent].plan;
         let result = plan.decode(datum, &mut self.dictionary, symbols, out);
@@ -104,6 +133,48 @@ impl TickDecoder {
             symbols.truncate(symbols_before);
         }
         result
+    }
+
+    /// Index of the writer with this schema; compiles a plan for a new one.
+    fn writer_of(&mut self, schema: &str) -> Result<usize, SchemaError> {
+        let parsed = Schema::parse_str(schema)
+            .map_err(|error| SchemaError::NotASchema { detail: error.to_string() })?;
+        let fingerprint = rabin(&parsed);
+        if let Some(writer) = self.position(fingerprint) {
+            return Ok(writer);
+        }
+        let plan = Plan::compile(schema, &parsed, fingerprint)?;
+        self.writers.push(Writer { fingerprint, plan });
+        Ok(self.writers.len() - 1)
+    }
+
+    #[inline]
+    fn writer_of_id(&mut self, id: u32) -> Result<usize, DecodeError> {
+        match self.recent_id {
+            Some((recent, writer)) if recent == id => Ok(writer),
+            _ => self.look_up_id(id),
+        }
+    }
+
+    #[cold]
+    fn look_up_id(&mut self, id: u32) -> Result<usize, DecodeError> {
+        let found = match self.ids.iter().find(|(known, _)| *known == id) {
+            Some((_, found)) => found.clone(),
+            None => {
+                // An id that the registry does not have now may be one that it has later: not remembered.
+                let text = self.source.as_ref().and_then(|source| source.schema(id));
+                let text = text.ok_or(DecodeError::UnknownSchemaId { id })?;
+                let found = self
+                    .writer_of(&text)
+                    .map_err(|error| DecodeError::UnusableSchema { id, detail: error.to_string() });
+                self.ids.push((id, found.clone()));
+                found
+            }
+        };
+        if let Ok(writer) = found {
+            self.recent_id = Some((id, writer));
+        }
+        found
     }
 
     fn position(&self, fingerprint: u64) -> Option<usize> {

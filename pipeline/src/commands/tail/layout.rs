@@ -1,11 +1,10 @@
 //! Which fields of a record the table shows, and how.
 
 use serde_json::Value;
-use time::OffsetDateTime;
 use warptape_schemas::decimal_e9;
 
 use super::rows::Row;
-use crate::commands::columns::{Align, line};
+use crate::commands::columns::{Align, line, utc};
 
 /// The columns of one schema after the position, which every line has.
 pub struct Layout {
@@ -184,7 +183,7 @@ impl Show {
             Show::Word(name) | Show::Count(name) => word(get(name)),
             Show::Decimal(name) => get(name).as_i64().map_or_else(|| word(get(name)), decimal),
             Show::Float(name) => get(name).as_f64().map_or_else(|| word(get(name)), float),
-            Show::Time(name) => get(name).as_i64().map_or_else(|| word(get(name)), time),
+            Show::Time(name) => get(name).as_i64().map_or_else(|| word(get(name)), utc),
             Show::Milliseconds(name) => {
                 let milliseconds = |ns: i64| format!("{:.3}", ns as f64 / 1e6);
                 get(name).as_i64().map_or_else(|| word(get(name)), milliseconds)
@@ -229,22 +228,6 @@ pub fn float(value: f64) -> String {
         }
         _ => scientific,
     }
-}
-
-/// UTC with microseconds; a time that no calendar has is printed as the number it is.
-fn time(ns: i64) -> String {
-    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
-    let (date, time) = (at.date(), at.time());
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-        date.year(),
-        u8::from(date.month()),
-        date.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-        time.microsecond()
-    )
 }
 
 /// A union is an object with one member: the name of the branch, with or without a namespace.

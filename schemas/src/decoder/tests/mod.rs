@@ -42,7 +42,7 @@ fn decoder(text: &str, way: Way) -> TickDecoder {
         }
     };
     let writers = vec![Writer { fingerprint, plan: plan.expect("a schema of ticks") }];
-    TickDecoder { writers, recent: 0, dictionary: Dictionary::default() }
+    TickDecoder { writers, ..TickDecoder::new() }
 }
 
 /// Written by apache-avro by the writer's schema, field by field.
@@ -379,4 +379,70 @@ fn a_registered_schema_is_known_by_its_fingerprint() {
     assert_eq!(decoder.writers.len(), before + 1);
     let error = decoder.decode(&frame::header(9), &mut SymbolTable::default(), &mut TickColumns::default());
     assert_eq!(error, Err(DecodeError::UnknownSchema { fingerprint: 9 }));
+}
+
+/// What a registry holds, by id.
+#[derive(Debug)]
+struct Registered(HashMap<u32, Arc<str>>);
+
+impl SchemaSource for Registered {
+    fn schema(&self, id: u32) -> Option<Arc<str>> {
+        self.0.get(&id).cloned()
+    }
+}
+
+#[test]
+fn records_in_the_registrys_frame_are_the_same_ticks() {
+    let reversed = variant(tick_text(), |fields| fields.reverse());
+    let texts = [tick_text(), batch_text(), &*reversed, known::SIGNAL.text, "{"];
+    let registered = (1..).zip(texts).map(|(id, text)| (id, Arc::from(text))).collect();
+    let mut decoder = TickDecoder::with_source(Some(Arc::new(Registered(registered))));
+    let ticks: Vec<Tick> = (1..4).map(|number| Tick { trade_id: number, ..trade() }).collect();
+    let (mut single, mut batch) = (Vec::new(), Vec::new());
+    crate::encode_tick(&ticks[0], &mut single).expect("a good tick");
+    crate::encode_tick_batch(&ticks, &mut batch).expect("good ticks");
+    let framed = |payload: &[u8], id: u32| {
+        let mut framed = Vec::new();
+        frame::to_registry_frame(payload, id, &mut framed);
+        framed
+    };
+    let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+    // Ids and fingerprints in any order: what was read last is remembered by both.
+    let order = [&single, &framed(&single, 1), &batch, &framed(&batch, 2), &framed(&single, 1), &single];
+    let rows: Vec<_> = order.map(|payload| decoder.decode(payload, &mut symbols, &mut columns)).into();
+    assert_eq!(rows, [Ok(1), Ok(1), Ok(3), Ok(3), Ok(1), Ok(1)]);
+    assert_eq!(columns.trade_id, [1, 1, 1, 2, 3, 1, 2, 3, 1, 1]);
+    assert!((0..columns.len()).all(|row| columns.tick(row, &symbols).symbol == trade().symbol));
+
+    let mut refused = |payload: &[u8]| decoder.decode(payload, &mut symbols, &mut columns).unwrap_err();
+    assert_eq!(refused(&framed(&single, 9)), DecodeError::UnknownSchemaId { id: 9 });
+    assert_eq!(refused(&framed(&single, 9)), DecodeError::UnknownSchemaId { id: 9 });
+    for (id, part) in [(4, "of Signal"), (5, "not an Avro schema"), (4, "of Signal")] {
+        let error = refused(&framed(&single, id));
+        assert!(
+            matches!(&error, DecodeError::UnusableSchema { id: found, detail } if *found == id && detail.contains(part))
+        );
+    }
+    assert_eq!(
+        TickDecoder::new().decode(&framed(&single, 1), &mut symbols, &mut columns),
+        Err(DecodeError::UnknownSchemaId { id: 1 })
+    );
+    assert_eq!(columns.len(), 10);
+}
+
+fn trade() -> Tick {
+    Tick {
+        symbol: "T:X".to_owned(),
+        kind: TickKind::Trade,
+        event_time_ns: 7,
+        receive_time_ns: 0,
+        trade_id: 1,
+        side: Side::Buy,
+        price_e9: 5,
+        size_e9: 3,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    }
 }

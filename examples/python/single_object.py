@@ -1,0 +1,39 @@
+"""Avro's single-object encoding: C3 01, the schema's CRC-64-AVRO fingerprint (little endian), the datum."""
+
+import io
+import json
+from pathlib import Path
+
+import fastavro
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "schemas" / "avro"
+MARKER = b"\xc3\x01"
+HEADER_SIZE = 10
+
+
+class Schema:
+    """One of Warptape's published schemas, by the name of its file in schemas/avro."""
+
+    def __init__(self, name: str):
+        text = json.loads((SCHEMAS / f"{name}.avsc").read_text(encoding="utf-8"))
+        self.name = text["name"]
+        self.parsed = fastavro.parse_schema(text)
+        canonical = fastavro.schema.to_parsing_canonical_form(text)
+        # The hex digits of the fingerprint's bytes, in the order in which they travel.
+        self.header = MARKER + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
+
+    def encode(self, record: dict) -> bytes:
+        """The record with its header. Fields that are left out get the defaults of the schema."""
+        out = io.BytesIO()
+        out.write(self.header)
+        fastavro.schemaless_writer(out, self.parsed, record, strict_allow_default=True)
+        return out.getvalue()
+
+    def decode(self, payload: bytes) -> dict:
+        """The record of a payload that this version of the schema wrote."""
+        if payload[:HEADER_SIZE] != self.header:
+            raise ValueError(
+                f"not a {self.name} record of the schema in {SCHEMAS}: it begins with "
+                f"{payload[:HEADER_SIZE].hex()}, expected {self.header.hex()}"
+            )
+        return fastavro.schemaless_reader(io.BytesIO(payload[HEADER_SIZE:]), self.parsed)

@@ -1,0 +1,123 @@
+//! `warptape dlq`: dead letters listed, looked at, and sent back to where they came from.
+
+mod dump;
+mod letters;
+mod resend;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use warptape_eventlog::TopicPartition;
+
+use self::letters::{Letter, Letters, Range};
+use super::columns::{Align, line, utc};
+use crate::cli::{DlqArgs, DlqCommand, DlqShowArgs, UsageError};
+use crate::open::{Purpose, open_log};
+use crate::settings::Settings;
+
+/// Runs the command that was asked for.
+pub fn execute(args: &DlqArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        DlqCommand::List => list(settings),
+        DlqCommand::Show(args) => show(args, settings),
+        DlqCommand::Replay(args) => resend::execute(args, settings),
+    }
+}
+
+const COLUMNS: [(&str, usize, Align); 6] = [
+    ("PARTITION", 9, Align::Right),
+    ("OFFSET", 10, Align::Right),
+    ("TIME", 27, Align::Left),
+    ("REASON", 14, Align::Left),
+    ("SOURCE", 24, Align::Left),
+    ("BYTES", 8, Align::Right),
+];
+
+fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let log = open_log(settings, Purpose::Show)?.log;
+    let letters = Letters::new(&*log, &settings.topics.names.dead_letter)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut write_row = |cells: [String; 6]| {
+        let columns = cells.iter().zip(COLUMNS).map(|(cell, (_, width, align))| (cell, width, align));
+        writeln!(out, "{}", line(columns))
+    };
+    let mut any = false;
+    for partition in letters.partitions() {
+        letters.read(partition, Range::ALL, &mut |letter| {
+            if !any {
+                any = true;
+                write_row(COLUMNS.map(|(title, _, _)| title.to_owned()))?;
+            }
+            Ok(write_row(row(&letter))?)
+        })?;
+    }
+    if !any {
+        writeln!(out, "no dead letters")?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(letter: &Letter) -> [String; 6] {
+    let (reason, source, bytes) = match &letter.content {
+        Ok(content) => (
+            content.reason.name().to_owned(),
+            format!("{}:{}:{}", content.topic, content.partition, content.offset),
+            content.value.len().to_string(),
+        ),
+        Err(error) => ("(unreadable)".to_owned(), error.to_string(), letter.record.value.len().to_string()),
+    };
+    let record = &letter.record;
+    [letter.partition.to_string(), record.offset.to_string(), utc(record.timestamp_ns), reason, source, bytes]
+}
+
+fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let log = open_log(settings, Purpose::Show)?.log;
+    let topic = &settings.topics.names.dead_letter;
+    let letters = Letters::new(&*log, topic)?;
+    letters.check_partition(args.partition)?;
+    let mut found = None;
+    let range = Range { from: Some(args.offset), to: Some(args.offset) };
+    letters.read(args.partition, range, &mut |letter| {
+        found = Some(letter);
+        Ok(())
+    })?;
+    let place = TopicPartition { topic: topic.clone(), partition: args.partition };
+    let letter = found.ok_or_else(|| {
+        UsageError(format!(
+            "{topic} partition {} has no record at offset {}; `warptape dlq list` shows what it has",
+            place.partition, args.offset
+        ))
+    })?;
+    write_letter(&mut io::stdout().lock(), topic, &letter)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Result<()> {
+    let record = &letter.record;
+    writeln!(out, "record     {topic} partition {} offset {}", letter.partition, record.offset)?;
+    writeln!(out, "time       {}", utc(record.timestamp_ns))?;
+    for (name, value) in &record.headers {
+        writeln!(out, "header     {name}: {}", String::from_utf8_lossy(value).escape_debug())?;
+    }
+    let content = match &letter.content {
+        Ok(content) => content,
+        Err(error) => {
+            writeln!(out, "unreadable {error}")?;
+            return write_bytes(out, "record's value", &record.value);
+        }
+    };
+    writeln!(out, "source     {} partition {} offset {}", content.topic, content.partition, content.offset)?;
+    writeln!(out, "reason     {}", content.reason.name())?;
+    writeln!(out, "detail     {}", content.detail.escape_debug())?;
+    match &content.key {
+        None => writeln!(out, "key        none")?,
+        Some(key) => write_bytes(out, "key", key)?,
+    }
+    write_bytes(out, "value", &content.value)
+}
+
+fn write_bytes(out: &mut impl Write, name: &str, bytes: &[u8]) -> io::Result<()> {
+    writeln!(out, "{name:<10} {} bytes", bytes.len())?;
+    dump::lines(bytes).try_for_each(|line| writeln!(out, "  {line}"))
+}

@@ -1,0 +1,199 @@
+//! `warptape dlq replay`: the original bytes of dead letters, back to the topics they came from.
+//!
+//! How far a partition was replayed is the committed offset of a consumer group that is only for this, and it commits in
+//! the transaction that sends the records. So a second call goes on where the first one ended, however that was. Two
+//! calls at once share a transactional id: the newer fences the older before it looks how far that had come.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use warptape_eventlog::{EventLog, NewRecord, Producer};
+use warptape_schemas::DeadLetter;
+
+use super::letters::{Letter, Letters, Range};
+use crate::cli::DlqReplayArgs;
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::settings::Settings;
+
+/// Records of one transaction.
+const TRANSACTION_RECORDS_MAX: usize = 1_000;
+/// Bytes after which a transaction is committed.
+const TRANSACTION_BYTES_DUE: usize = 4 << 20;
+
+/// Sends what was asked for, and counts.
+pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    // A log that does not exist is not made for this.
+    let log = open_log(settings, Purpose::Show)?.log;
+    let letters = Letters::new(&*log, &settings.topics.names.dead_letter)?;
+    if let Some(partition) = args.partition {
+        letters.check_partition(partition)?;
+    }
+    let OpenLog { bare, .. } = open_log(settings, Purpose::Resend)?;
+    let group = format!("{}.dlq", settings.engine.group);
+    let mut resend = Resend {
+        producer: bare.producer(&group)?,
+        log: &*bare,
+        letters: &letters,
+        group,
+        pending: Pending::default(),
+        counts: Counts::default(),
+    };
+    let partitions: Vec<i32> = args.partition.map_or_else(|| letters.partitions().collect(), |one| vec![one]);
+    let (from, to) = (args.offset.or(args.from), args.offset.or(args.to));
+    let range = (from.is_some() || to.is_some()).then_some(Range { from, to });
+    for &partition in &partitions {
+        match range {
+            None => resend.rest(partition)?,
+            Some(range) => resend.range(partition, range)?,
+        }
+    }
+    let mut stdout = io::stdout().lock();
+    write!(stdout, "{}", resend.counts.text(range.is_some()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Resend<'a> {
+    producer: Box<dyn Producer>,
+    log: &'a dyn EventLog,
+    letters: &'a Letters<'a>,
+    group: String,
+    pending: Pending,
+    counts: Counts,
+}
+
+/// What the next transaction will hold.
+#[derive(Default)]
+struct Pending {
+    letters: Vec<DeadLetter>,
+    bytes: usize,
+}
+
+/// What was done.
+#[derive(Default)]
+struct Counts {
+    /// By topic and partition that records were sent to.
+    sent: BTreeMap<(String, i32), u64>,
+    /// Records sent that an earlier call had sent.
+    again: u64,
+    /// Offsets passed over because an earlier call had sent their records.
+    before: u64,
+    unreadable: u64,
+}
+
+impl Resend<'_> {
+    /// Everything that was not replayed yet.
+    fn rest(&mut self, partition: i32) -> anyhow::Result<()> {
+        let whole = self.letters.offsets(partition);
+        let from = self.replayed_before(partition)?.clamp(whole.first, whole.next);
+        self.counts.before += (from - whole.first) as u64;
+        let mut next = from;
+        let letters = self.letters;
+        letters.read(partition, Range { from: Some(from), to: None }, &mut |letter| {
+            next = letter.record.offset + 1;
+            self.add(letter);
+            if self.pending.is_due() { self.commit(Some((partition, next))) } else { Ok(()) }
+        })?;
+        // Passes over the unreadable at the end as well.
+        if whole.next > from { self.commit(Some((partition, whole.next))) } else { Ok(()) }
+    }
+
+    /// Exactly these, replayed before or not: how far a partition was replayed does not change.
+    fn range(&mut self, partition: i32, range: Range) -> anyhow::Result<()> {
+        let before = self.replayed_before(partition)?;
+        let letters = self.letters;
+        letters.read(partition, range, &mut |letter| {
+            self.counts.again += u64::from(letter.record.offset < before && letter.content.is_ok());
+            self.add(letter);
+            if self.pending.is_due() { self.commit(None) } else { Ok(()) }
+        })?;
+        self.commit(None)
+    }
+
+    fn replayed_before(&self, partition: i32) -> anyhow::Result<i64> {
+        Ok(self.log.committed(&self.group, &self.letters.source(partition))?.unwrap_or(0))
+    }
+
+    fn add(&mut self, letter: Letter) {
+        match letter.content {
+            Ok(content) => {
+                self.pending.bytes += content.value.len();
+                self.pending.letters.push(content);
+            }
+            Err(error) => {
+                let (partition, offset) = (letter.partition, letter.record.offset);
+                tracing::warn!(partition, offset, %error, "no dead letter, passed over");
+                self.counts.unreadable += 1;
+            }
+        }
+    }
+
+    /// Sends what is pending, together with how far the partition is replayed then.
+    fn commit(&mut self, replayed: Option<(i32, i64)>) -> anyhow::Result<()> {
+        let letters = std::mem::take(&mut self.pending).letters;
+        if letters.is_empty() && replayed.is_none() {
+            return Ok(());
+        }
+        self.producer.begin()?;
+        let timestamp_ns = now_ns();
+        for letter in &letters {
+            self.producer.send(NewRecord {
+                topic: letter.topic.as_str().into(),
+                partition: letter.partition,
+                key: letter.key.as_deref().map(Into::into),
+                timestamp_ns,
+                value: letter.value.as_slice().into(),
+                ..NewRecord::default()
+            })?;
+        }
+        if let Some((partition, next)) = replayed {
+            self.producer.send_offsets(&self.group, &[(self.letters.source(partition), next)])?;
+        }
+        self.producer.commit()?;
+        for letter in letters {
+            *self.counts.sent.entry((letter.topic, letter.partition)).or_default() += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Pending {
+    fn is_due(&self) -> bool {
+        self.letters.len() >= TRANSACTION_RECORDS_MAX || self.bytes >= TRANSACTION_BYTES_DUE
+    }
+}
+
+impl Counts {
+    fn text(&self, is_range: bool) -> String {
+        let total: u64 = self.sent.values().sum();
+        let mut text = format!("replayed   {total:>8}\n");
+        for ((topic, partition), count) in &self.sent {
+            text += &format!("  to       {count:>8}   {topic} partition {partition}\n");
+        }
+        if self.before > 0 {
+            text += &format!(
+                "before     {:>8}   replayed by an earlier call and not again; --offset, --from and --to do\n",
+                self.before
+            );
+        }
+        if self.again > 0 {
+            text +=
+                &format!("again      {:>8}   of them were replayed by an earlier call as well\n", self.again);
+        }
+        if self.unreadable > 0 {
+            text += &format!("unreadable {:>8}   no dead letters, passed over\n", self.unreadable);
+        }
+        if is_range && total > 0 {
+            text += "A second call with this range sends it once more; one without a range may, too.\n";
+        }
+        text
+    }
+}
+
+/// Nanoseconds since the epoch; 0 where the clock stands before it.
+fn now_ns() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

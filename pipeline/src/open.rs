@@ -1,0 +1,59 @@
+//! From the settings to an open log: the one place where commands get theirs.
+
+use std::sync::Arc;
+
+use warptape_eventlog::{EventLog, LogError, OpenMode, open_url};
+use warptape_schemas::SchemaSource;
+
+use crate::registry::{FramedLog, RegistryClient, SchemaIds, subjects};
+use crate::settings::Settings;
+
+/// What a command wants of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To show what is there.
+    Show,
+    /// To process recorded ticks again.
+    Replay,
+    /// To send records on as they are.
+    Resend,
+    /// To publish ticks.
+    Feed,
+    /// To run the pipeline.
+    Run,
+}
+
+/// A log as a command wants it.
+pub struct OpenLog {
+    /// The log. With a registry, what goes in and out is in single-object encoding all the same.
+    pub log: Arc<dyn EventLog>,
+    /// The log with every record as it is.
+    pub bare: Arc<dyn EventLog>,
+    /// Writer schemas of the ticks that were read; `None` without a registry.
+    pub schemas: Option<Arc<dyn SchemaSource>>,
+}
+
+/// Opens the log of the settings. Where there is a schema registry, what will be written is registered.
+pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogError> {
+    let mode = match purpose {
+        Purpose::Show | Purpose::Replay => OpenMode::Read,
+        Purpose::Resend | Purpose::Feed | Purpose::Run => OpenMode::Write(settings.log.durability),
+    };
+    let bare = open_url(&settings.log.url, mode)?;
+    let Some(registry) = &settings.registry else {
+        return Ok(OpenLog { log: bare.clone(), bare, schemas: None });
+    };
+    let ids = Arc::new(SchemaIds::new(RegistryClient::new(registry), registry.retry));
+    let topics = &settings.topics.names;
+    let mut written = subjects(topics);
+    match purpose {
+        Purpose::Show | Purpose::Replay | Purpose::Resend => written.clear(),
+        Purpose::Feed => written.retain(|subject| subject.topic == topics.ticks),
+        Purpose::Run => {}
+    }
+    ids.register(&written)?;
+    // People are shown ticks as well; a decoder wants them as they were published.
+    let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
+    let log = Arc::new(FramedLog::new(bare.clone(), ids.clone(), untouched));
+    Ok(OpenLog { log, bare, schemas: Some(ids) })
+}

@@ -1,0 +1,214 @@
+//! The three requests of a schema registry's REST interface that Warptape makes, one method each.
+//!
+//! Written out over an HTTP client: `schema_registry_converter`, the crate there is, cannot set compatibility, and its
+//! blocking half brings reqwest with hyper and a runtime of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use ureq::http::{Response, StatusCode};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+use super::{RegistryError, RegistryProblem};
+use crate::settings::{RegistrySettings, Secret};
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest wait for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of an answer: far above any schema.
+const ANSWER_BYTES_MAX: u64 = 4 << 20;
+/// Characters of an answer in an error.
+const ANSWER_SHOWN_MAX: usize = 300;
+/// What the interface speaks.
+const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
+/// The registry's own code for an id that it does not have, next to HTTP's 404.
+const SCHEMA_NOT_FOUND: i64 = 40_403;
+
+/// A client of one registry.
+#[derive(Debug)]
+pub struct RegistryClient {
+    agent: Agent,
+    url: String,
+    /// Value of the header `Authorization`.
+    authorization: Option<Secret>,
+}
+
+/// An answer of the registry when it could not do what was asked.
+#[derive(Deserialize)]
+struct Failure {
+    error_code: i64,
+    message: String,
+}
+
+impl RegistryClient {
+    /// A client; nothing is asked yet.
+    pub fn new(settings: &RegistrySettings) -> Self {
+        let config = Agent::config_builder()
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(ANSWER_TIMEOUT))
+            .http_status_as_error(false)
+            // The system's authorities, among which a company has its own.
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                    .build(),
+            )
+            .user_agent(concat!("warptape/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let authorization = settings.user.as_ref().map(|(name, password)| {
+            Secret::new(format!("Basic {}", STANDARD.encode(format!("{name}:{}", password.reveal()))))
+        });
+        Self { agent: Agent::new_with_config(config), url: settings.url.clone(), authorization }
+    }
+
+    /// The address, for messages.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sets the rule by which the registry takes further versions of a subject.
+    pub fn set_compatibility(&self, subject: &str, level: &str) -> Result<(), RegistryError> {
+        let path = format!("/config/{}", escaped(subject));
+        self.send("PUT", &path, Some(&json!({ "compatibility": level })))?.success().map(drop)
+    }
+
+    /// The id of an Avro schema, which becomes a version of the subject if it is none.
+    pub fn register(&self, subject: &str, schema: &str) -> Result<u32, RegistryError> {
+        #[derive(Deserialize)]
+        struct Registered {
+            id: u32,
+        }
+        let path = format!("/subjects/{}/versions", escaped(subject));
+        let answer = self.send("POST", &path, Some(&json!({ "schemaType": "AVRO", "schema": schema })))?;
+        if answer.status == StatusCode::CONFLICT {
+            let found = format!("subject {subject} does not take our schema: {}", answer.said());
+            return Err(answer.error(RegistryProblem::Incompatible, found));
+        }
+        answer.parsed::<Registered>().map(|registered| registered.id)
+    }
+
+    /// The schema with this id; `None` if the registry has none.
+    pub fn schema(&self, id: u32) -> Result<Option<String>, RegistryError> {
+        #[derive(Deserialize)]
+        struct Found {
+            schema: String,
+        }
+        let answer = self.send("GET", &format!("/schemas/ids/{id}"), None)?;
+        if answer.status == StatusCode::NOT_FOUND
+            && answer.failure().is_some_and(|failure| failure.error_code == SCHEMA_NOT_FOUND)
+        {
+            return Ok(None);
+        }
+        answer.parsed::<Found>().map(|found| Some(found.schema))
+    }
+
+    fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer<'_>, RegistryError> {
+        let url = format!("{}{path}", self.url);
+        let sent = match (method, body) {
+            ("GET", _) => self.authorized(self.agent.get(&url)).call(),
+            ("PUT", Some(body)) => send_body(self.authorized(self.agent.put(&url)), body),
+            (_, Some(body)) => send_body(self.authorized(self.agent.post(&url)), body),
+            (method, None) => unreachable!("{method} has a body"),
+        };
+        let unreachable = |error: ureq::Error| RegistryError {
+            url: self.url.clone(),
+            problem: RegistryProblem::Unreachable,
+            found: format!("the schema registry does not answer ({error})"),
+        };
+        let mut response: Response<Body> = sent.map_err(unreachable)?;
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        let answer = Answer {
+            url: &self.url,
+            request: format!("{method} {path}"),
+            status: response.status(),
+            text: text.map_err(unreachable)?,
+        };
+        let problem = match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => RegistryProblem::Refused,
+            StatusCode::TOO_MANY_REQUESTS => RegistryProblem::Unreachable,
+            status if status.is_server_error() => RegistryProblem::Unreachable,
+            _ => return Ok(answer),
+        };
+        Err(answer.error(problem, answer.described()))
+    }
+
+    fn authorized<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        let request = request.header("Accept", CONTENT_TYPE);
+        match &self.authorization {
+            Some(authorization) => request.header("Authorization", authorization.reveal()),
+            None => request,
+        }
+    }
+}
+
+fn send_body(
+    request: ureq::RequestBuilder<ureq::typestate::WithBody>,
+    body: &Value,
+) -> Result<Response<Body>, ureq::Error> {
+    request.content_type(CONTENT_TYPE).send(body.to_string())
+}
+
+/// An answer that was read.
+struct Answer<'a> {
+    url: &'a str,
+    request: String,
+    status: StatusCode,
+    text: String,
+}
+
+impl Answer<'_> {
+    fn success(self) -> Result<Self, RegistryError> {
+        if self.status.is_success() { Ok(self) } else { Err(self.unexpected()) }
+    }
+
+    fn parsed<T: for<'de> Deserialize<'de>>(self) -> Result<T, RegistryError> {
+        let answer = self.success()?;
+        serde_json::from_str(&answer.text).map_err(|_| answer.unexpected())
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        serde_json::from_str(&self.text).ok()
+    }
+
+    /// The registry's message, or what came instead of one.
+    fn said(&self) -> String {
+        self.failure().map_or_else(|| shortened(&self.text), |failure| shortened(&failure.message))
+    }
+
+    fn described(&self) -> String {
+        format!("{} was answered with status {}: {}", self.request, self.status.as_u16(), self.said())
+    }
+
+    fn unexpected(&self) -> RegistryError {
+        self.error(RegistryProblem::Unexpected, self.described())
+    }
+
+    fn error(&self, problem: RegistryProblem, found: String) -> RegistryError {
+        RegistryError { url: self.url.to_owned(), problem, found }
+    }
+}
+
+/// One line of bounded length.
+fn shortened(text: &str) -> String {
+    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    match line.char_indices().nth(ANSWER_SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// A subject as a part of a path. Topic names and records have letters, digits, `.`, `_` and `-`, which need no escape.
+fn escaped(subject: &str) -> &str {
+    debug_assert!(
+        subject.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')),
+        "{subject}"
+    );
+    subject
+}

@@ -1,0 +1,53 @@
+//! What can go wrong with a schema registry.
+
+use warptape_eventlog::LogError;
+
+/// A failure of a registry. Messages name its address and never a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{url}: {found}; {}", problem.action())]
+pub struct RegistryError {
+    /// The registry.
+    pub url: String,
+    /// What kind of failure it is.
+    pub problem: RegistryProblem,
+    /// What was found.
+    pub found: String,
+}
+
+/// Kinds of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegistryProblem {
+    /// It cannot be reached, or says that it cannot answer now: the only one where asking again may help.
+    Unreachable,
+    /// It asks for another user.
+    Refused,
+    /// A subject holds schemas that ours does not go with.
+    Incompatible,
+    /// An answer that a schema registry does not give.
+    Unexpected,
+}
+
+impl RegistryProblem {
+    /// What the user can do.
+    pub fn action(self) -> &'static str {
+        match self {
+            Self::Unreachable => {
+                "check schema_registry.url, start the registry and start again: nothing that was committed is lost"
+            }
+            Self::Refused => {
+                "set schema_registry.username, and WARPTAPE__SCHEMA_REGISTRY__PASSWORD or \
+                 WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE, to a user who may do that"
+            }
+            Self::Incompatible => {
+                "set topics.prefix for topics of your own, or remove the subject's other schemas"
+            }
+            Self::Unexpected => "check that schema_registry.url is the address of a schema registry",
+        }
+    }
+}
+
+impl From<RegistryError> for LogError {
+    fn from(RegistryError { url, problem, found }: RegistryError) -> Self {
+        LogError::Schemas { url, found, action: problem.action().to_owned() }
+    }
+}

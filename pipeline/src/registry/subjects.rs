@@ -1,0 +1,43 @@
+//! Which schemas the topics hold, and under which names a registry keeps them.
+
+use warptape_schemas::known::{self, KnownSchema};
+
+use crate::engine::Topics;
+
+/// A schema that is written to a topic, with its name in the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The topic.
+    pub topic: String,
+    /// The schema.
+    pub schema: KnownSchema,
+    /// Name of the subject.
+    pub name: String,
+}
+
+/// What is written to the topics: first ticks, then what the engine puts out.
+///
+/// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds a second record,
+/// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch`, by the
+/// TopicRecordNameStrategy.
+pub fn subjects(topics: &Topics) -> Vec<Subject> {
+    let value = |topic: &str, schema: KnownSchema| Subject {
+        topic: topic.to_owned(),
+        schema,
+        name: format!("{topic}-value"),
+    };
+    let batches = Subject {
+        name: format!("{}-warptape.{}", topics.ticks, known::TICK_BATCH.name),
+        ..value(&topics.ticks, known::TICK_BATCH)
+    };
+    vec![
+        value(&topics.ticks, known::TICK),
+        batches,
+        value(&topics.signals, known::SIGNAL),
+        value(&topics.journal, known::JOURNAL_ENTRY),
+        value(&topics.snapshots, known::SNAPSHOT),
+        value(&topics.late, known::LATE_TICK),
+        value(&topics.dead_letter, known::DEAD_LETTER),
+        value(&topics.lifecycle, known::LIFECYCLE),
+    ]
+}

@@ -1,0 +1,81 @@
+//! What must not be seen: passwords and private keys, from where they may come, and how they are told.
+//!
+//! A [`Secret`] prints as `***`. It comes from an environment variable, or from a file that one names; a configuration
+//! file is copied, committed and shown to others, so a secret in it is refused.
+
+use std::fmt;
+
+use figment::value::Value;
+
+use super::keys::FILE_SUFFIX;
+use super::mistake::Mistake;
+use super::sources::{ENVIRONMENT_PREFIX, Leaf, Origin};
+
+/// Longest secret file, in bytes: a private key with its certificates has some thousand.
+const FILE_BYTES_MAX: u64 = 65_536;
+
+/// A password or the like.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A secret of this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one who has to present it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Does the leaf name a file that holds the secret, rather than give it?
+pub(super) fn names_file(leaf: &Leaf) -> bool {
+    leaf.path.ends_with(FILE_SUFFIX)
+}
+
+/// The secret that a leaf gives or names the file of. `path` is the dotted path of the secret.
+pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
+    let mistake = |found: String, allowed: String| Mistake {
+        key: path.to_owned(),
+        origin: leaf.origin.clone(),
+        found,
+        allowed,
+    };
+    let Value::String(_, text) = &leaf.value else {
+        return Err(mistake("a value that is no text".to_owned(), ways_of(path)));
+    };
+    if names_file(leaf) {
+        let file = read_file(text).map_err(|why| format!("the file {text:?}, which {why}"));
+        return file.map_err(|found| mistake(found, "path of a text file that holds it".to_owned()));
+    }
+    match leaf.origin {
+        Origin::Environment(_) => Ok(Secret::new(text.as_str())),
+        _ => Err(mistake("a secret where others can read it".to_owned(), ways_of(path))),
+    }
+}
+
+fn read_file(path: &str) -> Result<Secret, String> {
+    let metadata = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        return Err(format!("is not a file of at most {FILE_BYTES_MAX} bytes"));
+    }
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
+    // Editors and `echo` end a file with a newline that nobody means.
+    let text = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
+    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(Secret::new(text)) }
+}
+
+/// How to give the secret of this path, in words.
+pub(super) fn ways_of(path: &str) -> String {
+    let name = format!("{ENVIRONMENT_PREFIX}{}", path.to_uppercase().replace('.', "__"));
+    format!("environment variable {name}, or {name}_FILE with the path of a file that holds it")
+}

@@ -1,0 +1,166 @@
+//! Dead letters from outside: their headers, `dlq list`, `dlq show` and `dlq replay`.
+
+use std::path::Path;
+
+use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicSpec};
+
+use super::outputs::records;
+use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
+
+const TICKS: [&[&[u8]]; 2] = [&[b"{\"price\": 1}"], &[b"", b"\xc3\x01UUUUUUUU"]];
+
+fn send(log: &SqliteLog, topic: &str, partition: i32, value: &[u8]) {
+    let mut producer = log.producer("test").expect("a producer");
+    producer.begin().expect("a transaction");
+    let (topic, value, key) = (topic.into(), value.into(), Some(b"key".into()));
+    producer.send(NewRecord { topic, partition, key, value, ..NewRecord::default() }).expect("a record");
+    producer.commit().expect("a commit");
+}
+
+/// A log of two partitions with nothing but poison, and the pipeline run over it.
+fn poisoned(folder: &Path) -> SqliteLog {
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 2, compacted: false };
+    log.create_topics(&[ticks]).expect("a new topic");
+    for (partition, values) in (0..).zip(TICKS) {
+        values.iter().for_each(|value| send(&log, "ticks", partition, value));
+    }
+    run_over(folder, &log);
+    log
+}
+
+fn run_over(folder: &Path, log: &SqliteLog) {
+    let mut run = Running::start(folder, &["run", "--log", "sqlite:w.db"]);
+    run_until_drained(&mut run, log, "warptape");
+    run.stop("TERM");
+}
+
+#[track_caller]
+fn dlq(folder: &Path, arguments: &[&str]) -> String {
+    let arguments = [&["dlq", "--log", "sqlite:w.db"], arguments].concat();
+    texts(&warptape(folder, &arguments), 0).0
+}
+
+fn values(records: &[Record]) -> Vec<&[u8]> {
+    records.iter().map(|record| &*record.value).collect()
+}
+
+#[test]
+fn dead_letters_have_headers_that_other_tools_know() {
+    let folder = folder();
+    let log = poisoned(folder.path());
+    let letter = &records(&log, "dead-letter", 1)[1];
+    let headers: Vec<_> = letter
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), std::str::from_utf8(value).expect("a text")))
+        .collect();
+    let message = "no schema with fingerprint 5555555555555555 is known: publish with one of schemas/avro/*.avsc, or \
+                   register the writer's schema";
+    assert_eq!(
+        headers,
+        [
+            ("__streams.errors.exception", "UNKNOWN_SCHEMA"),
+            ("__streams.errors.message", message),
+            ("__streams.errors.topic", "ticks"),
+            ("__streams.errors.partition", "1"),
+            ("__streams.errors.offset", "1"),
+        ]
+    );
+}
+
+#[test]
+fn dead_letters_are_listed_and_shown_byte_by_byte() {
+    let folder = folder();
+    let folder = folder.path();
+    let log = poisoned(folder);
+    send(&log, "dead-letter", 0, b"none of ours");
+
+    let list = dlq(folder, &["list"]);
+    let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["PARTITION", "OFFSET", "TIME", "REASON", "SOURCE", "BYTES"]);
+    let without_time = |row: &[&str]| [&row[..2], &row[3..]].concat().join(" ");
+    assert_eq!(without_time(&rows[1]), "0 0 NOT_FRAMED ticks:0:0 12");
+    assert!(without_time(&rows[2]).starts_with("0 1 (unreadable) no Avro single-object header"), "{list}");
+    assert_eq!(without_time(&rows[3]), "1 0 NOT_FRAMED ticks:1:0 0");
+    assert_eq!(without_time(&rows[4]), "1 1 UNKNOWN_SCHEMA ticks:1:1 10");
+    assert_eq!(rows.len(), 5);
+
+    let shown = dlq(folder, &["show", "0"]);
+    for part in [
+        "record     dead-letter partition 0 offset 0\n",
+        "header     __streams.errors.exception: NOT_FRAMED\n",
+        "source     ticks partition 0 offset 0\n",
+        "reason     NOT_FRAMED\n",
+        "key        3 bytes\n  00000000  6b 65 79                                          |key|\n",
+        "value      12 bytes\n  00000000  7b 22 70 72 69 63 65 22  3a 20 31 7d              |{\"price\": 1}|\n",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
+    }
+    assert!(dlq(folder, &["show", "1"]).contains("|none of ours|"));
+    for (arguments, part) in [
+        (&["dlq", "show", "7"][..], "has no record at offset 7"),
+        (&["dlq", "show", "0", "--partition", "2"], "give one from 0 to 1"),
+    ] {
+        let arguments = [arguments, &["--log", "sqlite:w.db"]].concat();
+        let (_, error) = texts(&warptape(folder, &arguments), 2);
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
+    let folder = folder();
+    let folder = folder.path();
+    let log = poisoned(folder);
+    let said = dlq(folder, &["replay"]);
+    let total = |said: &str, name: &str| {
+        let line = said.lines().find(|line| line.starts_with(name));
+        line.map_or(0, |line| {
+            line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
+        })
+    };
+    assert_eq!((total(&said, "replayed"), total(&said, "before")), (3, 0), "{said}");
+    assert!(said.contains("1   ticks partition 0\n") && said.contains("2   ticks partition 1\n"), "{said}");
+    for (partition, expected) in (0..).zip(TICKS) {
+        let ticks = records(&log, "ticks", partition);
+        assert_eq!(values(&ticks), [expected, expected].concat());
+        assert!(ticks.iter().all(|record| record.key.as_deref() == Some(b"key")));
+    }
+
+    let said = dlq(folder, &["replay"]);
+    assert_eq!((total(&said, "replayed"), total(&said, "before")), (0, 3), "{said}");
+    assert_eq!(ends(&log, "ticks"), [2, 4]);
+
+    // Still wrong, they die once more, and only those are new. What is no dead letter is passed over, once.
+    run_over(folder, &log);
+    send(&log, "dead-letter", 0, b"none of ours");
+    let said = dlq(folder, &["replay"]);
+    assert_eq!((total(&said, "replayed"), total(&said, "unreadable")), (3, 1), "{said}");
+    let said = dlq(folder, &["replay"]);
+    assert_eq!((total(&said, "replayed"), total(&said, "unreadable")), (0, 0), "{said}");
+    assert_eq!(ends(&log, "ticks"), [3, 6]);
+
+    // What is named is sent, and that it was sent before is said.
+    let said = dlq(folder, &["replay", "--from", "1", "--to", "2", "--partition", "1"]);
+    assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
+    assert!(said.contains("A second call with this range sends it once more"), "{said}");
+    assert_eq!(ends(&log, "ticks"), [3, 8]);
+    let said = dlq(folder, &["replay", "--offset", "0"]);
+    assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
+    assert_eq!(ends(&log, "ticks"), [4, 9]);
+}
+
+#[test]
+fn dlq_makes_no_log_and_names_a_missing_topic() {
+    let folder = folder();
+    let folder = folder.path();
+    for command in [&["dlq", "list"][..], &["dlq", "show", "0"], &["dlq", "replay"]] {
+        let arguments = [command, &["--log", "sqlite:none.db"]].concat();
+        texts(&warptape(folder, &arguments), 2);
+        assert!(!folder.join("none.db").exists());
+    }
+    drop(SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log"));
+    let (_, error) = texts(&warptape(folder, &["dlq", "replay", "--log", "sqlite:w.db"]), 2);
+    assert!(error.contains("no topic dead-letter"), "{error}");
+}

@@ -1,0 +1,291 @@
+//! A schema registry beside the log: what is written in its frame, what is read, and what happens without it.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
+use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::{
+    DeadLetterReason, decode_dead_letter, encode_tick, fingerprint_of, known, registry_id_of,
+    to_registry_frame, to_single_object,
+};
+
+use super::outputs::{first_difference, outputs, records};
+use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
+use super::registry_stub::RegistryStub;
+
+const RUN: [&str; 5] = ["run", "-c", "w.toml", "--log", "sqlite:w.db"];
+const FEED: [&str; 9] =
+    ["feed", "synth", "--ticks", "20000", "--symbols", "20", "-c", "w.toml", "--log=sqlite:w.db"];
+const PASSWORD: &str = "hunter2-must-not-be-seen";
+
+/// Writes a configuration with this registry; none for an empty address.
+fn configure(folder: &Path, url: &str, more: &str) {
+    let text = format!("[stages]\nbars = [\"tick:5\", \"1s\"]\n[schema_registry]\nurl = \"{url}\"\n{more}\n");
+    std::fs::write(folder.join("w.toml"), text).expect("a file");
+}
+
+fn open(folder: &Path) -> SqliteLog {
+    SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log")
+}
+
+/// Runs the pipeline over what there is; gives the summary.
+#[track_caller]
+fn run_over(folder: &Path, log: &SqliteLog) -> String {
+    let mut run = Running::start(folder, &RUN);
+    run_until_drained(&mut run, log, "warptape");
+    run.stop("TERM")
+}
+
+fn all(log: &SqliteLog, topic: &str) -> Vec<Record> {
+    (0..).zip(ends(log, topic)).flat_map(|(partition, _)| records(log, topic, partition)).collect()
+}
+
+fn send(log: &SqliteLog, values: &[Vec<u8>]) {
+    let mut producer = log.producer("test").expect("a producer");
+    producer.begin().expect("a transaction");
+    for value in values {
+        let record = NewRecord { topic: "ticks".into(), value: value.into(), ..NewRecord::default() };
+        producer.send(record).expect("a record of the transaction");
+    }
+    producer.commit().expect("a commit");
+}
+
+fn trade(number: i64) -> Tick {
+    Tick {
+        symbol: "T:X".to_owned(),
+        kind: TickKind::Trade,
+        event_time_ns: 1_800_000_000_000_000_000 + number,
+        receive_time_ns: 0,
+        trade_id: number,
+        side: Side::Buy,
+        price_e9: 5,
+        size_e9: 3,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    }
+}
+
+/// A trade in the registry's frame.
+fn framed(number: i64, id: u32) -> Vec<u8> {
+    let mut value = Vec::new();
+    encode_tick(&trade(number), &mut value).expect("a good tick");
+    let mut framed = Vec::new();
+    to_registry_frame(&value, id, &mut framed);
+    framed
+}
+
+/// A schema of ticks as somebody else has it: with a field more, at the end.
+fn foreign_schema() -> String {
+    let mut json: serde_json::Value = serde_json::from_str(known::TICK.text).expect("JSON");
+    let field = serde_json::json!({"name": "venue_note", "type": "string", "default": ""});
+    json["fields"].as_array_mut().expect("fields").push(field);
+    json.to_string()
+}
+
+#[test]
+fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
+    let stub = RegistryStub::start(None);
+    let (with, without) = (folder(), folder());
+    configure(with.path(), &stub.url(), "");
+    configure(without.path(), "", "");
+    let logs = [with.path(), without.path()].map(|folder| {
+        texts(&warptape(folder, &FEED), 0);
+        let log = open(folder);
+        run_over(folder, &log);
+        log
+    });
+
+    // Each record names a schema of its topic, by the names that Confluent's strategies give them.
+    let state = stub.state();
+    let names: Vec<&str> = state.subjects.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "dead-letter-value",
+            "journal-value",
+            "late-value",
+            "lifecycle-value",
+            "signals-value",
+            "snapshots-value",
+            "ticks-value",
+            "ticks-warptape.TickBatch",
+        ]
+    );
+    assert!(state.levels.keys().eq(state.subjects.keys()), "{:?}", state.levels);
+    assert!(state.levels.values().all(|level| level == "FULL_TRANSITIVE"), "{:?}", state.levels);
+    for topic in ["ticks", "signals", "journal", "snapshots", "lifecycle"] {
+        let records = all(&logs[0], topic);
+        assert!(!records.is_empty(), "{topic}");
+        for record in &records {
+            let id = registry_id_of(&record.value).expect("a record in the registry's frame");
+            let of_topic = |(name, ids): (&String, &Vec<u32>)| name.starts_with(topic) && ids.contains(&id);
+            assert!(state.subjects.iter().any(of_topic), "{topic} has a record of schema {id}");
+        }
+        assert!(all(&logs[1], topic).iter().all(|record| fingerprint_of(&record.value).is_some()), "{topic}");
+    }
+    // Nothing was asked for that was registered.
+    assert!(!state.requests.iter().any(|request| request.starts_with("GET")), "{:?}", state.requests);
+    let id_of = |subject: &str| state.subjects[subject][0];
+    let output_ids = [("signals", id_of("signals-value")), ("late", id_of("late-value"))];
+    drop(state);
+
+    // But for the frame, the outputs are the same bytes.
+    let [mut framed, plain] = [&logs[0], &logs[1]].map(outputs);
+    for ((topic, _), records) in &mut framed {
+        for record in records {
+            let of_topic = output_ids.iter().find(|(name, _)| name == topic).expect("no record is dead");
+            assert_eq!(registry_id_of(&record.value), Some(of_topic.1));
+            let schema = if topic == "late" { known::LATE_TICK } else { known::SIGNAL };
+            to_single_object(&mut record.value, schema.fingerprint);
+        }
+    }
+    assert_eq!(first_difference(&plain, &framed), None);
+
+    // People and replay see through the frame.
+    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
+    let verified = [with.path(), without.path()].map(|folder| texts(&warptape(folder, &verify), 0).0);
+    assert!(verified[0].ends_with(" signals: identical\n"), "{}", verified[0]);
+    for topic in ["ticks", "signals", "journal", "lifecycle"] {
+        let arguments =
+            ["tail", topic, "-c", "w.toml", "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end"];
+        let (table, _) = texts(&warptape(with.path(), &arguments), 0);
+        assert!(!table.contains("cannot be decoded") && table.lines().count() > 1, "{topic}: {table}");
+    }
+    stub.assert_documented();
+}
+
+#[test]
+fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_letter() {
+    let stub = RegistryStub::start(None);
+    let folder = folder();
+    let folder = folder.path();
+    // A log that began without a registry goes on with one.
+    configure(folder, "", "");
+    texts(&warptape(folder, &FEED), 0);
+    let log = open(folder);
+    run_over(folder, &log);
+    configure(folder, &stub.url(), "");
+    let (foreign, signal) = {
+        let mut state = stub.state();
+        (state.add(&foreign_schema()), state.add(known::SIGNAL.text))
+    };
+    // The foreign field is an empty string: one byte at the end.
+    let with_note = |number| [framed(number, foreign), vec![0]].concat();
+    let unknown = foreign + 1_000;
+    send(&log, &[with_note(1), framed(2, unknown), with_note(3), framed(4, signal), framed(5, unknown)]);
+    texts(&warptape(folder, &FEED), 0);
+    let summary = run_over(folder, &log);
+    assert!(summary.lines().any(|line| line.starts_with("dead  ") && line.contains(" 3 ")), "{summary}");
+
+    let letters: Vec<_> = all(&log, "dead-letter")
+        .into_iter()
+        .map(|mut record| {
+            to_single_object(&mut record.value, known::DEAD_LETTER.fingerprint);
+            decode_dead_letter(&record.value).expect("a dead letter")
+        })
+        .collect();
+    let found: Vec<_> = letters.iter().map(|letter| (letter.reason, letter.value.clone())).collect();
+    let expected = [
+        (DeadLetterReason::UnknownSchema, framed(2, unknown)),
+        (DeadLetterReason::WrongSchema, framed(4, signal)),
+        (DeadLetterReason::UnknownSchema, framed(5, unknown)),
+    ];
+    assert_eq!(found, expected);
+    assert!(letters[0].detail.contains(&format!("registry id {unknown}")), "{}", letters[0].detail);
+    assert!(letters[1].detail.contains("the schema is of Signal"), "{}", letters[1].detail);
+
+    // A dead letter goes back with the bytes it came with, not with a frame of ours.
+    let one = ["dlq", "replay", "--offset", "0", "-c", "w.toml", "--log", "sqlite:w.db"];
+    assert!(texts(&warptape(folder, &one), 0).0.contains("ticks partition 0"));
+    assert_eq!(records(&log, "ticks", 0).last().map(|record| record.value.clone()), Some(framed(2, unknown)));
+    run_over(folder, &log);
+
+    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
+    assert!(texts(&warptape(folder, &verify), 0).0.ends_with(" signals: identical\n"));
+    // Each id is asked for once in the life of a process, and none that it has registered itself.
+    let count = |id: u32| {
+        let request = format!("GET /schemas/ids/{id}");
+        stub.state().requests.iter().filter(|made| **made == request).count()
+    };
+    assert_eq!([count(foreign), count(unknown), count(signal)], [2, 3, 1], "two runs and replay verify");
+    stub.assert_documented();
+}
+
+#[test]
+fn a_registry_that_cannot_be_had_at_start_is_named_with_what_to_do() {
+    let folder = folder();
+    let folder = folder.path();
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
+    let refused = |url: &str, more: &str, parts: &[&str]| {
+        configure(folder, url, more);
+        for arguments in [&RUN[..], &FEED] {
+            let (out, error) = texts(&warptape(folder, arguments), 1);
+            assert!(out.is_empty() && error.contains(url) && !error.contains(PASSWORD), "{out}{error}");
+            assert!(parts.iter().all(|part| error.contains(part)), "{parts:?}: {error}");
+        }
+    };
+    let start = ["does not answer", "check schema_registry.url"];
+    refused(&format!("http://{closed}"), "", &start);
+
+    let away = RegistryStub::start(None);
+    away.state().is_away = true;
+    refused(&away.url(), "", &["503", "away for a test", start[1]]);
+
+    // Basic authentication: `me` and the password, as RFC 7617 has it.
+    let guarded = RegistryStub::start(Some("Basic bWU6aHVudGVyMi1tdXN0LW5vdC1iZS1zZWVu"));
+    std::fs::write(folder.join("password"), format!("{PASSWORD}\n")).expect("a file");
+    refused(&guarded.url(), "", &["401", "WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE"]);
+    refused(
+        &guarded.url(),
+        "username = \"you\"\npassword_file = \"password\"",
+        &["401", "schema_registry.username"],
+    );
+    configure(folder, &guarded.url(), "username = \"me\"\npassword_file = \"password\"");
+    texts(&warptape(folder, &FEED), 0);
+    guarded.assert_documented();
+
+    let taken = RegistryStub::start(None);
+    {
+        let mut state = taken.state();
+        let id = state.add("{\"type\": \"record\", \"name\": \"Order\", \"fields\": []}");
+        state.subjects.insert("ticks-value".to_owned(), vec![id]);
+    }
+    refused(&taken.url(), "", &["ticks-value", "NAME_MISMATCH", "topics.prefix"]);
+    // The address of something else.
+    refused(&format!("{}/other", taken.url()), "", &["404", "check that schema_registry.url"]);
+}
+
+#[test]
+fn a_registry_that_is_away_stops_the_run_and_loses_no_record() {
+    let stub = RegistryStub::start(None);
+    let folder = folder();
+    let folder = folder.path();
+    configure(folder, &stub.url(), "retry_ms = 500");
+    texts(&warptape(folder, &FEED), 0);
+    let log = open(folder);
+    let mut run = Running::start(folder, &RUN);
+    run_until_drained(&mut run, &log, "warptape");
+
+    let foreign = stub.state().add(&foreign_schema());
+    stub.state().is_away = true;
+    let asked_before = stub.state().requests.len();
+    send(&log, &[[framed(1, foreign), vec![0]].concat()]);
+    let (status, _, error) = run.finish();
+    assert_eq!(status.code(), Some(1), "{error}");
+    for part in [&*stub.url(), "503", "away for a test", "start the registry"] {
+        assert!(error.contains(part), "{part:?} is missing in: {error}");
+    }
+    let asked = stub.state().requests.len() - asked_before;
+    assert!((3..=6).contains(&asked), "asked {asked} times in half a second of waits of 100 ms, 200 ms, …");
+    assert!(all(&log, "dead-letter").is_empty());
+
+    stub.state().is_away = false;
+    let summary = run_over(folder, &log);
+    assert!(summary.starts_with("ticks") && !summary.contains("dead  "), "{summary}");
+    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
+    assert!(texts(&warptape(folder, &verify), 0).0.ends_with(" signals: identical\n"));
+    stub.assert_documented();
+}

@@ -1,0 +1,220 @@
+//! A small stand-in for a schema registry: it keeps schemas and subjects, answers the requests that Warptape makes as
+//! Confluent documents them, and takes note of every request that is not as documented.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Value, json};
+
+const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
+const LEVELS: [&str; 7] =
+    ["BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE"];
+/// Ids begin somewhere, and not where offsets do.
+const FIRST_ID: u32 = 70_000;
+
+/// What the registry holds, and what it was asked.
+#[derive(Default)]
+pub struct State {
+    /// Texts of schemas; the id is the index plus a constant.
+    schemas: Vec<String>,
+    /// Ids of each subject.
+    pub subjects: BTreeMap<String, Vec<u32>>,
+    /// Compatibility of each subject.
+    pub levels: BTreeMap<String, String>,
+    /// Requests in order, such as `GET /schemas/ids/1`.
+    pub requests: Vec<String>,
+    /// Requests that are not as documented.
+    pub mistakes: Vec<String>,
+    /// The header that is asked for.
+    authorization: Option<String>,
+    /// Answer nothing but that the service is unavailable.
+    pub is_away: bool,
+}
+
+/// A running registry; its thread ends with the test process.
+pub struct RegistryStub {
+    state: Arc<Mutex<State>>,
+    port: u16,
+}
+
+impl RegistryStub {
+    /// Starts one that asks for this header `Authorization`, if any.
+    pub fn start(authorization: Option<&str>) -> RegistryStub {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let authorization = authorization.map(str::to_owned);
+        let state = Arc::new(Mutex::new(State { authorization, ..State::default() }));
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let state = shared.clone();
+                // The client may go at any time.
+                std::thread::spawn(move || drop(serve(connection, &state)));
+            }
+        });
+        RegistryStub { state, port }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no handler panics")
+    }
+
+    /// Asserts that every request was as documented.
+    #[track_caller]
+    pub fn assert_documented(&self) {
+        let state = self.state();
+        assert!(state.mistakes.is_empty() && !state.requests.is_empty(), "{:?}", state.mistakes);
+    }
+}
+
+impl State {
+    /// The id of a schema, new or not.
+    pub fn add(&mut self, schema: &str) -> u32 {
+        let index = self.schemas.iter().position(|known| known == schema).unwrap_or_else(|| {
+            self.schemas.push(schema.to_owned());
+            self.schemas.len() - 1
+        });
+        FIRST_ID + index as u32
+    }
+
+    /// The schema of an id.
+    pub fn schema(&self, id: u32) -> Option<&str> {
+        self.schemas.get(id.checked_sub(FIRST_ID)? as usize).map(String::as_str)
+    }
+
+    fn answer(&mut self, request: &Request) -> (u16, Value) {
+        let Request { method, path, .. } = request;
+        self.requests.push(format!("{method} {path}"));
+        if self.is_away {
+            return (503, json!({"error_code": 50_300, "message": "away for a test"}));
+        }
+        if self.authorization.is_some() && request.header("authorization") != self.authorization.as_deref() {
+            return (401, json!({"error_code": 401, "message": "Unauthorized"}));
+        }
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        match (method.as_str(), parts.as_slice()) {
+            ("PUT", ["config", subject]) => self.configure(subject, request),
+            ("POST", ["subjects", subject, "versions"]) => self.register(subject, request),
+            ("GET", ["schemas", "ids", id]) => {
+                self.check(request.body.is_empty(), "a GET has no body", request);
+                match id.parse().ok().and_then(|id| self.schema(id)) {
+                    Some(schema) => (200, json!({"schema": schema})),
+                    None => (404, json!({"error_code": 40_403, "message": format!("Schema {id} not found")})),
+                }
+            }
+            _ => {
+                self.check(false, "no such request is documented", request);
+                (404, json!({"error_code": 404, "message": "HTTP 404 Not Found"}))
+            }
+        }
+    }
+
+    fn configure(&mut self, subject: &str, request: &Request) -> (u16, Value) {
+        let body = self.body(request, &["compatibility"]);
+        let Some(level) = body["compatibility"].as_str().filter(|level| LEVELS.contains(level)) else {
+            return (422, json!({"error_code": 42_203, "message": "Invalid compatibility level"}));
+        };
+        self.levels.insert(subject.to_owned(), level.to_owned());
+        (200, body.clone())
+    }
+
+    /// Of compatibility, as much as is needed: records of two names never go together.
+    fn register(&mut self, subject: &str, request: &Request) -> (u16, Value) {
+        let body = self.body(request, &["schema", "schemaType"]);
+        let name = |text: &str| Some(serde_json::from_str::<Value>(text).ok()?["name"].clone());
+        let Some(schema) = body["schema"].as_str().filter(|text| name(text).is_some()) else {
+            return (422, json!({"error_code": 42_201, "message": "Invalid schema"}));
+        };
+        let others = self.subjects.get(subject).cloned().unwrap_or_default();
+        if others.iter().any(|&id| self.schema(id).and_then(name) != name(schema)) {
+            return (
+                409,
+                json!({"error_code": 409, "message": "NAME_MISMATCH: Schema being registered is incompatible"}),
+            );
+        }
+        let id = self.add(schema);
+        let versions = self.subjects.entry(subject.to_owned()).or_default();
+        if !versions.contains(&id) {
+            versions.push(id);
+        }
+        (200, json!({"id": id}))
+    }
+
+    /// The body of a request, which may have these members alone.
+    fn body(&mut self, request: &Request, members: &[&str]) -> Value {
+        self.check(
+            request.header("content-type") == Some(CONTENT_TYPE),
+            "the content type is another",
+            request,
+        );
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let known = body.as_object().is_some_and(|object| object.keys().all(|key| members.contains(&&**key)));
+        self.check(known, "the body has other members", request);
+        body
+    }
+
+    fn check(&mut self, right: bool, rule: &str, request: &Request) {
+        if !right {
+            self.mistakes.push(format!("{rule}: {request:?}"));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Request {
+    method: String,
+    path: String,
+    /// Names in lower case.
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// `None` when the client has closed the connection.
+    fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Request>> {
+        let mut line = || -> std::io::Result<String> {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            Ok(line.trim_end().to_owned())
+        };
+        let first = line()?;
+        let mut words = first.split(' ').map(str::to_owned);
+        let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
+        let mut headers = Vec::new();
+        loop {
+            let header = line()?;
+            let Some((name, value)) = header.split_once(':') else { break };
+            headers.push((name.to_lowercase(), value.trim().to_owned()));
+        }
+        let mut request = Request { method, path, headers, body: Vec::new() };
+        let length = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        request.body.resize(length, 0);
+        reader.read_exact(&mut request.body)?;
+        Ok(Some(request))
+    }
+}
+
+fn serve(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let mut writer = connection;
+    while let Some(request) = Request::read(&mut reader)? {
+        let (status, body) = state.lock().expect("no handler panics").answer(&request);
+        let body = body.to_string();
+        write!(
+            writer,
+            "HTTP/1.1 {status} Status\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )?;
+    }
+    Ok(())
+}
