@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by tests/run and tests/services: installs system packages that are missing, where it may.
 
 # packages_missing PACKAGE…: those that are not there, each followed by a space.
