@@ -46,7 +46,7 @@ impl Load {
 
 fn open(directory: &Path, durability: Durability) -> SqliteLog {
     let log = SqliteLog::open(directory.join("log.db"), durability).unwrap();
-    log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
+    log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }]).unwrap();
     log
 }
 

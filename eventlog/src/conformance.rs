@@ -31,6 +31,7 @@ pub const CHECKS: &[Check] = &[
     ("a group resumes where it committed", a_group_resumes_where_it_committed),
     ("pause holds back one partition", pause_holds_back_one_partition),
     ("seek moves both ways", seek_moves_both_ways),
+    ("positions reach the end", positions_reach_the_end),
     ("polls respect their limits", polls_respect_their_limits),
     ("partitions take turns", partitions_take_turns),
     ("a waiting poll wakes", a_waiting_poll_wakes),
@@ -41,7 +42,7 @@ pub const CHECKS: &[Check] = &[
 ];
 
 fn topic(log: &dyn EventLog, name: &str, partitions: i32, compacted: bool) {
-    let spec = TopicSpec { name: name.to_owned(), partitions, compacted };
+    let spec = TopicSpec { name: name.to_owned(), partitions, compacted, ..TopicSpec::default() };
     log.create_topics(&[spec]).unwrap();
 }
 
@@ -80,7 +81,9 @@ fn take(consumer: &mut dyn Consumer, from: &TopicPartition, count: usize) -> Vec
                 taken.extend(records);
             }
             Fetched::Assigned(_) | Fetched::Idle => {}
-            Fetched::Revoked(partitions) => panic!("nobody else is in the group: {partitions:?}"),
+            Fetched::Revoked(partitions) | Fetched::Lost(partitions) => {
+                panic!("nobody else is in the group: {partitions:?}")
+            }
         }
     }
     assert!(taken.is_sorted_by(|a, b| a.offset < b.offset), "offsets must ascend");
@@ -143,12 +146,12 @@ fn topics_keep_their_settings(log: &dyn EventLog) {
     topic(log, "settings", 2, false);
     topic(log, "settings", 2, false);
     for (partitions, compacted) in [(3, false), (2, true)] {
-        let other = TopicSpec { name: "settings".to_owned(), partitions, compacted };
+        let other = TopicSpec { name: "settings".to_owned(), partitions, compacted, ..TopicSpec::default() };
         let error = log.create_topics(&[other]).unwrap_err();
         assert!(matches!(error, LogError::TopicConflict { .. }), "{error}");
     }
     for (name, partitions) in [("", 1), ("a b", 1), ("..", 1), ("settings.none", 0), ("settings.minus", -1)] {
-        let wrong = TopicSpec { name: name.to_owned(), partitions, compacted: false };
+        let wrong = TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
         let error = log.create_topics(&[wrong]).unwrap_err();
         assert!(matches!(error, LogError::TopicConflict { .. }), "{error}");
     }
@@ -288,6 +291,37 @@ fn seek_moves_both_ways(log: &dyn EventLog) {
     assert_eq!(take(&mut *reader, &source, 4), first);
 }
 
+fn positions_reach_the_end(log: &dyn EventLog) {
+    topic(log, "ends", 2, false);
+    let source = at("ends", 0);
+    let mut producer = log.producer("ends").unwrap();
+    commit(&mut *producer, ["a", "b", "c"].map(|value| record("ends", 0, value)));
+    producer.begin().unwrap();
+    producer.send(record("ends", 0, "aborted")).unwrap();
+    producer.abort().unwrap();
+    let mut reader = log.reader(&[source.clone(), at("ends", 1)]).unwrap();
+    let first = reader.offsets(&source).unwrap().first;
+    assert_eq!(reader.position(&source).unwrap(), first);
+    let read = take(&mut *reader, &source, 3);
+    assert!(reader.position(&source).unwrap() > read[2].offset);
+    // The end may move for a moment after a commit returned; there is nothing left to read before it.
+    let started = Instant::now();
+    let mut end = first;
+    loop {
+        assert!(started.elapsed() < ARRIVAL_MAX, "at {} of {end}", reader.position(&source).unwrap());
+        expect_silence(&mut *reader);
+        let before = std::mem::replace(&mut end, reader.offsets(&source).unwrap().next);
+        if end == before && end > read[2].offset && reader.position(&source).unwrap() >= end {
+            break;
+        }
+    }
+    // A partition without records is at its end from the beginning.
+    let empty = reader.offsets(&at("ends", 1)).unwrap();
+    assert_eq!(reader.position(&at("ends", 1)).unwrap(), empty.next);
+    reader.seek(&source, read[1].offset).unwrap();
+    assert_eq!(reader.position(&source).unwrap(), read[1].offset);
+}
+
 fn polls_respect_their_limits(log: &dyn EventLog) {
     topic(log, "limits", 1, false);
     let source = at("limits", 0);
@@ -313,20 +347,27 @@ fn polls_respect_their_limits(log: &dyn EventLog) {
 fn partitions_take_turns(log: &dyn EventLog) {
     topic(log, "turns", 3, false);
     let mut producer = log.producer("turns").unwrap();
-    let records = |partition| (0..50).map(move |_| record("turns", partition, "x"));
+    let records = |partition| (0..500).map(move |_| record("turns", partition, "x"));
     commit(&mut *producer, (0..3).flat_map(records));
     let sources = [at("turns", 0), at("turns", 1), at("turns", 2)];
     let mut reader = log.reader(&sources).unwrap();
     let started = Instant::now();
-    let mut left = [50_usize; 3];
-    // While all have records, none may be served far more often than another.
-    while left.iter().all(|left| *left > 0) {
-        assert!(started.elapsed() < ARRIVAL_MAX, "{left:?} records are left");
+    // A broker's records come partition by partition. Those of all are given time to come, and then take turns.
+    let mut idle = log.reader(&[]).unwrap();
+    (0..10).for_each(|_| expect_silence(&mut *idle));
+    let mut served = [0_usize; 3];
+    let mut turns = [0_usize; 3];
+    while turns.iter().sum::<usize>() < 90 {
+        assert!(started.elapsed() < ARRIVAL_MAX, "{served:?} records came");
         if let Fetched::Records { source, records } = reader.poll(POLL, 1, ANY).unwrap() {
-            left[usize::try_from(source.partition).unwrap()] -= records.len();
+            let partition = usize::try_from(source.partition).unwrap();
+            if served.iter().all(|served| *served > 0) {
+                turns[partition] += 1;
+            }
+            served[partition] += records.len();
         }
     }
-    assert!(left.iter().all(|left| *left <= 25), "one partition was served alone: {left:?} are left");
+    assert!(turns.iter().all(|turns| *turns >= 25), "one partition was served alone: {turns:?} of 90 turns");
 }
 
 fn a_waiting_poll_wakes(log: &dyn EventLog) {

@@ -96,7 +96,7 @@ pub enum LogError {
         /// The file whose lock stands for the membership.
         lock: String,
     },
-    /// A newer producer with the same transactional id took over.
+    /// A newer producer with the same transactional id took over. This one refuses every further call.
     #[error(
         "{url}: producer {transactional_id:?} was fenced by a newer one with the same transactional id; its open \
          transaction is lost: stop this process, or use a transactional id of its own"
@@ -176,8 +176,147 @@ pub enum LogError {
         /// The limit.
         bytes_max: usize,
     },
+    /// The cluster does not answer.
+    #[error(
+        "{url}: the cluster cannot be reached while {doing}: {cause}; check the address, and that the brokers run"
+    )]
+    Unreachable {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// What was found.
+        cause: String,
+    },
+    /// The cluster does not take this user, or this program does not take the cluster's certificate.
+    #[error(
+        "{url}: refused while {doing}: {cause}; check security.protocol, the user and the password, and the \
+         certificate authority"
+    )]
+    Authentication {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// What was found; without secrets.
+        cause: String,
+    },
+    /// The cluster knows this user but does not allow the operation.
+    #[error("{url}: not allowed while {doing}: {cause}; have the right granted to this user")]
+    NotAuthorized {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// What is not allowed.
+        cause: String,
+    },
+    /// Another error of the cluster.
+    #[error("{url}: {doing} failed with {code}: {cause}; look the code up in Kafka's documentation")]
+    Broker {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// Kafka's name of the error.
+        code: String,
+        /// What the client says about it.
+        cause: String,
+    },
+    /// A record that the log does not take. The transaction stays open without it.
+    #[error(
+        "{url}: a record of {bytes} bytes for topic {topic:?} is over the limit; send smaller records, or raise \
+         message.max.bytes of this client and max.message.bytes of the topic"
+    )]
+    RecordTooLarge {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// Size of its key and value.
+        bytes: usize,
+    },
+    /// The log aborted the transaction; nothing of it is visible, nor will be. The caller calls `abort`, takes back
+    /// what the transaction stood for, and may begin another.
+    #[error(
+        "{url}: the transaction of {transactional_id:?} was aborted: {cause}; nothing of it was written: roll back \
+         and write it again"
+    )]
+    Aborted {
+        /// The log.
+        url: String,
+        /// The producer.
+        transactional_id: String,
+        /// Why.
+        cause: String,
+    },
+    /// Nobody can say whether the transaction committed. The producer refuses every further call: the caller drops it,
+    /// makes a new one with the same transactional id, which settles the transaction, and learns the outcome from the
+    /// committed offsets.
+    #[error(
+        "{url}: no answer while {doing} for {transactional_id:?}, the outcome of its transaction is unknown: {cause}; \
+         start a new producer with the same transactional id and look at the committed offsets"
+    )]
+    OutcomeUnknown {
+        /// The log.
+        url: String,
+        /// The producer.
+        transactional_id: String,
+        /// What was attempted.
+        doing: String,
+        /// What was found.
+        cause: String,
+    },
+    /// Records are there and do not come.
+    #[error(
+        "{url}: nothing was read for {waited_ms} ms, though there are records: {what} ({cause}); check the brokers, \
+         and start this process again"
+    )]
+    Stalled {
+        /// The log.
+        url: String,
+        /// A partition that stands still, and where.
+        what: String,
+        /// How long was waited, milliseconds.
+        waited_ms: u64,
+        /// What was reported meanwhile.
+        cause: String,
+    },
+    /// Reading was to go on at an offset that the partition does not have.
+    #[error(
+        "{url}: {topic}/{partition} has no offset {offset}, but {there}: records were removed before they were read, \
+         or the topic was made anew; set the group's offset to one that exists, and keep records for longer"
+    )]
+    OffsetOutOfRange {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The offset asked for.
+        offset: i64,
+        /// What there is, for the message.
+        there: String,
+    },
+    /// Another member with the same instance id took over.
+    #[error(
+        "{url}: another process joined group {group:?} as {instance_id:?} and took this one's place; give each \
+         process an instance id of its own"
+    )]
+    MemberFenced {
+        /// The log.
+        url: String,
+        /// The consumer group.
+        group: String,
+        /// The instance id that both use.
+        instance_id: String,
+    },
     /// A log URL that names no log.
-    #[error("log URL {url:?}: {found}; allowed: sqlite:PATH, for example sqlite:warptape.db")]
+    #[error(
+        "log URL {url:?}: {found}; allowed: sqlite:PATH, for example sqlite:warptape.db, or \
+         kafka:HOST:PORT[,HOST:PORT…], for example kafka:localhost:9092"
+    )]
     Url {
         /// The URL.
         url: String,

@@ -1,7 +1,7 @@
 //! The event log seam: topics of partitions of records, consumers with groups and committed offsets, and producers
 //! whose transactions cover records of many topics and source offsets alike.
 //!
-//! Start at [`open_url`] or [`SqliteLog`]. This crate alone knows how a log is stored. It must not know what the bytes mean.
+//! Start at [`open_url`], [`SqliteLog`] or [`KafkaLog`]. This crate alone knows how a log is stored. It must not know what the bytes mean.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,15 +9,19 @@ use std::time::Duration;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+pub mod kafka;
 pub mod sqlite;
+mod topic;
 mod url;
 
 pub use error::LogError;
+pub use kafka::{KafkaLog, KafkaOptions};
 pub use sqlite::{Durability, SqliteLog};
+pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
 
-/// A topic with its storage rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicSpec {
     /// Name, unique in the log.
     pub name: String,
@@ -25,6 +29,12 @@ pub struct TopicSpec {
     pub partitions: i32,
     /// Keep only the newest record of each key (older ones may stay readable for a while).
     pub compacted: bool,
+    /// Number of brokers that keep a copy of each partition.
+    pub replication: Option<i16>,
+    /// Number of copies that must have a record before it counts as written.
+    pub min_insync_replicas: Option<i16>,
+    /// Records of a topic that is not compacted may be removed when they are older than this.
+    pub retention: Option<Duration>,
 }
 
 /// A topic as found in a log.
@@ -36,12 +46,14 @@ pub struct TopicInfo {
     pub offsets: Vec<OffsetRange>,
 }
 
-/// Offsets of a partition: `first..next`.
+/// Offsets of a partition: `first..next`. Not every offset in between has a record: one may have been compacted away,
+/// was aborted, or belongs to the log itself (Kafka ends each transaction with a marker in each partition). Who reads to
+/// the end reads until [`Consumer::position`] has reached it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {
     /// Oldest offset that can be read.
     pub first: i64,
-    /// Offset that the next committed record will get.
+    /// End of what can be read: the next record that becomes readable has at least this offset.
     pub next: i64,
 }
 
@@ -65,7 +77,7 @@ pub struct NewRecord<'a> {
     pub key: Option<Cow<'a, [u8]>>,
     /// Headers in order.
     pub headers: Cow<'a, [(String, Vec<u8>)]>,
-    /// Create time, nanoseconds since the epoch (a log may keep less).
+    /// Create time, nanoseconds since the epoch. Kafka keeps milliseconds, and takes 0 for the present.
     pub timestamp_ns: i64,
     /// Payload.
     pub value: Cow<'a, [u8]>,
@@ -91,8 +103,12 @@ pub struct Record {
 pub enum Fetched {
     /// These partitions are the consumer's from now on; it starts at their committed offsets unless told to seek.
     Assigned(Vec<TopicPartition>),
-    /// These partitions are taken away; what they caused must be committed or dropped before the next poll.
+    /// These partitions are taken away; what they caused must be committed or dropped before the next poll, which hands
+    /// them over.
     Revoked(Vec<TopicPartition>),
+    /// These partitions are someone else's already, because this member was silent for too long: what they caused can
+    /// no longer be committed and must be dropped.
+    Lost(Vec<TopicPartition>),
     /// Records of one partition, by ascending offset.
     Records {
         /// Where they came from.
@@ -111,7 +127,7 @@ pub trait EventLog: Send + Sync {
     /// All topics, by name.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
     /// A member of a consumer group; its first news is [`Fetched::Assigned`]. The embedded log allows one live member per
-    /// group and refuses a second one.
+    /// group and refuses a second one. On Kafka the members share the partitions, and one that gets none hears nothing.
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;
     /// A reader outside any group, positioned by [`Consumer::seek`] (default: the beginning of each partition). It has
     /// no assignments and no committed offsets.
@@ -120,7 +136,10 @@ pub trait EventLog: Send + Sync {
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
     /// Committed next-to-read offset of a partition for a group, without joining it; `None` before the first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
-    /// How the log is named to users: `sqlite:PATH`.
+    /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
+    /// Kafka there is nothing to hold, because a producer's transactional id fences.
+    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;
+    /// How the log is named to users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     fn url(&self) -> String;
 }
 
@@ -129,28 +148,42 @@ pub trait Consumer: Send {
     /// Waits up to `timeout` for up to `records_max` records of one partition, taking the partitions in turn. The first
     /// record that reaches `bytes_max` is the last of a poll, and one record always comes.
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
-    /// Gives no more records of these partitions until they are resumed.
+    /// Gives no more records of these partitions until they are resumed. A member may name partitions that were taken
+    /// away from it here, in `resume` and in `seek`: nothing happens.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
     /// Ends a pause.
     fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;
-    /// The next record read of the partition is the first at or after `offset`.
+    /// The next record read of the partition is the first at or after `offset`. On Kafka an offset behind the end is an
+    /// error, and so is, for a member of a group, one whose records were removed.
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError>;
     /// Committed next-to-read offset of a partition for this consumer's group; `None` before the first commit.
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
+    /// Where reading of a partition stands: everything before this offset was polled or will never come. It reaches
+    /// [`OffsetRange::next`] by polling, also where the last offsets have no records.
+    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError>;
     /// First and next offset of a partition.
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError>;
 }
 
 /// Writes transactions. Dropping a producer aborts an open one.
+///
+/// Errors say what became of the open transaction:
+/// - [`LogError::Full`], [`LogError::Busy`]: it is still open and wholly buffered; commit again or abort.
+/// - [`LogError::Aborted`]: it was aborted; call [`Producer::abort`], roll back and begin another.
+/// - [`LogError::Fenced`]: it was aborted, and this producer is at its end.
+/// - [`LogError::OutcomeUnknown`]: it committed or it will be aborted. This producer is at its end: drop it and make a
+///   new one with the same transactional id, which settles it; then the committed offsets tell.
+/// - anything else, from `send` and `send_offsets`: it is open, without what was refused; from `commit` and `abort`: as
+///   for [`LogError::OutcomeUnknown`].
 pub trait Producer: Send {
     /// Opens a transaction.
     fn begin(&mut self) -> Result<(), LogError>;
     /// Adds a record to the open transaction.
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError>;
-    /// Adds next-to-read offsets of a consumer group to the open transaction.
+    /// Adds next-to-read offsets of a consumer group to the open transaction. If this log has a live member of the group,
+    /// they commit only while the group sees it as one.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
-    /// Makes the transaction visible and durable, all or nothing. After an error it is still open and wholly buffered:
-    /// commit again ([`LogError::Full`], [`LogError::Busy`]) or abort.
+    /// Makes the transaction visible and durable, all or nothing.
     fn commit(&mut self) -> Result<(), LogError>;
     /// Drops the open transaction.
     fn abort(&mut self) -> Result<(), LogError>;

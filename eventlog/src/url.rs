@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Durability, EventLog, LogError, SqliteLog};
+use crate::{Durability, EventLog, KafkaLog, KafkaOptions, LogError, SqliteLog};
 
 /// What the log will be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,13 @@ pub enum OpenMode {
     Read,
 }
 
-/// Opens the log that a URL names: `sqlite:PATH`, with PATH taken as it is (no escapes, no parameters).
+/// Opens the log that a URL names: `sqlite:PATH`, with PATH taken as it is (no escapes, no parameters), or
+/// `kafka:HOST:PORT[,HOST:PORT…]` with the default options. How a Kafka cluster keeps what it was given is its own
+/// setting, whatever the mode.
 pub fn open_url(url: &str, mode: OpenMode) -> Result<Arc<dyn EventLog>, LogError> {
+    if let Some(brokers) = url.strip_prefix("kafka:") {
+        return Ok(Arc::new(KafkaLog::open(KafkaOptions::new(brokers))?));
+    }
     let path = sqlite_path(url)?;
     Ok(Arc::new(match mode {
         OpenMode::Write(durability) => SqliteLog::open(path, durability)?,
@@ -68,7 +73,7 @@ mod tests {
         };
         check("", "no scheme");
         check("warptape.db", "no scheme");
-        check("kafka:localhost:9092", "\"kafka\" is not known");
+        check("redis:localhost:6379", "\"redis\" is not known");
         check("SQLITE:x", "\"SQLITE\" is not known");
         check("sqlite:", "names no file");
         check("sqlite://x.db", "host");

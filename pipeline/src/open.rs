@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use warptape_eventlog::{EventLog, LogError, OpenMode, open_url};
+use warptape_eventlog::kafka::GroupProtocol;
+use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, LogError, OpenMode, open_url};
 use warptape_schemas::SchemaSource;
 
 use crate::registry::{FramedLog, RegistryClient, SchemaIds, subjects};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 
 /// What a command wants of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,10 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
         Purpose::Show | Purpose::Replay => OpenMode::Read,
         Purpose::Resend | Purpose::Feed | Purpose::Run => OpenMode::Write(settings.log.durability),
     };
-    let bare = open_url(&settings.log.url, mode)?;
+    let bare: Arc<dyn EventLog> = match settings.log.url.strip_prefix("kafka:") {
+        Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers))?),
+        None => open_url(&settings.log.url, mode)?,
+    };
     let Some(registry) = &settings.registry else {
         return Ok(OpenLog { log: bare.clone(), bare, schemas: None });
     };
@@ -56,4 +60,20 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
     let log = Arc::new(FramedLog::new(bare.clone(), ids.clone(), untouched));
     Ok(OpenLog { log, bare, schemas: Some(ids) })
+}
+
+/// How the settings want a cluster used.
+fn kafka_options(settings: &Settings, brokers: &str) -> KafkaOptions {
+    let kafka = &settings.kafka;
+    let properties = kafka.properties.iter();
+    KafkaOptions {
+        instance_id: Some(settings.engine.node.clone()),
+        group_protocol: match kafka.group_protocol {
+            settings::GroupProtocol::Classic => GroupProtocol::Classic,
+            settings::GroupProtocol::Consumer => GroupProtocol::Consumer,
+        },
+        session_timeout: kafka.session_timeout,
+        extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),
+        ..KafkaOptions::new(brokers)
+    }
 }

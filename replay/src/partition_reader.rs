@@ -9,16 +9,14 @@ use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, Reco
 const FETCH_RECORDS_MAX: usize = 256;
 /// Bytes of one fetch, about.
 const FETCH_BYTES_MAX: usize = 2 << 20;
-/// Longest wait for records that should be there. Only a log that lost some lets it pass.
-const FETCH_WAIT_MAX: Duration = Duration::from_secs(1);
+/// Wait between two looks whether the end is reached.
+const FETCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Records of a partition in order.
 pub struct PartitionReader {
     pub(crate) source: TopicPartition,
     consumer: Box<dyn Consumer>,
     fetched: VecDeque<Record>,
-    /// The next record to be fetched is at or after this offset.
-    next: i64,
     end: i64,
 }
 
@@ -27,7 +25,7 @@ impl PartitionReader {
     pub fn open(log: &dyn EventLog, source: TopicPartition, range: OffsetRange) -> Result<Self, LogError> {
         let mut consumer = log.reader(std::slice::from_ref(&source))?;
         consumer.seek(&source, range.first)?;
-        Ok(Self { source, consumer, fetched: VecDeque::new(), next: range.first, end: range.next })
+        Ok(Self { source, consumer, fetched: VecDeque::new(), end: range.next })
     }
 
     /// The next record; `None` at the end.
@@ -45,16 +43,12 @@ impl PartitionReader {
     }
 
     fn fetch(&mut self) -> Result<Vec<Record>, LogError> {
-        while self.next < self.end {
-            match self.consumer.poll(FETCH_WAIT_MAX, FETCH_RECORDS_MAX, FETCH_BYTES_MAX)? {
-                Fetched::Records { mut records, .. } => {
-                    records.truncate(records.partition_point(|record| record.offset < self.end));
-                    self.next = records.last().map_or(self.end, |last| last.offset + 1);
-                    return Ok(records);
-                }
-                // The rest of the partition was removed.
-                Fetched::Idle => self.next = self.end,
-                Fetched::Assigned(_) | Fetched::Revoked(_) => {}
+        // The last offsets may have no records.
+        while self.consumer.position(&self.source)? < self.end {
+            let fetched = self.consumer.poll(FETCH_WAIT_MAX, FETCH_RECORDS_MAX, FETCH_BYTES_MAX)?;
+            if let Fetched::Records { mut records, .. } = fetched {
+                records.truncate(records.partition_point(|record| record.offset < self.end));
+                return Ok(records);
             }
         }
         Ok(Vec::new())

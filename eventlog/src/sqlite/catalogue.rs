@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::file::LogFile;
+use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
-
-/// Longest topic name, bytes (Kafka's limit).
-pub const TOPIC_NAME_BYTES_MAX: usize = 249;
-/// Most partitions of a topic. Each is a table.
-pub const PARTITIONS_MAX: i32 = 4096;
 
 const DOING: &str = "reading the topics";
 
@@ -42,7 +38,12 @@ impl Catalogue {
         let topics = statement
             .query_map([], |row| {
                 let name: String = row.get(0)?;
-                let spec = TopicSpec { name: name.clone(), partitions: row.get(2)?, compacted: row.get(3)? };
+                let spec = TopicSpec {
+                    name: name.clone(),
+                    partitions: row.get(2)?,
+                    compacted: row.get(3)?,
+                    ..TopicSpec::default()
+                };
                 Ok((name, Topic { topic_id: row.get(1)?, spec }))
             })?
             .collect::<rusqlite::Result<_>>()?;
@@ -103,56 +104,18 @@ pub(super) fn create(
     topics: &[TopicSpec],
 ) -> Result<(), LogError> {
     for spec in topics {
-        check_spec(file, spec)?;
+        check_spec(&file.url, spec)?;
         let catalogue = Catalogue::load(file, transaction)?;
         match catalogue.topics.get(&spec.name) {
             None => {
                 add(transaction, spec).map_err(|error| file.failure("creating a topic", error))?;
             }
-            Some(found) if found.spec == *spec => {}
             Some(found) => {
-                let describe = |spec: &TopicSpec| {
-                    format!(
-                        "{} partitions{}",
-                        spec.partitions,
-                        if spec.compacted { ", compacted" } else { "" }
-                    )
-                };
-                return Err(LogError::TopicConflict {
-                    url: file.url.clone(),
-                    topic: spec.name.clone(),
-                    found: format!("it exists with {}, wanted {}", describe(&found.spec), describe(spec)),
-                    action: "use the same settings as before, another topic name or another log".to_owned(),
-                });
+                if let Some(conflict) = conflict_of(&file.url, &found.spec, spec) {
+                    return Err(conflict);
+                }
             }
         }
-    }
-    Ok(())
-}
-
-fn check_spec(file: &LogFile, spec: &TopicSpec) -> Result<(), LogError> {
-    let conflict = |found: &str, action: String| LogError::TopicConflict {
-        url: file.url.clone(),
-        topic: spec.name.clone(),
-        found: found.to_owned(),
-        action,
-    };
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if spec.name.is_empty()
-        || spec.name.len() > TOPIC_NAME_BYTES_MAX
-        || matches!(spec.name.as_str(), "." | "..")
-        || !spec.name.bytes().all(allowed)
-    {
-        return Err(conflict(
-            "its name is not allowed",
-            format!("use 1 to {TOPIC_NAME_BYTES_MAX} of a-z A-Z 0-9 . _ -"),
-        ));
-    }
-    if !(1..=PARTITIONS_MAX).contains(&spec.partitions) {
-        return Err(conflict(
-            &format!("{} partitions", spec.partitions),
-            format!("use 1 to {PARTITIONS_MAX} partitions"),
-        ));
     }
     Ok(())
 }

@@ -208,7 +208,8 @@ mod tests {
         let path = directory.path().join("log.db");
         let log =
             SqliteLog::open_with(&path, super::super::Access::Write(Default::default()), LIMITS).unwrap();
-        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
         let producer = log.producer("p").unwrap();
         let other = log.file.connect().unwrap();
         (log, producer, move || WalLength::query(&other, "NOOP").unwrap().bytes)

@@ -306,6 +306,14 @@ impl Consumer for SqliteConsumer {
         catalogue::committed(&self.file, &self.connection, &member.group, topic_id, partition)
     }
 
+    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
+        match self.cursor(partition)?.position {
+            Some(position) => Ok(position),
+            // A member that was not polled yet begins where its group is.
+            None => Ok(self.committed(partition)?.unwrap_or(0)),
+        }
+    }
+
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         let topic_id = self.cursor(partition)?.topic_id;
         catalogue::offsets(&self.file, &self.connection, topic_id, partition.partition)

@@ -31,7 +31,6 @@ mod member;
 mod producer;
 mod wake;
 
-pub use catalogue::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 pub use file::LOCK_WAIT_MAX;
 pub use member::GROUP_NAME_BYTES_MAX;
@@ -159,6 +158,13 @@ impl EventLog for SqliteLog {
         let catalogue = Catalogue::load(&self.file, &connection)?;
         let topic_id = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?.topic_id;
         catalogue::committed(&self.file, &connection, group, topic_id, partition)
+    }
+
+    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
+        if self.checkpointer.is_none() {
+            return Err(self.read_only("claiming a name"));
+        }
+        Ok(Box::new(member::join(&self.file.url, &self.file.path, name)?))
     }
 
     fn url(&self) -> String {

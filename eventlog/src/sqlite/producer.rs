@@ -303,7 +303,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log.db");
         let log = SqliteLog::open(&path, Durability::Process).unwrap();
-        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
         let mut producer =
             SqliteProducer::new(Arc::clone(&log.file), Arc::clone(log.checkpointer.as_ref().unwrap()), "p")
                 .unwrap();
@@ -335,7 +336,8 @@ mod tests {
     fn a_transaction_has_a_limit_and_survives_it() {
         let directory = tempfile::tempdir().unwrap();
         let log = SqliteLog::open(directory.path().join("log.db"), Durability::Process).unwrap();
-        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, compacted: false }]).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
         let mut producer = log.producer("p").unwrap();
         producer.begin().unwrap();
         let record =

@@ -5,7 +5,9 @@ use warptape_eventlog::{
     TopicSpec, conformance,
 };
 
+mod broker;
 mod damage;
+mod kafka;
 mod model;
 mod opening;
 mod processes;
@@ -41,7 +43,7 @@ fn open(path: &Path) -> SqliteLog {
 }
 
 fn topic(log: &dyn EventLog, name: &str, partitions: i32) {
-    let spec = TopicSpec { name: name.to_owned(), partitions, compacted: false };
+    let spec = TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
     log.create_topics(&[spec]).unwrap();
 }
 
@@ -75,7 +77,7 @@ fn drain(consumer: &mut dyn Consumer) -> Vec<(TopicPartition, Record)> {
                 drained.extend(records.into_iter().map(|record| (source.clone(), record)));
             }
             Fetched::Idle => return drained,
-            Fetched::Assigned(_) | Fetched::Revoked(_) => {}
+            Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Lost(_) => {}
         }
     }
 }

@@ -179,6 +179,7 @@ impl Subject {
             name: name.to_owned(),
             partitions: PARTITIONS,
             compacted: name == TOPICS[2],
+            ..TopicSpec::default()
         });
         log.create_topics(&specs).unwrap();
         model.open = Default::default();

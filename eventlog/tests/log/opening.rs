@@ -116,7 +116,7 @@ fn a_log_opened_for_reading_cannot_be_written() {
     };
     check(log.producer("p").map(drop));
     check(log.subscribe("g", &["t"]).map(drop));
-    check(log.create_topics(&[TopicSpec { name: "u".to_owned(), partitions: 1, compacted: false }]));
+    check(log.create_topics(&[TopicSpec { name: "u".to_owned(), partitions: 1, ..TopicSpec::default() }]));
     // It sees what is written meanwhile.
     let mut reader = log.reader(&[at("t", 0)]).unwrap();
     commit(&mut *writer.producer("p").unwrap(), [record("t", 0, "x")]);

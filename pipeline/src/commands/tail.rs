@@ -38,24 +38,16 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let interrupt = Interrupt::install()?;
     let mut printer = Printer::new(args, &topic.spec.name, BufWriter::new(io::stdout().lock()));
     while !interrupt.is_set() && (!args.exit_at_end || !open.is_empty()) {
-        match reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
-            Fetched::Records { source, records } => {
-                for record in &records {
-                    // Records that came after the start are past the end that was asked for.
-                    if !args.exit_at_end
-                        || open.get(&source.partition).is_some_and(|end| record.offset < *end)
-                    {
-                        printer.print(source.partition, record)?;
-                    }
+        if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
+            for record in &records {
+                // Records that came after the start are past the end that was asked for.
+                if !args.exit_at_end || open.get(&source).is_some_and(|end| record.offset < *end) {
+                    printer.print(source.partition, record)?;
                 }
-                let next = records.last().map_or(0, |record| record.offset + 1);
-                if open.get(&source.partition).is_some_and(|end| *end <= next) {
-                    open.remove(&source.partition);
-                }
-                printer.flush()?;
             }
-            Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Idle => {}
+            printer.flush()?;
         }
+        drop_finished(&mut *reader, &mut open)?;
     }
     printer.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -78,16 +70,30 @@ fn seek(
     reader: &mut dyn Consumer,
     partitions: &[TopicPartition],
     from_beginning: bool,
-) -> anyhow::Result<BTreeMap<i32, i64>> {
+) -> anyhow::Result<BTreeMap<TopicPartition, i64>> {
     let mut open = BTreeMap::new();
     for partition in partitions {
         let range = reader.offsets(partition)?;
         reader.seek(partition, if from_beginning { range.first } else { range.next })?;
         if from_beginning && range.first < range.next {
-            open.insert(partition.partition, range.next);
+            open.insert(partition.clone(), range.next);
         }
     }
     Ok(open)
+}
+
+/// Forgets the partitions that were read to their end, which need not have a record.
+fn drop_finished(reader: &mut dyn Consumer, open: &mut BTreeMap<TopicPartition, i64>) -> anyhow::Result<()> {
+    let mut finished = Vec::new();
+    for (partition, end) in &*open {
+        if reader.position(partition)? >= *end {
+            finished.push(partition.clone());
+        }
+    }
+    for partition in finished {
+        open.remove(&partition);
+    }
+    Ok(())
 }
 
 struct Printer<'a, W> {

@@ -82,6 +82,7 @@ impl Topics {
             name: name.to_owned(),
             partitions,
             compacted,
+            ..TopicSpec::default()
         };
         vec![
             spec(&self.ticks, partitions, false),

@@ -26,16 +26,6 @@ pub enum EngineError {
         /// What was found.
         error: DecodeError,
     },
-    /// The log says that the journal has entries, and gives none.
-    #[error(
-        "{topic} offset {offset}: the last journal entry cannot be found; check the log with `warptape replay verify`"
-    )]
-    JournalTailMissing {
-        /// Journal topic.
-        topic: String,
-        /// Offset of the entry.
-        offset: i64,
-    },
     /// No lane is left.
     #[error(
         "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use warptape_eventlog::{EventLog, Fetched, TopicPartition};
+use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::JournalEntry;
 
@@ -10,28 +10,49 @@ use super::EngineError;
 
 /// Bytes of one read: far above any entry.
 const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Records of one read.
+const RECORDS_MAX: usize = 256;
+/// Offsets before the end at which the last entry is looked for first: the last ones may be transaction markers.
+const LOOK_BACK: i64 = 16;
+/// Wait between two looks whether the end is reached.
+const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Reads the last entry; `None` for an empty journal.
 pub(super) fn last_entry(log: &dyn EventLog, journal: &str) -> Result<Option<JournalEntry>, EngineError> {
     let partition = TopicPartition { topic: journal.to_owned(), partition: 0 };
     let mut reader = log.reader(std::slice::from_ref(&partition))?;
     let range = reader.offsets(&partition)?;
-    if range.first == range.next {
-        return Ok(None);
-    }
-    reader.seek(&partition, range.next - 1)?;
-    match reader.poll(Duration::from_secs(1), 1, ENTRY_BYTES_MAX)? {
-        Fetched::Records { records, .. } => {
-            let record = records.last().expect("a fetch has records");
+    let mut back = LOOK_BACK;
+    loop {
+        let from = range.next.saturating_sub(back).max(range.first);
+        if let Some(record) = last_record(reader.as_mut(), &partition, from, range.next)? {
             let entry = decode_journal_entry(&record.value).map_err(|error| EngineError::JournalTail {
                 topic: journal.to_owned(),
                 offset: record.offset,
                 error,
             })?;
-            Ok(Some(entry))
+            return Ok(Some(entry));
         }
-        Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) => {
-            Err(EngineError::JournalTailMissing { topic: journal.to_owned(), offset: range.next - 1 })
+        if from == range.first {
+            return Ok(None);
+        }
+        back = back.saturating_mul(16);
+    }
+}
+
+/// The last record with an offset in `from..end`.
+fn last_record(
+    reader: &mut dyn Consumer,
+    partition: &TopicPartition,
+    from: i64,
+    end: i64,
+) -> Result<Option<Record>, LogError> {
+    let mut last = None;
+    reader.seek(partition, from)?;
+    while reader.position(partition)? < end {
+        if let Fetched::Records { records, .. } = reader.poll(READ_WAIT, RECORDS_MAX, ENTRY_BYTES_MAX)? {
+            last = records.into_iter().rfind(|record| record.offset < end).or(last);
         }
     }
+    Ok(last)
 }

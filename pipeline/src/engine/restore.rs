@@ -13,6 +13,8 @@ use super::snapshots::STATE_VERSION;
 /// Records and bytes of one read: a snapshot record is at most half a megabyte.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Wait between two looks whether the end is reached.
+const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// State of a partition before the record at `offset`.
 pub struct Restored {
@@ -79,16 +81,12 @@ fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snap
     let mut parts = Vec::new();
     let mut reader = log.reader(std::slice::from_ref(snapshots))?;
     let range = reader.offsets(snapshots)?;
-    let mut next = range.first;
-    while next < range.next {
-        // A log may have holes: where nothing comes any more, the end is reached.
-        let Fetched::Records { records, .. } =
-            reader.poll(Duration::ZERO, READ_RECORDS_MAX, READ_BYTES_MAX)?
+    while reader.position(snapshots)? < range.next {
+        let Fetched::Records { records, .. } = reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
         else {
-            break;
+            continue;
         };
         for record in records {
-            next = record.offset + 1;
             match decode_snapshot(&record.value) {
                 Ok(part) => parts.push(part),
                 Err(error) => tracing::warn!(offset = record.offset, %error, "snapshot record passed over"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use hdrhistogram::Histogram;
-use warptape_eventlog::{Consumer, EventLog, TopicPartition};
+use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::LifecycleEvent;
 use warptape_schemas::journal::LaneId;
 
@@ -61,8 +61,7 @@ struct Engine {
     lane_restarts: Vec<u32>,
     lane_events: Receiver<LaneEvent>,
     lane_events_sender: Sender<LaneEvent>,
-    /// Held, never polled.
-    _journal_owner: Box<dyn Consumer>,
+    _journal_owner: Box<dyn Send>,
     commit_in_flight: bool,
     last_commit_ns: i64,
     first_read_ns: Option<i64>,
@@ -81,8 +80,7 @@ impl Engine {
         // Subscribing takes the group's place: a second process is refused here, before it fences the first.
         let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
         // A journal is one chain: whoever writes it owns it, whatever his group.
-        let journal_owner =
-            log.subscribe(&format!("{}.writer", config.topics.journal), &[&config.topics.journal])?;
+        let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
         let transactional_id = format!("{}.{}", config.group, config.node);
         let producer = log.producer(&transactional_id)?;
         let lifecycle = LifecycleLog {

@@ -125,7 +125,8 @@ impl SourceReader {
                 }
                 SourceEvent::Assigned(assigned)
             }
-            Fetched::Revoked(partitions) => {
+            // What was lost cannot be committed any more, which the log itself sees to.
+            Fetched::Revoked(partitions) | Fetched::Lost(partitions) => {
                 SourceEvent::Revoked(partitions.iter().map(|partition| partition.partition).collect())
             }
             Fetched::Records { source, records } => SourceEvent::Records {

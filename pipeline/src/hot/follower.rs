@@ -65,7 +65,7 @@ impl Follower {
                 Read::Journal(source.partition as usize, records)
             }
             Fetched::Records { source, records } => Read::Signals(source.partition, records),
-            Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) => Read::Nothing,
+            Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Lost(_) => Read::Nothing,
         })
     }
 
@@ -85,6 +85,12 @@ impl Follower {
     pub(super) fn range(&mut self, partition: PartitionId) -> Result<OffsetRange, LogError> {
         let source = self.source(partition);
         self.reader.offsets(&source)
+    }
+
+    /// Were all signals polled that lie before this offset? The last offsets may have none.
+    pub(super) fn has_reached(&mut self, partition: PartitionId, offset: i64) -> Result<bool, LogError> {
+        let source = self.source(partition);
+        Ok(self.reader.position(&source)? >= offset)
     }
 
     /// Where a partition of the journal ends.
@@ -122,7 +128,7 @@ pub(super) fn is_of_log(
         Fetched::Records { records, .. } => Ok(records
             .first()
             .is_some_and(|record| record.offset == last && record_hash(record) == position.record_hash)),
-        Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) => Ok(false),
+        Fetched::Idle | Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Lost(_) => Ok(false),
     }
 }
 

@@ -247,7 +247,9 @@ impl Session {
         let mut writes = Vec::new();
         let Self { follower, partitions, .. } = &mut *self;
         for (&partition, known) in partitions.iter_mut() {
-            known.end = follower.range(partition)?.next.max(known.next_offset);
+            let end = follower.range(partition)?.next;
+            let is_at_end = follower.has_reached(partition, end)?;
+            known.end = if is_at_end { known.next_offset } else { end.max(known.next_offset) };
             // What was read and waits is not there yet, so its position is not told.
             if known.latest.len() == 0 {
                 writes.push(known.position_write(tools, partition));
@@ -275,8 +277,9 @@ impl Session {
 
     /// Are all signals read that are committed?
     pub(super) fn is_at_end(&mut self) -> Result<bool, HotError> {
-        for (&partition, known) in &self.partitions {
-            if known.next_offset < self.follower.range(partition)?.next {
+        for &partition in self.partitions.keys() {
+            let end = self.follower.range(partition)?.next;
+            if !self.follower.has_reached(partition, end)? {
                 return Ok(false);
             }
         }

@@ -21,7 +21,7 @@ const RECORDS_MAX: usize = 4_096;
 /// Bytes of one fetch, about.
 const BYTES_MAX: usize = 4 << 20;
 /// Longest wait for records that are there.
-const RECORD_WAIT: Duration = Duration::from_secs(1);
+const RECORD_WAIT: Duration = Duration::from_millis(100);
 /// Entries of the journal in which the last start of a process is looked for first; each further look takes twice as many.
 const TAIL_ENTRIES: i64 = 4_096;
 
@@ -211,20 +211,10 @@ fn read(
     let mut reader = log.reader(std::slice::from_ref(source))?;
     let range = reader.offsets(source)?;
     reader.seek(source, from.max(range.first))?;
-    let mut next = from.max(range.first);
-    while next < range.next {
-        match reader.poll(RECORD_WAIT, RECORDS_MAX, BYTES_MAX)? {
-            Fetched::Records { records, .. } => {
-                for record in records {
-                    next = record.offset + 1;
-                    if record.offset < range.next {
-                        take(record);
-                    }
-                }
-            }
-            // A log's end may lie behind its last record.
-            Fetched::Idle => break,
-            Fetched::Assigned(_) | Fetched::Revoked(_) => {}
+    // A log's end may lie behind its last record.
+    while reader.position(source)? < range.next {
+        if let Fetched::Records { records, .. } = reader.poll(RECORD_WAIT, RECORDS_MAX, BYTES_MAX)? {
+            records.into_iter().filter(|record| record.offset < range.next).for_each(&mut take);
         }
     }
     Ok(())

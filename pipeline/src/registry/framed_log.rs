@@ -57,6 +57,10 @@ impl EventLog for FramedLog {
         self.log.committed(group, partition)
     }
 
+    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
+        self.log.claim(name)
+    }
+
     fn url(&self) -> String {
         self.log.url()
     }
@@ -112,6 +116,10 @@ impl Consumer for FramedConsumer {
 
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
         self.consumer.committed(partition)
+    }
+
+    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
+        self.consumer.position(partition)
     }
 
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {

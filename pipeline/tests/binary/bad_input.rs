@@ -145,7 +145,7 @@ fn source(with_poison: bool) -> Source {
 /// Writes the records into a new log and runs the pipeline over it; gives the log and the summary.
 fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, String) {
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
-    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, compacted: false };
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
     log.create_topics(&[ticks]).expect("a new topic");
     let mut producer = log.producer("test").expect("a producer");
     producer.begin().expect("a transaction");

@@ -155,7 +155,8 @@ fn devices_lists_the_configured_lanes() {
 /// A log with a topic of two partitions: what is no record of ours in the first, nothing in the second.
 fn log_with_garbage(folder: &Path, records: usize) {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
-    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 2, compacted: false }]).unwrap();
+    log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 2, ..TopicSpec::default() }])
+        .unwrap();
     let mut producer = log.producer("test").unwrap();
     producer.begin().unwrap();
     for _ in 0..records {
@@ -220,7 +221,8 @@ fn tail_names_the_topics_there_are() {
 fn tail_finds_topics_with_the_configured_prefix() {
     let folder = folder();
     let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
-    log.create_topics(&[TopicSpec { name: "a.ticks".to_owned(), partitions: 1, compacted: false }]).unwrap();
+    log.create_topics(&[TopicSpec { name: "a.ticks".to_owned(), partitions: 1, ..TopicSpec::default() }])
+        .unwrap();
     let arguments = ["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end"];
     texts(&warptape_with(folder.path(), &arguments, &[("WARPTAPE__TOPICS__PREFIX", "a.")]), 0);
     texts(&warptape(folder.path(), &arguments), 2);
@@ -336,7 +338,7 @@ fn feed_that_is_interrupted_publishes_what_it_took() {
 /// A log with a topic of ticks that has one partition.
 fn log_of_ticks(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
-    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 1, compacted: false };
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 1, ..TopicSpec::default() };
     log.create_topics(&[ticks]).expect("a new topic");
     log
 }

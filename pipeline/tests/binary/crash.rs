@@ -70,7 +70,7 @@ impl Random {
 
 fn new_log(folder: &Path, name: &str) -> SqliteLog {
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
-    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, compacted: false };
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
     log.create_topics(&[ticks]).expect("a new topic");
     log
 }

@@ -20,7 +20,7 @@ fn send(log: &SqliteLog, topic: &str, partition: i32, value: &[u8]) {
 /// A log of two partitions with nothing but poison, and the pipeline run over it.
 fn poisoned(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
-    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 2, compacted: false };
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 2, ..TopicSpec::default() };
     log.create_topics(&[ticks]).expect("a new topic");
     for (partition, values) in (0..).zip(TICKS) {
         values.iter().for_each(|value| send(&log, "ticks", partition, value));

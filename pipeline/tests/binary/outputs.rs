@@ -23,7 +23,7 @@ pub fn records(log: &SqliteLog, topic: &str, partition: i32) -> Vec<Record> {
         match reader.poll(Duration::ZERO, 4096, 16 << 20).expect("the log can be read") {
             Fetched::Records { records, .. } => all.extend(records),
             Fetched::Idle => panic!("{topic} {partition}: nothing to read before its end {end}"),
-            Fetched::Assigned(_) | Fetched::Revoked(_) => {}
+            Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Lost(_) => {}
         }
     }
     all

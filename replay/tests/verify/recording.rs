@@ -80,7 +80,7 @@ pub fn empty() -> Recording {
     let folder = tempfile::tempdir().unwrap();
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
     let spec =
-        |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, compacted: false };
+        |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
     let mut topics: Vec<_> =
         ["ticks", "signals", "late", "dead-letter"].iter().map(|name| spec(name, PARTITIONS)).collect();
     topics.push(spec("journal", 1));

@@ -56,6 +56,10 @@ impl EventLog for Tampered<'_> {
         self.log.committed(group, partition)
     }
 
+    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
+        self.log.claim(name)
+    }
+
     fn url(&self) -> String {
         self.log.url()
     }
@@ -92,6 +96,11 @@ impl Consumer for Shown {
 
     fn committed(&mut self, _: &TopicPartition) -> Result<Option<i64>, LogError> {
         Ok(None)
+    }
+
+    fn position(&mut self, _: &TopicPartition) -> Result<i64, LogError> {
+        let is_at_end = self.records.iter().all(|record| record.offset < self.position);
+        Ok(if is_at_end { i64::MAX } else { self.position })
     }
 
     fn offsets(&mut self, _: &TopicPartition) -> Result<OffsetRange, LogError> {

@@ -1,0 +1,391 @@
+//! What the log asks the cluster about topics and groups, outside consuming and producing.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::context::{Context, is_cause};
+use super::failure::{failure, is_passing, refused};
+use super::native::NativeConsumer;
+use super::options::KafkaOptions;
+use crate::topic::{check_spec, conflict_of};
+use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
+
+/// Wait of a first attempt; each further one waits twice as long. In between, what the client reported is looked at.
+const STEP: Duration = Duration::from_millis(500);
+/// Reports that are served between two attempts.
+const REPORTS_MAX: usize = 64;
+/// Pause before a question is asked again.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// A connection to the cluster for questions.
+pub(super) struct Cluster {
+    pub(super) options: KafkaOptions,
+    pub(super) url: String,
+    /// Belongs to no group. A consumer, because what producers and administrators ask about creates topics.
+    client: BaseConsumer<Context>,
+}
+
+impl Cluster {
+    /// Connects, so that a wrong address or password is known at once.
+    pub(super) fn connect(options: KafkaOptions) -> Result<Self, LogError> {
+        options.check()?;
+        let url = options.url();
+        let client =
+            options.asker().create_with_context(Context::default()).map_err(|error| refused(&url, error))?;
+        let cluster = Self { options, url, client };
+        cluster.ask("connecting", |client, timeout| client.client().fetch_metadata(None, timeout))?;
+        Ok(cluster)
+    }
+
+    /// Asks until there is an answer, at most for the request timeout. A password that is wrong is not tried for long.
+    fn ask<T>(
+        &self,
+        doing: &str,
+        question: impl Fn(&BaseConsumer<Context>, Duration) -> KafkaResult<T>,
+    ) -> Result<T, LogError> {
+        let deadline = Instant::now() + self.options.request_timeout;
+        let mut step = STEP;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let error = match question(&self.client, left.min(step)) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            // Serves what the client has to report: one line of its log or one error for each call.
+            for _ in 0..REPORTS_MAX {
+                drop(self.client.poll(Duration::ZERO));
+            }
+            let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
+            let trouble = self.client.context().take_trouble();
+            let is_known = trouble.as_ref().is_some_and(|trouble| is_cause(trouble.code));
+            if !is_passing(code) || is_known || left.is_zero() {
+                return Err(failure(&self.url, doing, code, "", trouble));
+            }
+            if let Some(trouble) = trouble {
+                self.client.context().put_trouble(trouble.code, &trouble.text);
+            }
+            step *= 2;
+            thread::park_timeout(RETRY.min(left));
+        }
+    }
+
+    /// Number of partitions of a topic that exists.
+    pub(super) fn partitions(&self, topic: &str) -> Result<i32, LogError> {
+        match self.partitions_if_any(topic)? {
+            Some(partitions) => Ok(partitions),
+            None => {
+                let known: Vec<_> = self.names()?.into_keys().collect();
+                Err(LogError::UnknownTopic {
+                    url: self.url.clone(),
+                    topic: topic.to_owned(),
+                    known: if known.is_empty() { "no topics yet".to_owned() } else { known.join(", ") },
+                })
+            }
+        }
+    }
+
+    fn partitions_if_any(&self, topic: &str) -> Result<Option<i32>, LogError> {
+        let doing = format!("looking up topic {topic:?}");
+        let metadata = self.ask(&doing, |client, timeout| {
+            let metadata = client.client().fetch_metadata(Some(topic), timeout)?;
+            // A topic that was just made has no leader for a moment.
+            let error = metadata.topics().first().and_then(|topic| topic.error());
+            match error.map(RDKafkaErrorCode::from) {
+                Some(code @ RDKafkaErrorCode::LeaderNotAvailable) => Err(KafkaError::MetadataFetch(code)),
+                _ => Ok(metadata),
+            }
+        })?;
+        let Some(found) = metadata.topics().first() else { return Ok(None) };
+        match found.error().map(RDKafkaErrorCode::from) {
+            None => Ok(i32::try_from(found.partitions().len()).ok()),
+            Some(
+                RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::UnknownTopic
+                | RDKafkaErrorCode::InvalidTopic,
+            ) => Ok(None),
+            Some(code) => Err(failure(&self.url, &doing, code, "", None)),
+        }
+    }
+
+    /// Refuses a partition that does not exist.
+    pub(super) fn check_partition(&self, source: &TopicPartition) -> Result<(), LogError> {
+        let partitions = self.partitions(&source.topic)?;
+        if (0..partitions).contains(&source.partition) {
+            return Ok(());
+        }
+        Err(self.unknown_partition(source, format!("0 to {}", partitions - 1)))
+    }
+
+    pub(super) fn unknown_partition(&self, source: &TopicPartition, allowed: String) -> LogError {
+        LogError::UnknownPartition {
+            url: self.url.clone(),
+            topic: source.topic.clone(),
+            partition: source.partition,
+            allowed,
+        }
+    }
+
+    /// The users' topics with their numbers of partitions.
+    fn names(&self) -> Result<BTreeMap<String, i32>, LogError> {
+        let metadata =
+            self.ask("listing topics", |client, timeout| client.client().fetch_metadata(None, timeout))?;
+        let is_internal = |name: &str| name.starts_with("__");
+        Ok(metadata
+            .topics()
+            .iter()
+            .filter(|topic| !is_internal(topic.name()) && topic.error().is_none())
+            .map(|topic| (topic.name().to_owned(), topic.partitions().len() as i32))
+            .collect())
+    }
+
+    /// First offset and last stable offset of a partition.
+    pub(super) fn offsets(&self, source: &TopicPartition) -> Result<OffsetRange, LogError> {
+        let doing = format!("looking up the offsets of {}/{}", source.topic, source.partition);
+        let (first, next) = self.ask(&doing, |client, timeout| {
+            client.client().fetch_watermarks(&source.topic, source.partition, timeout)
+        })?;
+        Ok(OffsetRange { first, next })
+    }
+
+    /// All topics of users. Whether one is compacted is told where the broker tells it to this user.
+    pub(super) fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
+        let names = self.names()?;
+        let compacted = self.compacted(names.keys().map(String::as_str)).unwrap_or_else(|error| {
+            tracing::warn!(%error, "which topics are compacted is not known");
+            BTreeMap::new()
+        });
+        let mut topics = Vec::with_capacity(names.len());
+        for (name, partitions) in names {
+            let offsets = (0..partitions)
+                .map(|partition| self.offsets(&TopicPartition { topic: name.clone(), partition }))
+                .collect::<Result<_, _>>()?;
+            let compacted = compacted.get(&name).copied().unwrap_or(false);
+            topics.push(TopicInfo {
+                spec: TopicSpec { name, partitions, compacted, ..TopicSpec::default() },
+                offsets,
+            });
+        }
+        Ok(topics)
+    }
+
+    /// Makes the topics that are missing, and waits until they can be used.
+    pub(super) fn create_topics(&self, specs: &[TopicSpec]) -> Result<(), LogError> {
+        for spec in specs {
+            check_spec(&self.url, spec)?;
+        }
+        let names = self.names()?;
+        let (there, missing): (Vec<_>, Vec<_>) =
+            specs.iter().partition(|spec| names.contains_key(&spec.name));
+        self.check_same(&there, &names)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.create(&missing)?;
+        for spec in &missing {
+            self.await_topic(spec)?;
+        }
+        // Another process may have made one with other settings meanwhile.
+        let names = missing.iter().map(|spec| Ok((spec.name.clone(), self.partitions(&spec.name)?)));
+        self.check_same(&missing, &names.collect::<Result<_, LogError>>()?)
+    }
+
+    fn check_same(&self, specs: &[&TopicSpec], found: &BTreeMap<String, i32>) -> Result<(), LogError> {
+        if specs.is_empty() {
+            return Ok(());
+        }
+        let compacted = self.compacted(specs.iter().map(|spec| spec.name.as_str()))?;
+        for spec in specs {
+            let found = TopicSpec {
+                name: spec.name.clone(),
+                partitions: found[&spec.name],
+                compacted: compacted.get(&spec.name).copied().unwrap_or(false),
+                ..TopicSpec::default()
+            };
+            if let Some(conflict) = conflict_of(&self.url, &found, spec) {
+                return Err(conflict);
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&self, specs: &[&TopicSpec]) -> Result<(), LogError> {
+        const DOING: &str = "creating topics";
+        // What the topic does not say, the broker decides.
+        const AS_THE_BROKER_HAS_IT: i32 = -1;
+        let settings: Vec<Vec<(&str, String)>> = specs.iter().map(|spec| settings_of(spec)).collect();
+        let topics: Vec<NewTopic<'_>> = specs
+            .iter()
+            .zip(&settings)
+            .map(|(spec, settings)| {
+                let replication = spec.replication.map_or(AS_THE_BROKER_HAS_IT, i32::from);
+                let topic = NewTopic::new(&spec.name, spec.partitions, TopicReplication::Fixed(replication));
+                settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value))
+            })
+            .collect();
+        let admin = self.admin()?;
+        let results = wait_for(admin.create_topics(&topics, &self.admin_options()))
+            .map_err(|error| self.admin_failure(DOING, &error))?;
+        for result in results {
+            match result {
+                Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+                Err((topic, code)) => {
+                    return Err(failure(&self.url, &format!("creating topic {topic:?}"), code, "", None));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn await_topic(&self, spec: &TopicSpec) -> Result<(), LogError> {
+        let deadline = Instant::now() + self.options.request_timeout;
+        loop {
+            if self.partitions_if_any(&spec.name)?.is_some() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let doing = format!("waiting for the new topic {:?}", spec.name);
+                let code = RDKafkaErrorCode::OperationTimedOut;
+                return Err(failure(&self.url, &doing, code, "", self.client.context().take_trouble()));
+            }
+            thread::park_timeout(RETRY);
+        }
+    }
+
+    /// Which of these topics are compacted.
+    fn compacted<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<BTreeMap<String, bool>, LogError> {
+        const DOING: &str = "reading the settings of topics";
+        let names: Vec<_> = names.map(ResourceSpecifier::Topic).collect();
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let admin = self.admin()?;
+        let results = wait_for(admin.describe_configs(&names, &self.admin_options()))
+            .map_err(|error| self.admin_failure(DOING, &error))?;
+        let mut compacted = BTreeMap::new();
+        for result in results {
+            let resource = result.map_err(|code| failure(&self.url, DOING, code, "", None))?;
+            let policy = resource.get("cleanup.policy").and_then(|entry| entry.value.clone());
+            if let rdkafka::admin::OwnedResourceSpecifier::Topic(name) = resource.specifier {
+                compacted.insert(name, policy.is_some_and(|policy| policy.contains("compact")));
+            }
+        }
+        Ok(compacted)
+    }
+
+    fn admin(&self) -> Result<AdminClient<Context>, LogError> {
+        self.options
+            .client()
+            .create_with_context(Context::default())
+            .map_err(|error| refused(&self.url, error))
+    }
+
+    fn admin_options(&self) -> AdminOptions {
+        let timeout = Some(self.options.request_timeout);
+        AdminOptions::new().request_timeout(timeout).operation_timeout(timeout)
+    }
+
+    fn admin_failure(&self, doing: &str, error: &KafkaError) -> LogError {
+        let code = match error {
+            KafkaError::AdminOp(code) => *code,
+            other => other.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown),
+        };
+        failure(&self.url, doing, code, &error.to_string(), None)
+    }
+
+    /// Committed next-to-read offsets of a group, through a consumer of that group. Waits for transactions that are about
+    /// to commit or abort some.
+    pub(super) fn committed(
+        &self,
+        consumer: &NativeConsumer,
+        group: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Option<i64>>, LogError> {
+        // What a crashed process left open is settled when its time is over, which the broker looks at now and then.
+        let settled_after = self.options.transaction_timeout + self.options.request_timeout;
+        let deadline = Instant::now() + settled_after;
+        let failed = |code, text: &str| {
+            let doing = format!("reading the committed offsets of group {group:?}");
+            failure(&self.url, &doing, code, text, consumer.context().take_trouble())
+        };
+        loop {
+            let list = list_of(partitions.iter().map(|partition| (partition, Offset::Invalid)));
+            let left = deadline.saturating_duration_since(Instant::now());
+            let result = consumer.committed(&list, left.min(self.options.request_timeout));
+            let code = result.err().or_else(|| {
+                let errors = list.elements().into_iter().filter_map(|element| element.error().err());
+                errors.filter_map(|error| error.rdkafka_error_code()).next()
+            });
+            match code {
+                None => {
+                    let offset = |source: &TopicPartition| {
+                        let found = list.find_partition(&source.topic, source.partition);
+                        found.and_then(|element| match element.offset() {
+                            Offset::Offset(offset) => Some(offset),
+                            _ => None,
+                        })
+                    };
+                    return Ok(partitions.iter().map(offset).collect());
+                }
+                Some(code) if !is_passing(code) || left.is_zero() => return Err(failed(code, "")),
+                Some(_) => thread::park_timeout(RETRY.min(left)),
+            }
+        }
+    }
+}
+
+/// A list for librdkafka.
+pub(super) fn list_of<'a>(
+    partitions: impl IntoIterator<Item = (&'a TopicPartition, Offset)>,
+) -> TopicPartitionList {
+    let mut list = TopicPartitionList::new();
+    for (source, offset) in partitions {
+        list.add_partition_offset(&source.topic, source.partition, offset)
+            .expect("an offset is taken by every element that was just added");
+    }
+    list
+}
+
+/// A topic's settings, by the broker's names.
+fn settings_of(spec: &TopicSpec) -> Vec<(&'static str, String)> {
+    let mut settings = Vec::new();
+    let policy = if spec.compacted { "compact" } else { "delete" };
+    settings.push(("cleanup.policy", policy.to_owned()));
+    if let Some(retention) = spec.retention {
+        settings.push(("retention.ms", retention.as_millis().to_string()));
+    }
+    if let Some(replicas) = spec.min_insync_replicas {
+        settings.push(("min.insync.replicas", replicas.to_string()));
+    }
+    settings
+}
+
+/// Waits for an answer of the administration client, which has a thread of its own.
+fn wait_for<T>(answer: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut task = TaskContext::from_waker(&waker);
+    let mut answer = pin!(answer);
+    loop {
+        match answer.as_mut().poll(&mut task) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

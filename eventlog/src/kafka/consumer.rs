@@ -1,0 +1,456 @@
+//! Reads committed records of some partitions, in turn: as a member of a group, or outside any.
+//!
+//! Records come off librdkafka's queue in batches of several partitions and are held here until they are polled. A
+//! paused partition keeps what is held; a seek and a revocation drop it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::Offset;
+use rdkafka::error::RDKafkaErrorCode;
+
+use super::READER_GROUP;
+use super::cluster::{Cluster, list_of};
+use super::context::Rebalance;
+use super::failure::{failure, is_passing, refused};
+use super::native::{Arrival, NativeConsumer};
+use super::watchdog::Watchdog;
+use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
+
+/// Records that are held at most, beside those of paused partitions.
+const HELD_RECORDS_MAX: usize = 1024;
+/// Pause before a call is repeated for which a partition was not ready.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Where reading of a partition stands.
+struct Reading {
+    /// Everything before it was polled.
+    position: i64,
+    held: VecDeque<Record>,
+    paused: bool,
+}
+
+impl Reading {
+    fn at(position: i64) -> Self {
+        Self { position, held: VecDeque::new(), paused: false }
+    }
+}
+
+/// A consumer of a group, or a reader outside any.
+pub(super) struct KafkaConsumer {
+    cluster: Arc<Cluster>,
+    native: Arc<NativeConsumer>,
+    /// `None` for a reader.
+    group: Option<String>,
+    readings: BTreeMap<TopicPartition, Reading>,
+    /// The partition that was served last.
+    last: Option<TopicPartition>,
+    /// What the group decided and the caller was not yet told.
+    news: VecDeque<Fetched>,
+    /// What the caller was told to be done with by the next poll.
+    leaving: Vec<TopicPartition>,
+    /// A failure that came behind records, which go first.
+    failed: Option<LogError>,
+    watchdog: Watchdog,
+}
+
+impl KafkaConsumer {
+    pub(super) fn member(cluster: Arc<Cluster>, group: &str, topics: &[&str]) -> Result<Self, LogError> {
+        for topic in topics {
+            cluster.partitions(topic)?;
+        }
+        let consumer = Self::new(cluster, Some(group.to_owned()))?;
+        consumer.native.subscribe(topics).map_err(|code| consumer.failure("joining the group", code, ""))?;
+        Ok(consumer)
+    }
+
+    pub(super) fn reader(cluster: Arc<Cluster>, partitions: &[TopicPartition]) -> Result<Self, LogError> {
+        for partition in partitions {
+            cluster.check_partition(partition)?;
+        }
+        let mut consumer = Self::new(cluster, None)?;
+        for partition in partitions {
+            let first = consumer.cluster.offsets(partition)?.first;
+            consumer.readings.insert(partition.clone(), Reading::at(first));
+        }
+        let list =
+            consumer.readings.iter().map(|(source, reading)| (source, Offset::Offset(reading.position)));
+        let list = list_of(list);
+        consumer.native.read(&list).map_err(|code| consumer.failure("starting to read", code, ""))?;
+        Ok(consumer)
+    }
+
+    fn new(cluster: Arc<Cluster>, group: Option<String>) -> Result<Self, LogError> {
+        let config = match &group {
+            Some(group) => cluster.options.member(group),
+            None => cluster.options.reader(READER_GROUP),
+        };
+        let native =
+            NativeConsumer::new(&config).map_err(|error| refused(&cluster.url, error)).map(Arc::new)?;
+        let watchdog = Watchdog::new(cluster.options.stall_timeout);
+        Ok(Self {
+            cluster,
+            native,
+            group,
+            readings: BTreeMap::new(),
+            last: None,
+            news: VecDeque::new(),
+            leaving: Vec::new(),
+            failed: None,
+            watchdog,
+        })
+    }
+
+    pub(super) fn native(&self) -> &Arc<NativeConsumer> {
+        &self.native
+    }
+
+    fn failure(&self, doing: &str, code: RDKafkaErrorCode, text: &str) -> LogError {
+        failure(&self.cluster.url, doing, code, text, self.native.context().take_trouble())
+    }
+
+    /// Gives up what the caller was told of by the poll before.
+    fn let_go(&mut self) -> Result<(), LogError> {
+        if self.leaving.is_empty() {
+            return Ok(());
+        }
+        let leaving = std::mem::take(&mut self.leaving);
+        let list = list_of(leaving.iter().map(|partition| (partition, Offset::Invalid)));
+        self.native
+            .unassign(&list)
+            .map_err(|error| self.failure("giving up partitions", error.code, &error.text))
+    }
+
+    /// Takes what is on the queue, waiting up to `timeout` for the first of it.
+    fn gather(&mut self, timeout: Duration) -> Result<(), LogError> {
+        let held: usize =
+            self.readings.values().filter(|reading| !reading.paused).map(|reading| reading.held.len()).sum();
+        for arrival in self.native.consume(timeout, HELD_RECORDS_MAX.saturating_sub(held)) {
+            self.accept(arrival);
+        }
+        while let Some(rebalance) = self.native.context().take_rebalance() {
+            self.watchdog.progress();
+            self.change(rebalance)?;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Records(source, records) => {
+                self.watchdog.progress();
+                if let Some(reading) = self.readings.get_mut(&source) {
+                    reading.held.extend(records);
+                }
+            }
+            Arrival::Failure { source, offset, code, text } => {
+                let failed = self.judge(source, offset, code, text);
+                self.failed = self.failed.take().or(failed);
+            }
+        }
+    }
+
+    /// What a failure among the messages means; `None` where librdkafka goes on by itself.
+    fn judge(
+        &self,
+        source: TopicPartition,
+        offset: i64,
+        code: RDKafkaErrorCode,
+        text: String,
+    ) -> Option<LogError> {
+        use RDKafkaErrorCode as Code;
+        let url = self.cluster.url.clone();
+        let (code, text) = match code {
+            // It stands for the first one that was fatal.
+            Code::Fatal => self.native.fatal_error().unwrap_or((code, text)),
+            code => (code, text),
+        };
+        match code {
+            Code::AutoOffsetReset | Code::OffsetOutOfRange => {
+                let range = self.cluster.offsets(&source).ok();
+                let offset = self.readings.get(&source).map_or(offset, |reading| reading.position);
+                Some(out_of_range(url, &source, offset, range))
+            }
+            Code::FencedInstanceId => Some(LogError::MemberFenced {
+                url,
+                group: self.group.clone().unwrap_or_default(),
+                instance_id: self.cluster.options.instance_id.clone().unwrap_or_default(),
+            }),
+            Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition => {
+                Some(LogError::UnknownTopic { url, topic: source.topic, known: text })
+            }
+            // A reader names a group only because librdkafka wants a name.
+            Code::GroupAuthorizationFailed if self.group.is_none() => None,
+            // The loss of the partitions comes as a rebalance.
+            Code::PollExceeded => {
+                tracing::warn!(%text, "the consumer was not polled for too long and lost its partitions");
+                None
+            }
+            code if is_passing(code) => {
+                tracing::warn!(%code, %text, "the broker did not answer; it is asked again");
+                None
+            }
+            code => Some(self.failure("reading records", code, &text)),
+        }
+    }
+
+    /// Carries out what the group decided, as far as that is not the caller's to do first.
+    fn change(&mut self, rebalance: Rebalance) -> Result<(), LogError> {
+        let group = self.group.clone().expect("only groups rebalance");
+        match rebalance {
+            Rebalance::Assign(partitions) => {
+                let mut starts = Vec::with_capacity(partitions.len());
+                let committed = self.cluster.committed(&self.native, &group, &partitions)?;
+                for (partition, committed) in partitions.iter().zip(committed) {
+                    starts.push(match committed {
+                        Some(committed) => committed,
+                        // Asked here: librdkafka would ask half a second later.
+                        None => self.cluster.offsets(partition)?.first,
+                    });
+                }
+                let offsets = starts.iter().copied().map(Offset::Offset);
+                self.native
+                    .assign(&list_of(partitions.iter().zip(offsets)))
+                    .map_err(|error| self.failure("taking partitions", error.code, &error.text))?;
+                for (partition, start) in partitions.iter().zip(starts) {
+                    self.readings.insert(partition.clone(), Reading::at(start));
+                }
+                if !partitions.is_empty() {
+                    self.news.push_back(Fetched::Assigned(partitions));
+                }
+            }
+            Rebalance::Revoke(partitions) => self.take_away(partitions, Fetched::Revoked)?,
+            Rebalance::Lose(partitions) => self.take_away(partitions, Fetched::Lost)?,
+        }
+        Ok(())
+    }
+
+    fn take_away(
+        &mut self,
+        partitions: Vec<TopicPartition>,
+        news: fn(Vec<TopicPartition>) -> Fetched,
+    ) -> Result<(), LogError> {
+        for partition in &partitions {
+            self.readings.remove(partition);
+        }
+        self.leaving.extend_from_slice(&partitions);
+        if partitions.is_empty() {
+            // Nobody need hear of it, but the group waits for the answer.
+            let list = list_of([]);
+            return self
+                .native
+                .unassign(&list)
+                .map_err(|error| self.failure("giving up partitions", error.code, &error.text));
+        }
+        self.news.push_back(news(partitions));
+        Ok(())
+    }
+
+    /// Held records of the next partition that has some.
+    fn deliver(&mut self, records_max: usize, bytes_max: usize) -> Option<Fetched> {
+        let has_some =
+            |(_, reading): &(&TopicPartition, &Reading)| !reading.paused && !reading.held.is_empty();
+        let after = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let source = self
+            .readings
+            .range((after, Bound::Unbounded))
+            .find(has_some)
+            .or_else(|| self.readings.iter().find(has_some))
+            .map(|(source, _)| source.clone())?;
+        let reading = self.readings.get_mut(&source).expect("it was just found");
+        let mut bytes = 0;
+        let count = reading
+            .held
+            .iter()
+            .take(records_max.max(1))
+            .take_while(|record| {
+                let has_room = bytes < bytes_max;
+                bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
+                has_room
+            })
+            .count()
+            .max(1);
+        let rest = reading.held.split_off(count);
+        let records = Vec::from(std::mem::replace(&mut reading.held, rest));
+        reading.position = records.last().expect("one record always comes").offset + 1;
+        self.last = Some(source.clone());
+        Some(Fetched::Records { source, records })
+    }
+
+    /// Whether calls about the partition have an effect. One that was revoked is nothing that a member could still
+    /// pause: its caller may not have heard yet.
+    fn is_read(&self, partition: &TopicPartition) -> Result<bool, LogError> {
+        if self.readings.contains_key(partition) {
+            return Ok(true);
+        }
+        if self.group.is_some() {
+            return Ok(false);
+        }
+        let allowed = match self.readings.first_key_value() {
+            None => "none, this consumer reads nothing".to_owned(),
+            Some((first, _)) => format!(
+                "the {} partitions that this consumer reads, the first being \"{}/{}\"",
+                self.readings.len(),
+                first.topic,
+                first.partition
+            ),
+        };
+        Err(self.cluster.unknown_partition(partition, allowed))
+    }
+
+    fn set_paused(&mut self, partitions: &[TopicPartition], paused: bool) -> Result<(), LogError> {
+        let mut changed = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            if self.is_read(partition)? {
+                changed.push((partition, Offset::Invalid));
+            }
+        }
+        let list = list_of(changed.iter().copied());
+        let (result, doing) = match paused {
+            true => (self.native.pause(&list), "pausing partitions"),
+            false => (self.native.resume(&list), "resuming partitions"),
+        };
+        result.map_err(|code| self.failure(doing, code, ""))?;
+        for (partition, _) in changed {
+            self.readings.get_mut(partition).expect("it is read").paused = paused;
+        }
+        Ok(())
+    }
+
+    /// An idle poll: the watchdog looks whether there is nothing to read indeed.
+    fn idle(&mut self) -> Result<Fetched, LogError> {
+        let cluster = &self.cluster;
+        if self.watchdog.is_due() {
+            let unread: Vec<_> = self
+                .readings
+                .iter()
+                .filter(|(_, reading)| !reading.paused)
+                .map(|(source, _)| source)
+                .collect();
+            let passed = |source: &TopicPartition| self.native.position(source).unwrap_or(0);
+            let positions =
+                unread.into_iter().map(|source| (source, self.readings[source].position.max(passed(source))));
+            let trouble = self.native.context().take_trouble();
+            self.watchdog.look(&cluster.url, positions, trouble, |source| cluster.offsets(source))?;
+        }
+        Ok(Fetched::Idle)
+    }
+}
+
+fn out_of_range(url: String, source: &TopicPartition, offset: i64, range: Option<OffsetRange>) -> LogError {
+    LogError::OffsetOutOfRange {
+        url,
+        topic: source.topic.clone(),
+        partition: source.partition,
+        offset,
+        there: range.map_or_else(
+            || "unknown offsets".to_owned(),
+            |range| format!("offsets {} to {}", range.first, range.next),
+        ),
+    }
+}
+
+impl Consumer for KafkaConsumer {
+    fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError> {
+        self.let_go()?;
+        let deadline = Instant::now().checked_add(timeout);
+        let mut wait = Duration::ZERO;
+        loop {
+            self.gather(wait)?;
+            if let Some(news) = self.news.pop_front() {
+                return Ok(news);
+            }
+            if let Some(records) = self.deliver(records_max, bytes_max) {
+                return Ok(records);
+            }
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
+            }
+            wait = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if wait.is_zero() {
+                return self.idle();
+            }
+        }
+    }
+
+    fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
+        self.set_paused(partitions, true)
+    }
+
+    fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
+        self.set_paused(partitions, false)
+    }
+
+    fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError> {
+        if !self.is_read(partition)? {
+            return Ok(());
+        }
+        let range = self.cluster.offsets(partition)?;
+        let offset = offset.max(0);
+        // A reader takes what is left; a member that is sent to records that are gone would compute something else.
+        let first_allowed = if self.group.is_some() { offset } else { offset.max(range.first) };
+        if first_allowed < range.first || first_allowed > range.next {
+            return Err(out_of_range(self.cluster.url.clone(), partition, offset, Some(range)));
+        }
+        let offset = first_allowed;
+        let deadline = Instant::now() + self.cluster.options.request_timeout;
+        loop {
+            let list = list_of([(partition, Offset::Offset(offset))]);
+            let left = deadline.saturating_duration_since(Instant::now());
+            self.native
+                .seek(&list, left)
+                .map_err(|error| self.failure("seeking", error.code, &error.text))?;
+            let result = list.elements()[0].error();
+            match result.map_err(|error| error.rdkafka_error_code()) {
+                Ok(()) => break,
+                // A partition that was just assigned is not being fetched yet.
+                Err(Some(RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress))
+                    if !left.is_zero() =>
+                {
+                    thread::park_timeout(RETRY);
+                }
+                Err(code) => {
+                    return Err(self.failure("seeking", code.unwrap_or(RDKafkaErrorCode::Unknown), ""));
+                }
+            }
+        }
+        let paused = self.readings[partition].paused;
+        self.readings.insert(partition.clone(), Reading { paused, ..Reading::at(offset) });
+        Ok(())
+    }
+
+    fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        let Some(group) = &self.group else { return Ok(None) };
+        let committed = self.cluster.committed(&self.native, group, std::slice::from_ref(partition))?;
+        Ok(committed[0])
+    }
+
+    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
+        if self.is_read(partition)? {
+            let reading = &self.readings[partition];
+            // Behind what was polled, librdkafka may have passed over transaction markers.
+            let passed = reading.held.is_empty().then(|| self.native.position(partition)).flatten();
+            return Ok(passed.map_or(reading.position, |passed| passed.max(reading.position)));
+        }
+        match self.committed(partition)? {
+            Some(committed) => Ok(committed),
+            None => Ok(self.cluster.offsets(partition)?.first),
+        }
+    }
+
+    fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
+        self.cluster.offsets(partition)
+    }
+}
+
+impl Drop for KafkaConsumer {
+    fn drop(&mut self) {
+        // What was revoked is given up before the client closes: it waits for nobody's answer any more.
+        if let Err(error) = self.let_go() {
+            tracing::debug!(%error, "partitions not given up before closing");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! From librdkafka's error codes to [`LogError`].
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use super::context::Trouble;
+use crate::LogError;
+
+/// Whether the cluster may give another answer in a moment.
+pub(super) fn is_passing(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(
+        code,
+        Code::BrokerTransportFailure
+            | Code::AllBrokersDown
+            | Code::OperationTimedOut
+            | Code::RequestTimedOut
+            | Code::TimedOutQueue
+            | Code::WaitingForCoordinator
+            | Code::NodeUpdate
+            | Code::CoordinatorLoadInProgress
+            | Code::CoordinatorNotAvailable
+            | Code::NotCoordinator
+            | Code::LeaderNotAvailable
+            | Code::NotLeaderForPartition
+            | Code::BrokerNotAvailable
+            | Code::NetworkException
+            | Code::OffsetNotAvailable
+            | Code::UnknownLeaderEpoch
+            | Code::FencedLeaderEpoch
+            | Code::UnstableOffsetCommit
+            | Code::RebalanceInProgress
+            | Code::DestroyBroker
+            | Code::Retry
+    )
+}
+
+/// The failure of a call. `trouble` is what the client reported meanwhile, which may say why.
+pub(super) fn failure(
+    url: &str,
+    doing: &str,
+    code: RDKafkaErrorCode,
+    text: &str,
+    trouble: Option<Trouble>,
+) -> LogError {
+    use RDKafkaErrorCode as Code;
+    let (url, doing) = (url.to_owned(), doing.to_owned());
+    if let Some(trouble) = trouble.filter(|_| is_passing(code)) {
+        return match trouble.code {
+            Code::Authentication | Code::SSL | Code::Resolve => {
+                failure(&url, &doing, trouble.code, &trouble.text, None)
+            }
+            _ => LogError::Unreachable { url, doing, cause: format!("{code}; {}", trouble.text) },
+        };
+    }
+    let cause = if text.is_empty() { code.to_string() } else { text.to_owned() };
+    match code {
+        Code::Authentication | Code::SaslAuthenticationFailed | Code::SSL => {
+            LogError::Authentication { url, doing, cause }
+        }
+        Code::TopicAuthorizationFailed
+        | Code::GroupAuthorizationFailed
+        | Code::ClusterAuthorizationFailed
+        | Code::TransactionalIdAuthorizationFailed => LogError::NotAuthorized { url, doing, cause },
+        Code::Resolve => LogError::Unreachable { url, doing, cause },
+        code if is_passing(code) => LogError::Unreachable { url, doing, cause },
+        code => LogError::Broker { url, doing, code: format!("{code:?}"), cause },
+    }
+}
+
+/// A configuration that librdkafka does not take. Values are not shown: some are secrets.
+pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
+    let (argument, value, allowed) = match error {
+        KafkaError::ClientConfig(_, found, key, _) if is_secret(&key) => {
+            drop(found);
+            ("librdkafka option", key, "librdkafka does not take its value".to_owned())
+        }
+        KafkaError::ClientConfig(_, found, key, _) => ("librdkafka option", key, found),
+        KafkaError::ClientCreation(found) => ("librdkafka options", "together".to_owned(), found),
+        other => ("librdkafka options", "together".to_owned(), other.to_string()),
+    };
+    LogError::Argument { url: url.to_owned(), argument, value, allowed }
+}
+
+fn is_secret(key: &str) -> bool {
+    ["password", "secret", "passphrase", "pem", "ssl_key", "sasl.oauthbearer", "jaas"]
+        .iter()
+        .any(|part| key.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_preferred_to_its_effect() {
+        let trouble = Trouble { code: RDKafkaErrorCode::Authentication, text: "SASL failed".to_owned() };
+        let check = |code, expected: &str| {
+            let error = failure("kafka:a:1", "listing topics", code, "", Some(trouble.clone()));
+            assert!(format!("{error:?}").starts_with(expected), "{error:?}");
+        };
+        check(RDKafkaErrorCode::BrokerTransportFailure, "Authentication");
+        check(RDKafkaErrorCode::TopicAuthorizationFailed, "NotAuthorized");
+        check(RDKafkaErrorCode::InvalidReplicationFactor, "Broker");
+    }
+
+    #[test]
+    fn refusals_show_no_secrets() {
+        let error = |key: &str, value: &str| {
+            let found = format!("Invalid value {value:?} for {key:?}");
+            let config = rdkafka::types::RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
+            refused("kafka:a:1", KafkaError::ClientConfig(config, found, key.to_owned(), value.to_owned()))
+        };
+        let shown = error("sasl.password", "correct-horse").to_string();
+        assert!(shown.contains("sasl.password") && !shown.contains("correct-horse"), "{shown}");
+        let shown = error("security.protocol", "telnet").to_string();
+        assert!(shown.contains("security.protocol") && shown.contains("telnet"), "{shown}");
+    }
+}

@@ -1,0 +1,130 @@
+//! The log on Apache Kafka, through librdkafka.
+//!
+//! ```text
+//!  KafkaLog ── Cluster ── questions: topics, offsets, settings
+//!     │
+//!     ├── KafkaConsumer ── NativeConsumer   own client; batches off its queue, held until they are polled
+//!     │                          ▲
+//!     │                     Members         who reads for which group, for the offsets in transactions
+//!     │                          ▼
+//!     └── KafkaProducer                     own client; a transaction at a time, and what to make of its errors
+//! ```
+//!
+//! Offsets are not dense: a transaction ends with a marker in each partition, which takes an offset and is no record.
+//! Records are visible once their transaction and all older ones of the partition have ended.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
+
+mod cluster;
+mod consumer;
+mod context;
+mod failure;
+mod native;
+mod options;
+mod producer;
+mod watchdog;
+
+pub use options::{GroupProtocol, KafkaOptions};
+
+use cluster::Cluster;
+use consumer::KafkaConsumer;
+use failure::refused;
+use native::NativeConsumer;
+use producer::KafkaProducer;
+
+/// Most bytes of records that wait for their acknowledgement; beyond that a send waits.
+pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
+
+/// The group that readers name, which librdkafka wants. They never join it, nor commit anything.
+const READER_GROUP: &str = "warptape.reader";
+
+/// A log on a Kafka cluster. Clones share it.
+#[derive(Clone)]
+pub struct KafkaLog {
+    cluster: Arc<Cluster>,
+    members: Arc<Members>,
+}
+
+/// The consumers that are members of a group, by group.
+#[derive(Default)]
+struct Members(Mutex<HashMap<String, Weak<NativeConsumer>>>);
+
+impl Members {
+    fn add(&self, group: &str, member: &Arc<NativeConsumer>) {
+        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        members.insert(group.to_owned(), Arc::downgrade(member));
+    }
+
+    fn find(&self, group: &str) -> Option<Arc<NativeConsumer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group)?.upgrade()
+    }
+}
+
+impl KafkaLog {
+    /// Connects to a cluster. A broker that cannot be reached, a password that it does not take and an option that does
+    /// not exist are errors here.
+    pub fn open(options: KafkaOptions) -> Result<Self, LogError> {
+        let cluster = Arc::new(Cluster::connect(options)?);
+        Ok(Self { cluster, members: Arc::default() })
+    }
+
+    fn refuse_empty(&self, argument: &'static str, name: &str) -> Result<(), LogError> {
+        if !name.is_empty() && !name.contains('\0') {
+            return Ok(());
+        }
+        Err(LogError::Argument {
+            url: self.url(),
+            argument,
+            value: name.to_owned(),
+            allowed: "use a name without zero bytes".to_owned(),
+        })
+    }
+}
+
+impl EventLog for KafkaLog {
+    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
+        self.cluster.create_topics(topics)
+    }
+
+    fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
+        self.cluster.topics()
+    }
+
+    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
+        self.refuse_empty("consumer group", group)?;
+        let consumer = KafkaConsumer::member(Arc::clone(&self.cluster), group, topics)?;
+        self.members.add(group, consumer.native());
+        Ok(Box::new(consumer))
+    }
+
+    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
+        Ok(Box::new(KafkaConsumer::reader(Arc::clone(&self.cluster), partitions)?))
+    }
+
+    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
+        self.refuse_empty("transactional id", transactional_id)?;
+        let (cluster, members) = (Arc::clone(&self.cluster), Arc::clone(&self.members));
+        Ok(Box::new(KafkaProducer::new(cluster, members, transactional_id)?))
+    }
+
+    fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        self.refuse_empty("consumer group", group)?;
+        self.cluster.check_partition(partition)?;
+        let config = self.cluster.options.reader(group);
+        let consumer = NativeConsumer::new(&config).map_err(|error| refused(&self.cluster.url, error))?;
+        let committed = self.cluster.committed(&consumer, group, std::slice::from_ref(partition))?;
+        Ok(committed[0])
+    }
+
+    /// Nothing to hold: of two processes that write under one transactional id, the newer one fences the older.
+    fn claim(&self, _name: &str) -> Result<Box<dyn Send>, LogError> {
+        Ok(Box::new(()))
+    }
+
+    fn url(&self) -> String {
+        self.cluster.url.clone()
+    }
+}

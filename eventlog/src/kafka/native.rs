@@ -1,0 +1,469 @@
+//! librdkafka's batch consumption, and the few calls that rdkafka does not offer: the only `unsafe` of this crate.
+//!
+//! `rd_kafka_consume_batch_queue` takes many messages off the consumer's queue at the price of one, but serves what else
+//! is on it by callbacks, where rdkafka's consumers expect events. So this consumer stands on rdkafka's `Client` and
+//! installs a callback of its own, which only notes what the group decided ([`Context`]); the answer is given later, by
+//! [`NativeConsumer::assign`] and [`NativeConsumer::unassign`]. Messages are copied out before a call returns: no pointer
+//! leaves this module.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::time::Duration;
+
+use rdkafka::bindings as rd;
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::types::{RDKafkaRespErr, RDKafkaType};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+
+use super::context::{Context, Rebalance, log_line};
+use crate::{Record, TopicPartition};
+
+/// An error object of librdkafka, by value.
+#[derive(Clone, Debug)]
+pub(super) struct NativeError {
+    pub(super) code: RDKafkaErrorCode,
+    pub(super) text: String,
+    pub(super) fatal: bool,
+    pub(super) retriable: bool,
+    pub(super) requires_abort: bool,
+}
+
+/// What came off the queue, in its order.
+pub(super) enum Arrival {
+    /// Consecutive records of a partition; never empty.
+    Records(TopicPartition, Vec<Record>),
+    /// An error; of a partition if its offset is one.
+    Failure { source: TopicPartition, offset: i64, code: RDKafkaErrorCode, text: String },
+}
+
+/// A consumer. Calls may come from several threads.
+pub(super) struct NativeConsumer {
+    client: Client<Context>,
+    queue: NonNull<rd::rd_kafka_queue_t>,
+}
+
+// SAFETY: librdkafka's handles and queues are safe to use from any thread (its introduction, "Threads and callbacks");
+// `queue` is released once, in `drop`, which has exclusive access.
+unsafe impl Send for NativeConsumer {}
+// SAFETY: as above.
+unsafe impl Sync for NativeConsumer {}
+
+impl NativeConsumer {
+    /// A consumer with a `group.id`, which joins no group before [`Self::subscribe`].
+    pub(super) fn new(config: &ClientConfig) -> KafkaResult<Self> {
+        let native = config.create_native_config()?;
+        // SAFETY: `native` is a live configuration, and the callbacks live as long as the program. What they are handed
+        // as `opaque` is the context, which `Client::new` sets and `Client` keeps alive.
+        unsafe {
+            rd::rd_kafka_conf_set_rebalance_cb(native.ptr(), Some(on_rebalance));
+            rd::rd_kafka_conf_set_error_cb(native.ptr(), Some(on_error));
+            rd::rd_kafka_conf_set_log_cb(native.ptr(), Some(on_log));
+        }
+        let client = Client::new(config, native, RDKafkaType::RD_KAFKA_CONSUMER, Context::default())?;
+        // SAFETY: the client is live. Its main queue is served through the consumer's from here on.
+        let queue = unsafe {
+            rd::rd_kafka_poll_set_consumer(client.native_ptr());
+            NonNull::new(rd::rd_kafka_queue_get_consumer(client.native_ptr()))
+        };
+        let queue =
+            queue.ok_or_else(|| KafkaError::ClientCreation("the consumer has no queue".to_owned()))?;
+        Ok(Self { client, queue })
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        self.client.context()
+    }
+
+    fn ptr(&self) -> *mut rd::rd_kafka_t {
+        self.client.native_ptr()
+    }
+
+    /// Waits up to `timeout` for a first message, and takes what else is there, up to `messages_max`. Returns early for a
+    /// rebalance.
+    pub(super) fn consume(&self, timeout: Duration, messages_max: usize) -> Vec<Arrival> {
+        let mut batch = Batch(Vec::with_capacity(messages_max));
+        // With room for more than one message the call would wait until the room is filled.
+        if !timeout.is_zero() && self.fill(&mut batch, millis(timeout), 1) == 0 {
+            return Vec::new();
+        }
+        let room = messages_max.saturating_sub(batch.0.len());
+        self.fill(&mut batch, 0, room);
+        batch.arrivals()
+    }
+
+    fn fill(&self, batch: &mut Batch, timeout_ms: c_int, count_max: usize) -> usize {
+        batch.0.reserve(count_max);
+        // SAFETY: the queue is live, the vector has room for `count_max` more pointers, and the call says how many of
+        // them it wrote (negative for an error: none). They are then ours to destroy.
+        unsafe {
+            let room = batch.0.as_mut_ptr().add(batch.0.len());
+            let count =
+                rd::rd_kafka_consume_batch_queue(self.queue.as_ptr(), timeout_ms, room.cast(), count_max);
+            let count = usize::try_from(count).unwrap_or(0);
+            batch.0.set_len(batch.0.len() + count);
+            count
+        }
+    }
+
+    /// The error after which the client does no more, if there was one.
+    pub(super) fn fatal_error(&self) -> Option<(RDKafkaErrorCode, String)> {
+        self.client.fatal_error()
+    }
+
+    /// Joins the group.
+    pub(super) fn subscribe(&self, topics: &[&str]) -> Result<(), RDKafkaErrorCode> {
+        let mut list = TopicPartitionList::new();
+        for topic in topics {
+            list.add_topic_unassigned(topic);
+        }
+        // SAFETY: both are live; the list is copied.
+        checked(unsafe { rd::rd_kafka_subscribe(self.ptr(), list.ptr()) })
+    }
+
+    /// Reads these partitions from their offsets on, outside any group.
+    pub(super) fn read(&self, partitions: &TopicPartitionList) -> Result<(), RDKafkaErrorCode> {
+        // SAFETY: both are live; the list is copied.
+        checked(unsafe { rd::rd_kafka_assign(self.ptr(), partitions.ptr()) })
+    }
+
+    /// Answers [`Rebalance::Assign`].
+    pub(super) fn assign(&self, partitions: &TopicPartitionList) -> Result<(), NativeError> {
+        // SAFETY: both are live; the list is copied, the error handed over.
+        taken(unsafe { rd::rd_kafka_incremental_assign(self.ptr(), partitions.ptr()) })
+    }
+
+    /// Answers [`Rebalance::Revoke`] and [`Rebalance::Lose`].
+    pub(super) fn unassign(&self, partitions: &TopicPartitionList) -> Result<(), NativeError> {
+        // SAFETY: both are live; the list is copied, the error handed over.
+        taken(unsafe { rd::rd_kafka_incremental_unassign(self.ptr(), partitions.ptr()) })
+    }
+
+    pub(super) fn pause(&self, partitions: &TopicPartitionList) -> Result<(), RDKafkaErrorCode> {
+        // SAFETY: both are live; the call writes results into the list.
+        checked(unsafe { rd::rd_kafka_pause_partitions(self.ptr(), partitions.ptr()) })
+    }
+
+    pub(super) fn resume(&self, partitions: &TopicPartitionList) -> Result<(), RDKafkaErrorCode> {
+        // SAFETY: both are live; the call writes results into the list.
+        checked(unsafe { rd::rd_kafka_resume_partitions(self.ptr(), partitions.ptr()) })
+    }
+
+    /// Goes to the offsets in the list; each partition's result is in there.
+    pub(super) fn seek(&self, partitions: &TopicPartitionList, timeout: Duration) -> Result<(), NativeError> {
+        // SAFETY: both are live; the call writes results into the list and hands the error over.
+        taken(unsafe { rd::rd_kafka_seek_partitions(self.ptr(), partitions.ptr(), millis(timeout)) })
+    }
+
+    /// Offset behind the last message of a partition that came off the queue, transaction markers included; `None` before
+    /// the first since the partition was assigned or sought.
+    pub(super) fn position(&self, source: &TopicPartition) -> Option<i64> {
+        let mut list = TopicPartitionList::new();
+        list.add_partition(&source.topic, source.partition);
+        // SAFETY: both are live; the call writes results into the list.
+        checked(unsafe { rd::rd_kafka_position(self.ptr(), list.ptr()) }).ok()?;
+        match list.elements()[0].offset() {
+            Offset::Offset(offset) => Some(offset),
+            _ => None,
+        }
+    }
+
+    /// Puts the group's committed offsets into the list.
+    pub(super) fn committed(
+        &self,
+        partitions: &TopicPartitionList,
+        timeout: Duration,
+    ) -> Result<(), RDKafkaErrorCode> {
+        // SAFETY: both are live; the call writes results into the list.
+        checked(unsafe { rd::rd_kafka_committed(self.ptr(), partitions.ptr(), millis(timeout)) })
+    }
+
+    /// Adds the offsets to a producer's transaction, in the name of this member as it is right now.
+    pub(super) fn send_offsets<C: ClientContext>(
+        &self,
+        producer: &Client<C>,
+        offsets: &TopicPartitionList,
+        timeout: Duration,
+    ) -> Result<(), NativeError> {
+        // SAFETY: the consumer is live; the metadata is ours.
+        let metadata = unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) };
+        send_offsets(producer, offsets, metadata, timeout)
+    }
+}
+
+impl Drop for NativeConsumer {
+    fn drop(&mut self) {
+        self.context().close();
+        // SAFETY: the client is live until this returns. Closing serves the callbacks once more, while the context is
+        // alive, and waits for the group to be left; the queue is not used after.
+        unsafe {
+            rd::rd_kafka_consumer_close(self.ptr());
+            rd::rd_kafka_queue_destroy(self.queue.as_ptr());
+        }
+    }
+}
+
+/// Adds offsets of a group without members to a producer's transaction.
+pub(super) fn send_offsets_of_no_member<C: ClientContext>(
+    producer: &Client<C>,
+    group: &CStr,
+    offsets: &TopicPartitionList,
+    timeout: Duration,
+) -> Result<(), NativeError> {
+    // SAFETY: the name is copied; the metadata is ours.
+    let metadata = unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) };
+    send_offsets(producer, offsets, metadata, timeout)
+}
+
+fn send_offsets<C: ClientContext>(
+    producer: &Client<C>,
+    offsets: &TopicPartitionList,
+    metadata: *mut rd::rd_kafka_consumer_group_metadata_t,
+    timeout: Duration,
+) -> Result<(), NativeError> {
+    // SAFETY: the callers hand over metadata of their own, which the call only reads; the error is handed over.
+    unsafe {
+        let error = rd::rd_kafka_send_offsets_to_transaction(
+            producer.native_ptr(),
+            offsets.ptr(),
+            metadata,
+            millis(timeout),
+        );
+        rd::rd_kafka_consumer_group_metadata_destroy(metadata);
+        taken(error)
+    }
+}
+
+/// Sends what a producer has gathered, and waits until all of it is answered: true if it is. Its events must be served by
+/// another thread meanwhile.
+pub(super) fn flush<C: ClientContext>(producer: &Client<C>, timeout: Duration) -> bool {
+    // SAFETY: the client is live.
+    let result = unsafe { rd::rd_kafka_flush(producer.native_ptr(), millis(timeout)) };
+    result == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR
+}
+
+/// Messages that are ours: pointers that librdkafka wrote, none of them null, each destroyed once.
+struct Batch(Vec<NonNull<rd::rd_kafka_message_t>>);
+
+impl Batch {
+    fn arrivals(&self) -> Vec<Arrival> {
+        let mut arrivals = Vec::new();
+        // The partition of the last records: a topic's handle is the same for all its messages in a batch.
+        let mut run: Option<(*mut rd::rd_kafka_topic_t, i32)> = None;
+        for message in &self.0 {
+            // SAFETY: a message of the batch is live until the batch is dropped.
+            let message = unsafe { message.as_ref() };
+            let code = RDKafkaErrorCode::from(message.err);
+            if code == RDKafkaErrorCode::NoError {
+                let record = record(message);
+                match arrivals.last_mut() {
+                    Some(Arrival::Records(_, records)) if run == Some((message.rkt, message.partition)) => {
+                        records.push(record);
+                    }
+                    _ => arrivals.push(Arrival::Records(source(message), vec![record])),
+                }
+                run = Some((message.rkt, message.partition));
+            } else {
+                // SAFETY: the payload of an error message is its text.
+                let text = unsafe { bytes(message.payload, message.len) };
+                arrivals.push(Arrival::Failure {
+                    source: source(message),
+                    offset: message.offset,
+                    code,
+                    text: String::from_utf8_lossy(text).into_owned(),
+                });
+            }
+        }
+        arrivals
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        for message in &self.0 {
+            // SAFETY: each message is ours and is destroyed here alone.
+            unsafe { rd::rd_kafka_message_destroy(message.as_ptr()) };
+        }
+    }
+}
+
+fn source(message: &rd::rd_kafka_message_t) -> TopicPartition {
+    let topic = if message.rkt.is_null() {
+        String::new()
+    } else {
+        // SAFETY: the topic's handle lives as long as its message; the name is copied.
+        unsafe { text(rd::rd_kafka_topic_name(message.rkt)) }
+    };
+    TopicPartition { topic, partition: message.partition }
+}
+
+fn record(message: &rd::rd_kafka_message_t) -> Record {
+    // SAFETY: the message is live, and its fields describe memory that it owns; all of it is copied.
+    unsafe {
+        let timestamp_ms = rd::rd_kafka_message_timestamp(message, ptr::null_mut());
+        Record {
+            offset: message.offset,
+            key: (!message.key.is_null()).then(|| bytes(message.key, message.key_len).to_vec()),
+            headers: headers(message),
+            timestamp_ns: timestamp_ms.saturating_mul(1_000_000),
+            value: bytes(message.payload, message.len).to_vec(),
+        }
+    }
+}
+
+/// # Safety
+/// The message must be live.
+unsafe fn headers(message: &rd::rd_kafka_message_t) -> Vec<(String, Vec<u8>)> {
+    let mut list = ptr::null_mut();
+    let mut headers = Vec::new();
+    // SAFETY: the message is live; it keeps the list, and the list keeps what it names.
+    unsafe {
+        if rd::rd_kafka_message_headers(message, &mut list) != RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR {
+            return headers;
+        }
+        let (mut name, mut value, mut size) = (ptr::null(), ptr::null(), 0);
+        while rd::rd_kafka_header_get_all(list, headers.len(), &mut name, &mut value, &mut size)
+            == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR
+        {
+            headers.push((text(name), bytes(value, size).to_vec()));
+        }
+    }
+    headers
+}
+
+/// # Safety
+/// `start` must be null or the beginning of `length` bytes that live for `'a`.
+unsafe fn bytes<'a>(start: *const c_void, length: usize) -> &'a [u8] {
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { slice::from_raw_parts(start.cast(), length) }
+}
+
+/// # Safety
+/// `start` must be null or the beginning of a text that ends with a zero byte.
+unsafe fn text(start: *const c_char) -> String {
+    if start.is_null() {
+        return String::new();
+    }
+    // SAFETY: promised by the caller.
+    unsafe { CStr::from_ptr(start) }.to_string_lossy().into_owned()
+}
+
+fn checked(result: RDKafkaRespErr) -> Result<(), RDKafkaErrorCode> {
+    match RDKafkaErrorCode::from(result) {
+        RDKafkaErrorCode::NoError => Ok(()),
+        code => Err(code),
+    }
+}
+
+fn taken(error: *mut rd::rd_kafka_error_t) -> Result<(), NativeError> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: a call of librdkafka has just handed the error over; all of it is copied before it is destroyed.
+    unsafe {
+        let copy = NativeError {
+            code: rd::rd_kafka_error_code(error).into(),
+            text: text(rd::rd_kafka_error_string(error)),
+            fatal: rd::rd_kafka_error_is_fatal(error) != 0,
+            retriable: rd::rd_kafka_error_is_retriable(error) != 0,
+            requires_abort: rd::rd_kafka_error_txn_requires_abort(error) != 0,
+        };
+        rd::rd_kafka_error_destroy(error);
+        Err(copy)
+    }
+}
+
+fn millis(timeout: Duration) -> c_int {
+    // A wait of a fraction of a millisecond is a wait, not a look.
+    c_int::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX)
+}
+
+/// # Safety
+/// `opaque` must be the context of a live client.
+unsafe fn context<'a>(opaque: *mut c_void) -> &'a Context {
+    // SAFETY: promised by the caller.
+    unsafe { &*opaque.cast::<Context>() }
+}
+
+/// Notes what the group decided. A consumer that is closing has nobody to ask and agrees at once.
+unsafe extern "C" fn on_rebalance(
+    client: *mut rd::rd_kafka_t,
+    what: RDKafkaRespErr,
+    partitions: *mut rd::rd_kafka_topic_partition_list_t,
+    opaque: *mut c_void,
+) {
+    // SAFETY: librdkafka calls this from within a call on a live client, with that client's opaque value (its context)
+    // and a list that lives until this returns; what is kept is copied.
+    unsafe {
+        let context = context(opaque);
+        if context.is_closing() {
+            rd::rd_kafka_assign(client, ptr::null());
+            return;
+        }
+        let list = &*partitions;
+        let elements: &[rd::rd_kafka_topic_partition_t] = match list.cnt {
+            0 => &[],
+            count => slice::from_raw_parts(list.elems, count as usize),
+        };
+        let named = elements
+            .iter()
+            .map(|element| TopicPartition { topic: text(element.topic), partition: element.partition })
+            .collect();
+        context.put_rebalance(match what {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => Rebalance::Assign(named),
+            _ if rd::rd_kafka_assignment_lost(client) != 0 => Rebalance::Lose(named),
+            _ => Rebalance::Revoke(named),
+        });
+        // Ends the wait in `consume`, which would go on until a message comes.
+        let queue = rd::rd_kafka_queue_get_consumer(client);
+        rd::rd_kafka_queue_yield(queue);
+        rd::rd_kafka_queue_destroy(queue);
+    }
+}
+
+unsafe extern "C" fn on_error(
+    client: *mut rd::rd_kafka_t,
+    code: c_int,
+    reason: *const c_char,
+    opaque: *mut c_void,
+) {
+    let mut code = RDKafkaRespErr::try_from(code).map_or(RDKafkaErrorCode::Unknown, RDKafkaErrorCode::from);
+    // SAFETY: as for `on_rebalance`.
+    unsafe {
+        let mut reason = text(reason);
+        if code == RDKafkaErrorCode::Fatal {
+            // It stands for the first one that was fatal.
+            let mut buffer: [c_char; 512] = [0; 512];
+            code = rd::rd_kafka_fatal_error(client, buffer.as_mut_ptr(), buffer.len()).into();
+            reason = text(buffer.as_ptr());
+        }
+        context(opaque).put_trouble(code, reason.trim());
+    }
+}
+
+unsafe extern "C" fn on_log(
+    _: *const rd::rd_kafka_t,
+    level: c_int,
+    facility: *const c_char,
+    line: *const c_char,
+) {
+    let level = match level {
+        ..=2 => RDKafkaLogLevel::Critical,
+        3 => RDKafkaLogLevel::Error,
+        4 => RDKafkaLogLevel::Warning,
+        _ => RDKafkaLogLevel::Info,
+    };
+    // SAFETY: both are texts that live until this returns.
+    unsafe { log_line(level, text(facility).trim(), text(line).trim()) };
+}
+
+/// A name as librdkafka takes it; `None` if it contains a zero byte.
+pub(super) fn c_name(name: &str) -> Option<CString> {
+    CString::new(name).ok()
+}

@@ -1,0 +1,251 @@
+//! How to reach a cluster, and how its clients behave.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
+
+use super::TRANSACTION_BYTES_MAX;
+use crate::LogError;
+
+/// How members of a consumer group find out who reads what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// The members agree among themselves (cooperative-sticky): all brokers know it.
+    #[default]
+    Classic,
+    /// The broker decides (KIP-848): brokers from 4.0 on.
+    Consumer,
+}
+
+/// Options of a [`KafkaLog`](super::KafkaLog). `Debug` shows no value of `extra`, where the secrets are.
+#[derive(Clone)]
+pub struct KafkaOptions {
+    /// `HOST:PORT[,HOST:PORT…]` of one or more brokers; the others are learnt from them.
+    pub brokers: String,
+    /// Static membership: a member that comes back under this name within the session timeout gets its partitions
+    /// back without a rebalance. Unique in its group; `None` for a member that is new each time.
+    pub instance_id: Option<String>,
+    /// See [`GroupProtocol`].
+    pub group_protocol: GroupProtocol,
+    /// After this long without a heartbeat a member is out, and its partitions go to others. The broker sets it where
+    /// the protocol is [`GroupProtocol::Consumer`].
+    pub session_timeout: Duration,
+    /// A transaction that is open for longer is aborted by the broker. Also how long what a crashed process left open
+    /// may hold up those who read its partitions.
+    pub transaction_timeout: Duration,
+    /// Longest wait of one call for an answer of the cluster. A commit that takes longer has an unknown outcome.
+    pub request_timeout: Duration,
+    /// After this long without progress that should have been made (a record acknowledged, a record read that is
+    /// there) the call fails.
+    pub stall_timeout: Duration,
+    /// Passed on to librdkafka, by its names: `security.protocol`, `sasl.*`, `ssl.*`, `compression.type`…
+    pub extra: BTreeMap<String, String>,
+}
+
+impl KafkaOptions {
+    /// The defaults for a cluster.
+    pub fn new(brokers: impl Into<String>) -> Self {
+        Self {
+            brokers: brokers.into(),
+            instance_id: None,
+            group_protocol: GroupProtocol::Classic,
+            session_timeout: Duration::from_secs(10),
+            transaction_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(30),
+            extra: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("kafka:{}", self.brokers)
+    }
+
+    /// Refuses what would break the promises of the seam.
+    pub(super) fn check(&self) -> Result<(), LogError> {
+        let wrong = |argument, value: &str, allowed: &str| LogError::Argument {
+            url: self.url(),
+            argument,
+            value: value.to_owned(),
+            allowed: allowed.to_owned(),
+        };
+        if self.brokers.split(',').any(|broker| !is_host_and_port(broker)) {
+            return Err(wrong("broker list", &self.brokers, "use HOST:PORT[,HOST:PORT…]"));
+        }
+        for key in self.extra.keys() {
+            if let Some((_, instead)) = RESERVED.iter().find(|(reserved, _)| reserved == key) {
+                return Err(wrong("librdkafka option", key, instead));
+            }
+        }
+        Ok(())
+    }
+
+    /// What all clients have in common.
+    pub(super) fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set_log_level(RDKafkaLogLevel::Info);
+        config
+            .set("client.id", "warptape")
+            .set("bootstrap.servers", &self.brokers)
+            .set("socket.keepalive.enable", "true")
+            // A broker that comes back is found within a second, not within ten.
+            .set("reconnect.backoff.max.ms", "1000");
+        for (key, value) in &self.extra {
+            config.set(key, value);
+        }
+        config
+    }
+
+    /// A consumer without a group.
+    pub(super) fn asker(&self) -> ClientConfig {
+        let mut config = self.client();
+        config
+            // librdkafka compares it with other settings, group or not.
+            .set("session.timeout.ms", self.session_timeout.as_millis().to_string())
+            .set("isolation.level", "read_committed")
+            .set("allow.auto.create.topics", "false");
+        config
+    }
+
+    /// A reader of committed records.
+    pub(super) fn reader(&self, group: &str) -> ClientConfig {
+        let mut config = self.asker();
+        config
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            // An end that comes in a batch moves librdkafka's own position beyond it (2.12.1, rd_kafka_q_serve_rkmessages).
+            .set("enable.partition.eof", "false")
+            // An offset that does not exist is for the caller to judge, never a reason to begin elsewhere.
+            .set("auto.offset.reset", "error");
+        // A seek and a new partition wait for the fetch that is under way, which waits at an end for so long.
+        self.set_default(&mut config, "fetch.wait.max.ms", "50");
+        // A full prefetch queue is looked at again before a fast reader has emptied it.
+        self.set_default(&mut config, "fetch.queue.backoff.ms", "20");
+        config
+    }
+
+    /// A member of a group.
+    pub(super) fn member(&self, group: &str) -> ClientConfig {
+        let mut config = self.reader(group);
+        match self.group_protocol {
+            GroupProtocol::Classic => {
+                config
+                    .set("partition.assignment.strategy", "cooperative-sticky")
+                    .set("heartbeat.interval.ms", (self.session_timeout.as_millis() / 4).to_string());
+            }
+            GroupProtocol::Consumer => {
+                // The broker sets the timeouts.
+                config.set("group.protocol", "consumer").remove("session.timeout.ms");
+            }
+        }
+        if let Some(instance_id) = &self.instance_id {
+            config.set("group.instance.id", instance_id);
+        }
+        config
+    }
+
+    /// A producer of transactions.
+    pub(super) fn producer(&self, transactional_id: &str) -> ClientConfig {
+        let mut config = self.client();
+        config
+            .set("transactional.id", transactional_id)
+            .set("transaction.timeout.ms", self.transaction_timeout.as_millis().to_string())
+            // A transaction is one news: what was delivered need not be told record by record.
+            .set("delivery.report.only.error", "true");
+        self.set_default(
+            &mut config,
+            "queue.buffering.max.kbytes",
+            &(TRANSACTION_BYTES_MAX >> 10).to_string(),
+        );
+        config
+    }
+
+    fn set_default(&self, config: &mut ClientConfig, key: &str, value: &str) {
+        if !self.extra.contains_key(key) {
+            config.set(key, value);
+        }
+    }
+}
+
+impl fmt::Debug for KafkaOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KafkaOptions")
+            .field("brokers", &self.brokers)
+            .field("instance_id", &self.instance_id)
+            .field("group_protocol", &self.group_protocol)
+            .field("session_timeout", &self.session_timeout)
+            .field("transaction_timeout", &self.transaction_timeout)
+            .field("request_timeout", &self.request_timeout)
+            .field("stall_timeout", &self.stall_timeout)
+            .field("extra", &self.extra.keys().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// Options that are not the user's to set, with what to set instead.
+const RESERVED: &[(&str, &str)] = &[
+    ("bootstrap.servers", "name the brokers in the log's URL"),
+    ("metadata.broker.list", "name the brokers in the log's URL"),
+    ("group.id", "the group is set where the log is used"),
+    ("group.instance.id", "set the instance id"),
+    ("group.protocol", "set the group protocol"),
+    ("session.timeout.ms", "set the session timeout"),
+    ("partition.assignment.strategy", "it is cooperative-sticky, always"),
+    ("transactional.id", "the transactional id is set where the log is used"),
+    ("transaction.timeout.ms", "set the transaction timeout"),
+    ("enable.idempotence", "it is true, always"),
+    ("enable.auto.commit", "it is false, always: offsets commit with what they caused"),
+    ("enable.auto.offset.store", "it is false, always: offsets commit with what they caused"),
+    ("isolation.level", "it is read_committed, always"),
+    ("auto.offset.reset", "it is error, always"),
+    ("enable.partition.eof", "it is false, always"),
+];
+
+fn is_host_and_port(broker: &str) -> bool {
+    match broker.rsplit_once(':') {
+        Some((host, port)) => {
+            !host.is_empty()
+                && !host.contains(['/', '?', ' '])
+                && port.parse::<u16>().is_ok_and(|port| port > 0)
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let mut options = KafkaOptions::new("localhost:9092");
+        options.extra.insert("sasl.password".to_owned(), "correct-horse".to_owned());
+        let shown = format!("{options:?}");
+        assert!(shown.contains("sasl.password") && !shown.contains("correct-horse"), "{shown}");
+    }
+
+    #[test]
+    fn broker_lists() {
+        let check = |brokers: &str, right: bool| {
+            assert_eq!(KafkaOptions::new(brokers).check().is_ok(), right, "{brokers:?}");
+        };
+        check("localhost:9092", true);
+        check("a:1,b:2", true);
+        check("[::1]:9092", true);
+        for wrong in ["", "localhost", "localhost:", ":9092", "a:0", "a:70000", "a:1,", "//a:1", "a:1?x=y"] {
+            check(wrong, false);
+        }
+    }
+
+    #[test]
+    fn promises_cannot_be_configured_away() {
+        let mut options = KafkaOptions::new("localhost:9092");
+        options.extra.insert("isolation.level".to_owned(), "read_uncommitted".to_owned());
+        let message = options.check().unwrap_err().to_string();
+        assert!(message.contains("isolation.level") && message.contains("read_committed"), "{message}");
+    }
+}

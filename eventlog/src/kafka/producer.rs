@@ -1,0 +1,478 @@
+//! Writes transactions, and judges what went wrong with them.
+//!
+//! ```text
+//!  error of librdkafka        what it means                          what becomes of the transaction
+//!  ─────────────────────────  ─────────────────────────────────────  ───────────────────────────────────────────
+//!  retriable, timed out       no answer yet                          asked again, until the request timeout
+//!  … and the time is over     nobody here knows                      OutcomeUnknown: this producer does no more
+//!  requires an abort          the cluster took offence               aborted at once; Aborted
+//!  fenced                     a newer producer has the id            Fenced: this producer does no more
+//!  fatal otherwise            misconfigured, or not allowed          the cause; this producer does no more
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka::Offset;
+use rdkafka::client::Client;
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
+
+use super::Members;
+use super::cluster::{Cluster, list_of};
+use super::context::Context;
+use super::failure::{failure, is_passing, refused};
+use super::native::{self, NativeError};
+use crate::{LogError, NewRecord, Producer, TopicPartition};
+
+/// Longest wait for acknowledgements between two looks at their progress.
+const STEP: Duration = Duration::from_millis(100);
+/// Longest wait of a producer that is dropped for the abort of its transaction.
+const DROP_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Where a producer stands.
+enum State {
+    /// Between transactions.
+    Ready,
+    /// In a transaction.
+    Open,
+    /// The transaction was aborted, for this reason; the caller has not acknowledged it.
+    Aborted(String),
+    /// It does no more.
+    Ended(End),
+}
+
+/// Why a producer does no more.
+#[derive(Clone)]
+enum End {
+    Fenced,
+    Unknown { doing: &'static str, cause: String },
+    Fatal { doing: &'static str, code: RDKafkaErrorCode, cause: String },
+}
+
+/// How a call failed.
+enum Fault {
+    /// The transaction must be aborted.
+    Abort(String),
+    End(End),
+}
+
+/// A producer of transactions.
+pub(super) struct KafkaProducer {
+    cluster: Arc<Cluster>,
+    members: Arc<Members>,
+    /// Has a thread of its own, which serves what is reported.
+    client: ThreadedProducer<Context>,
+    transactional_id: String,
+    state: State,
+    /// Numbers of partitions by topic, as far as known.
+    partitions: HashMap<String, i32>,
+    /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because offsets that are sent
+    /// keep others from reading the committed ones.
+    offsets: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
+}
+
+impl KafkaProducer {
+    /// Fences every earlier producer of this transactional id, and settles what it left open.
+    pub(super) fn new(
+        cluster: Arc<Cluster>,
+        members: Arc<Members>,
+        transactional_id: &str,
+    ) -> Result<Self, LogError> {
+        let config = cluster.options.producer(transactional_id);
+        let client = ThreadedProducer::from_config_and_context(&config, Context::default())
+            .map_err(|error| refused(&cluster.url, error))?;
+        let producer = Self {
+            cluster,
+            members,
+            client,
+            transactional_id: transactional_id.to_owned(),
+            state: State::Ready,
+            partitions: HashMap::new(),
+            offsets: BTreeMap::new(),
+        };
+        const DOING: &str = "starting a producer";
+        match producer.ask(DOING, |client, left| transactional(client.init_transactions(left))) {
+            Ok(()) => Ok(producer),
+            // Nothing of this producer was ever written.
+            Err(Fault::Abort(cause) | Fault::End(End::Unknown { cause, .. })) => {
+                let code = RDKafkaErrorCode::OperationTimedOut;
+                let trouble = producer.context().take_trouble();
+                Err(failure(&producer.cluster.url, DOING, code, &cause, trouble))
+            }
+            Err(Fault::End(end)) => Err(producer.ended(&end)),
+        }
+    }
+
+    fn native(&self) -> &Client<Context> {
+        self.client.client()
+    }
+
+    fn context(&self) -> &Context {
+        self.client.context()
+    }
+
+    /// Repeats a call while it asks for that, at most for the request timeout.
+    fn ask(
+        &self,
+        doing: &'static str,
+        call: impl Fn(&ThreadedProducer<Context>, Duration) -> Result<(), NativeError>,
+    ) -> Result<(), Fault> {
+        let deadline = Instant::now() + self.cluster.options.request_timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let error = match call(&self.client, left) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            use RDKafkaErrorCode as Code;
+            let is_fenced = matches!(error.code, Code::Fenced | Code::ProducerFenced)
+                || (error.fatal && error.code == Code::InvalidProducerEpoch);
+            let may_repeat = error.retriable || is_passing(error.code);
+            if is_fenced {
+                return Err(Fault::End(End::Fenced));
+            } else if error.fatal {
+                return Err(Fault::End(End::Fatal { doing, code: error.code, cause: error.text }));
+            } else if error.requires_abort {
+                return Err(Fault::Abort(self.cause(error.text)));
+            } else if !may_repeat {
+                return Err(Fault::End(End::Fatal { doing, code: error.code, cause: error.text }));
+            } else if left.is_zero() {
+                return Err(Fault::End(End::Unknown { doing, cause: self.cause(error.text) }));
+            }
+        }
+    }
+
+    /// A failure's text, with what the client reported beside it.
+    fn cause(&self, text: String) -> String {
+        let beside = [self.context().take_undelivered(), self.context().take_trouble()];
+        beside.into_iter().flatten().fold(text, |text, trouble| format!("{text}; {}", trouble.text))
+    }
+
+    fn url(&self) -> String {
+        self.cluster.url.clone()
+    }
+
+    fn ended(&self, end: &End) -> LogError {
+        let (url, transactional_id) = (self.url(), self.transactional_id.clone());
+        match end.clone() {
+            End::Fenced => LogError::Fenced { url, transactional_id },
+            End::Unknown { doing, cause } => {
+                LogError::OutcomeUnknown { url, transactional_id, doing: doing.to_owned(), cause }
+            }
+            End::Fatal { doing, code, cause } => failure(&url, doing, code, &cause, None),
+        }
+    }
+
+    fn aborted(&self, cause: &str) -> LogError {
+        LogError::Aborted {
+            url: self.url(),
+            transactional_id: self.transactional_id.clone(),
+            cause: cause.to_owned(),
+        }
+    }
+
+    /// Refuses a call outside a transaction.
+    fn check_open(&self, call: &'static str) -> Result<(), LogError> {
+        match &self.state {
+            State::Open => Ok(()),
+            State::Ready => Err(LogError::TransactionState {
+                url: self.url(),
+                call,
+                needs: "an open transaction: call begin first",
+            }),
+            State::Aborted(cause) => Err(self.aborted(cause)),
+            State::Ended(end) => Err(self.ended(end)),
+        }
+    }
+
+    /// Does what a fault asks for; the error to tell.
+    fn judge(&mut self, fault: Fault) -> LogError {
+        let (state, error) = match fault {
+            Fault::End(end) => (State::Ended(end.clone()), self.ended(&end)),
+            // Aborting tells whether the offence was that a newer producer is there.
+            Fault::Abort(cause) => match self.abort_now() {
+                Ok(()) => (State::Aborted(cause.clone()), self.aborted(&cause)),
+                Err(Fault::End(end)) => (State::Ended(end.clone()), self.ended(&end)),
+                Err(Fault::Abort(again)) => {
+                    let end = End::Unknown { doing: "aborting", cause: format!("{cause}; {again}") };
+                    (State::Ended(end.clone()), self.ended(&end))
+                }
+            },
+        };
+        self.offsets.clear();
+        self.state = state;
+        error
+    }
+
+    fn abort_now(&self) -> Result<(), Fault> {
+        let aborted =
+            self.ask("aborting a transaction", |client, left| transactional(client.abort_transaction(left)));
+        // What was not delivered went with the transaction.
+        self.context().take_undelivered();
+        aborted
+    }
+
+    /// Waits until every record is acknowledged.
+    fn drain(&self) -> Result<(), Fault> {
+        const DOING: &str = "writing records";
+        let mut waiting = self.client.in_flight_count();
+        let mut progress_at = Instant::now();
+        while !native::flush(self.native(), STEP) {
+            self.check_fatal(DOING)?;
+            let now_waiting = self.client.in_flight_count();
+            if now_waiting != waiting {
+                (waiting, progress_at) = (now_waiting, Instant::now());
+            }
+            let stalled = progress_at.elapsed();
+            if stalled >= self.cluster.options.stall_timeout {
+                let text =
+                    format!("{waiting} records were not acknowledged within {} ms", stalled.as_millis());
+                return Err(Fault::End(End::Unknown { doing: DOING, cause: self.cause(text) }));
+            }
+        }
+        match self.context().take_undelivered() {
+            None => Ok(()),
+            Some(trouble) => Err(Fault::Abort(advice(trouble.code, trouble.text))),
+        }
+    }
+
+    fn check_fatal(&self, doing: &'static str) -> Result<(), Fault> {
+        use RDKafkaErrorCode as Code;
+        match self.native().fatal_error() {
+            None => Ok(()),
+            Some((Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch, _)) => {
+                Err(Fault::End(End::Fenced))
+            }
+            Some((code, cause)) => Err(Fault::End(End::Fatal { doing, code, cause })),
+        }
+    }
+
+    fn try_commit(&self) -> Result<(), Fault> {
+        self.drain()?;
+        for (group, offsets) in &self.offsets {
+            let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
+            let member = self.members.find(group);
+            let name = native::c_name(group).expect("the name was checked when the offsets were sent");
+            // The group's state is taken at each attempt: a rebalance may have come in between.
+            self.ask("sending offsets", |client, left| match &member {
+                Some(member) => member.send_offsets(client.client(), &list, left),
+                None => native::send_offsets_of_no_member(client.client(), &name, &list, left),
+            })?;
+        }
+        self.ask("committing a transaction", |client, left| transactional(client.commit_transaction(left)))
+    }
+
+    /// Refuses a partition that does not exist: librdkafka would wait for it.
+    fn check_partition(&mut self, topic: &str, partition: i32) -> Result<(), LogError> {
+        let count = match self.partitions.get(topic) {
+            Some(count) => *count,
+            None => {
+                let count = self.cluster.partitions(topic)?;
+                self.partitions.insert(topic.to_owned(), count);
+                count
+            }
+        };
+        if (0..count).contains(&partition) {
+            return Ok(());
+        }
+        let source = TopicPartition { topic: topic.to_owned(), partition };
+        Err(self.cluster.unknown_partition(&source, format!("0 to {}", count - 1)))
+    }
+
+    /// Hands a record over to librdkafka, which copies it; waits where too much waits already.
+    fn enqueue(&mut self, record: &NewRecord<'_>) -> Result<(), LogError> {
+        const DOING: &str = "writing records";
+        let mut waiting = self.client.in_flight_count();
+        let mut progress_at = Instant::now();
+        loop {
+            let error = match self.client.send(kafka_record(record)) {
+                Ok(()) => return Ok(()),
+                Err((error, _)) => error,
+            };
+            match error.rdkafka_error_code() {
+                Some(RDKafkaErrorCode::QueueFull) => {
+                    native::flush(self.native(), STEP);
+                    let now_waiting = self.client.in_flight_count();
+                    if now_waiting < waiting {
+                        progress_at = Instant::now();
+                    }
+                    waiting = now_waiting;
+                    let stalled = progress_at.elapsed();
+                    if stalled >= self.cluster.options.stall_timeout {
+                        let text = format!(
+                            "{waiting} records were not acknowledged within {} ms",
+                            stalled.as_millis()
+                        );
+                        let cause = self.cause(text);
+                        return Err(self.judge(Fault::End(End::Unknown { doing: DOING, cause })));
+                    }
+                }
+                Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
+                    return Err(LogError::RecordTooLarge {
+                        url: self.url(),
+                        topic: record.topic.clone().into_owned(),
+                        bytes: record.value.len() + record.key.as_ref().map_or(0, |key| key.len()),
+                    });
+                }
+                code => {
+                    let text = format!("a record for {}/{}: {error}", record.topic, record.partition);
+                    let code = code.unwrap_or(RDKafkaErrorCode::Unknown);
+                    let fault = self.check_fatal(DOING).err();
+                    return Err(self.judge(fault.unwrap_or_else(|| Fault::Abort(advice(code, text)))));
+                }
+            }
+        }
+    }
+}
+
+/// What the user can do about a record that a broker refused.
+fn advice(code: RDKafkaErrorCode, text: String) -> String {
+    match code {
+        RDKafkaErrorCode::MessageSizeTooLarge => {
+            format!("{text}; raise max.message.bytes of the topic, or send smaller records")
+        }
+        RDKafkaErrorCode::TopicAuthorizationFailed => format!("{text}; allow this user to write the topic"),
+        _ => text,
+    }
+}
+
+fn kafka_record<'a>(record: &'a NewRecord<'_>) -> BaseRecord<'a, [u8], [u8]> {
+    let mut kafka_record = BaseRecord::to(&record.topic)
+        .partition(record.partition)
+        .payload(&*record.value)
+        .timestamp(record.timestamp_ns / 1_000_000);
+    kafka_record.key = record.key.as_deref();
+    if !record.headers.is_empty() {
+        let headers = OwnedHeaders::new_with_capacity(record.headers.len());
+        kafka_record.headers = Some(
+            record
+                .headers
+                .iter()
+                .fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(value) })),
+        );
+    }
+    kafka_record
+}
+
+/// The result of a transactional call of rdkafka.
+fn transactional(result: KafkaResult<()>) -> Result<(), NativeError> {
+    result.map_err(|error| match error {
+        KafkaError::Transaction(error) => NativeError {
+            code: error.code(),
+            text: error.string(),
+            fatal: error.is_fatal(),
+            retriable: error.is_retriable(),
+            requires_abort: error.txn_requires_abort(),
+        },
+        // Only the flush within a commit is left, which may go on.
+        other => NativeError {
+            code: other.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown),
+            text: other.to_string(),
+            fatal: false,
+            retriable: true,
+            requires_abort: false,
+        },
+    })
+}
+
+impl Producer for KafkaProducer {
+    fn begin(&mut self) -> Result<(), LogError> {
+        match &self.state {
+            State::Ready => {}
+            State::Open | State::Aborted(_) => {
+                return Err(LogError::TransactionState {
+                    url: self.url(),
+                    call: "begin",
+                    needs: "no open transaction: commit or abort the one before",
+                });
+            }
+            State::Ended(end) => return Err(self.ended(end)),
+        }
+        match self.ask("beginning a transaction", |client, _| transactional(client.begin_transaction())) {
+            Ok(()) => {
+                self.state = State::Open;
+                Ok(())
+            }
+            Err(fault) => Err(self.judge(fault)),
+        }
+    }
+
+    fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
+        self.check_open("send")?;
+        self.check_partition(&record.topic, record.partition)?;
+        self.enqueue(&record)
+    }
+
+    fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError> {
+        self.check_open("send_offsets")?;
+        let wrong = |argument, value: String, allowed: &str| LogError::Argument {
+            url: self.cluster.url.clone(),
+            argument,
+            value,
+            allowed: allowed.to_owned(),
+        };
+        if group.is_empty() || native::c_name(group).is_none() {
+            return Err(wrong("consumer group", group.to_owned(), "use a name without zero bytes"));
+        }
+        if let Some((_, next)) = offsets.iter().find(|(_, next)| *next < 0) {
+            return Err(wrong("next-to-read offset", next.to_string(), "use 0 or more"));
+        }
+        for (source, _) in offsets {
+            self.check_partition(&source.topic, source.partition)?;
+        }
+        if !offsets.is_empty() {
+            self.offsets.entry(group.to_owned()).or_default().extend(offsets.iter().cloned());
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), LogError> {
+        self.check_open("commit")?;
+        match self.try_commit() {
+            Ok(()) => {
+                self.offsets.clear();
+                self.state = State::Ready;
+                Ok(())
+            }
+            Err(fault) => Err(self.judge(fault)),
+        }
+    }
+
+    fn abort(&mut self) -> Result<(), LogError> {
+        match &self.state {
+            State::Open => {}
+            // It is aborted; the caller has it now.
+            State::Aborted(_) => {
+                self.state = State::Ready;
+                return Ok(());
+            }
+            State::Ready | State::Ended(_) => return self.check_open("abort"),
+        }
+        self.offsets.clear();
+        match self.abort_now() {
+            Ok(()) => {
+                self.state = State::Ready;
+                Ok(())
+            }
+            Err(Fault::Abort(cause)) => {
+                Err(self.judge(Fault::End(End::Unknown { doing: "aborting a transaction", cause })))
+            }
+            Err(fault) => Err(self.judge(fault)),
+        }
+    }
+}
+
+impl Drop for KafkaProducer {
+    fn drop(&mut self) {
+        // Readers wait for open transactions; without an answer the broker aborts it when its time is over.
+        if matches!(self.state, State::Open)
+            && let Err(error) = self.client.abort_transaction(DROP_WAIT_MAX)
+        {
+            tracing::debug!(%error, "the transaction of a dropped producer is left to the broker");
+        }
+    }
+}

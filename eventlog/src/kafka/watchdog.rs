@@ -1,0 +1,93 @@
+//! Finds out whether a consumer that gives nothing has nothing to give.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::context::Trouble;
+use crate::{LogError, OffsetRange, TopicPartition};
+
+/// Looks when nothing came for half the time allowed, and fails when the second look finds the same records unread.
+pub(super) struct Watchdog {
+    stall_timeout: Duration,
+    quiet_since: Instant,
+    looked_at: Instant,
+    /// Partitions with unread records at the last look, and where reading stood.
+    behind: BTreeMap<TopicPartition, i64>,
+}
+
+impl Watchdog {
+    pub(super) fn new(stall_timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self { stall_timeout, quiet_since: now, looked_at: now, behind: BTreeMap::new() }
+    }
+
+    /// Something came.
+    pub(super) fn progress(&mut self) {
+        self.quiet_since = Instant::now();
+        self.looked_at = self.quiet_since;
+        self.behind.clear();
+    }
+
+    /// Whether it is time to look.
+    pub(super) fn is_due(&self) -> bool {
+        self.looked_at.elapsed() >= self.stall_timeout / 2
+    }
+
+    /// Looks at the ends of the partitions that should give records.
+    pub(super) fn look<'a>(
+        &mut self,
+        url: &str,
+        positions: impl Iterator<Item = (&'a TopicPartition, i64)>,
+        trouble: Option<Trouble>,
+        offsets: impl Fn(&TopicPartition) -> Result<OffsetRange, LogError>,
+    ) -> Result<(), LogError> {
+        let behind_before = std::mem::take(&mut self.behind);
+        for (source, position) in positions {
+            // A cluster that does not answer at all is an error of its own.
+            let next = offsets(source)?.next;
+            if position >= next {
+                continue;
+            }
+            if behind_before.get(source) == Some(&position)
+                && self.quiet_since.elapsed() >= self.stall_timeout
+            {
+                return Err(LogError::Stalled {
+                    url: url.to_owned(),
+                    what: format!("{}/{} at offset {position} of {next}", source.topic, source.partition),
+                    waited_ms: self.quiet_since.elapsed().as_millis() as u64,
+                    cause: trouble.map_or_else(|| "nothing was reported".to_owned(), |trouble| trouble.text),
+                });
+            }
+            self.behind.insert(source.clone(), position);
+        }
+        self.looked_at = Instant::now();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(stall_timeout: Duration, next: i64, expected: &str) {
+        let source = TopicPartition { topic: "t".to_owned(), partition: 3 };
+        let mut watchdog = Watchdog::new(stall_timeout);
+        let mut look = || {
+            let found = OffsetRange { first: 0, next };
+            watchdog.look("kafka:a:1", [(&source, 7)].into_iter(), None, |_| Ok(found))
+        };
+        look().unwrap();
+        let second = look();
+        assert_eq!(second.is_err(), !expected.is_empty());
+        if let Err(error) = second {
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn unread_records_are_a_stall_when_seen_twice() {
+        check(Duration::ZERO, 9, "t/3 at offset 7 of 9");
+        check(Duration::ZERO, 7, "");
+        check(Duration::from_secs(3600), 9, "");
+    }
+}

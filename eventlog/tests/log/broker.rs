@@ -1,0 +1,96 @@
+//! The brokers that tests run against: the shared one, and those that a test may stop and kill.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use warptape_eventlog::{KafkaLog, KafkaOptions};
+
+/// A variable that `tests/services` exports.
+pub fn service(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: run the tests by tests/run, or by `tests/services run cargo test …`")
+    })
+}
+
+/// The broker that all tests share, with default options.
+pub fn shared() -> KafkaOptions {
+    KafkaOptions::new(service("WARPTAPE_TEST_KAFKA"))
+}
+
+/// A log on the shared broker.
+pub fn shared_log() -> KafkaLog {
+    KafkaLog::open(shared()).unwrap()
+}
+
+/// A name that no other test has used on the shared broker, also not when it is used again.
+pub fn unique(name: &str) -> String {
+    let since_epoch = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    format!("{name}-{}-{}", std::process::id(), since_epoch.as_nanos())
+}
+
+/// A broker of one test's own; killed when dropped.
+pub struct Broker {
+    folder: PathBuf,
+    pub address: String,
+}
+
+impl Broker {
+    pub fn start(name: &str) -> Self {
+        let folder = Path::new(&service("WARPTAPE_TEST_SERVICES")).join(unique(name));
+        let mut broker = Self { folder, address: String::new() };
+        let exports = broker.services("start");
+        let address = exports.lines().find_map(|line| line.strip_prefix("export WARPTAPE_TEST_KAFKA="));
+        broker.address = address.expect("tests/services names the address").to_owned();
+        broker
+    }
+
+    /// Starts again, on the same port and data.
+    pub fn start_again(&self) {
+        self.services("start");
+    }
+
+    /// Ends as if by a crash.
+    pub fn kill(&self) {
+        self.services("kill");
+    }
+
+    /// Stops answering, with its connections open.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Goes on after a pause.
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn services(&self, command: &str) -> String {
+        let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/services");
+        let output = Command::new(services).arg(command).arg(&self.folder).arg("kafka").output().unwrap();
+        assert!(
+            output.status.success(),
+            "tests/services {command}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn signal(&self, signal: &str) {
+        let process = std::fs::read_to_string(self.folder.join("kafka.pid")).unwrap();
+        assert!(Command::new("kill").args([signal, process.trim()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Lets time pass where time itself is what is tested.
+pub fn let_pass(time: Duration) {
+    let (_sender, never): (_, Receiver<()>) = channel();
+    assert_eq!(never.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+}

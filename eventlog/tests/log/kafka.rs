@@ -1,0 +1,526 @@
+//! The log on Kafka: what every log must do, and what happens when brokers, members and networks misbehave. All of it on
+//! real brokers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use warptape_eventlog::kafka::GroupProtocol;
+use warptape_eventlog::{
+    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, TopicPartition, conformance,
+};
+
+use crate::broker::{Broker, let_pass, service, shared, shared_log, unique};
+use crate::{at, await_records, commit, record, topic};
+
+const POLL: Duration = Duration::from_millis(100);
+const ARRIVAL_MAX: Duration = Duration::from_secs(60);
+const ANY: usize = usize::MAX;
+
+#[test]
+fn conformance_of_kafka() {
+    let broker = Broker::start("conformance");
+    let log = KafkaLog::open(KafkaOptions::new(&broker.address)).unwrap();
+    for (name, check) in conformance::CHECKS {
+        let started = Instant::now();
+        check(&log);
+        println!("{name}: {} ms", started.elapsed().as_millis());
+    }
+}
+
+/// Polls until a condition holds of the news that came.
+fn poll_until(consumer: &mut dyn Consumer, mut done: impl FnMut(Fetched) -> bool) {
+    let started = Instant::now();
+    while !done(consumer.poll(POLL, 100, ANY).unwrap()) {
+        assert!(started.elapsed() < ARRIVAL_MAX, "it did not come");
+    }
+}
+
+/// All records of a partition whose transactions ended by now: those before a last one, which is written and taken off.
+fn values(log: &dyn EventLog, source: &TopicPartition) -> Vec<String> {
+    const LAST: &str = "the last one";
+    let TopicPartition { topic, partition } = source;
+    commit(&mut *log.producer(&unique("values")).unwrap(), [record(topic, *partition, LAST)]);
+    let mut reader = log.reader(std::slice::from_ref(source)).unwrap();
+    let mut values = Vec::new();
+    poll_until(&mut *reader, |fetched| {
+        if let Fetched::Records { records, .. } = fetched {
+            values.extend(records.into_iter().map(|record| String::from_utf8(record.value).unwrap()));
+        }
+        values.last().is_some_and(|last| last == LAST)
+    });
+    values.retain(|value| value != LAST);
+    values
+}
+
+/// Who had a partition from when to when, in the order of what members heard and did.
+#[derive(Default)]
+struct Ownership(Mutex<BTreeMap<TopicPartition, &'static str>>);
+
+impl Ownership {
+    fn take(&self, who: &'static str, partitions: &[TopicPartition]) {
+        for partition in partitions {
+            let before = self.0.lock().unwrap().insert(partition.clone(), who);
+            assert_eq!(before, None, "{partition:?} was given to {who} before it was given up");
+        }
+    }
+
+    fn give_up(&self, who: &'static str, partitions: &[TopicPartition]) {
+        for partition in partitions {
+            assert_eq!(self.0.lock().unwrap().remove(partition), Some(who), "{partition:?}");
+        }
+    }
+}
+
+/// A member that copies records from one topic to another, a transaction for each poll, until told to stop. It says
+/// whenever it copied some.
+fn copy(
+    options: KafkaOptions,
+    who: &'static str,
+    [from, to]: [&str; 2],
+    owners: &Ownership,
+    stop: &AtomicBool,
+    copied: &mpsc::Sender<(&'static str, usize)>,
+) {
+    let log = KafkaLog::open(options).unwrap();
+    let mut consumer = log.subscribe(from, &[from]).unwrap();
+    let mut producer = log.producer(&format!("{to}.{who}")).unwrap();
+    // The next poll is what hands a revoked partition over: nobody else has it before.
+    let mut leaving = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        owners.give_up(who, &std::mem::take(&mut leaving));
+        match consumer.poll(POLL, 50, ANY).unwrap() {
+            Fetched::Assigned(partitions) => owners.take(who, &partitions),
+            Fetched::Revoked(partitions) => leaving = partitions,
+            Fetched::Lost(partitions) => panic!("{who} lost {partitions:?}"),
+            Fetched::Idle => {}
+            Fetched::Records { source, records } => {
+                producer.begin().unwrap();
+                for read in &records {
+                    producer.send(record(to, source.partition, &read.value)).unwrap();
+                }
+                let next = records.last().unwrap().offset + 1;
+                producer.send_offsets(from, &[(source.clone(), next)]).unwrap();
+                match producer.commit() {
+                    Ok(()) => copied.send((who, records.len())).unwrap(),
+                    // The group was changing: what was read is read again.
+                    Err(LogError::Aborted { .. }) => {
+                        producer.abort().unwrap();
+                        let committed = consumer.committed(&source).unwrap().unwrap_or(0);
+                        consumer.seek(&source, committed).unwrap();
+                    }
+                    Err(error) => panic!("{who}: {error}"),
+                }
+            }
+        }
+    }
+    let partitions: Vec<_> = {
+        let owned = owners.0.lock().unwrap();
+        owned.iter().filter(|(_, owner)| **owner == who).map(|(partition, _)| partition.clone()).collect()
+    };
+    owners.give_up(who, &partitions);
+}
+
+/// Tells threads to stop, also when a test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Two members, of which one joins and leaves while records keep coming: each record is copied once, in order.
+fn check_two_members(protocol: GroupProtocol) {
+    const PARTITIONS: i32 = 4;
+    /// Rounds of one record for each partition that the first member copies alone, before and after the other.
+    const ALONE: usize = 20;
+    let log = shared_log();
+    let (from, to) = (unique("members.in"), unique("members.out"));
+    topic(&log, &from, PARTITIONS);
+    topic(&log, &to, PARTITIONS);
+    let options = KafkaOptions { group_protocol: protocol, ..shared() };
+    let owners = Ownership::default();
+    let (stop_first, stop_second) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut rounds = 0;
+    std::thread::scope(|scope| {
+        let _stop = (Stop(&stop_first), Stop(&stop_second));
+        let (copied, heard) = mpsc::channel();
+        let names = [from.as_str(), to.as_str()];
+        let member = |who, stop| {
+            let (options, copied, owners) = (options.clone(), copied.clone(), &owners);
+            scope.spawn(move || copy(options, who, names, owners, stop, &copied))
+        };
+        let mut feed = log.producer(&unique("feed")).unwrap();
+        let mut by = BTreeMap::from([("first", 0), ("second", 0)]);
+        let started = Instant::now();
+        // Feeds a round at a time until enough was copied by someone.
+        let mut feed_until = |enough: &dyn Fn(&BTreeMap<&str, usize>, usize) -> bool| {
+            while !enough(&by, rounds) {
+                assert!(started.elapsed() < ARRIVAL_MAX, "{by:?} records were copied, {rounds} rounds fed");
+                let records = (0..PARTITIONS).map(|partition| record(&from, partition, rounds.to_string()));
+                commit(&mut *feed, records);
+                rounds += 1;
+                while let Ok((who, count)) = heard.recv_timeout(Duration::from_millis(5)) {
+                    *by.get_mut(who).unwrap() += count;
+                }
+            }
+            rounds
+        };
+        let first = member("first", &stop_first);
+        feed_until(&|by, rounds| by["first"] > 0 && rounds >= ALONE);
+        let second = member("second", &stop_second);
+        feed_until(&|by, _| by["second"] >= ALONE);
+        drop(Stop(&stop_second));
+        second.join().unwrap();
+        let joined = feed_until(&|_, _| true);
+        let all = |rounds: usize| rounds * PARTITIONS as usize;
+        feed_until(&|by, rounds| rounds >= joined + ALONE && by.values().sum::<usize>() == all(rounds));
+        drop(Stop(&stop_first));
+        first.join().unwrap();
+    });
+    let expected: Vec<_> = (0..rounds).map(|round| round.to_string()).collect();
+    for partition in 0..PARTITIONS {
+        assert_eq!(values(&log, &at(&to, partition)), expected, "partition {partition}");
+    }
+}
+
+#[test]
+fn members_share_partitions_and_hand_them_over() {
+    check_two_members(GroupProtocol::Classic);
+}
+
+#[test]
+fn members_share_partitions_by_the_brokers_protocol() {
+    check_two_members(GroupProtocol::Consumer);
+}
+
+#[test]
+fn a_static_member_that_comes_back_gets_its_partitions_back() {
+    let log = shared_log();
+    let name = unique("static");
+    topic(&log, &name, 2);
+    let options = |instance: &str| KafkaOptions {
+        instance_id: Some(instance.to_owned()),
+        session_timeout: Duration::from_secs(30),
+        ..shared()
+    };
+    let joined = |instance: &str| {
+        let log = KafkaLog::open(options(instance)).unwrap();
+        let mut consumer = log.subscribe(&name, &[&name]).unwrap();
+        let mut assigned = BTreeSet::new();
+        poll_until(&mut *consumer, |fetched| {
+            if let Fetched::Assigned(partitions) = fetched {
+                assigned.extend(partitions);
+            }
+            assigned.len() == 2
+        });
+        consumer
+    };
+    let started = Instant::now();
+    drop(joined("a"));
+    drop(joined("a"));
+    assert!(started.elapsed() < Duration::from_secs(20), "the session timeout passed in between");
+    // Two at a time under one name: the older one is told.
+    let mut older = joined("a");
+    let _newer = joined("a");
+    let started = Instant::now();
+    let error = loop {
+        assert!(started.elapsed() < ARRIVAL_MAX, "the older member was not told");
+        if let Err(error) = older.poll(POLL, ANY, ANY) {
+            break error;
+        }
+    };
+    assert!(matches!(error, LogError::MemberFenced { .. }), "{error}");
+}
+
+#[test]
+fn a_member_that_is_silent_for_too_long_loses_its_partitions() {
+    let log = shared_log();
+    let name = unique("silent");
+    topic(&log, &name, 1);
+    let mut options = KafkaOptions { session_timeout: Duration::from_secs(2), ..shared() };
+    options.extra.insert("max.poll.interval.ms".to_owned(), "2000".to_owned());
+    let log = KafkaLog::open(options).unwrap();
+    let mut consumer = log.subscribe(&name, &[&name]).unwrap();
+    let source = at(&name, 0);
+    poll_until(&mut *consumer, |fetched| matches!(fetched, Fetched::Assigned(_)));
+    let_pass(Duration::from_secs(4));
+    let mut lost = false;
+    poll_until(&mut *consumer, |fetched| {
+        lost |= matches!(&fetched, Fetched::Lost(partitions) if *partitions == [source.clone()]);
+        lost
+    });
+    // It is a member again with the next polls.
+    poll_until(&mut *consumer, |fetched| matches!(fetched, Fetched::Assigned(_)));
+    commit(&mut *log.producer(&name).unwrap(), [record(&name, 0, "x")]);
+    assert_eq!(await_records(&mut *consumer, 1)[0].1.value, b"x");
+}
+
+#[test]
+fn a_paused_partition_goes_where_it_is_sent() {
+    let log = shared_log();
+    let name = unique("paused");
+    topic(&log, &name, 1);
+    let source = at(&name, 0);
+    commit(&mut *log.producer(&name).unwrap(), (0..500).map(|n| record(&name, 0, n.to_string())));
+    let mut consumer = log.subscribe(&name, &[&name]).unwrap();
+    poll_until(&mut *consumer, |fetched| matches!(fetched, Fetched::Assigned(_)));
+    let next = |consumer: &mut dyn Consumer, count: usize| -> Vec<String> {
+        let records = await_records(consumer, count);
+        records.into_iter().map(|(_, record)| String::from_utf8(record.value).unwrap()).collect()
+    };
+    // As the engine does: paused at once, then sent elsewhere, then resumed.
+    consumer.pause(std::slice::from_ref(&source)).unwrap();
+    consumer.seek(&source, 100).unwrap();
+    assert!(matches!(consumer.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
+    consumer.resume(std::slice::from_ref(&source)).unwrap();
+    assert_eq!(next(&mut *consumer, 2), ["100", "101"]);
+    // What is held while it is paused comes afterwards, once.
+    consumer.pause(std::slice::from_ref(&source)).unwrap();
+    assert!(matches!(consumer.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
+    consumer.resume(std::slice::from_ref(&source)).unwrap();
+    assert_eq!(next(&mut *consumer, 398), (102..500).map(|n| n.to_string()).collect::<Vec<_>>());
+    consumer.seek(&source, 7).unwrap();
+    assert_eq!(next(&mut *consumer, 1), ["7"]);
+    assert_eq!(consumer.position(&source).unwrap(), 8);
+    // A partition that is not this member's is nobody's mistake: it may have been taken away.
+    consumer.pause(&[at(&name, 7)]).unwrap();
+    let error = consumer.seek(&source, 10_000).unwrap_err();
+    assert!(matches!(error, LogError::OffsetOutOfRange { offset: 10_000, .. }), "{error}");
+}
+
+#[test]
+fn records_over_the_limit_are_refused() {
+    let log = shared_log();
+    let name = unique("large");
+    topic(&log, &name, 1);
+    let mut producer = log.producer(&name).unwrap();
+    producer.begin().unwrap();
+    producer.send(record(&name, 0, "small")).unwrap();
+    let error = producer.send(record(&name, 0, vec![0; 2 << 20])).unwrap_err();
+    assert!(matches!(error, LogError::RecordTooLarge { .. }), "{error}");
+    // Nothing is lost of what was taken.
+    producer.commit().unwrap();
+    assert_eq!(values(&log, &at(&name, 0)), ["small"]);
+
+    // A client that allows more finds out from the broker, and the transaction is aborted.
+    let mut options = shared();
+    options.extra.insert("message.max.bytes".to_owned(), "5000000".to_owned());
+    let mut producer = KafkaLog::open(options).unwrap().producer(&name).unwrap();
+    producer.begin().unwrap();
+    producer.send(record(&name, 0, vec![0; 2 << 20])).unwrap();
+    let error = producer.commit().unwrap_err();
+    assert!(
+        matches!(&error, LogError::Aborted { cause, .. } if cause.contains("max.message.bytes")),
+        "{error}"
+    );
+    producer.abort().unwrap();
+    // A gap in the sequence of what was sent may cost another transaction.
+    for attempt in 1.. {
+        producer.begin().unwrap();
+        producer.send(record(&name, 0, "again")).unwrap();
+        match producer.commit() {
+            Ok(()) => break,
+            Err(LogError::Aborted { .. }) if attempt < 3 => producer.abort().unwrap(),
+            Err(error) => panic!("attempt {attempt}: {error}"),
+        }
+    }
+    assert_eq!(values(&log, &at(&name, 0)), ["small", "again"]);
+}
+
+#[test]
+fn a_fenced_producer_stays_fenced() {
+    let log = shared_log();
+    let name = unique("zombie");
+    topic(&log, &name, 1);
+    let mut zombie = log.producer(&name).unwrap();
+    commit(&mut *zombie, [record(&name, 0, "a")]);
+    let mut newer = shared_log().producer(&name).unwrap();
+    // It learns at the first occasion that it is one, whatever it does.
+    zombie.begin().unwrap();
+    zombie.send(record(&name, 0, "lost")).unwrap();
+    zombie.send_offsets(&name, &[(at(&name, 0), 1)]).unwrap();
+    let fenced = |result: Result<(), LogError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, LogError::Fenced { .. }), "{error}");
+    };
+    fenced(zombie.commit());
+    fenced(zombie.abort());
+    fenced(zombie.begin());
+    commit(&mut *newer, [record(&name, 0, "b")]);
+    assert_eq!(values(&log, &at(&name, 0)), ["a", "b"]);
+    assert_eq!(log.committed(&name, &at(&name, 0)).unwrap(), None);
+}
+
+/// The listener that wants a password.
+fn secured(password: &str) -> KafkaOptions {
+    let mut options = KafkaOptions::new(service("WARPTAPE_TEST_KAFKA_SASL"));
+    for (key, value) in [
+        ("security.protocol", "SASL_SSL"),
+        ("sasl.mechanism", "SCRAM-SHA-256"),
+        ("sasl.username", &service("WARPTAPE_TEST_KAFKA_SASL_USER")),
+        ("sasl.password", password),
+        ("ssl.ca.location", &service("WARPTAPE_TEST_KAFKA_SASL_CA")),
+    ] {
+        options.extra.insert(key.to_owned(), value.to_owned());
+    }
+    options
+}
+
+#[test]
+fn a_password_opens_the_log() {
+    let log = KafkaLog::open(secured(&service("WARPTAPE_TEST_KAFKA_SASL_PASSWORD"))).unwrap();
+    let name = unique("secured");
+    topic(&log, &name, 1);
+    commit(&mut *log.producer(&name).unwrap(), [record(&name, 0, "x")]);
+    let mut consumer = log.subscribe(&name, &[&name]).unwrap();
+    assert_eq!(await_records(&mut *consumer, 1)[0].1.value, b"x");
+}
+
+#[test]
+fn a_wrong_password_is_named_at_once() {
+    let started = Instant::now();
+    let error = KafkaLog::open(secured("battery-staple")).err().unwrap();
+    assert!(matches!(error, LogError::Authentication { .. }), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(10), "it took {:?}", started.elapsed());
+    let shown = format!("{error} {error:?}");
+    assert!(shown.contains("password") && !shown.contains("battery-staple"), "{shown}");
+}
+
+#[test]
+fn an_unknown_certificate_is_named_at_once() {
+    let mut options = secured(&service("WARPTAPE_TEST_KAFKA_SASL_PASSWORD"));
+    options.extra.remove("ssl.ca.location");
+    let error = KafkaLog::open(options).err().unwrap();
+    assert!(matches!(error, LogError::Authentication { .. }), "{error}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[test]
+fn options_that_librdkafka_does_not_know_are_named() {
+    let mut options = shared();
+    options.extra.insert("sasl.pasword".to_owned(), "correct-horse".to_owned());
+    let shown = KafkaLog::open(options).err().unwrap().to_string();
+    assert!(shown.contains("sasl.pasword") && !shown.contains("correct-horse"), "{shown}");
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_named() {
+    // Nothing listens on the port that was just given back.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let options = KafkaOptions {
+        request_timeout: Duration::from_secs(2),
+        ..KafkaOptions::new(format!("127.0.0.1:{port}"))
+    };
+    let error = KafkaLog::open(options).err().unwrap();
+    assert!(matches!(error, LogError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
+}
+
+/// Short waits, for brokers that are not going to answer.
+fn impatient(broker: &Broker) -> KafkaOptions {
+    KafkaOptions {
+        request_timeout: Duration::from_secs(3),
+        stall_timeout: Duration::from_secs(1),
+        ..KafkaOptions::new(&broker.address)
+    }
+}
+
+#[test]
+fn a_commit_without_an_answer_is_never_a_lie() {
+    let broker = Broker::start("paused");
+    let options = impatient(&broker);
+    let patient = KafkaLog::open(KafkaOptions::new(&broker.address)).unwrap();
+    topic(&patient, "out", 1);
+    topic(&patient, "in", 1);
+    let (out, source) = (at("out", 0), at("in", 0));
+    let log = KafkaLog::open(options).unwrap();
+    let mut unknown = 0;
+    let mut producer = log.producer("p").unwrap();
+    for round in 0..6_i64 {
+        let before = patient.committed("g", &source).unwrap();
+        producer.begin().unwrap();
+        producer.send(record("out", 0, round.to_string())).unwrap();
+        producer.send_offsets("g", &[(source.clone(), round + 1)]).unwrap();
+        // The pause comes before, within or after the commit: each round a little later.
+        let result = std::thread::scope(|scope| {
+            let pausing = scope.spawn(|| {
+                let_pass(Duration::from_millis(3 * round as u64));
+                broker.pause();
+            });
+            let result = producer.commit();
+            pausing.join().unwrap();
+            result
+        });
+        let mut is_unknown = false;
+        if let Err(error) = &result {
+            assert!(matches!(error, LogError::OutcomeUnknown { .. }), "{error}");
+            // It does no more.
+            assert!(matches!(producer.begin().unwrap_err(), LogError::OutcomeUnknown { .. }));
+            assert!(matches!(producer.abort().unwrap_err(), LogError::OutcomeUnknown { .. }));
+            is_unknown = true;
+            unknown += 1;
+        }
+        broker.go_on();
+        if is_unknown {
+            // A new producer settles it.
+            drop(producer);
+            producer = patient.producer("p").unwrap();
+        }
+        let committed = patient.committed("g", &source).unwrap();
+        let is_there = values(&patient, &out).contains(&round.to_string());
+        println!("round {round}: {} then {is_there}", if is_unknown { "unknown" } else { "committed" });
+        assert_eq!(is_there, committed == Some(round + 1), "records and offsets go together");
+        assert!(is_there || is_unknown, "it was said to be committed");
+        assert!(is_there || committed == before);
+        drop(producer);
+        producer = log.producer("p").unwrap();
+    }
+    assert!(unknown > 0, "no commit was caught without an answer");
+}
+
+#[test]
+fn a_broker_that_comes_back_is_found_again() {
+    let broker = Broker::start("restart");
+    let log = KafkaLog::open(KafkaOptions::new(&broker.address)).unwrap();
+    topic(&log, "t", 1);
+    let mut producer = log.producer("p").unwrap();
+    commit(&mut *producer, [record("t", 0, "before")]);
+    let mut reader = log.reader(&[at("t", 0)]).unwrap();
+    assert_eq!(await_records(&mut *reader, 1)[0].1.value, b"before");
+    producer.begin().unwrap();
+    producer.send(record("t", 0, "during")).unwrap();
+    broker.kill();
+    broker.start_again();
+    match producer.commit() {
+        Ok(()) => {}
+        // The broker may have lost what it had not acknowledged.
+        Err(LogError::Aborted { .. }) => {
+            producer.abort().unwrap();
+            commit(&mut *producer, [record("t", 0, "during")]);
+        }
+        Err(error) => panic!("{error}"),
+    }
+    assert_eq!(await_records(&mut *reader, 1)[0].1.value, b"during");
+}
+
+#[test]
+fn a_broker_that_does_not_answer_is_a_stall() {
+    let broker = Broker::start("stalled");
+    let log = KafkaLog::open(impatient(&broker)).unwrap();
+    topic(&log, "t", 1);
+    let mut reader = log.reader(&[at("t", 0)]).unwrap();
+    assert!(matches!(reader.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
+    broker.pause();
+    let started = Instant::now();
+    let error = loop {
+        assert!(started.elapsed() < Duration::from_secs(20), "nobody noticed");
+        if let Err(error) = reader.poll(POLL, ANY, ANY) {
+            break error;
+        }
+    };
+    assert!(matches!(error, LogError::Unreachable { .. } | LogError::Stalled { .. }), "{error}");
+    broker.go_on();
+}

@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# Sourced by tests/run and tests/services: installs system packages that are missing, where it may.
+
+# packages_missing PACKAGE…: those that are not there, each followed by a space.
+packages_missing() {
+  local package
+  for package in "$@"; do
+    case $package in
+      ca-certificates) [[ -e /etc/ssl/certs/ca-certificates.crt ]] || printf '%s ' "$package" ;;
+      libc6-dev) [[ -e /usr/include/stdlib.h ]] || printf '%s ' "$package" ;;
+      # A part of it is on every Debian; OpenSSL's configuration needs more.
+      perl) perl -MFindBin -MIPC::Cmd -e 1 2>/dev/null || printf '%s ' "$package" ;;
+      maven) command -v mvn >/dev/null || printf '%s ' "$package" ;;
+      *-jre-headless) java_is_right || printf '%s ' "$package" ;;
+      *) command -v "$package" >/dev/null || printf '%s ' "$package" ;;
+    esac
+  done
+}
+
+# Kafka 4 needs Java 17.
+java_is_right() {
+  local version
+  command -v keytool >/dev/null || return 1
+  version=$(java -version 2>&1 | sed -n '1s/.*version "\([0-9]*\).*/\1/p')
+  ((${version:-0} >= 17))
+}
+
+# install_packages PACKAGE…: installs those that are missing, or says what to do.
+install_packages() {
+  local missing as_root=()
+  missing=$(packages_missing "$@")
+  [[ -z $missing ]] && return 0
+  if ! command -v apt-get >/dev/null; then
+    echo "missing: $missing- install the packages of these names (or your system's equivalent) and run again"
+    return 1
+  fi
+  if ((EUID != 0)); then
+    if ! sudo -n true 2>/dev/null; then
+      echo "missing: run 'sudo apt-get install ${missing% }' and run again"
+      return 1
+    fi
+    as_root=(sudo -n)
+  fi
+  # shellcheck disable=SC2086  # A list of words.
+  if ! { "${as_root[@]}" apt-get update -q &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing; }; then
+    echo "apt-get could not install: $missing- install them and run again"
+    return 1
+  fi
+}
