@@ -65,6 +65,15 @@ pub enum Kind {
         /// Is the item allowed?
         check: fn(&str) -> bool,
     },
+    /// A string that may hold a password: then only from where secrets come from.
+    Address {
+        /// Default.
+        default: &'static str,
+        /// What is allowed, in words.
+        allowed: &'static str,
+        /// Is it?
+        check: fn(&str) -> bool,
+    },
     /// Something that must not be seen: only from the environment, or from a file of its own that `KEY_file` names.
     Secret,
     /// Names that somebody else defines, with a text each; some of them may be secrets.
@@ -151,9 +160,10 @@ pub const KEYS: &[Key] = &[
     ),
     Key {
         path: "hot_state.url",
-        kind: Kind::Text { default: "memory", allowed: HotUrl::ALLOWED, check: syntax::is_hot_state_url },
+        kind: Kind::Address { default: "memory", allowed: HotUrl::ALLOWED, check: syntax::is_hot_state_url },
         about: "Where it is kept: `redis://` and `rediss://` (TLS) name a Redis or Valkey, `memory` keeps none beside the \
-                log. A password belongs into the environment: WARPTAPE__HOT_STATE__URL. It is never printed.",
+                log. An address with a password comes from the environment: WARPTAPE__HOT_STATE__URL, or \
+                WARPTAPE__HOT_STATE__URL_FILE for the path of a file that holds it. It is never printed.",
     },
     Key {
         path: "hot_state.prefix",
@@ -395,13 +405,15 @@ pub const KEYS: &[Key] = &[
 /// The key that a path gives a value to: itself, the table that it is a name of, or the secret whose file it names.
 pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| match &key.kind {
-        Kind::Secret => path == key.path || path.strip_suffix(FILE_SUFFIX) == Some(key.path),
+        Kind::Secret | Kind::Address { .. } => {
+            path == key.path || path.strip_suffix(FILE_SUFFIX) == Some(key.path)
+        }
         Kind::Table { .. } => path == key.path || key.entry_of(path).is_some(),
         _ => path == key.path,
     })
 }
 
-/// Put behind the name of a secret, it names the file that holds it.
+/// Put behind the name of a secret or an address, it names the file that holds it.
 pub const FILE_SUFFIX: &str = "_file";
 
 /// Is there a section of that path?
@@ -430,7 +442,7 @@ impl Kind {
     /// What is allowed, in words.
     pub fn allowed(&self) -> String {
         match self {
-            Kind::Text { allowed, .. } => (*allowed).to_owned(),
+            Kind::Text { allowed, .. } | Kind::Address { allowed, .. } => (*allowed).to_owned(),
             Kind::Choice { choices, .. } => {
                 choices.iter().map(|choice| format!("\"{choice}\"")).collect::<Vec<_>>().join(" or ")
             }

@@ -89,6 +89,24 @@ fn effective_of(key: &'static Key, mut leaves: Vec<Leaf>, mistakes: &mut Vec<Mis
                 None
             }
         },
+        kind @ Kind::Address { .. } if secret::names_file(last) => match secret::read(key.path, last) {
+            Ok(address) => {
+                let value = Setting::Text(address.reveal().to_owned());
+                let allowed = value.is_allowed(kind);
+                if !allowed {
+                    mistakes.push(not_allowed(key, last));
+                }
+                allowed.then_some(value)
+            }
+            Err(mistake) => {
+                mistakes.push(mistake);
+                None
+            }
+        },
+        Kind::Address { .. } if secret::is_misplaced(last) => {
+            mistakes.push(secret::misplaced(key.path, last));
+            None
+        }
         kind => {
             let value = Setting::parse(kind, &last.value, origin.is_text());
             if value.is_none() {

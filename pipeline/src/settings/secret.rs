@@ -10,6 +10,7 @@ use figment::value::Value;
 use super::keys::FILE_SUFFIX;
 use super::mistake::Mistake;
 use super::sources::{ENVIRONMENT_PREFIX, Leaf, Origin};
+use crate::hot::without_password;
 
 /// Longest secret file, in bytes: a private key with its certificates has some thousand.
 const FILE_BYTES_MAX: u64 = 65_536;
@@ -58,7 +59,23 @@ pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
     }
     match leaf.origin {
         Origin::Environment(_) => Ok(Secret::new(text.as_str())),
-        _ => Err(mistake("a secret where others can read it".to_owned(), ways_of(path))),
+        _ => Err(misplaced(path, leaf)),
+    }
+}
+
+/// Is the leaf an address with a password, in a file that others read?
+pub(super) fn is_misplaced(leaf: &Leaf) -> bool {
+    let has_password = |text: &str| without_password(text) != text;
+    matches!(leaf.origin, Origin::File { .. }) && leaf.value.as_str().is_some_and(has_password)
+}
+
+/// The mistake of a secret where it does not belong.
+pub(super) fn misplaced(path: &str, leaf: &Leaf) -> Mistake {
+    Mistake {
+        key: path.to_owned(),
+        origin: leaf.origin.clone(),
+        found: "a secret where others can read it".to_owned(),
+        allowed: ways_of(path),
     }
 }
 

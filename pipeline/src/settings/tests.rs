@@ -339,6 +339,29 @@ fn secrets_come_from_the_environment_or_a_file_and_are_shown_nowhere() {
 }
 
 #[test]
+fn an_address_with_a_password_comes_from_the_environment_or_a_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("redis");
+    std::fs::write(&path, format!("redis://:{HIDDEN}@host:1\n")).expect("a temporary file");
+    let path = path.to_str().expect("UTF-8");
+    let address = format!("redis://:{HIDDEN}@host:1");
+    for (name, value) in [("WARPTAPE__HOT_STATE__URL_FILE", path), ("WARPTAPE__HOT_STATE__URL", &*address)] {
+        let (settings, effective) = read("", &[(name, value)], &[]).unwrap();
+        let expected = crate::hot::HotUrl::parse(&address).expect("an address");
+        assert_eq!(settings.hot_state.url, expected);
+        let shown = effective_toml(&effective);
+        assert!(shown.contains("url = \"redis://:***@host:1\"") && !shown.contains(HIDDEN), "{shown}");
+    }
+    assert_eq!(
+        mistakes("hot_state.url_file = \"/dev/null\"", &[], &[]),
+        [
+            "hot_state.url @ w.toml:1: the file \"/dev/null\", which is not a file of at most 65536 bytes; path of a \
+          text file that holds it"
+        ]
+    );
+}
+
+#[test]
 fn secrets_elsewhere_are_refused_and_not_repeated() {
     let found = |toml: &str| {
         let found = mistakes(toml, &[], &[]);
@@ -358,6 +381,11 @@ fn secrets_elsewhere_are_refused_and_not_repeated() {
         ["schema_registry.password @ w.toml:1: a secret where others can read it; environment variable \
           WARPTAPE__SCHEMA_REGISTRY__PASSWORD, or WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE with the path of a file that \
           holds it"]
+    );
+    assert_eq!(
+        found(&format!("[hot_state]\nurl = \"rediss://:{HIDDEN}@host\"")),
+        ["hot_state.url @ w.toml:2: a secret where others can read it; environment variable \
+          WARPTAPE__HOT_STATE__URL, or WARPTAPE__HOT_STATE__URL_FILE with the path of a file that holds it"]
     );
     found(&format!("[schema_registry]\nurl = \"http://me:{HIDDEN}@host:1\""));
     found(&format!("[kafka.properties]\nsasl.password = [\"{HIDDEN}\"]"));

@@ -30,7 +30,9 @@ impl Setting {
     /// The default of a kind.
     pub fn default_of(kind: &Kind) -> Setting {
         match kind {
-            Kind::Text { default, .. } | Kind::Choice { default, .. } => Setting::Text((*default).to_owned()),
+            Kind::Text { default, .. } | Kind::Choice { default, .. } | Kind::Address { default, .. } => {
+                Setting::Text((*default).to_owned())
+            }
             Kind::Integer { default, .. } => Setting::Integer(*default),
             Kind::Number { default, .. } => Setting::Number(*default),
             Kind::List { default, .. } => {
@@ -64,7 +66,9 @@ impl Setting {
                 Setting::Number(text.trim().parse().ok()?)
             }
             (Kind::List { .. }, Value::String(_, text)) if is_text => Setting::List(split_list(text)?),
-            (Kind::Text { .. } | Kind::Choice { .. }, Value::String(_, text)) => Setting::Text(text.clone()),
+            (Kind::Text { .. } | Kind::Choice { .. } | Kind::Address { .. }, Value::String(_, text)) => {
+                Setting::Text(text.clone())
+            }
             (Kind::Integer { .. }, Value::Num(_, number)) => {
                 Setting::Integer(number.to_i128().and_then(|wide| i64::try_from(wide).ok())?)
             }
@@ -77,9 +81,10 @@ impl Setting {
         setting.is_allowed(kind).then_some(setting)
     }
 
-    fn is_allowed(&self, kind: &Kind) -> bool {
+    /// Does the kind allow it?
+    pub fn is_allowed(&self, kind: &Kind) -> bool {
         match (kind, self) {
-            (Kind::Text { check, .. }, Setting::Text(text)) => check(text),
+            (Kind::Text { check, .. } | Kind::Address { check, .. }, Setting::Text(text)) => check(text),
             (Kind::Choice { choices, .. }, Setting::Text(text)) => choices.contains(&text.as_str()),
             (Kind::Integer { min, max, .. }, Setting::Integer(number)) => (min..=max).contains(&number),
             // NaN lies in no range.

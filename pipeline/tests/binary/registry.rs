@@ -11,7 +11,7 @@ use warptape_schemas::{
 };
 
 use super::outputs::{first_difference, outputs, records};
-use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
+use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 use super::registry_stub::RegistryStub;
 
 const RUN: [&str; 5] = ["run", "-c", "w.toml", "--log", "sqlite:w.db"];
@@ -256,6 +256,22 @@ fn a_registry_that_cannot_be_had_at_start_is_named_with_what_to_do() {
     refused(&taken.url(), "", &["ticks-value", "NAME_MISMATCH", "topics.prefix"]);
     // The address of something else.
     refused(&format!("{}/other", taken.url()), "", &["404", "check that schema_registry.url"]);
+}
+
+#[test]
+fn a_registry_behind_tls_must_be_one_that_the_system_trusts() {
+    let (stub, certificate) = RegistryStub::start_tls();
+    let folder = folder();
+    let folder = folder.path();
+    configure(folder, &stub.url(), "");
+    let (_, error) = texts(&warptape(folder, &FEED), 1);
+    assert!(error.contains(&stub.url()) && error.contains("certificate"), "{error}");
+    assert!(stub.state().requests.is_empty());
+
+    std::fs::write(folder.join("authorities.pem"), certificate).expect("a file");
+    texts(&warptape_with(folder, &FEED, &[("SSL_CERT_FILE", "authorities.pem")]), 0);
+    assert_eq!(stub.state().subjects.len(), 2);
+    stub.assert_documented();
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //! Confluent documents them, and takes note of every request that is not as documented.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
@@ -36,29 +38,56 @@ pub struct State {
 /// A running registry; its thread ends with the test process.
 pub struct RegistryStub {
     state: Arc<Mutex<State>>,
-    port: u16,
+    url: String,
 }
 
 impl RegistryStub {
     /// Starts one that asks for this header `Authorization`, if any.
     pub fn start(authorization: Option<&str>) -> RegistryStub {
+        Self::listen(authorization, None)
+    }
+
+    /// Starts one that speaks TLS alone; gives the certificate to trust, in PEM.
+    pub fn start_tls() -> (RegistryStub, String) {
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has them")
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .expect("the key is the certificate's");
+        (Self::listen(None, Some(Arc::new(config))), certified.cert.pem())
+    }
+
+    fn listen(authorization: Option<&str>, tls: Option<Arc<ServerConfig>>) -> RegistryStub {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
+        let url = match tls {
+            None => format!("http://127.0.0.1:{port}"),
+            Some(_) => format!("https://localhost:{port}"),
+        };
         let authorization = authorization.map(str::to_owned);
         let state = Arc::new(Mutex::new(State { authorization, ..State::default() }));
         let shared = state.clone();
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                let state = shared.clone();
+                let (state, tls) = (shared.clone(), tls.clone());
                 // The client may go at any time.
-                std::thread::spawn(move || drop(serve(connection, &state)));
+                std::thread::spawn(move || match tls {
+                    None => drop(serve(connection, &state)),
+                    Some(tls) => {
+                        let session = ServerConnection::new(tls).expect("a configuration that was built");
+                        drop(serve(StreamOwned::new(session, connection), &state));
+                    }
+                });
             }
         });
-        RegistryStub { state, port }
+        RegistryStub { state, url }
     }
 
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.url.clone()
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -204,17 +233,18 @@ impl Request {
     }
 }
 
-fn serve(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(connection.try_clone()?);
-    let mut writer = connection;
+fn serve(connection: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(connection);
     while let Some(request) = Request::read(&mut reader)? {
         let (status, body) = state.lock().expect("no handler panics").answer(&request);
         let body = body.to_string();
+        let connection = reader.get_mut();
         write!(
-            writer,
+            connection,
             "HTTP/1.1 {status} Status\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         )?;
+        connection.flush()?;
     }
     Ok(())
 }
