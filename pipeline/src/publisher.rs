@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
+use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicSpec};
 use warptape_schemas::tick::Tick;
 use warptape_schemas::{EncodeError, encode_tick, encode_tick_batch};
 
-use crate::engine::Topics;
+use crate::engine::{TopicPlan, Topics};
 use crate::sources::{Batcher, BatcherConfig, TickRecord};
 
 /// A transaction is committed when it holds this many ticks.
@@ -151,16 +151,31 @@ impl Publisher {
     }
 }
 
-/// Creates those of the topics that the log lacks; gives the number of partitions of the topic of ticks. Topics that
-/// belong to an existing topic of ticks are made with as many partitions as it has.
-pub fn create_missing_topics(log: &dyn EventLog, names: &Topics, partitions: i32) -> Result<i32, LogError> {
-    let existing = log.topics()?;
-    let ticks = existing.iter().find(|topic| topic.spec.name == names.ticks);
-    let partitions = ticks.map_or(partitions, |topic| topic.spec.partitions);
-    let mut missing = names.specs(partitions);
-    missing.retain(|spec| !existing.iter().any(|topic| topic.spec.name == spec.name));
-    log.create_topics(&missing)?;
-    Ok(partitions)
+/// Creates those of the topics that the log lacks; gives the number of partitions of the topic of ticks.
+pub fn create_missing_topics(log: &dyn EventLog, names: &Topics, plan: &TopicPlan) -> Result<i32, LogError> {
+    let missing = MissingTopics::find(log, names, plan)?;
+    log.create_topics(&missing.specs)?;
+    Ok(missing.partitions)
+}
+
+/// Topics that a log lacks.
+pub struct MissingTopics {
+    /// As they would be created: those that belong to an existing topic of ticks with as many partitions as it has.
+    pub specs: Vec<TopicSpec>,
+    /// Partitions of the topic of ticks, existing or not.
+    pub partitions: i32,
+}
+
+impl MissingTopics {
+    /// Compares the topics of the log with the plan.
+    pub fn find(log: &dyn EventLog, names: &Topics, plan: &TopicPlan) -> Result<Self, LogError> {
+        let existing = log.topics()?;
+        let ticks = existing.iter().find(|topic| topic.spec.name == names.ticks);
+        let partitions = ticks.map_or(plan.partitions, |topic| topic.spec.partitions);
+        let mut specs = names.specs(&TopicPlan { partitions, ..*plan });
+        specs.retain(|spec| !existing.iter().any(|topic| topic.spec.name == spec.name));
+        Ok(Self { specs, partitions })
+    }
 }
 
 fn refused(record: &TickRecord, cause: EncodeError) -> PublishError {
@@ -192,7 +207,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a new log");
         let names = Topics::new("t.");
-        assert_eq!(create_missing_topics(&log, &names, PARTITIONS).unwrap(), PARTITIONS);
+        assert_eq!(create_missing_topics(&log, &names, &TopicPlan::new(PARTITIONS)).unwrap(), PARTITIONS);
         (folder, log, names)
     }
 
@@ -281,7 +296,7 @@ mod tests {
     #[test]
     fn existing_topics_keep_their_partitions() {
         let (_folder, log, names) = log();
-        assert_eq!(create_missing_topics(&log, &names, 8).unwrap(), PARTITIONS);
+        assert_eq!(create_missing_topics(&log, &names, &TopicPlan::new(8)).unwrap(), PARTITIONS);
         let partitions = |name: &str| {
             let topics = log.topics().unwrap();
             topics.into_iter().find(|topic| topic.spec.name == name).unwrap().spec.partitions

@@ -15,7 +15,8 @@ type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 /// What is verified, as of one moment between two transactions.
 #[derive(Debug)]
 pub(crate) struct Cut {
-    pub(crate) journal: OffsetRange,
+    /// By partition: each process of a group writes one.
+    pub(crate) journal: Vec<OffsetRange>,
     /// By partition; empty where outputs are not asked for.
     pub(crate) partitions: Vec<PartitionCut>,
 }
@@ -50,10 +51,8 @@ impl Cut {
     }
 
     fn from_shelf(log: &dyn EventLog, options: &VerifyOptions, shelf: &Shelf) -> Result<Self, ReplayError> {
-        let journal = ranges(log, shelf, &options.journal)?;
-        // A topic has at least one partition, and the engine creates the journal with one.
-        let journal = journal[0];
-        if journal.first == journal.next {
+        let journal = ranges(log, shelf, &options.journal)?.to_vec();
+        if journal.iter().all(|range| range.first == range.next) {
             return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
         }
         let partitions = match &options.outputs {

@@ -22,6 +22,8 @@ pub enum Divergence {
 pub struct JournalDivergence {
     /// Topic of the journal.
     pub topic: String,
+    /// The partition.
+    pub partition: i32,
     /// Offset of the entry.
     pub offset: i64,
     /// Sequence number that the entry must have: every entry before it is identical.
@@ -94,7 +96,8 @@ impl fmt::Display for Divergence {
 
 impl fmt::Display for JournalDivergence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} offset {}, sequence {}: different", self.topic, self.offset, self.sequence)?;
+        let Self { topic, partition, offset, sequence, .. } = self;
+        write!(formatter, "{topic} partition {partition} offset {offset}, sequence {sequence}: different")?;
         if let (Some(at_ns), Some(input)) = (self.at_ns, &self.input) {
             write!(formatter, "\n  step at {at_ns} ns with {}", shown(Some(input)))?;
         }

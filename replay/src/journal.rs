@@ -14,11 +14,14 @@ use crate::{JournalDivergence, ReplayError};
 /// Steps the recorded inputs and compares.
 pub(crate) struct JournalCheck {
     topic: String,
+    partition: i32,
     scheduler: Scheduler,
     previous_hash: String,
     next_sequence: i64,
     /// Version of the process whose entries are compared.
     software: Option<String>,
+    /// Entries found identical.
+    pub(crate) entries: u64,
     pub(crate) decisions: u64,
     pub(crate) processes: u64,
     pub(crate) configs: StageConfigs,
@@ -29,19 +32,25 @@ impl JournalCheck {
     pub(crate) fn new(topic: &str) -> Self {
         Self {
             topic: topic.to_owned(),
+            partition: 0,
             scheduler: Scheduler::new(),
             previous_hash: GENESIS_HASH.to_owned(),
             next_sequence: 0,
             software: None,
+            entries: 0,
             decisions: 0,
             processes: 0,
             configs: StageConfigs::default(),
         }
     }
 
-    /// Entries found identical.
-    pub(crate) fn entries(&self) -> u64 {
-        self.next_sequence as u64
+    /// Goes on with the beginning of a partition, which is a chain of its own.
+    pub(crate) fn begin(&mut self, partition: i32) {
+        self.partition = partition;
+        self.scheduler = Scheduler::new();
+        GENESIS_HASH.clone_into(&mut self.previous_hash);
+        self.next_sequence = 0;
+        self.software = None;
     }
 
     /// Compares the next entry; the difference, if there is one.
@@ -68,6 +77,7 @@ impl JournalCheck {
             return Some(self.divergence(record.offset, Some(&entry), differences));
         }
         self.next_sequence += 1;
+        self.entries += 1;
         self.decisions += entry.decisions.len() as u64;
         if let Input::Started(started) = &entry.input {
             self.processes += 1;
@@ -117,6 +127,7 @@ impl JournalCheck {
     ) -> JournalDivergence {
         JournalDivergence {
             topic: self.topic.clone(),
+            partition: self.partition,
             offset,
             sequence: self.next_sequence,
             software: self.software.clone(),

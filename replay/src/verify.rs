@@ -1,6 +1,6 @@
 //! The verification of a log: first the journal, then the outputs.
 
-use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 
 use crate::cut::Cut;
 use crate::journal::JournalCheck;
@@ -27,13 +27,13 @@ pub fn verify(
 ) -> Result<Report, ReplayError> {
     let cut = Cut::take(log, options)?;
     let mut check = JournalCheck::new(&options.journal);
-    let divergence = check_journal(log, &options.journal, &cut, &mut check, progress)?;
-    if divergence.is_none() && check.entries() == 0 {
+    let divergence = check_journals(log, &options.journal, &cut, &mut check, progress)?;
+    if divergence.is_none() && check.entries == 0 {
         // Offsets were used, but by no entry: a broker's markers of aborted transactions.
         return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
     }
     let mut report = Report {
-        entries: check.entries(),
+        entries: check.entries,
         decisions: check.decisions,
         processes: check.processes,
         outputs: None,
@@ -45,27 +45,34 @@ pub fn verify(
     Ok(report)
 }
 
-fn check_journal(
+fn check_journals(
     log: &dyn EventLog,
     topic: &str,
     cut: &Cut,
     check: &mut JournalCheck,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<JournalDivergence>, ReplayError> {
-    let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
-    let mut reader = PartitionReader::open(log, source, cut.journal)?;
-    let total = (cut.journal.next - cut.journal.first) as u64;
-    loop {
-        let records = reader.next_fetch()?;
-        let Some(last) = records.last() else { return Ok(None) };
-        for record in &records {
-            if let Some(divergence) = check.check(record) {
-                return Ok(Some(divergence));
+    let length = |range: &OffsetRange| (range.next - range.first) as u64;
+    let total = cut.journal.iter().map(length).sum();
+    let mut done_before = 0;
+    for (partition, range) in (0..).zip(&cut.journal) {
+        check.begin(partition);
+        let source = TopicPartition { topic: topic.to_owned(), partition };
+        let mut reader = PartitionReader::open(log, source, *range)?;
+        loop {
+            let records = reader.next_fetch()?;
+            let Some(last) = records.last() else { break };
+            for record in &records {
+                if let Some(divergence) = check.check(record) {
+                    return Ok(Some(divergence));
+                }
             }
+            let done = done_before + (last.offset + 1 - range.first) as u64;
+            progress(Progress { phase: Phase::Journal, done, total });
         }
-        let done = (last.offset + 1 - cut.journal.first) as u64;
-        progress(Progress { phase: Phase::Journal, done, total });
+        done_before += length(range);
     }
+    Ok(None)
 }
 
 fn check_outputs(

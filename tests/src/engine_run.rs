@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::bounded;
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, Summary, Topics, run};
+use warptape_pipeline::engine::{EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
 use warptape_schemas::tick::Tick;
@@ -17,6 +17,7 @@ use warptape_stages::StageConfig;
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
     EngineConfig {
         node: "node-0".to_owned(),
+        ordinal: 0,
         group: "warptape".to_owned(),
         topics: Topics::new(""),
         stages,
@@ -46,7 +47,8 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
 /// Publishes ticks in records of `batch`.
 pub fn feed(log: &dyn EventLog, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
     let topics = Topics::new("");
-    let partitions = create_missing_topics(log, &topics, partitions).expect("the topics can be made");
+    let partitions =
+        create_missing_topics(log, &topics, &TopicPlan::new(partitions)).expect("the topics can be made");
     let batch = NonZeroUsize::new(batch).expect("a batch has ticks");
     let mut publisher =
         Publisher::new(log, "feed", &topics.ticks, partitions, batch).expect("the log takes a producer");

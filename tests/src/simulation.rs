@@ -91,6 +91,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
     let lane_credit_rows = random.between(1, 300);
     EngineConfig {
         node: "node-0".to_owned(),
+        ordinal: 0,
         group: "simulation".to_owned(),
         topics: Topics::new(""),
         stages: market::stage_config(random),
@@ -384,7 +385,7 @@ impl World {
 
     fn finish_commit(&mut self) {
         let Some(request) = self.in_flight.take() else { return };
-        for record in request.records(&self.config.topics, &self.config.node) {
+        for record in request.records(&self.config.topics, &self.config.node, self.config.ordinal) {
             let topic = self.committed.records.entry(record.topic.into_owned()).or_default();
             topic.entry(record.partition).or_default().push(record.value.into_owned());
         }

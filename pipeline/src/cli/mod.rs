@@ -26,7 +26,7 @@ pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 pub use run::{DemoArgs, RunArgs};
-pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs};
+pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
 
 use crate::commands;
 use crate::settings::{self, Assignment, Sources};
@@ -43,7 +43,7 @@ Exit status: 0 done, 1 failed or found different, 2 wrong usage or unreadable in
 Example: warptape feed synth --symbols 100 --ticks 1000000 && warptape run"
 )]
 pub struct Cli {
-    /// Event log to use, `sqlite:PATH` (sets log.url)
+    /// Event log to use, `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]` (sets log.url)
     #[arg(long, global = true, value_name = "URL", help_heading = "Common options")]
     pub log: Option<String>,
     /// Configuration file (TOML)
@@ -124,7 +124,7 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Tail(args) => commands::tail::execute(args, &settings),
         Command::Hot(args) => commands::hot::execute(args, &settings),
         Command::Dlq(args) => commands::dlq::execute(args, &settings),
-        Command::Topics(TopicsArgs {}) => commands::topics::execute(&settings),
+        Command::Topics(args) => commands::topics::execute(args, &settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_) => {
             unreachable!("handled above, since it reports mistakes instead of failing on them")

@@ -37,7 +37,19 @@ pub enum TailFormat {
 /// Arguments of `warptape topics`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape topics --log sqlite:market.db")]
-pub struct TopicsArgs {}
+pub struct TopicsArgs {
+    /// What to do; without it, topics are listed
+    #[command(subcommand)]
+    pub command: Option<TopicsCommand>,
+}
+
+/// What to do with topics.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum TopicsCommand {
+    /// Make those that are missing, as configured: partitions, replicas, compaction, retention
+    #[command(after_help = "Example: warptape topics create --log kafka:localhost:9092")]
+    Create,
+}
 
 /// Arguments of `warptape devices`.
 #[derive(Clone, Debug, Args)]

@@ -67,7 +67,7 @@ pub fn execute(
     config: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
-    let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
+    let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
     let engine_config = settings.engine_config(schemas);
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(engine_config.lanes.len()));

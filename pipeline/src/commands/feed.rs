@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
+use super::topics::ready_topics;
 use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt};
 use crate::open::{Purpose, open_log};
-use crate::publisher::{Publisher, create_missing_topics};
+use crate::publisher::Publisher;
 use crate::settings::Settings;
 use crate::sources::binance_capture::BinanceCapture;
 use crate::sources::csv::{BadLines, CsvConfig, CsvSource};
@@ -27,7 +28,7 @@ const LOOK_TICKS: u64 = 1_024;
 pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let (mut source, common) = open(&args.source)?;
     let log = open_log(settings, Purpose::Feed)?.log;
-    let partitions = create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
+    let partitions = ready_topics(&*log, settings)?;
     // Several feeds may run at once: each has a transactional id of its own.
     let name = format!("feed-{}", process::id());
     let mut publisher = Publisher::new(&*log, &name, &settings.topics.names.ticks, partitions, common.batch)?;

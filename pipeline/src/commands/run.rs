@@ -5,23 +5,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
+use anyhow::ensure;
 use crossbeam_channel::bounded;
 use indicatif::HumanCount;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
 use super::live::{Live, REDRAW};
+use super::topics::ready_topics;
 use crate::cli::Interrupt;
-use crate::engine::{Progress, Stop, Summary, run};
+use crate::engine::{EngineConfig, Progress, Stop, Summary, run};
 use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::publisher::create_missing_topics;
 use crate::settings::Settings;
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
 pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
-    create_missing_topics(&*log, &settings.topics.names, settings.topics.partitions)?;
+    ready_topics(&*log, settings)?;
     let config = settings.engine_config(schemas);
+    require_journal(&*log, &config)?;
     eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());
     let has_ticks = |info: &TopicInfo| {
         info.spec.name == config.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
@@ -49,6 +51,21 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut stdout = std::io::stdout().lock();
     write_summary(&mut stdout, &summary?, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a process that has no partition of the journal to write.
+fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<()> {
+    let topics = log.topics()?;
+    let journal = topics.iter().find(|info| info.spec.name == config.topics.journal);
+    let partitions = journal.map_or(0, |info| info.spec.partitions);
+    ensure!(
+        config.ordinal < partitions,
+        "engine.ordinal = {}, but the journal {} has {partitions} partitions, one for each process of the group: use a \
+         smaller number, or make topics with a greater topics.journal_partitions",
+        config.ordinal,
+        config.topics.journal,
+    );
+    Ok(())
 }
 
 /// Starts to keep hot state where the settings want it kept; nothing runs for hot state in memory.

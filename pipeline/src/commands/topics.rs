@@ -1,16 +1,61 @@
-//! `warptape topics`: the topics of a log with their offsets.
+//! `warptape topics`: the topics of a log with their offsets; `topics create` makes those that are missing.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use warptape_eventlog::TopicInfo;
+use anyhow::ensure;
+use warptape_eventlog::{EventLog, TopicInfo};
 
 use super::columns::{Align, aligned};
+use crate::cli::{TopicsArgs, TopicsCommand};
 use crate::open::{Purpose, open_log};
+use crate::publisher::{MissingTopics, create_missing_topics};
 use crate::settings::Settings;
 
+/// Lists or creates topics.
+pub fn execute(args: &TopicsArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(settings),
+        Some(TopicsCommand::Create) => create(settings),
+    }
+}
+
+/// Makes what is missing and says what that is.
+fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let log = open_log(settings, Purpose::Run)?.log;
+    let missing = MissingTopics::find(&*log, &settings.topics.names, &settings.topic_plan())?;
+    log.create_topics(&missing.specs)?;
+    let mut out = io::stdout().lock();
+    if missing.specs.is_empty() {
+        writeln!(out, "all topics are there")?;
+    }
+    for spec in &missing.specs {
+        let s = if spec.partitions == 1 { "" } else { "s" };
+        writeln!(out, "created {} with {} partition{s}", spec.name, spec.partitions)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes sure that the topics are there: the embedded log gets what it lacks, on a cluster that is its operator's to
+/// decide. Gives the number of partitions of the topic of ticks.
+pub fn ready_topics(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
+    if !settings.is_on_kafka() {
+        return Ok(create_missing_topics(log, &settings.topics.names, &settings.topic_plan())?);
+    }
+    let missing = MissingTopics::find(log, &settings.topics.names, &settings.topic_plan())?;
+    let names: Vec<&str> = missing.specs.iter().map(|spec| spec.name.as_str()).collect();
+    ensure!(
+        names.is_empty(),
+        "{}: no topic {}; make what is missing with `warptape topics create --log {}`",
+        log.url(),
+        names.join(", "),
+        log.url(),
+    );
+    Ok(missing.partitions)
+}
+
 /// Prints a line for each partition of each topic.
-pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
+fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.bare;
     let text = table(&log.topics()?);
     io::stdout().lock().write_all(text.as_bytes())?;

@@ -4,14 +4,12 @@ use std::borrow::Cow;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use warptape_eventlog::{LogError, NewRecord, Producer, TopicPartition};
+use warptape_eventlog::{LogError, NewRecord, TopicPartition};
 use warptape_stages::{MergedSignals, SignalChunk};
 
 use super::dead_letter_headers::dead_letter_headers;
-use super::{Clock, EngineConfig, Topics};
-
-/// A commit that other writers kept from the log is tried this often before it fails.
-const COMMIT_ATTEMPTS_MAX: u32 = 3;
+use super::transaction::{Outcome, TransactionWriter};
+use super::{Clock, Topics};
 
 /// Everything one transaction holds.
 #[derive(Debug, Default)]
@@ -31,6 +29,8 @@ pub struct CommitRequest {
 #[derive(Debug, Default)]
 pub(super) struct Sealed {
     pub(super) partition: i32,
+    /// Which of the times that this process was assigned the partition.
+    pub(super) assignment: u64,
     pub(super) signals: MergedSignals,
     pub(super) asides: Vec<Aside>,
     /// Key and encoded record.
@@ -64,7 +64,13 @@ pub struct Receipt {
 
 impl CommitRequest {
     /// Signals, late ticks, dead letters, snapshots and the journal entries of a node, in the order they are written.
-    pub fn records<'a>(&'a self, topics: &'a Topics, node: &'a str) -> impl Iterator<Item = NewRecord<'a>> {
+    /// The journal's partition is that of the process's number.
+    pub fn records<'a>(
+        &'a self,
+        topics: &'a Topics,
+        node: &'a str,
+        ordinal: i32,
+    ) -> impl Iterator<Item = NewRecord<'a>> {
         let record =
             |topic: &'a str, partition, timestamp_ns, key: Option<&'a [u8]>, value: &'a [u8]| NewRecord {
                 topic: topic.into(),
@@ -93,9 +99,25 @@ impl CommitRequest {
             signals.chain(asides).chain(snapshots)
         });
         let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
-            record(&topics.journal, 0, *at_ns, Some(node.as_bytes()), bytes)
+            record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)
         };
         sealed.chain(self.entries.iter().map(entry))
+    }
+
+    /// The last journal entry.
+    pub(super) fn last_entry(&self) -> Option<&[u8]> {
+        self.entries.last().map(|(_, bytes)| bytes.as_slice())
+    }
+
+    /// Drops what partitions caused that are no longer this process's: who owns them now does it again.
+    pub(super) fn retain_owned(&mut self, is_owned: impl Fn(i32, u64) -> bool) {
+        self.sealed.retain(|sealed| {
+            let stays = is_owned(sealed.partition, sealed.assignment);
+            if !stays {
+                self.offsets.retain(|(source, _)| source.partition != sealed.partition);
+            }
+            stays
+        });
     }
 
     /// Memory to be used again.
@@ -127,7 +149,9 @@ impl Receipt {
 pub(super) enum CommitEvent {
     /// It is durable and visible.
     Done { request: CommitRequest, committed_at_ns: i64 },
-    /// It is not; the thread ended.
+    /// Nothing of it was written; it can be sent again.
+    Aborted { request: CommitRequest, error: LogError },
+    /// The log does not take it; the thread ended.
     Failed(LogError),
 }
 
@@ -140,11 +164,9 @@ pub(super) struct Committer {
 
 impl Committer {
     /// Starts the thread. One request may be under way and none waits: the engine gathers instead.
-    pub(super) fn start(producer: Box<dyn Producer>, config: &EngineConfig, clock: Clock) -> Self {
+    pub(super) fn start(mut writer: TransactionWriter, clock: Clock) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
-        let (topics, node, group) = (config.topics.clone(), config.node.clone(), config.group.clone());
-        let mut writer = Writer { producer, topics, node, group };
         let thread = std::thread::Builder::new()
             .name("commit".to_owned())
             .spawn(move || run(&mut writer, clock, &received, &sent))
@@ -160,43 +182,21 @@ impl Committer {
     }
 }
 
-fn run(writer: &mut Writer, clock: Clock, requests: &Receiver<CommitRequest>, events: &Sender<CommitEvent>) {
+fn run(
+    writer: &mut TransactionWriter,
+    clock: Clock,
+    requests: &Receiver<CommitRequest>,
+    events: &Sender<CommitEvent>,
+) {
     for request in requests {
         let event = match writer.write(&request) {
-            Ok(()) => CommitEvent::Done { request, committed_at_ns: clock.now_ns() },
+            Ok(Outcome::Committed) => CommitEvent::Done { request, committed_at_ns: clock.now_ns() },
+            Ok(Outcome::Aborted(error)) => CommitEvent::Aborted { request, error },
             Err(error) => CommitEvent::Failed(error),
         };
         let failed = matches!(event, CommitEvent::Failed(_));
         if events.send(event).is_err() || failed {
             return;
         }
-    }
-}
-
-/// The producer, and the names it writes under.
-struct Writer {
-    producer: Box<dyn Producer>,
-    topics: Topics,
-    node: String,
-    group: String,
-}
-
-impl Writer {
-    fn write(&mut self, request: &CommitRequest) -> Result<(), LogError> {
-        let producer = self.producer.as_mut();
-        producer.begin()?;
-        for record in request.records(&self.topics, &self.node) {
-            producer.send(record)?;
-        }
-        producer.send_offsets(&self.group, &request.offsets)?;
-        for _ in 1..COMMIT_ATTEMPTS_MAX {
-            match producer.commit() {
-                Err(LogError::Busy { .. }) => {
-                    tracing::warn!("another writer holds the log; the commit is tried again")
-                }
-                result => return result,
-            }
-        }
-        producer.commit()
     }
 }

@@ -14,8 +14,10 @@ use super::LaneFault;
 /// Configuration of an engine, checked where it was read.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Name of the process in its group.
+    /// Name of the process, for people.
     pub node: String,
+    /// Number of the process in its group, from 0: its partition of the journal, and part of its transactional id.
+    pub ordinal: i32,
     /// Consumer group, also the prefix of the transactional id.
     pub group: String,
     /// Topic names.
@@ -40,6 +42,13 @@ pub struct EngineConfig {
     pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Faults to inject, for tests.
     pub lane_faults: Vec<LaneFault>,
+}
+
+impl EngineConfig {
+    /// The same in every life of the process, so that a new one fences the one before.
+    pub fn transactional_id(&self) -> String {
+        format!("{}-{}", self.group, self.ordinal)
+    }
 }
 
 /// Names of the topics.
@@ -76,22 +85,70 @@ impl Topics {
         }
     }
 
-    /// The topics as they are created: outputs have the partitions of the source, journal and lifecycle one.
-    pub fn specs(&self, partitions: i32) -> Vec<TopicSpec> {
-        let spec = |name: &str, partitions: i32, compacted: bool| TopicSpec {
+    /// The topics as they are created: outputs have the partitions of the source, the journal one for each process.
+    pub fn specs(&self, plan: &TopicPlan) -> Vec<TopicSpec> {
+        let TopicPlan { partitions, journal_partitions, retention, .. } = *plan;
+        let spec = |name: &str, partitions: i32, retention: Option<Duration>| TopicSpec {
             name: name.to_owned(),
             partitions,
-            compacted,
-            ..TopicSpec::default()
+            compacted: false,
+            replication: plan.replication,
+            min_insync_replicas: plan.min_insync_replicas,
+            retention,
         };
         vec![
-            spec(&self.ticks, partitions, false),
-            spec(&self.signals, partitions, false),
-            spec(&self.journal, 1, false),
-            spec(&self.snapshots, partitions, true),
-            spec(&self.late, partitions, false),
-            spec(&self.dead_letter, partitions, false),
-            spec(&self.lifecycle, 1, false),
+            spec(&self.ticks, partitions, retention.ticks),
+            spec(&self.signals, partitions, retention.signals),
+            spec(&self.journal, journal_partitions, retention.journal),
+            TopicSpec { compacted: true, ..spec(&self.snapshots, partitions, None) },
+            spec(&self.late, partitions, retention.late),
+            spec(&self.dead_letter, partitions, retention.dead_letter),
+            spec(&self.lifecycle, 1, retention.lifecycle),
         ]
     }
+}
+
+/// How topics are created. What is `None` is left to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicPlan {
+    /// Partitions of the source and of what is made of it.
+    pub partitions: i32,
+    /// Partitions of the journal: as many processes can be in a group.
+    pub journal_partitions: i32,
+    /// Brokers that keep a copy.
+    pub replication: Option<i16>,
+    /// Copies that must have a record before it counts as written.
+    pub min_insync_replicas: Option<i16>,
+    /// How long records are kept.
+    pub retention: Retention,
+}
+
+impl TopicPlan {
+    /// For one process, with everything else left to the log.
+    pub fn new(partitions: i32) -> Self {
+        Self {
+            partitions,
+            journal_partitions: 1,
+            replication: None,
+            min_insync_replicas: None,
+            retention: Retention::default(),
+        }
+    }
+}
+
+/// How long records are kept, by topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Ticks.
+    pub ticks: Option<Duration>,
+    /// Signals.
+    pub signals: Option<Duration>,
+    /// Journal.
+    pub journal: Option<Duration>,
+    /// Late ticks.
+    pub late: Option<Duration>,
+    /// Dead letters.
+    pub dead_letter: Option<Duration>,
+    /// Lifecycle.
+    pub lifecycle: Option<Duration>,
 }

@@ -67,6 +67,9 @@ pub struct Core {
     partitions: BTreeMap<i32, Partition>,
     /// Partitions whose state was lost and is not restored yet, with the offsets they had come to.
     restoring: BTreeMap<i32, i64>,
+    /// Of each partition that is this process's: which assignment, counted over all.
+    assignments: BTreeMap<i32, u64>,
+    assignments_total: u64,
     /// Rises with every restore of any partition.
     generation: u64,
     /// Lane and rows of each batch in flight.
@@ -112,6 +115,8 @@ impl Core {
             recorder: Recorder::new(last)?,
             partitions: BTreeMap::new(),
             restoring: BTreeMap::new(),
+            assignments: BTreeMap::new(),
+            assignments_total: 0,
             generation: 0,
             batches: BTreeMap::new(),
             commands: Vec::new(),
@@ -182,6 +187,10 @@ impl Core {
     ) -> Result<(), RecordError> {
         let offset = restored.offset;
         let counted_offset = self.restoring.remove(&partition).unwrap_or(0).max(sealed_offset);
+        self.assignments.entry(partition).or_insert_with(|| {
+            self.assignments_total += 1;
+            self.assignments_total
+        });
         self.generation += 1;
         let generation = self.generation;
         let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
@@ -207,8 +216,43 @@ impl Core {
     pub fn on_revoked(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
         self.partitions.remove(&partition);
         self.restoring.remove(&partition);
+        self.assignments.remove(&partition);
+        if let Some(stop_at) = &mut self.stop_at {
+            stop_at.remove(&partition);
+        }
         self.drop_groups(partition);
         self.step(now_ns, &Input::PartitionRevoked(PartitionRevoked { partition }))
+    }
+
+    /// Partitions are about to be revoked and their source stands still: a last snapshot spares the next owner work.
+    pub fn on_revoking(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), RecordError> {
+        partitions.iter().try_for_each(|&partition| self.begin_last_snapshot(now_ns, partition))
+    }
+
+    /// Whether everything read of a partition is processed and handed to a commit.
+    pub fn is_settled(&self, partition: i32) -> bool {
+        let settled = |owned: &Partition| owned.is_drained() && owned.sealed_offset >= owned.next_offset;
+        !self.restoring.contains_key(&partition) && self.partitions.get(&partition).is_none_or(settled)
+    }
+
+    /// Whether a partition has been this process's ever since it was sealed under this assignment.
+    pub fn is_owned(&self, partition: i32, assignment: u64) -> bool {
+        self.assignments.get(&partition) == Some(&assignment)
+    }
+
+    /// A partition was read up to an offset, after which the log may have no more records.
+    pub fn on_position(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        generation: u64,
+        position: i64,
+    ) -> Result<(), RecordError> {
+        match self.partitions.get_mut(&partition) {
+            Some(owned) if owned.generation == generation => owned.read_to = position,
+            _ => return Ok(()),
+        }
+        self.drain_if_read(now_ns)
     }
 
     /// Records of a partition were read.
@@ -295,7 +339,7 @@ impl Core {
 
     /// Whether everything before the stop is processed.
     pub fn is_drained(&self) -> bool {
-        let is_read = |owned: &Partition| owned.next_offset >= self.stop_offset(owned.source.partition);
+        let is_read = |owned: &Partition| owned.is_read_to(self.stop_offset(owned.source.partition));
         let drained = |owned: &Partition| owned.is_drained() && is_read(owned);
         self.draining && self.restoring.is_empty() && self.partitions.values().all(drained)
     }
@@ -306,7 +350,8 @@ impl Core {
         let bytes_max = COMMIT_BYTES_MAX / self.partitions.len().max(1);
         for owned in self.partitions.values_mut() {
             let before = owned.sealed_offset;
-            request.sealed.push(owned.seal(bytes_max, &mut request.receipt));
+            let assignment = self.assignments[&owned.source.partition];
+            request.sealed.push(owned.seal(assignment, bytes_max, &mut request.receipt));
             if owned.sealed_offset > before {
                 request.receipt.advances = true;
                 request.offsets.push((owned.source.clone(), owned.sealed_offset));
@@ -400,7 +445,7 @@ impl Core {
     fn drain_if_read(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let Some(stop_at) = &self.stop_at else { return Ok(()) };
         let is_read = |(partition, &end): (&i32, &i64)| {
-            self.partitions.get(partition).is_some_and(|owned| owned.next_offset >= end)
+            self.partitions.get(partition).is_some_and(|owned| owned.is_read_to(end))
         };
         if self.draining || !stop_at.iter().all(is_read) {
             return Ok(());
@@ -408,12 +453,13 @@ impl Core {
         self.draining = true;
         self.step(now_ns, &Input::Draining(Draining {}))?;
         let partitions: Vec<i32> = self.partitions.keys().copied().collect();
-        for partition in partitions {
-            let owned = self.partitions.get_mut(&partition).expect("the key is from the map");
-            owned.queue_lengths(&mut self.lengths);
-            owned.begin_snapshot(1);
-            self.arrived(now_ns, partition)?;
-        }
-        Ok(())
+        partitions.into_iter().try_for_each(|partition| self.begin_last_snapshot(now_ns, partition))
+    }
+
+    fn begin_last_snapshot(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+        let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
+        owned.queue_lengths(&mut self.lengths);
+        owned.begin_snapshot(1);
+        self.arrived(now_ns, partition)
     }
 }

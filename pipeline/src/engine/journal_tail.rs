@@ -17,31 +17,43 @@ const LOOK_BACK: i64 = 16;
 /// Wait between two looks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Reads the last entry; `None` for an empty journal.
-pub(super) fn last_entry(log: &dyn EventLog, journal: &str) -> Result<Option<JournalEntry>, EngineError> {
-    let partition = TopicPartition { topic: journal.to_owned(), partition: 0 };
+/// Reads the last entry of a process's journal; `None` for an empty one.
+pub(super) fn last_entry(
+    log: &dyn EventLog,
+    journal: &str,
+    ordinal: i32,
+) -> Result<Option<JournalEntry>, EngineError> {
+    let Some(record) = last_record(log, journal, ordinal)? else { return Ok(None) };
+    let entry = decode_journal_entry(&record.value).map_err(|error| EngineError::JournalTail {
+        topic: journal.to_owned(),
+        offset: record.offset,
+        error,
+    })?;
+    Ok(Some(entry))
+}
+
+/// Reads the last record of a partition; `None` where there is none.
+pub(super) fn last_record(
+    log: &dyn EventLog,
+    topic: &str,
+    partition: i32,
+) -> Result<Option<Record>, LogError> {
+    let partition = TopicPartition { topic: topic.to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&partition))?;
     let range = reader.offsets(&partition)?;
     let mut back = LOOK_BACK;
     loop {
         let from = range.next.saturating_sub(back).max(range.first);
-        if let Some(record) = last_record(reader.as_mut(), &partition, from, range.next)? {
-            let entry = decode_journal_entry(&record.value).map_err(|error| EngineError::JournalTail {
-                topic: journal.to_owned(),
-                offset: record.offset,
-                error,
-            })?;
-            return Ok(Some(entry));
-        }
-        if from == range.first {
-            return Ok(None);
+        let last = last_in(reader.as_mut(), &partition, from, range.next)?;
+        if last.is_some() || from == range.first {
+            return Ok(last);
         }
         back = back.saturating_mul(16);
     }
 }
 
 /// The last record with an offset in `from..end`.
-fn last_record(
+fn last_in(
     reader: &mut dyn Consumer,
     partition: &TopicPartition,
     from: i64,

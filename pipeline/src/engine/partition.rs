@@ -25,6 +25,8 @@ pub(super) struct Partition {
     groups: Vec<Group>,
     /// Next record to accept.
     pub(super) next_offset: i64,
+    /// Up to where the source was read, which is further where the last offsets have no records.
+    pub(super) read_to: i64,
     /// Next-to-read offset handed to a commit last: outputs of earlier records exist.
     pub(super) sealed_offset: i64,
     /// Records before this offset were counted in an earlier life.
@@ -85,6 +87,7 @@ impl Partition {
             queues: groups.iter().map(|_| GroupQueue::default()).collect(),
             groups,
             next_offset: restored.offset,
+            read_to: restored.offset,
             sealed_offset,
             counted_offset,
             signals: SignalMerge::default(),
@@ -226,6 +229,11 @@ impl Partition {
         self.intake.symbol_count()
     }
 
+    /// Whether all records before an offset were accepted.
+    pub(super) fn is_read_to(&self, offset: i64) -> bool {
+        self.next_offset.max(self.read_to) >= offset
+    }
+
     /// Whether nothing waits and nothing is in flight.
     pub(super) fn is_drained(&self) -> bool {
         self.complete_before() == self.next_offset && self.snapshot.is_none()
@@ -271,7 +279,7 @@ impl Partition {
     }
 
     /// Takes what complete records caused, up to about `bytes_max`, seals it, and counts it in the receipt.
-    pub(super) fn seal(&mut self, bytes_max: usize, receipt: &mut Receipt) -> Sealed {
+    pub(super) fn seal(&mut self, assignment: u64, bytes_max: usize, receipt: &mut Receipt) -> Sealed {
         let before = self.seal_before(bytes_max);
         let mut signals = self.signals.take_before(before);
         // Replayed from a snapshot, and committed in an earlier life.
@@ -286,7 +294,7 @@ impl Partition {
             self.reads.pop_front();
         }
         let partition = self.source.partition;
-        let mut sealed = Sealed { partition, signals, ..Sealed::default() };
+        let mut sealed = Sealed { partition, assignment, signals, ..Sealed::default() };
         while self.asides.front().is_some_and(|aside| aside.offset < before) {
             let aside = self.asides.pop_front().expect("it was there a line ago");
             self.asides_bytes -= aside.bytes.len();

@@ -10,14 +10,16 @@ use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::LifecycleEvent;
 use warptape_schemas::journal::LaneId;
 
-use super::commit::{CommitEvent, Committer};
+use super::commit::{CommitEvent, CommitRequest, Committer};
 use super::core::{Command, Core};
+use super::failpoint::{self, Failpoint};
 use super::journal_tail::last_entry;
 use super::lanes::{Lane, LaneCommand, LaneEvent};
 use super::lifecycle::LifecycleLog;
 use super::restore::restore;
 use super::source::{Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
+use super::transaction::TransactionWriter;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 
 /// Bytes that may wait for commits before the engine reads no further.
@@ -26,6 +28,25 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 const LANE_RESTARTS_MAX: u32 = 3;
 /// Longest sleep of the loop when nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// How long revoked partitions may take to commit what they caused before they are let go without.
+const REVOKE_MAX: Duration = Duration::from_secs(10);
+/// Pause before a request whose transaction was aborted is sent again: a group in the middle of a rebalance needs a moment.
+const ABORT_PAUSE: Duration = Duration::from_millis(100);
+/// How long transactions may be aborted one after the other before the engine fails.
+const ABORTS_MAX: Duration = Duration::from_secs(300);
+
+/// A request whose transaction was aborted.
+struct AbortedCommit {
+    request: CommitRequest,
+    again_at_ns: i64,
+}
+
+/// Partitions that the source wants to hand over.
+struct Revoking {
+    partitions: Vec<i32>,
+    until_ns: i64,
+}
 
 /// How an engine is asked to end. Either way it processes and commits what it has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +82,14 @@ struct Engine {
     lane_restarts: Vec<u32>,
     lane_events: Receiver<LaneEvent>,
     lane_events_sender: Sender<LaneEvent>,
+    /// Held, never looked at.
     _journal_owner: Box<dyn Send>,
+    /// A request is with the commit thread, or waits to be sent again.
     commit_in_flight: bool,
+    aborted: Option<AbortedCommit>,
+    /// Since when nothing was committed for aborts.
+    aborted_since_ns: Option<i64>,
+    revoking: Option<Revoking>,
     last_commit_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
@@ -81,14 +108,13 @@ impl Engine {
         let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
         // A journal is one chain: whoever writes it owns it, whatever his group.
         let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
-        let transactional_id = format!("{}.{}", config.group, config.node);
-        let producer = log.producer(&transactional_id)?;
+        let writer = TransactionWriter::new(log.clone(), config.clone())?;
         let lifecycle = LifecycleLog {
-            producer: log.producer(&format!("{transactional_id}.lifecycle"))?,
+            producer: log.producer(&format!("{}-lifecycle", config.transactional_id()))?,
             topic: config.topics.lifecycle.clone(),
             node: config.node.clone(),
         };
-        let last = last_entry(log.as_ref(), &config.topics.journal)?;
+        let last = last_entry(log.as_ref(), &config.topics.journal, config.ordinal)?;
         let core = Core::new(config.clone(), last.as_ref())?;
         let topic = config.topics.ticks.clone();
         let (records_max, bytes_max) = (config.poll_records_max, config.poll_bytes_max);
@@ -96,7 +122,7 @@ impl Engine {
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
         Ok(Self {
             source: Source::start(consumer, topic, clock, records_max, bytes_max),
-            committer: Committer::start(producer, &config, clock),
+            committer: Committer::start(writer, clock),
             lanes: Vec::new(),
             lane_restarts: vec![0; config.lanes.len()],
             log,
@@ -109,6 +135,9 @@ impl Engine {
             lane_events_sender,
             _journal_owner: journal_owner,
             commit_in_flight: false,
+            aborted: None,
+            aborted_since_ns: None,
+            revoking: None,
             last_commit_ns: clock.now_ns(),
             first_read_ns: None,
             last_advance_ns: clock.now_ns(),
@@ -160,6 +189,7 @@ impl Engine {
             }
             self.core.on_time(self.clock.now_ns())?;
             self.obey()?;
+            self.release_if_settled()?;
             self.progress.decisions.store(self.core.decisions_total(), Ordering::Relaxed);
         }
         Ok(())
@@ -175,6 +205,9 @@ impl Engine {
         }
         if !self.commit_in_flight && self.core.has_uncommitted() {
             wait = wait.min(until(self.commit_due_ns()));
+        }
+        if let Some(aborted) = &self.aborted {
+            wait = wait.min(until(aborted.again_at_ns));
         }
         wait
     }
@@ -221,7 +254,11 @@ impl Engine {
             // The thread has ended; what it said last is the reason.
             let failed = |event| match event {
                 SourceEvent::Failed(error) => Some(EngineError::Log(error)),
-                SourceEvent::Assigned(_) | SourceEvent::Revoked(_) | SourceEvent::Records { .. } => None,
+                SourceEvent::Assigned(_)
+                | SourceEvent::Revoked(_)
+                | SourceEvent::Lost(_)
+                | SourceEvent::Positions(_)
+                | SourceEvent::Records { .. } => None,
             };
             self.source.events.iter().find_map(failed).unwrap_or(EngineError::ThreadGone { thread: "source" })
         })
@@ -231,6 +268,7 @@ impl Engine {
         let snapshots = TopicPartition { topic: self.config.topics.snapshots.clone(), partition };
         let (stages, isa) = (&self.config.stages, self.config.isa);
         let restored = restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?;
+        failpoint::reach(Failpoint::DuringRestore);
         Ok(self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?)
     }
 
@@ -242,8 +280,15 @@ impl Engine {
                 }
             }
             SourceEvent::Revoked(partitions) => {
-                for partition in partitions {
-                    self.core.on_revoked(self.clock.now_ns(), partition)?;
+                let now_ns = self.clock.now_ns();
+                self.core.on_revoking(now_ns, &partitions)?;
+                self.revoking =
+                    Some(Revoking { partitions, until_ns: now_ns + REVOKE_MAX.as_nanos() as i64 });
+            }
+            SourceEvent::Lost(partitions) => self.give_up(&partitions, "lost")?,
+            SourceEvent::Positions(positions) => {
+                for (partition, generation, position) in positions {
+                    self.core.on_position(self.clock.now_ns(), partition, generation, position)?;
                 }
             }
             SourceEvent::Records { partition, generation, records, read_at_ns } => {
@@ -291,14 +336,43 @@ impl Engine {
         Ok(self.core.on_lane_lost(self.clock.now_ns(), lane, reason, restart)?)
     }
 
+    /// Lets go of revoked partitions once what they caused is committed, or when that takes too long.
+    fn release_if_settled(&mut self) -> Result<(), EngineError> {
+        let Some(revoking) = &self.revoking else { return Ok(()) };
+        let is_settled = |&partition: &i32| self.core.is_settled(partition);
+        let settled = !self.commit_in_flight && revoking.partitions.iter().all(is_settled);
+        if !settled && self.clock.now_ns() < revoking.until_ns {
+            return Ok(());
+        }
+        let partitions = self.revoking.take().expect("it was there a line ago").partitions;
+        self.give_up(&partitions, if settled { "committed" } else { "not committed in time" })?;
+        self.command_source(SourceCommand::Release)
+    }
+
+    /// Partitions are no longer this process's. What they caused and is not committed, their next owner does again.
+    fn give_up(&mut self, partitions: &[i32], how: &str) -> Result<(), EngineError> {
+        for &partition in partitions {
+            let now_ns = self.clock.now_ns();
+            self.core.on_revoked(now_ns, partition)?;
+            let detail = format!("partition {partition}, {how}");
+            self.lifecycle.write(now_ns, LifecycleEvent::PartitionRevoked, &detail);
+        }
+        self.obey()
+    }
+
     fn commit_due_ns(&self) -> i64 {
         self.last_commit_ns + self.config.commit_interval.as_nanos() as i64
     }
 
     fn commit_if_due(&mut self) -> Result<(), EngineError> {
         let now_ns = self.clock.now_ns();
-        let full = self.core.waiting_bytes() >= WAITING_BYTES_MAX;
-        let due = full || self.core.is_drained() || now_ns >= self.commit_due_ns();
+        if let Some(aborted) = self.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
+            return self.commit_again(aborted);
+        }
+        let hurry = self.core.waiting_bytes() >= WAITING_BYTES_MAX
+            || self.core.is_drained()
+            || self.revoking.is_some();
+        let due = hurry || now_ns >= self.commit_due_ns();
         if self.commit_in_flight || !due || !self.core.has_uncommitted() {
             return Ok(());
         }
@@ -314,6 +388,7 @@ impl Engine {
         match event {
             CommitEvent::Done { mut request, committed_at_ns } => {
                 self.commit_in_flight = false;
+                self.aborted_since_ns = None;
                 let receipt = std::mem::take(&mut request.receipt);
                 self.core.on_committed(request);
                 if receipt.advances {
@@ -327,8 +402,26 @@ impl Engine {
                 Progress::add(&self.progress.commits, 1);
                 Ok(())
             }
+            CommitEvent::Aborted { request, error } => {
+                let now_ns = self.clock.now_ns();
+                self.lifecycle.write(now_ns, LifecycleEvent::CommitFailed, &error.to_string());
+                let since_ns = *self.aborted_since_ns.get_or_insert(now_ns);
+                if now_ns - since_ns > ABORTS_MAX.as_nanos() as i64 {
+                    return Err(error.into());
+                }
+                let again_at_ns = now_ns + ABORT_PAUSE.as_nanos() as i64;
+                self.aborted = Some(AbortedCommit { request, again_at_ns });
+                Ok(())
+            }
             CommitEvent::Failed(error) => Err(error.into()),
         }
+    }
+
+    /// Sends a request again whose transaction was aborted, without what others own by now.
+    fn commit_again(&mut self, aborted: AbortedCommit) -> Result<(), EngineError> {
+        let mut request = aborted.request;
+        request.retain_owned(|partition, assignment| self.core.is_owned(partition, assignment));
+        self.committer.requests.send(request).map_err(|_| EngineError::ThreadGone { thread: "commit" })
     }
 
     /// Ends all threads, and sums up.

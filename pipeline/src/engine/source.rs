@@ -1,5 +1,6 @@
 //! The source thread: polls the log ahead of the engine, within a bound, and obeys pause, resume and seek.
 
+use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,14 +24,21 @@ pub(super) enum SourceCommand {
     Resume(i32),
     /// Read a partition from this offset; records fetched from now on carry the generation.
     Seek { partition: i32, offset: i64, generation: u64 },
+    /// The partitions that were revoked can be given to others.
+    Release,
 }
 
 /// What the source tells the engine.
 pub(super) enum SourceEvent {
     /// Partitions to own, with their committed offsets. They are read only after a seek.
     Assigned(Vec<(i32, Option<i64>)>),
-    /// Partitions taken away.
+    /// Partitions to be given up: nothing is polled before [`SourceCommand::Release`].
     Revoked(Vec<i32>),
+    /// Partitions that others own already.
+    Lost(Vec<i32>),
+    /// How far partitions were read, with the generation of each; where a log ends with offsets that have no records, more
+    /// than the records tell.
+    Positions(Vec<(i32, u64, i64)>),
     /// Records of one partition.
     Records { partition: i32, generation: u64, records: Vec<Record>, read_at_ns: i64 },
     /// The log failed; the thread ended.
@@ -61,7 +69,7 @@ impl Source {
             clock,
             records_max,
             bytes_max,
-            generations: Vec::new(),
+            partitions: BTreeMap::new(),
             events: events_sent,
         };
         let thread = std::thread::Builder::new()
@@ -85,9 +93,17 @@ struct SourceReader {
     clock: Clock,
     records_max: usize,
     bytes_max: usize,
-    /// By partition: generation of the last seek; 0 before the first.
-    generations: Vec<u64>,
+    partitions: BTreeMap<i32, Reading>,
     events: Sender<SourceEvent>,
+}
+
+/// How far a partition is, from its first seek on.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// Generation of the last seek.
+    generation: u64,
+    /// Position that the engine was told last.
+    told: i64,
 }
 
 impl SourceReader {
@@ -115,7 +131,10 @@ impl SourceReader {
             }
         }
         let event = match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
-            Fetched::Idle => return Ok(true),
+            Fetched::Idle => match self.positions()? {
+                moved if moved.is_empty() => return Ok(true),
+                moved => SourceEvent::Positions(moved),
+            },
             Fetched::Assigned(partitions) => {
                 // Nothing is read before the engine restored the state and said where to begin.
                 self.consumer.pause(&partitions)?;
@@ -125,10 +144,13 @@ impl SourceReader {
                 }
                 SourceEvent::Assigned(assigned)
             }
-            // What was lost cannot be committed any more, which the log itself sees to.
-            Fetched::Revoked(partitions) | Fetched::Lost(partitions) => {
-                SourceEvent::Revoked(partitions.iter().map(|partition| partition.partition).collect())
+            Fetched::Revoked(partitions) => {
+                let gone = self.forget(&partitions);
+                // The next poll hands them over.
+                let told = self.events.send(SourceEvent::Revoked(gone)).is_ok();
+                return Ok(told && self.wait_for_release(commands)?);
             }
+            Fetched::Lost(partitions) => SourceEvent::Lost(self.forget(&partitions)),
             Fetched::Records { source, records } => SourceEvent::Records {
                 partition: source.partition,
                 generation: self.generation(source.partition),
@@ -139,25 +161,54 @@ impl SourceReader {
         Ok(self.events.send(event).is_ok())
     }
 
+    /// Partitions that moved on since the engine was told.
+    fn positions(&mut self) -> Result<Vec<(i32, u64, i64)>, LogError> {
+        let mut moved = Vec::new();
+        for (&partition, reading) in &mut self.partitions {
+            let name = TopicPartition { topic: self.topic.clone(), partition };
+            let position = self.consumer.position(&name)?;
+            if position > reading.told {
+                reading.told = position;
+                moved.push((partition, reading.generation, position));
+            }
+        }
+        Ok(moved)
+    }
+
+    fn forget(&mut self, partitions: &[TopicPartition]) -> Vec<i32> {
+        let gone: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
+        self.partitions.retain(|partition, _| !gone.contains(partition));
+        gone
+    }
+
+    /// Obeys until the engine lets go of revoked partitions; false when the engine is gone.
+    fn wait_for_release(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, LogError> {
+        for command in commands {
+            if matches!(command, SourceCommand::Release) {
+                return Ok(true);
+            }
+            self.obey(command)?;
+        }
+        Ok(false)
+    }
+
     fn obey(&mut self, command: SourceCommand) -> Result<(), LogError> {
         match command {
             SourceCommand::Pause(partition) => self.consumer.pause(&[self.name(partition)]),
             SourceCommand::Resume(partition) => self.consumer.resume(&[self.name(partition)]),
             SourceCommand::Seek { partition, offset, generation } => {
-                let index = partition as usize;
-                if self.generations.len() <= index {
-                    self.generations.resize(index + 1, 0);
-                }
-                self.generations[index] = generation;
+                self.partitions.insert(partition, Reading { generation, told: offset });
                 let name = self.name(partition);
                 self.consumer.seek(&name, offset)?;
                 self.consumer.resume(&[name])
             }
+            // Not waited for.
+            SourceCommand::Release => Ok(()),
         }
     }
 
     fn generation(&self, partition: i32) -> u64 {
-        self.generations.get(partition as usize).copied().unwrap_or(0)
+        self.partitions.get(&partition).map_or(0, |reading| reading.generation)
     }
 
     fn name(&self, partition: i32) -> TopicPartition {

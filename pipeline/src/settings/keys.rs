@@ -132,10 +132,10 @@ pub const KEYS: &[Key] = &[
         path: "log.url",
         kind: Kind::Text {
             default: "sqlite:warptape.db",
-            allowed: "a string of the form sqlite:PATH",
+            allowed: "a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
             check: syntax::is_log_url,
         },
-        about: "The event log. `sqlite:PATH` is one file, shared by all commands.",
+        about: "The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT[,HOST:PORT…]` is a cluster.",
     },
     Key {
         path: "log.durability",
@@ -157,6 +157,14 @@ pub const KEYS: &[Key] = &[
         1,
         1024,
         "Partitions of topics that are created; existing topics keep theirs.",
+    ),
+    integer(
+        "topics.journal_partitions",
+        0,
+        0,
+        1024,
+        "Partitions of the journal when it is created: so many processes can be in a group. 0 is 16 on Kafka, and 1 on \
+         the embedded log, where a group has one process.",
     ),
     Key {
         path: "hot_state.url",
@@ -193,6 +201,14 @@ pub const KEYS: &[Key] = &[
         0,
         15,
         "Replicas of topics that are created; 0 leaves it to the broker (default.replication.factor).",
+    ),
+    integer(
+        "kafka.min_insync_replicas",
+        0,
+        0,
+        15,
+        "Replicas that must have a record before it counts as written, for topics that are created; 0 leaves it to the \
+         broker (min.insync.replicas). 2 of 3 replicas survive the loss of one broker.",
     ),
     Key {
         path: "kafka.properties",
@@ -253,12 +269,20 @@ pub const KEYS: &[Key] = &[
     Key {
         path: "engine.node",
         kind: Kind::Text {
-            default: "node-0",
-            allowed: "a string of 1 to 64 characters of A-Z a-z 0-9 . _ -",
-            check: syntax::is_name,
+            default: "",
+            allowed: "a string of up to 64 characters of A-Z a-z 0-9 . _ -",
+            check: syntax::is_topic_prefix,
         },
-        about: "Name of this process within its group.",
+        about: "Name of this process within its group, for people; an empty one is `node-ORDINAL`.",
     },
+    integer(
+        "engine.ordinal",
+        0,
+        0,
+        1023,
+        "Number of this process within its group, from 0. Each process has its own: its transactional id is \
+         GROUP-ORDINAL, its partition of the journal has this number, and on Kafka it comes back to its partitions by it.",
+    ),
     Key {
         path: "engine.devices",
         kind: Kind::List {

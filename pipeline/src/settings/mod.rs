@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 pub use keys::{KEYS, Key, Kind};
 pub use mistake::{Mistake, SettingsError};
 pub use parts::{
-    EngineSettings, GroupProtocol, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings,
-    RetentionHours, Settings, TopicSettings,
+    EngineSettings, GroupProtocol, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings, Settings,
+    TopicSettings,
 };
 pub use secret::Secret;
 pub use show::{Effective, effective_toml, example_toml};

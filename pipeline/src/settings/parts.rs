@@ -17,7 +17,12 @@ use super::show::Effective;
 use super::sources::Origin;
 use super::syntax::{self, LANES_MAX};
 use super::value::Setting;
-use crate::engine::{EngineConfig, Topics};
+use crate::engine::{EngineConfig, Retention, TopicPlan, Topics};
+
+/// Retention of records that are never removed: the longest that a cluster takes, ms.
+const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
+/// Processes that a group on Kafka has room for.
+const JOURNAL_PARTITIONS_KAFKA: i32 = 16;
 use crate::hot::{HotConfig, HotUrl};
 
 /// Everything that can be configured, parsed and checked.
@@ -44,7 +49,7 @@ pub struct Settings {
 /// Where events are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// `sqlite:PATH`.
+    /// `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     pub url: String,
     /// What a commit survives.
     pub durability: Durability,
@@ -59,6 +64,8 @@ pub struct TopicSettings {
     pub prefix: String,
     /// Partitions of a topic that is created.
     pub partitions: i32,
+    /// Those of the journal; 0 for what fits the log.
+    pub journal_partitions: i32,
 }
 
 /// The latest of each symbol.
@@ -79,9 +86,11 @@ pub struct KafkaSettings {
     /// Silence after which a member is taken for dead.
     pub session_timeout: Duration,
     /// Replicas of a topic that is created; `None` leaves it to the broker.
-    pub replication_factor: Option<i32>,
+    pub replication_factor: Option<i16>,
+    /// Copies that must have a record before it counts as written; `None` leaves it to the broker.
+    pub min_insync_replicas: Option<i16>,
     /// How long topics that are created keep records.
-    pub retention: RetentionHours,
+    pub retention: Retention,
     /// Properties of librdkafka by name. They may be secrets: they are not printed.
     pub properties: BTreeMap<String, Secret>,
 }
@@ -93,23 +102,6 @@ pub enum GroupProtocol {
     Classic,
     /// Assignment by the broker (KIP-848).
     Consumer,
-}
-
-/// How long topics keep records, in hours; `None` is for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetentionHours {
-    /// Ticks.
-    pub ticks: Option<u32>,
-    /// Signals.
-    pub signals: Option<u32>,
-    /// Journal.
-    pub journal: Option<u32>,
-    /// Late ticks.
-    pub late: Option<u32>,
-    /// Dead letters.
-    pub dead_letter: Option<u32>,
-    /// Lifecycle.
-    pub lifecycle: Option<u32>,
 }
 
 /// Where schemas are registered.
@@ -130,6 +122,8 @@ pub struct EngineSettings {
     pub group: String,
     /// Name of this process within the group.
     pub node: String,
+    /// Its number.
+    pub ordinal: i32,
     /// One entry for each lane, by index.
     pub lanes: Vec<LaneSpec>,
     /// Time between transactions.
@@ -148,6 +142,7 @@ impl Settings {
         EngineConfig {
             schemas,
             node: self.engine.node.clone(),
+            ordinal: self.engine.ordinal,
             group: self.engine.group.clone(),
             topics: self.topics.names.clone(),
             stages: self.stages.clone(),
@@ -159,6 +154,27 @@ impl Settings {
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
             lane_faults: Vec::new(),
+        }
+    }
+
+    /// Whether the log is a Kafka cluster.
+    pub fn is_on_kafka(&self) -> bool {
+        self.log.url.starts_with("kafka:")
+    }
+
+    /// How topics are created.
+    pub fn topic_plan(&self) -> TopicPlan {
+        let journal_partitions = match self.topics.journal_partitions {
+            0 if self.is_on_kafka() => JOURNAL_PARTITIONS_KAFKA,
+            0 => 1,
+            partitions => partitions,
+        };
+        TopicPlan {
+            partitions: self.topics.partitions,
+            journal_partitions,
+            replication: self.kafka.replication_factor,
+            min_insync_replicas: self.kafka.min_insync_replicas,
+            retention: self.kafka.retention,
         }
     }
 
@@ -177,9 +193,13 @@ impl Settings {
 /// The settings that checked values amount to.
 pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
     let values = Values(effective);
+    let ordinal = values.integer("engine.ordinal") as i32;
+    let replicas = |key: &str| Some(values.integer(key) as i16).filter(|&replicas| replicas > 0);
     let hours = |topic: &str| {
-        let hours = values.integer(&format!("kafka.retention_hours.{topic}")) as u32;
-        Some(hours).filter(|&hours| hours > 0)
+        Some(match values.integer(&format!("kafka.retention_hours.{topic}")) as u64 {
+            0 => FOR_EVER,
+            hours => Duration::from_secs(hours * 3600),
+        })
     };
     Settings {
         log: LogSettings {
@@ -193,6 +213,7 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
             names: Topics::new(&values.text("topics.prefix")),
             prefix: values.text("topics.prefix"),
             partitions: values.integer("topics.partitions") as i32,
+            journal_partitions: values.integer("topics.journal_partitions") as i32,
         },
         hot_state: HotStateSettings {
             // A value that was refused stands at its default here, and is reported as a mistake.
@@ -205,8 +226,9 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
                 _ => GroupProtocol::Classic,
             },
             session_timeout: Duration::from_millis(values.integer("kafka.session_timeout_ms") as u64),
-            replication_factor: Some(values.integer("kafka.replication_factor") as i32).filter(|&n| n > 0),
-            retention: RetentionHours {
+            replication_factor: replicas("kafka.replication_factor"),
+            min_insync_replicas: replicas("kafka.min_insync_replicas"),
+            retention: Retention {
                 ticks: hours("ticks"),
                 signals: hours("signals"),
                 journal: hours("journal"),
@@ -219,7 +241,11 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
         registry: registry(&values),
         engine: EngineSettings {
             group: values.text("engine.group"),
-            node: values.text("engine.node"),
+            node: match values.text("engine.node") {
+                name if name.is_empty() => format!("node-{ordinal}"),
+                name => name,
+            },
+            ordinal,
             lanes: syntax::lanes(&values.list("engine.devices"), cores),
             commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
             snapshot_interval_records: values.integer("engine.snapshot_interval_records"),

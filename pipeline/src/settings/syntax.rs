@@ -9,9 +9,9 @@ pub const LANES_MAX: usize = 64;
 /// Longest name of a group, a node or a topic prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// `sqlite:PATH`.
+/// `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`; opening the log looks more closely.
 pub fn is_log_url(text: &str) -> bool {
-    text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty())
+    ["sqlite:", "kafka:"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
 }
 
 /// A name that is safe in file names, topic names and metrics.
