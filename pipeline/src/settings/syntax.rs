@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn urls_and_names() {
         for (text, expected) in
-            [("sqlite:a.db", true), ("sqlite:", false), ("a.db", false), ("kafka:x", false)]
+            [("sqlite:a.db", true), ("sqlite:", false), ("a.db", false), ("kafka:x", true), ("kafka:", false)]
         {
             assert_eq!(is_log_url(text), expected, "{text}");
         }
