@@ -123,10 +123,10 @@ pub const KEYS: &[Key] = &[
         path: "log.url",
         kind: Kind::Text {
             default: "sqlite:warptape.db",
-            allowed: "a string of the form sqlite:PATH",
+            allowed: "a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
             check: syntax::is_log_url,
         },
-        about: "The event log. `sqlite:PATH` is one file, shared by all commands.",
+        about: "The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT` is a cluster.",
     },
     Key {
         path: "log.durability",

@@ -44,7 +44,7 @@ pub struct Settings {
 /// Where events are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// `sqlite:PATH`.
+    /// `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     pub url: String,
     /// What a commit survives.
     pub durability: Durability,

@@ -76,12 +76,18 @@ fn one_mistake_each() {
     let check = |toml: &str, expected: &str| assert_eq!(mistakes(toml, &[], &[]), [expected], "{toml}");
     check(
         "[log]\nurl = \"postgres:x\"",
-        "log.url @ w.toml:2: \"postgres:x\"; a string of the form sqlite:PATH",
+        "log.url @ w.toml:2: \"postgres:x\"; a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
     );
-    check("[log]\nurl = 3", "log.url @ w.toml:2: 3; a string of the form sqlite:PATH");
+    check(
+        "[log]\nurl = 3",
+        "log.url @ w.toml:2: 3; a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
+    );
     check("log.durability = \"none\"", "log.durability @ w.toml:1: \"none\"; \"process\" or \"full\"");
     check("log = 3", "log @ w.toml:1: 3; a table of url, durability");
-    check("[log.url]\nx = 1", "log.url @ w.toml:2: a table; a string of the form sqlite:PATH");
+    check(
+        "[log.url]\nx = 1",
+        "log.url @ w.toml:2: a table; a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
+    );
     check("[topics]\n\npartitions = 0", "topics.partitions @ w.toml:3: 0; a whole number from 1 to 1024");
     check("[topics]\npartitions = 4.0", "topics.partitions @ w.toml:2: 4.0; a whole number from 1 to 1024");
     check(
