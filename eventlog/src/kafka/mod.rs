@@ -27,7 +27,7 @@ mod options;
 mod producer;
 mod watchdog;
 
-pub use options::{GroupProtocol, KafkaOptions};
+pub use options::{GroupProtocol, KafkaOptions, is_broker_list};
 
 use cluster::Cluster;
 use consumer::KafkaConsumer;

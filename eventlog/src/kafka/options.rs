@@ -72,7 +72,7 @@ impl KafkaOptions {
             value: value.to_owned(),
             allowed: allowed.to_owned(),
         };
-        if self.brokers.split(',').any(|broker| !is_host_and_port(broker)) {
+        if !is_broker_list(&self.brokers) {
             return Err(wrong("broker list", &self.brokers, "use HOST:PORT[,HOST:PORT…]"));
         }
         for key in self.extra.keys() {
@@ -204,6 +204,11 @@ const RESERVED: &[(&str, &str)] = &[
     ("auto.offset.reset", "it is error, always"),
     ("enable.partition.eof", "it is false, always"),
 ];
+
+/// Whether a text is `HOST:PORT[,HOST:PORT…]`.
+pub fn is_broker_list(text: &str) -> bool {
+    text.split(',').all(is_host_and_port)
+}
 
 fn is_host_and_port(broker: &str) -> bool {
     match broker.rsplit_once(':') {

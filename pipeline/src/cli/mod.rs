@@ -43,7 +43,7 @@ Exit status: 0 done, 1 failed or found different, 2 wrong usage or unreadable in
 Example: warptape feed synth --symbols 100 --ticks 1000000 && warptape run"
 )]
 pub struct Cli {
-    /// Event log to use, `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]` (sets log.url)
+    /// Event log to use, `sqlite:PATH` or `kafka:HOST:PORT` (sets log.url)
     #[arg(long, global = true, value_name = "URL", help_heading = "Common options")]
     pub log: Option<String>,
     /// Configuration file (TOML)

@@ -135,7 +135,7 @@ pub const KEYS: &[Key] = &[
             allowed: "a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
             check: syntax::is_log_url,
         },
-        about: "The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT[,HOST:PORT…]` is a cluster.",
+        about: "The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT` is a cluster.",
     },
     Key {
         path: "log.durability",

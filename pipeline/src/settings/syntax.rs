@@ -1,5 +1,6 @@
 //! Syntax of the values that have one: URLs, names, devices.
 
+use warptape_eventlog::kafka::is_broker_list;
 use warptape_schemas::journal::LaneSpec;
 
 use crate::hot::HotUrl;
@@ -9,9 +10,10 @@ pub const LANES_MAX: usize = 64;
 /// Longest name of a group, a node or a topic prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`; opening the log looks more closely.
+/// `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
 pub fn is_log_url(text: &str) -> bool {
-    ["sqlite:", "kafka:"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+    text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty())
+        || text.strip_prefix("kafka:").is_some_and(is_broker_list)
 }
 
 /// A name that is safe in file names, topic names and metrics.
@@ -181,9 +183,13 @@ mod tests {
 
     #[test]
     fn urls_and_names() {
-        for (text, expected) in
-            [("sqlite:a.db", true), ("sqlite:", false), ("a.db", false), ("kafka:x", true), ("kafka:", false)]
-        {
+        for (text, expected) in [
+            ("sqlite:a.db", true),
+            ("sqlite:", false),
+            ("a.db", false),
+            ("kafka:x", false),
+            ("kafka:a:1,b:2", true),
+        ] {
             assert_eq!(is_log_url(text), expected, "{text}");
         }
         let long = "x".repeat(NAME_BYTES_MAX + 1);
