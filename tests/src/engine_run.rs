@@ -74,15 +74,20 @@ pub fn topic_ends(log: &dyn EventLog, topic: &str) -> Vec<(i32, i64)> {
     (0..).zip(info.offsets.iter().map(|range| range.next)).collect()
 }
 
+/// Wait between two looks whether the end is reached.
+const READ_WAIT: Duration = Duration::from_millis(100);
+
 /// All records of one partition.
 pub fn read_partition(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     let partition = TopicPartition { topic: topic.to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&partition)).expect("the topic exists");
+    let end = reader.offsets(&partition).expect("the log is readable").next;
     let mut records = Vec::new();
-    while let Fetched::Records { records: more, .. } =
-        reader.poll(Duration::ZERO, 4_096, 16 << 20).expect("the log is readable")
-    {
-        records.extend(more);
+    while reader.position(&partition).expect("the log is readable") < end {
+        let fetched = reader.poll(READ_WAIT, 4_096, 16 << 20).expect("the log is readable");
+        if let Fetched::Records { records: more, .. } = fetched {
+            records.extend(more);
+        }
     }
     records
 }

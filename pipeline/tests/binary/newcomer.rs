@@ -152,7 +152,7 @@ fn the_named_command_proves_the_demo_and_names_one_changed_field() {
     let (sequence, record, told, changed) = entry_with_other_lane(&demo);
     let bytes = demo.with_one_byte_changed(&record.value, &changed).expect("a lane is one byte");
     let (said, _) = demo.verify_with(&bytes, 1);
-    let place = format!("journal offset {}, sequence {sequence}: different\n", record.offset);
+    let place = format!("journal partition 0 offset {}, sequence {sequence}: different\n", record.offset);
     assert!(said.starts_with(&place) && said.contains(&told), "{said}");
 
     let (partition, record) = signal_in_one_place(&demo);
@@ -176,7 +176,7 @@ fn any_changed_byte_of_a_decision_or_a_signal_is_placed() {
     let demo = Demo::run();
     let (sequence, entry, _, _) = entry_with_other_lane(&demo);
     let (partition, signal) = signal_in_one_place(&demo);
-    let entry_place = format!("journal offset {}, sequence {sequence}: different", entry.offset);
+    let entry_place = format!("journal partition 0 offset {}, sequence {sequence}: different", entry.offset);
     let signal_place = format!("signals partition {partition} offset {}", signal.offset);
     for (value, place) in [(entry.value, entry_place), (signal.value, signal_place)] {
         for at in (0..value.len()).step_by(value.len().div_ceil(BYTES_CHANGED)) {

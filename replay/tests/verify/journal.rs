@@ -72,7 +72,10 @@ fn a_forged_decision_is_named_by_its_field() {
     let difference = &divergence.differences[0];
     assert_eq!((&difference.expected, &difference.found), (&Some(lane.into()), &Some((1 - lane).into())));
     let text = divergence.to_string();
-    assert!(text.starts_with(&format!("journal offset {at}, sequence {at}: different")), "{text}");
+    assert!(
+        text.starts_with(&format!("journal partition 0 offset {at}, sequence {at}: different")),
+        "{text}"
+    );
     assert!(
         text.contains("PartitionAssigned") && text.contains("the entry was written so by warptape test;"),
         "{text}"

@@ -1,5 +1,6 @@
 //! Behaviour of the crates together.
 
 mod engine;
+mod kafka;
 mod recordings;
 mod simulation;

@@ -1,0 +1,98 @@
+//! The same engine over a real broker: the same signals as over the embedded log.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use warptape_eventlog::{Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::{EngineConfig, TopicPlan, Topics};
+use warptape_pipeline::publisher::create_missing_topics;
+use warptape_replay::{OutputOptions, VerifyOptions, verify};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+
+use crate::recordings::{recorded_ticks, stage_config};
+
+const PARTITIONS: i32 = 4;
+const LANES: i32 = 2;
+const BATCH: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+/// Topics that a run writes for others, keys and values of which depend on the ticks alone.
+const OUTPUTS: [fn(&Topics) -> &str; 3] =
+    [|topics| &topics.signals, |topics| &topics.late, |topics| &topics.dead_letter];
+
+/// A name that nobody has used on the broker.
+fn unique(name: &str) -> String {
+    let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
+    format!("{name}-{}.", since_epoch.as_nanos())
+}
+
+fn broker() -> KafkaOptions {
+    let address = std::env::var("WARPTAPE_TEST_KAFKA").expect(
+        "WARPTAPE_TEST_KAFKA is not set: run the tests by tests/run, or by `tests/services run cargo test …`",
+    );
+    KafkaOptions::new(address)
+}
+
+/// Keys and values of all outputs, topic by topic and partition by partition.
+fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<(Option<Vec<u8>>, Vec<u8>)>> {
+    let places = OUTPUTS.iter().flat_map(|topic| (0..PARTITIONS).map(|partition| (topic(topics), partition)));
+    let read = |(topic, partition)| {
+        read_partition(log, topic, partition).into_iter().map(|record| (record.key, record.value)).collect()
+    };
+    places.map(read).collect()
+}
+
+/// Copies all ticks in one transaction, so that they have the same offsets: one more would leave a marker between them.
+fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
+    let mut producer = to.producer(&format!("{topic}-copy")).expect("a producer");
+    producer.begin().expect("a transaction");
+    for partition in 0..PARTITIONS {
+        for (offset, record) in (0..).zip(read_partition(from, "ticks", partition)) {
+            assert_eq!(record.offset, offset, "the embedded log is dense");
+            let (topic, key) = (topic.into(), record.key.map(Into::into));
+            let (value, timestamp_ns) = (record.value.into(), record.timestamp_ns);
+            let copy = NewRecord { topic, partition, key, timestamp_ns, value, ..NewRecord::default() };
+            producer.send(copy).expect("a record of the transaction");
+        }
+    }
+    producer.commit().expect("a commit");
+}
+
+#[test]
+fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
+    let Some(ticks) = recorded_ticks() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let embedded = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    let embedded: Arc<dyn EventLog> = Arc::new(embedded);
+    feed(embedded.as_ref(), PARTITIONS, BATCH.get(), ticks.iter().cloned());
+    let summary = run_to_end(&embedded, engine_config(stage_config(), LANES));
+    let expected = outputs(embedded.as_ref(), &Topics::new(""));
+
+    let prefix = unique("recordings");
+    let (topics, group) = (Topics::new(&prefix), prefix.clone());
+    let kafka: Arc<dyn EventLog> = Arc::new(KafkaLog::open(broker()).expect("a broker"));
+    create_missing_topics(kafka.as_ref(), &topics, &TopicPlan::new(PARTITIONS)).expect("new topics");
+    copy_ticks(embedded.as_ref(), kafka.as_ref(), &topics.ticks);
+    let config =
+        EngineConfig { topics: topics.clone(), group: group.clone(), ..engine_config(stage_config(), LANES) };
+    let on_kafka = run_to_end(&kafka, config);
+    assert_eq!((on_kafka.ticks, on_kafka.signals), (summary.ticks, summary.signals));
+    assert!(
+        outputs(kafka.as_ref(), &topics) == expected,
+        "the outputs differ from those on the embedded log"
+    );
+
+    let outputs = OutputOptions {
+        ticks: topics.ticks,
+        signals: topics.signals,
+        late: topics.late,
+        dead_letter: topics.dead_letter,
+        group,
+        isa: Isa::detect(),
+        schemas: None,
+    };
+    let options = VerifyOptions { journal: topics.journal, outputs: Some(outputs) };
+    let report = verify(kafka.as_ref(), &options, &mut |_| {}).expect("the log can be read");
+    assert!(report.is_identical(), "{report}");
+    assert_eq!(report.outputs.expect("they were asked for").signals, summary.signals);
+}
