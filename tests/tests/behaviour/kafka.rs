@@ -33,8 +33,11 @@ fn broker() -> KafkaOptions {
     KafkaOptions::new(address)
 }
 
-/// Keys and values of all outputs, topic by topic and partition by partition.
-fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<(Option<Vec<u8>>, Vec<u8>)>> {
+/// Key and value of a record.
+type Output = (Option<Vec<u8>>, Vec<u8>);
+
+/// All outputs, topic by topic and partition by partition.
+fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     let places = OUTPUTS.iter().flat_map(|topic| (0..PARTITIONS).map(|partition| (topic(topics), partition)));
     let read = |(topic, partition)| {
         read_partition(log, topic, partition).into_iter().map(|record| (record.key, record.value)).collect()

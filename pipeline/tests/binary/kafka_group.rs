@@ -1,0 +1,159 @@
+//! Several processes in one group on a real broker: one joins and one leaves under load, and the outputs are those of
+//! one process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, Record, TopicPartition};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{Decision, Input};
+
+use super::processes::{Running, folder, texts, warptape};
+
+const PARTITIONS: i32 = 6;
+const TICKS: &str = "300000";
+const TICKS_PER_SECOND: &str = "30000";
+/// Wait between two looks whether the end of a partition is reached.
+const READ_WAIT: Duration = Duration::from_millis(50);
+const CONFIGURATION: &str = r#"
+engine.devices = ["cpu:2"]
+engine.commit_interval_ms = 20
+engine.snapshot_interval_records = 50
+engine.poll_records_max = 16
+kafka.session_timeout_ms = 6000
+stages.bars = ["1s", "tick:5"]
+stages.allowed_lateness_ms = 1000
+stages.groups_per_partition = 4
+"#;
+
+/// A broker's log with topics of one test.
+struct Cluster {
+    log: KafkaLog,
+    url: String,
+    prefix: String,
+}
+
+impl Cluster {
+    /// Writes a configuration into the folder and creates its topics.
+    fn new(folder: &Path, name: &str) -> Cluster {
+        let address = std::env::var("WARPTAPE_TEST_KAFKA").expect(
+            "WARPTAPE_TEST_KAFKA is not set: run the tests by tests/run, or by `tests/services run cargo test …`",
+        );
+        let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
+        let prefix = format!("{name}-{}.", since_epoch.as_nanos());
+        let topics = format!(
+            "topics.prefix = \"{prefix}\"\ntopics.partitions = {PARTITIONS}\ntopics.journal_partitions = 3\n\
+             engine.group = \"{prefix}\"\n"
+        );
+        std::fs::write(folder.join("w.toml"), topics + CONFIGURATION).expect("a file");
+        let log = KafkaLog::open(KafkaOptions::new(&*address)).expect("a broker");
+        let cluster = Cluster { log, url: format!("kafka:{address}"), prefix };
+        texts(&warptape(folder, &["topics", "create", "-c", "w.toml", "--log", &cluster.url]), 0);
+        cluster
+    }
+
+    fn start(&self, folder: &Path, command: &[&str]) -> Running {
+        Running::start(folder, &[command, &["-c", "w.toml", "--log", &self.url]].concat())
+    }
+
+    /// A process of the group. What is its own comes from the environment in production, here from a file.
+    fn start_run(&self, folder: &Path, ordinal: i32) -> Running {
+        let common = std::fs::read_to_string(folder.join("w.toml")).expect("the common file");
+        let file = format!("w{ordinal}.toml");
+        std::fs::write(folder.join(&file), format!("{common}\nengine.ordinal = {ordinal}\n"))
+            .expect("a file");
+        Running::start(folder, &["run", "-c", &file, "--log", &self.url])
+    }
+
+    fn records(&self, topic: &str, partition: i32) -> Vec<Record> {
+        let source = TopicPartition { topic: format!("{}{topic}", self.prefix), partition };
+        let mut reader = self.log.reader(std::slice::from_ref(&source)).expect("a partition of the log");
+        let end = reader.offsets(&source).expect("the log can be read").next;
+        let mut all = Vec::new();
+        while reader.position(&source).expect("the log can be read") < end {
+            let fetched = reader.poll(READ_WAIT, 4096, 16 << 20).expect("the log can be read");
+            if let Fetched::Records { records, .. } = fetched {
+                all.extend(records);
+            }
+        }
+        all
+    }
+
+    /// Committed offset of a partition of the ticks.
+    fn committed(&self, partition: i32) -> i64 {
+        let source = TopicPartition { topic: format!("{}ticks", self.prefix), partition };
+        self.log.committed(&self.prefix, &source).expect("the log can be read").unwrap_or(0)
+    }
+}
+
+/// What the journal of a process says: which partitions it was given, and which of their groups it placed.
+#[derive(Debug, Default)]
+struct History {
+    partitions: BTreeSet<i32>,
+    placed: BTreeSet<(i32, i32)>,
+}
+
+fn histories(cluster: &Cluster) -> BTreeMap<i32, History> {
+    let mut histories: BTreeMap<i32, History> = BTreeMap::new();
+    for ordinal in 0..3 {
+        for record in cluster.records("journal", ordinal) {
+            let entry = decode_journal_entry(&record.value).expect("a journal entry");
+            let history = histories.entry(ordinal).or_default();
+            if let Input::PartitionAssigned(assigned) = &entry.input {
+                history.partitions.insert(assigned.partition);
+            }
+            for decision in &entry.decisions {
+                if let Decision::Place(place) = decision {
+                    history.placed.insert((place.partition, place.group));
+                }
+            }
+        }
+    }
+    histories
+}
+
+#[test]
+fn processes_join_and_leave_under_load() {
+    let folder = folder();
+    let folder = folder.path();
+    let cluster = Cluster::new(folder, "group");
+    let mut first = cluster.start_run(folder, 0);
+    let synth = ["feed", "synth", "--symbols", "60", "--ticks", TICKS, "--batch", "8"];
+    let mut feed = cluster.start(folder, &[&synth[..], &["--rate", TICKS_PER_SECOND]].concat());
+    first.run_until("the first process commits", || {
+        (0..PARTITIONS).all(|p| cluster.committed(p) > 0).then_some(())
+    });
+
+    let gives = |ordinal: i32| (!cluster.records("journal", ordinal).is_empty()).then_some(());
+    let mut second = cluster.start_run(folder, 1);
+    second.run_until("the second process has partitions", || gives(1));
+    let mut third = cluster.start_run(folder, 2);
+    third.run_until("the third process has partitions", || gives(2));
+    assert!(feed.is_running() && first.is_running(), "there is no load any more");
+    second.stop("TERM");
+
+    let (status, _, error) = feed.finish();
+    assert_eq!(status.code(), Some(0), "{error}");
+    let ends: Vec<i64> = (0..PARTITIONS)
+        .map(|partition| cluster.records("ticks", partition).last().map_or(0, |record| record.offset + 1))
+        .collect();
+    let done = || (0..).zip(&ends).all(|(partition, &end)| cluster.committed(partition) >= end).then_some(());
+    third.run_until("all ticks are processed", done);
+    third.stop("TERM");
+    first.stop("TERM");
+
+    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", &cluster.url];
+    let (said, _) = texts(&warptape(folder, &verify), 0);
+    assert!(said.ends_with(" signals: identical\n") && !said.contains(", 0 signals"), "{said}");
+
+    // Which symbol lived where is in the journals: each process had partitions, and some moved.
+    let histories = histories(&cluster);
+    assert_eq!(histories.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    let owned: usize = histories.values().map(|history| history.partitions.len()).sum();
+    assert!(owned > PARTITIONS as usize, "no partition moved: {histories:?}");
+    for history in histories.values() {
+        let placed: BTreeSet<i32> = history.placed.iter().map(|(partition, _)| *partition).collect();
+        assert_eq!(placed, history.partitions, "every group of an owned partition is placed");
+    }
+}
