@@ -98,10 +98,9 @@ pub(super) fn log_line(level: RDKafkaLogLevel, facility: &str, line: &str) {
         RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
             tracing::error!(target: "librdkafka", facility, "{line}");
         }
-        // What matters of these comes back as an error value.
-        RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning => {
-            tracing::warn!(target: "librdkafka", facility, "{line}");
-        }
+        RDKafkaLogLevel::Error => tracing::warn!(target: "librdkafka", facility, "{line}"),
+        // What matters of these comes back as an error value; a coordinator that is not ready yet does not matter.
+        RDKafkaLogLevel::Warning => tracing::info!(target: "librdkafka", facility, "{line}"),
         RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
             tracing::debug!(target: "librdkafka", facility, "{line}");
         }
