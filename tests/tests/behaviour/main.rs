@@ -4,3 +4,4 @@ mod engine;
 mod kafka;
 mod recordings;
 mod simulation;
+mod transactions;

@@ -1,0 +1,233 @@
+//! Transactions that abort, and transactions of which nobody says whether they committed: nothing is lost, nothing comes
+//! twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use warptape_eventlog::{
+    Consumer, Durability, EventLog, LogError, NewRecord, Producer, SqliteLog, TopicInfo, TopicPartition,
+    TopicSpec,
+};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::EngineConfig;
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
+use warptape_replay::{OutputOptions, VerifyOptions, verify};
+use warptape_stages::StageConfig;
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+
+const PARTITIONS: i32 = 2;
+const TICKS: usize = 60_000;
+
+/// What a commit of the engine says and does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// It commits and says so.
+    None,
+    /// It commits, and no answer comes.
+    Committed,
+    /// It does not commit, and no answer comes.
+    Lost,
+    /// It is aborted, and says so.
+    Aborted,
+    /// Sending offsets fails, as for a member that was replaced.
+    Offsets,
+}
+
+/// Faults of the engine's commits, one after the other.
+const PLAN: [Fault; 8] = [
+    Fault::None,
+    Fault::Committed,
+    Fault::Committed,
+    Fault::Lost,
+    Fault::None,
+    Fault::Aborted,
+    Fault::Lost,
+    Fault::Offsets,
+];
+
+/// An embedded log whose transactions fail by plan.
+struct Faulty {
+    log: SqliteLog,
+    commits: Arc<AtomicU64>,
+    /// By place in the plan: how often it was met.
+    met: Arc<[AtomicU64; PLAN.len()]>,
+}
+
+struct FaultyProducer {
+    producer: Box<dyn Producer>,
+    transactional_id: String,
+    commits: Arc<AtomicU64>,
+    met: Arc<[AtomicU64; PLAN.len()]>,
+}
+
+impl FaultyProducer {
+    /// The fault of this attempt, if the producer is the engine's.
+    fn fault(&self) -> Fault {
+        let is_engine = !self.transactional_id.ends_with("-lifecycle") && self.transactional_id != "feed";
+        let place = self.commits.load(Ordering::Relaxed) as usize % PLAN.len();
+        if is_engine { PLAN[place] } else { Fault::None }
+    }
+
+    fn count(&self) {
+        let place = self.commits.fetch_add(1, Ordering::Relaxed) as usize % PLAN.len();
+        self.met[place].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn unknown(&self) -> LogError {
+        LogError::OutcomeUnknown {
+            url: "faulty".to_owned(),
+            transactional_id: self.transactional_id.clone(),
+            doing: "committing".to_owned(),
+            cause: "the test wants it".to_owned(),
+        }
+    }
+
+    fn aborted(&self) -> LogError {
+        LogError::Aborted {
+            url: "faulty".to_owned(),
+            transactional_id: self.transactional_id.clone(),
+            cause: "the test wants it".to_owned(),
+        }
+    }
+}
+
+impl Producer for FaultyProducer {
+    fn begin(&mut self) -> Result<(), LogError> {
+        self.producer.begin()
+    }
+
+    fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
+        self.producer.send(record)
+    }
+
+    fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError> {
+        if self.fault() == Fault::Offsets {
+            self.count();
+            return Err(self.aborted());
+        }
+        self.producer.send_offsets(group, offsets)
+    }
+
+    fn commit(&mut self) -> Result<(), LogError> {
+        let fault = self.fault();
+        if self.transactional_id.ends_with("-lifecycle") || self.transactional_id == "feed" {
+            return self.producer.commit();
+        }
+        self.count();
+        match fault {
+            Fault::None | Fault::Offsets => self.producer.commit(),
+            Fault::Committed => self.producer.commit().and(Err(self.unknown())),
+            Fault::Lost => self.producer.abort().and(Err(self.unknown())),
+            Fault::Aborted => Err(self.aborted()),
+        }
+    }
+
+    fn abort(&mut self) -> Result<(), LogError> {
+        self.producer.abort()
+    }
+}
+
+impl EventLog for Faulty {
+    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
+        self.log.create_topics(topics)
+    }
+
+    fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
+        self.log.topics()
+    }
+
+    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
+        self.log.subscribe(group, topics)
+    }
+
+    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
+        self.log.reader(partitions)
+    }
+
+    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
+        Ok(Box::new(FaultyProducer {
+            producer: self.log.producer(transactional_id)?,
+            transactional_id: transactional_id.to_owned(),
+            commits: self.commits.clone(),
+            met: self.met.clone(),
+        }))
+    }
+
+    fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        self.log.committed(group, partition)
+    }
+
+    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
+        self.log.claim(name)
+    }
+
+    fn url(&self) -> String {
+        self.log.url()
+    }
+}
+
+fn stage_config() -> StageConfig {
+    StageConfig {
+        bars: ["1s", "tick:10"].map(|spec| spec.parse().expect("valid")).to_vec(),
+        allowed_lateness_ns: 1_000_000_000,
+        groups_per_partition: 4,
+        indicators: Default::default(),
+        signals: Default::default(),
+    }
+}
+
+/// Small steps, so that the plan is met often.
+fn config() -> EngineConfig {
+    EngineConfig {
+        commit_interval: std::time::Duration::from_millis(1),
+        snapshot_interval_records: 20,
+        poll_records_max: 4,
+        ..engine_config(stage_config(), 2)
+    }
+}
+
+fn values(log: &dyn EventLog) -> Vec<Vec<Vec<u8>>> {
+    let read = |partition| {
+        read_partition(log, "signals", partition).into_iter().map(|record| record.value).collect()
+    };
+    (0..PARTITIONS).map(read).collect()
+}
+
+#[test]
+fn faults_of_commits_lose_nothing_and_double_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let market = || {
+        SynthSource::new(SynthConfig { symbols: 40, ..SynthConfig::default() }).expect("valid").take(TICKS)
+    };
+    let open =
+        |name: &str| SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log");
+
+    let sound = open("sound.db");
+    feed(&sound, PARTITIONS, 64, market());
+    let sound: Arc<dyn EventLog> = Arc::new(sound);
+    let expected = run_to_end(&sound, config());
+
+    let met: Arc<[AtomicU64; PLAN.len()]> = Arc::default();
+    let faulty = Faulty { log: open("faulty.db"), commits: Arc::default(), met: met.clone() };
+    feed(&faulty.log, PARTITIONS, 64, market());
+    let faulty: Arc<dyn EventLog> = Arc::new(faulty);
+    let found = run_to_end(&faulty, config());
+
+    assert_eq!((found.ticks, found.signals), (expected.ticks, expected.signals));
+    assert!(values(faulty.as_ref()) == values(sound.as_ref()), "the signals differ");
+    let outputs = OutputOptions {
+        ticks: "ticks".to_owned(),
+        signals: "signals".to_owned(),
+        late: "late".to_owned(),
+        dead_letter: "dead-letter".to_owned(),
+        group: config().group,
+        isa: Isa::detect(),
+        schemas: None,
+    };
+    let options = VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) };
+    let report = verify(faulty.as_ref(), &options, &mut |_| {}).expect("the log can be read");
+    assert!(report.is_identical(), "{report}");
+    for (fault, met) in PLAN.iter().zip(met.iter()) {
+        assert!(met.load(Ordering::Relaxed) > 0, "{fault:?} was not met");
+    }
+}
