@@ -2,13 +2,12 @@
 //! run over the same ticks.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
-use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::Input;
+use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
 
-use super::outputs::{OUTPUT_TOPICS, count, first_difference, outputs, records};
+use super::history::{Random, copy_records, lives, poison};
+use super::outputs::{OUTPUT_TOPICS, count, first_difference, outputs};
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
 
 const KILLS: u64 = 20;
@@ -20,8 +19,6 @@ const LIFE_MS_MAX: u64 = 800;
 const BEGINNING_MS_MAX: u64 = 40;
 /// One run in this many is killed while it begins.
 const BEGINNINGS_ONE_IN: u64 = 3;
-/// Tick records of one transaction when ticks are copied.
-const COPY_RECORDS: usize = 256;
 
 /// Commits that follow each other at once, each waiting for the disk, so that most kills hit one; and commits with
 /// work between them.
@@ -44,68 +41,11 @@ fn write_configurations(folder: &Path) {
     }
 }
 
-/// A stream of random numbers: SplitMix64.
-struct Random(u64);
-
-impl Random {
-    /// Seeded by WARPTAPE_TEST_SEED, else by the time; says which.
-    fn from_environment() -> Random {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
-        let seed = match std::env::var("WARPTAPE_TEST_SEED") {
-            Ok(text) => text.parse().expect("WARPTAPE_TEST_SEED is a whole number"),
-            Err(_) => since.as_nanos() as u64,
-        };
-        println!("seed {seed}: set WARPTAPE_TEST_SEED to it for the same ticks and the same delays");
-        Random(seed)
-    }
-
-    fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % count
-    }
-}
-
 fn new_log(folder: &Path, name: &str) -> SqliteLog {
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
     log.create_topics(&[ticks]).expect("a new topic");
     log
-}
-
-/// Appends a record that is no tick.
-fn poison(log: &SqliteLog, random: &mut Random) {
-    let mut producer = log.producer("poison").expect("a producer");
-    producer.begin().expect("a transaction");
-    let value = format!("no tick {}", random.below(1000)).into_bytes();
-    let partition = random.below(PARTITIONS as u64) as i32;
-    let record = NewRecord { topic: "ticks".into(), partition, value: value.into(), ..NewRecord::default() };
-    producer.send(record).expect("a record of the transaction");
-    producer.commit().expect("a commit");
-}
-
-/// Copies the ticks to the same offsets of another log.
-fn copy_ticks(from: &SqliteLog, to: &SqliteLog) {
-    let mut producer = to.producer("copy").expect("a producer");
-    for partition in 0..PARTITIONS {
-        for some in records(from, "ticks", partition).chunks(COPY_RECORDS) {
-            producer.begin().expect("a transaction");
-            for record in some {
-                let copy = NewRecord {
-                    topic: "ticks".into(),
-                    partition,
-                    key: record.key.as_deref().map(Into::into),
-                    headers: record.headers.as_slice().into(),
-                    timestamp_ns: record.timestamp_ns,
-                    value: record.value.as_slice().into(),
-                };
-                producer.send(copy).expect("a record of the transaction");
-            }
-            producer.commit().expect("a commit");
-        }
-    }
 }
 
 fn start_run(folder: &Path, url: &str, configuration: &str) -> Running {
@@ -119,30 +59,6 @@ fn drain(folder: &Path, url: &str, log: &SqliteLog) {
     run_until_drained(&mut run, log, "warptape");
     let summary = run.stop("TERM");
     assert!(summary.contains("ticks  ") && summary.contains("signals  "), "{summary}");
-}
-
-/// What the journal tells of the lives: how many began, how many partitions were restored from a snapshot, and how
-/// many of these had ticks to redo behind it.
-#[derive(Debug, Default)]
-struct Lives {
-    began: u64,
-    from_snapshot: u64,
-    with_tail: u64,
-}
-
-fn lives(log: &SqliteLog) -> Lives {
-    let mut lives = Lives::default();
-    for record in records(log, "journal", 0) {
-        match decode_journal_entry(&record.value).expect("a journal entry").input {
-            Input::Started(_) => lives.began += 1,
-            Input::PartitionAssigned(assigned) if assigned.snapshot_offset > 0 => {
-                lives.from_snapshot += 1;
-                lives.with_tail += u64::from(assigned.committed_offset > assigned.snapshot_offset);
-            }
-            _ => {}
-        }
-    }
-    lives
 }
 
 #[test]
@@ -177,21 +93,21 @@ fn kills_lose_nothing_and_double_nothing() {
         run.run_for(Duration::from_millis(random.below(life_ms_max)));
         assert!(feed.is_running(), "the load is gone");
         run.kill();
-        poison(&crashed, &mut random);
+        poison(&crashed, "ticks", PARTITIONS, &mut random);
     }
     let fed = feed.stop("TERM");
     drain(folder, "sqlite:crashed.db", &crashed);
 
     let uninterrupted = new_log(folder, "uninterrupted.db");
-    copy_ticks(&crashed, &uninterrupted);
+    copy_records(&crashed, &uninterrupted, "ticks", PARTITIONS);
     drain(folder, "sqlite:uninterrupted.db", &uninterrupted);
-    let (expected, found) = (outputs(&uninterrupted), outputs(&crashed));
+    let (expected, found) = (outputs(&uninterrupted, ""), outputs(&crashed, ""));
     if let Some(difference) = first_difference(&expected, &found) {
         panic!("the outputs differ from those of an uninterrupted run: {difference}");
     }
     // What was compared is worth it: there is much of it, and the kills hit what they were to hit.
     let counts = OUTPUT_TOPICS.map(|topic| count(&found, topic));
-    let lives = lives(&crashed);
+    let lives = lives(&crashed, "journal");
     println!("{kills} kills, {fed}signals, late, dead letters: {counts:?}; {lives:?}");
     assert!(counts[0] > 1000 && counts[1] > 0 && counts[2] as u64 == kills, "{counts:?}");
     assert!(lives.began >= 2 && lives.from_snapshot > 0, "{lives:?}");

@@ -3,10 +3,15 @@
 //! Everything is seen from outside: through arguments, signals, standard output and the log's file.
 
 mod bad_input;
+#[path = "../../../eventlog/tests/log/broker.rs"]
+#[expect(dead_code, reason = "the tests of the log use more of it")]
+mod broker;
 mod command_line;
 mod crash;
 mod dead_letters;
+mod history;
 mod hot;
+mod kafka_crash;
 mod kafka_group;
 mod newcomer;
 mod outputs;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use warptape_eventlog::{EventLog, SqliteLog, TopicPartition};
+use warptape_eventlog::{EventLog, TopicPartition};
 
 /// How long anything may take before a test fails: far more than it takes on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -63,10 +63,16 @@ pub struct Running {
 impl Running {
     /// Starts the binary in a folder with exactly these arguments.
     pub fn start(folder: &Path, arguments: &[&str]) -> Running {
+        Running::start_with(folder, arguments, &[])
+    }
+
+    /// Starts the binary in a folder with exactly these arguments and variables.
+    pub fn start_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut child = Command::new(WARPTAPE)
             .args(arguments)
             .current_dir(folder)
             .env_clear()
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -193,14 +199,14 @@ impl Drop for Running {
 }
 
 /// Where each partition of a topic ends; nothing where the log has no such topic yet.
-pub fn ends(log: &SqliteLog, topic: &str) -> Vec<i64> {
+pub fn ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
     let topics = log.topics().expect("the log can be read");
     let found = topics.into_iter().find(|info| info.spec.name == topic);
     found.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect())
 }
 
 /// Committed offset of a group for each partition of the ticks, with the partition's end.
-pub fn committed(log: &SqliteLog, group: &str) -> Vec<(i64, i64)> {
+pub fn committed(log: &dyn EventLog, group: &str) -> Vec<(i64, i64)> {
     let one = |(partition, end): (i32, i64)| {
         let source = TopicPartition { topic: "ticks".to_owned(), partition };
         (log.committed(group, &source).expect("the log can be read").unwrap_or(0), end)
@@ -210,7 +216,7 @@ pub fn committed(log: &SqliteLog, group: &str) -> Vec<(i64, i64)> {
 
 /// Runs until everything in the topic of ticks is processed and committed.
 #[track_caller]
-pub fn run_until_drained(run: &mut Running, log: &SqliteLog, group: &str) {
+pub fn run_until_drained(run: &mut Running, log: &dyn EventLog, group: &str) {
     let drained = || committed(log, group).iter().all(|(done, end)| done == end).then_some(());
     run.run_until("all ticks are processed", drained);
 }

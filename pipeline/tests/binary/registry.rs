@@ -133,7 +133,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
     drop(state);
 
     // But for the frame, the outputs are the same bytes.
-    let [mut framed, plain] = [&logs[0], &logs[1]].map(outputs);
+    let [mut framed, plain] = [&logs[0], &logs[1]].map(|log| outputs(log, ""));
     for ((topic, _), records) in &mut framed {
         for record in records {
             let of_topic = output_ids.iter().find(|(name, _)| name == topic).expect("no record is dead");

@@ -1,0 +1,100 @@
+//! What tests of crashes have in common: random moments from a seed, poison among the ticks, the same ticks in another
+//! log, and what the journal tells of the lives of `run`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use warptape_eventlog::{EventLog, NewRecord};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::Input;
+
+use super::outputs::records;
+
+/// Records of one transaction when they are copied.
+const COPY_RECORDS: usize = 256;
+
+/// A stream of random numbers: SplitMix64.
+pub struct Random(u64);
+
+impl Random {
+    /// Seeded by WARPTAPE_TEST_SEED, else by the time; says which.
+    pub fn from_environment() -> Random {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+        let seed = match std::env::var("WARPTAPE_TEST_SEED") {
+            Ok(text) => text.parse().expect("WARPTAPE_TEST_SEED is a whole number"),
+            Err(_) => since.as_nanos() as u64,
+        };
+        println!("seed {seed}: set WARPTAPE_TEST_SEED to it for the same ticks and the same delays");
+        Random(seed)
+    }
+
+    /// A number from 0 to less than `count`.
+    pub fn below(&mut self, count: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % count
+    }
+}
+
+/// Appends a record that is no tick to some partition.
+pub fn poison(log: &dyn EventLog, topic: &str, partitions: i32, random: &mut Random) {
+    let mut producer = log.producer(&format!("{topic}-poison")).expect("a producer");
+    producer.begin().expect("a transaction");
+    let value = format!("no tick {}", random.below(1000)).into_bytes();
+    let partition = random.below(partitions as u64) as i32;
+    let record = NewRecord { topic: topic.into(), partition, value: value.into(), ..NewRecord::default() };
+    producer.send(record).expect("a record of the transaction");
+    producer.commit().expect("a commit");
+}
+
+/// Copies a topic to an empty one of the same name in another log. Gives, by partition, at which offset each record
+/// stood.
+pub fn copy_records(from: &dyn EventLog, to: &dyn EventLog, topic: &str, partitions: i32) -> Vec<Vec<i64>> {
+    let mut producer = to.producer("copy").expect("a producer");
+    let mut copy = |partition: i32| {
+        let all = records(from, topic, partition);
+        for some in all.chunks(COPY_RECORDS) {
+            producer.begin().expect("a transaction");
+            for record in some {
+                let copy = NewRecord {
+                    topic: topic.into(),
+                    partition,
+                    key: record.key.as_deref().map(Into::into),
+                    headers: record.headers.as_slice().into(),
+                    timestamp_ns: record.timestamp_ns,
+                    value: record.value.as_slice().into(),
+                };
+                producer.send(copy).expect("a record of the transaction");
+            }
+            producer.commit().expect("a commit");
+        }
+        all.iter().map(|record| record.offset).collect()
+    };
+    (0..partitions).map(&mut copy).collect()
+}
+
+/// What the journal tells of the lives: how many began, how many partitions were restored from a snapshot, and how
+/// many of these had ticks to redo behind it.
+#[derive(Debug, Default)]
+pub struct Lives {
+    pub began: u64,
+    pub from_snapshot: u64,
+    pub with_tail: u64,
+}
+
+/// Reads the journal of the first process of the group.
+pub fn lives(log: &dyn EventLog, journal: &str) -> Lives {
+    let mut lives = Lives::default();
+    for record in records(log, journal, 0) {
+        match decode_journal_entry(&record.value).expect("a journal entry").input {
+            Input::Started(_) => lives.began += 1,
+            Input::PartitionAssigned(assigned) if assigned.snapshot_offset > 0 => {
+                lives.from_snapshot += 1;
+                lives.with_tail += u64::from(assigned.committed_offset > assigned.snapshot_offset);
+            }
+            _ => {}
+        }
+    }
+    lives
+}
