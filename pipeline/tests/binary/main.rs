@@ -7,6 +7,7 @@ mod command_line;
 mod crash;
 mod dead_letters;
 mod hot;
+mod kafka_clients;
 mod kafka_group;
 mod newcomer;
 mod outputs;
