@@ -10,6 +10,7 @@ packages_missing() {
       libc6-dev) [[ -e /usr/include/stdlib.h ]] || printf '%s ' "$package" ;;
       # A part of it is on every Debian; OpenSSL's configuration needs more.
       perl) perl -MFindBin -MIPC::Cmd -e 1 2>/dev/null || printf '%s ' "$package" ;;
+      python3-venv) python3 -c 'import ensurepip' 2>/dev/null || printf '%s ' "$package" ;;
       maven) command -v mvn >/dev/null || printf '%s ' "$package" ;;
       *-jre-headless) java_is_right || printf '%s ' "$package" ;;
       *) command -v "$package" >/dev/null || printf '%s ' "$package" ;;

@@ -60,6 +60,11 @@ impl KafkaOptions {
         }
     }
 
+    /// Is it a property of librdkafka that is set here, and must not be in [`Self::extra`]?
+    pub fn is_reserved(property: &str) -> bool {
+        RESERVED.iter().any(|(reserved, _)| *reserved == property)
+    }
+
     pub(super) fn url(&self) -> String {
         format!("kafka:{}", self.brokers)
     }

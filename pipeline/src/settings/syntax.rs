@@ -1,5 +1,6 @@
 //! Syntax of the values that have one: URLs, names, devices.
 
+use warptape_eventlog::KafkaOptions;
 use warptape_eventlog::kafka::is_broker_list;
 use warptape_schemas::journal::LaneSpec;
 
@@ -59,31 +60,11 @@ pub fn lanes(devices: &[String], cores: usize) -> Vec<LaneSpec> {
     (0..count as i32).map(lane).collect()
 }
 
-/// Properties that Warptape sets itself: what it promises depends on them.
-const OWN_PROPERTIES: &[&str] = &[
-    "acks",
-    "auto.offset.reset",
-    "bootstrap.servers",
-    "enable.auto.commit",
-    "enable.auto.offset.store",
-    "enable.idempotence",
-    "enable.partition.eof",
-    "group.id",
-    "group.instance.id",
-    "group.protocol",
-    "isolation.level",
-    "metadata.broker.list",
-    "partition.assignment.strategy",
-    "request.required.acks",
-    "session.timeout.ms",
-    "transactional.id",
-];
-
 /// A name that librdkafka may know, and that is not Warptape's own to set.
 pub fn is_librdkafka_property(name: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
-    !name.is_empty() && name.bytes().all(allowed) && !OWN_PROPERTIES.contains(&name)
+    !name.is_empty() && name.bytes().all(allowed) && !KafkaOptions::is_reserved(name)
 }
 
 /// Passwords, client secrets, passphrases and private keys, by what such things are called.

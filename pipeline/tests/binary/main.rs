@@ -11,6 +11,7 @@ mod crash;
 mod dead_letters;
 mod history;
 mod hot;
+mod kafka_clients;
 mod kafka_crash;
 mod kafka_group;
 mod newcomer;

@@ -1,0 +1,188 @@
+//! The pipeline on a real Kafka: with clients that nobody here wrote, with passwords, with dead letters.
+//!
+//! Each test has topics and a consumer group of its own on the shared broker.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition};
+
+use super::processes::{DEADLINE, Running, folder, texts, warptape, warptape_with};
+
+const PARTITIONS: i32 = 4;
+const TICKS: &str = "3000";
+
+/// A variable that `tests/run` exports.
+#[track_caller]
+fn given(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: run this by `tests/run`, or by `tests/services run` for the variables of services")
+    })
+}
+
+/// A folder with a configuration, and topics and a group that no other test has.
+struct Setup {
+    folder: TempDir,
+    prefix: String,
+    brokers: String,
+    log: KafkaLog,
+}
+
+impl Setup {
+    fn new(name: &str) -> Setup {
+        let brokers = given("WARPTAPE_TEST_KAFKA");
+        // A broker that is given may have topics of earlier runs.
+        let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
+        let prefix = format!("{name}-{}.", since_epoch.as_nanos());
+        let folder = folder();
+        let text = format!(
+            "log.url = \"kafka:{brokers}\"\ntopics = {{ prefix = \"{prefix}\", partitions = {PARTITIONS} }}\n\
+             engine.group = \"{prefix}group\"\nstages.bars = [\"tick:5\", \"1s\"]\n"
+        );
+        std::fs::write(folder.path().join("w.toml"), text).expect("a file");
+        texts(&warptape(folder.path(), &["topics", "create", "-c", "w.toml"]), 0);
+        let log = KafkaLog::open(KafkaOptions::new(&*brokers)).expect("a cluster");
+        Setup { folder, prefix, brokers, log }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn topic(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    fn run(&self) -> Running {
+        Running::start(self.path(), &["run", "-c", "w.toml"])
+    }
+
+    /// Waits until every tick is processed, then stops the pipeline; gives its summary.
+    #[track_caller]
+    fn drain(&self, mut run: Running) -> String {
+        let sources: Vec<TopicPartition> = (0..PARTITIONS)
+            .map(|partition| TopicPartition { topic: self.topic("ticks"), partition })
+            .collect();
+        let ends: Vec<i64> = sources.iter().map(|source| self.after_last_record(source)).collect();
+        let committed =
+            |source| self.log.committed(&self.topic("group"), source).expect("the cluster answers");
+        let drained =
+            || sources.iter().zip(&ends).all(|(source, &end)| committed(source).unwrap_or(0) >= end);
+        run.run_until("all ticks are processed", || drained().then_some(()));
+        run.stop("TERM")
+    }
+
+    /// The offset behind the last record: the end of a partition may lie behind a marker of a transaction.
+    fn after_last_record(&self, source: &TopicPartition) -> i64 {
+        let mut reader = self.log.reader(std::slice::from_ref(source)).expect("a partition of the cluster");
+        let end = reader.offsets(source).expect("the cluster answers").next;
+        let mut next = 0;
+        while reader.position(source).expect("a position") < end {
+            if let Fetched::Records { records, .. } =
+                reader.poll(DEADLINE, 4096, 16 << 20).expect("the cluster answers")
+            {
+                next = records.last().map_or(next, |record| record.offset + 1);
+            }
+        }
+        next
+    }
+
+    /// Runs a script of `examples/python` to its end.
+    fn example(&self, script: &str, arguments: &[&str]) -> Output {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/python").join(script);
+        Command::new(given("WARPTAPE_TEST_PYTHON"))
+            .arg(path)
+            .args(["--brokers", &self.brokers])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("Python starts")
+    }
+}
+
+/// The number behind a word at the start of a line of the summary.
+#[track_caller]
+fn figure(summary: &str, name: &str) -> usize {
+    let line = summary.lines().find(|line| line.split_whitespace().next() == Some(name));
+    let word =
+        line.and_then(|line| line.split_whitespace().nth(1)).unwrap_or_else(|| panic!("{name}: {summary}"));
+    word.replace(',', "").parse().expect("a number")
+}
+
+#[test]
+fn the_examples_in_python_publish_ticks_and_read_signals() {
+    let setup = Setup::new("python");
+    let run = setup.run();
+    let (ticks, signals) = (setup.topic("ticks"), setup.topic("signals"));
+    let published =
+        setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", TICKS, "--symbols", "9"]);
+    assert_eq!(texts(&published, 0).0, format!("published {TICKS} ticks to {ticks}\n"));
+
+    // While the pipeline runs, and all of them by another group when it is done.
+    let read = |group: &str, end: &[&str]| {
+        let arguments = [&["--topic", &*signals, "--group", group], end].concat();
+        texts(&setup.example("consume_signals.py", &arguments), 0).0
+    };
+    assert_eq!(read(&setup.topic("first"), &["--signals", "100"]).lines().count(), 100);
+    let summary = setup.drain(run);
+    assert_eq!(figure(&summary, "ticks").to_string(), TICKS);
+    let all = read(&setup.topic("second"), &["--exit-at-end"]);
+    assert_eq!(all.lines().count(), figure(&summary, "signals"));
+    for line in all.lines() {
+        let signal: serde_json::Value = serde_json::from_str(line).expect("a line is one JSON value");
+        let symbol = signal["symbol"].as_str().expect("a symbol");
+        assert!(symbol.starts_with("PYTHON:SYM") && signal["bar_end_ns"].as_i64() > Some(0), "{line}");
+    }
+    // A group that comes back goes on behind what it printed.
+    assert_eq!(read(&setup.topic("second"), &["--exit-at-end"]), "");
+
+    let (verified, _) = texts(&warptape(setup.path(), &["replay", "verify", "--outputs", "-c", "w.toml"]), 0);
+    assert!(verified.ends_with(" signals: identical\n"), "{verified}");
+}
+
+#[test]
+fn dead_letters_are_replayed_once_on_kafka_too() {
+    let setup = Setup::new("dlq");
+    let run = setup.run();
+    let mut producer = setup.log.producer(&setup.topic("test")).expect("a producer");
+    producer.begin().expect("a transaction");
+    for partition in 0..PARTITIONS {
+        let topic = setup.topic("ticks").into();
+        let record = NewRecord { topic, partition, value: b"junk".into(), ..NewRecord::default() };
+        producer.send(record).expect("a record of the transaction");
+    }
+    producer.commit().expect("a commit");
+    assert_eq!(figure(&setup.drain(run), "dead"), PARTITIONS as usize);
+
+    let dlq = |command: &str| texts(&warptape(setup.path(), &["dlq", command, "-c", "w.toml"]), 0).0;
+    assert_eq!(dlq("list").matches("NOT_FRAMED").count(), PARTITIONS as usize);
+    assert_eq!(figure(&dlq("replay"), "replayed"), PARTITIONS as usize);
+    assert_eq!(figure(&dlq("replay"), "replayed"), 0);
+    assert_eq!(figure(&setup.drain(setup.run()), "dead"), PARTITIONS as usize);
+}
+
+#[test]
+fn a_password_from_a_file_opens_the_cluster_and_a_wrong_one_is_not_repeated() {
+    let folder = folder();
+    let folder = folder.path();
+    let text = format!(
+        "log.url = \"kafka:{}\"\n[kafka.properties]\nsecurity.protocol = \"SASL_SSL\"\n\
+         sasl.mechanism = \"SCRAM-SHA-256\"\nsasl.username = \"{}\"\nssl.ca.location = \"{}\"\n",
+        given("WARPTAPE_TEST_KAFKA_SASL"),
+        given("WARPTAPE_TEST_KAFKA_SASL_USER"),
+        given("WARPTAPE_TEST_KAFKA_SASL_CA"),
+    );
+    std::fs::write(folder.join("w.toml"), text).expect("a file");
+    std::fs::write(folder.join("right"), given("WARPTAPE_TEST_KAFKA_SASL_PASSWORD") + "\n").expect("a file");
+    let topics = ["topics", "-c", "w.toml"];
+    let file = [("WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE", "right")];
+    texts(&warptape_with(folder, &topics, &file), 0);
+
+    const WRONG: &str = "hunter2-must-not-be-seen";
+    let wrong = [("WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD", WRONG)];
+    let output = warptape_with(folder, &[&topics[..], &["-vvv"]].concat(), &wrong);
+    let (out, error) = texts(&output, 1);
+    assert!(out.is_empty() && error.contains("uthentication") && !error.contains(WRONG), "{error}");
+}
