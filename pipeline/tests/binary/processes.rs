@@ -132,7 +132,9 @@ impl Running {
             if let Some(found) = reached() {
                 return found;
             }
-            assert!(started.elapsed() < DEADLINE, "{}: not within {DEADLINE:?}: {what}", self.name);
+            if started.elapsed() >= DEADLINE {
+                self.fail(&format!("not within {DEADLINE:?}: {what}"));
+            }
             self.run_for(LOOK);
         }
     }
