@@ -196,8 +196,11 @@ impl KafkaProducer {
             // Aborting tells whether the offence was that a newer producer is there.
             Fault::Abort(cause) => match self.abort_now() {
                 Ok(()) => (State::Aborted(cause.clone()), self.aborted(&cause)),
-                Err(Fault::End(end)) => (State::Ended(end.clone()), self.ended(&end)),
-                Err(Fault::Abort(again)) => {
+                Err(Fault::End(end @ (End::Fenced | End::Unknown { .. }))) => {
+                    (State::Ended(end.clone()), self.ended(&end))
+                }
+                // An abort that got no answer goes on by itself, and librdkafka takes no second one meanwhile.
+                Err(Fault::Abort(again) | Fault::End(End::Fatal { cause: again, .. })) => {
                     let end = End::Unknown { doing: "aborting", cause: format!("{cause}; {again}") };
                     (State::Ended(end.clone()), self.ended(&end))
                 }
@@ -458,7 +461,7 @@ impl Producer for KafkaProducer {
                 self.state = State::Ready;
                 Ok(())
             }
-            Err(Fault::Abort(cause)) => {
+            Err(Fault::Abort(cause) | Fault::End(End::Fatal { cause, .. })) => {
                 Err(self.judge(Fault::End(End::Unknown { doing: "aborting a transaction", cause })))
             }
             Err(fault) => Err(self.judge(fault)),

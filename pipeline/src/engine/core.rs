@@ -267,6 +267,8 @@ impl Core {
         let end = self.stop_offset(partition);
         let records = &records[..records.partition_point(|record| record.offset < end)];
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(Accepted::default()) };
+        // A log that gives a record again, after an outage, gives nothing new.
+        let records = &records[records.partition_point(|record| record.offset < owned.next_offset)..];
         if owned.generation != generation || records.is_empty() {
             return Ok(Accepted::default());
         }
