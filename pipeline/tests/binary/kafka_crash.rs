@@ -20,6 +20,8 @@ const TICKS: u64 = 100_000;
 const TICKS_QUICK: u64 = 10_000;
 const TICKS_PER_SECOND: u64 = 4_000;
 const PARTITIONS: i32 = 3;
+/// Until a feed is at its pace.
+const FEED_BEGINNING_MAX: Duration = Duration::from_secs(6);
 /// Longest life of a run, and of one that is to be killed while it begins.
 const LIFE_MS_MAX: u64 = 1_500;
 const BEGINNING_MS_MAX: u64 = 300;
@@ -210,7 +212,7 @@ fn kills_on_kafka_lose_nothing_and_double_nothing() {
         poison(&market.log, &market.topic("ticks"), PARTITIONS, &mut random);
     }
     let ticks_min = if is_quick() { TICKS_QUICK } else { TICKS };
-    let fed_for = Duration::from_secs(ticks_min / TICKS_PER_SECOND + 1);
+    let fed_for = Duration::from_secs(ticks_min / TICKS_PER_SECOND) + FEED_BEGINNING_MAX;
     feed.run_for(fed_for.saturating_sub(fed_since.elapsed()));
     let fed = feed.stop("TERM");
     assert!(published(&fed) >= ticks_min, "{fed}");
