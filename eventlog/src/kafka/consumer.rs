@@ -143,7 +143,12 @@ impl KafkaConsumer {
             Arrival::Records(source, records) => {
                 self.watchdog.progress();
                 if let Some(reading) = self.readings.get_mut(&source) {
-                    reading.held.extend(records);
+                    if reading.held.is_empty() {
+                        // The common case, without a move of each record.
+                        reading.held = records.into();
+                    } else {
+                        reading.held.extend(records);
+                    }
                 }
             }
             Arrival::Failure { source, offset, code, text } => {

@@ -85,26 +85,26 @@ impl NativeConsumer {
     /// Waits up to `timeout` for a first message, and takes what else is there, up to `messages_max`. Returns early for a
     /// rebalance.
     pub(super) fn consume(&self, timeout: Duration, messages_max: usize) -> Vec<Arrival> {
-        let mut batch = Batch(Vec::with_capacity(messages_max));
+        let mut batch = Vec::with_capacity(messages_max.max(1));
         // With room for more than one message the call would wait until the room is filled.
         if !timeout.is_zero() && self.fill(&mut batch, millis(timeout), 1) == 0 {
             return Vec::new();
         }
-        let room = messages_max.saturating_sub(batch.0.len());
+        let room = messages_max.saturating_sub(batch.len());
         self.fill(&mut batch, 0, room);
-        batch.arrivals()
+        arrivals(batch)
     }
 
-    fn fill(&self, batch: &mut Batch, timeout_ms: c_int, count_max: usize) -> usize {
-        batch.0.reserve(count_max);
-        // SAFETY: the queue is live, the vector has room for `count_max` more pointers, and the call says how many of
-        // them it wrote (negative for an error: none). They are then ours to destroy.
+    fn fill(&self, batch: &mut Vec<Message>, timeout_ms: c_int, count_max: usize) -> usize {
+        batch.reserve(count_max);
+        // SAFETY: the queue is live, the vector has room for `count_max` more pointers, which is what a `Message` is, and
+        // the call says how many of them it wrote (negative for an error: none). They are then ours.
         unsafe {
-            let room = batch.0.as_mut_ptr().add(batch.0.len());
+            let room = batch.as_mut_ptr().add(batch.len());
             let count =
                 rd::rd_kafka_consume_batch_queue(self.queue.as_ptr(), timeout_ms, room.cast(), count_max);
             let count = usize::try_from(count).unwrap_or(0);
-            batch.0.set_len(batch.0.len() + count);
+            batch.set_len(batch.len() + count);
             count
         }
     }
@@ -245,49 +245,52 @@ pub(super) fn flush<C: ClientContext>(producer: &Client<C>, timeout: Duration) -
     result == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR
 }
 
-/// Messages that are ours: pointers that librdkafka wrote, none of them null, each destroyed once.
-struct Batch(Vec<NonNull<rd::rd_kafka_message_t>>);
+/// A message that is ours: a pointer that librdkafka wrote.
+#[repr(transparent)]
+struct Message(NonNull<rd::rd_kafka_message_t>);
 
-impl Batch {
-    fn arrivals(&self) -> Vec<Arrival> {
-        let mut arrivals = Vec::new();
-        // The partition of the last records: a topic's handle is the same for all its messages in a batch.
-        let mut run: Option<(*mut rd::rd_kafka_topic_t, i32)> = None;
-        for message in &self.0 {
-            // SAFETY: a message of the batch is live until the batch is dropped.
-            let message = unsafe { message.as_ref() };
-            let code = RDKafkaErrorCode::from(message.err);
-            if code == RDKafkaErrorCode::NoError {
-                let record = record(message);
-                match arrivals.last_mut() {
-                    Some(Arrival::Records(_, records)) if run == Some((message.rkt, message.partition)) => {
-                        records.push(record);
-                    }
-                    _ => arrivals.push(Arrival::Records(source(message), vec![record])),
-                }
-                run = Some((message.rkt, message.partition));
-            } else {
-                // SAFETY: the payload of an error message is its text.
-                let text = unsafe { bytes(message.payload, message.len) };
-                arrivals.push(Arrival::Failure {
-                    source: source(message),
-                    offset: message.offset,
-                    code,
-                    text: String::from_utf8_lossy(text).into_owned(),
-                });
-            }
-        }
-        arrivals
+impl Drop for Message {
+    fn drop(&mut self) {
+        // SAFETY: the message is ours and is destroyed here alone.
+        unsafe { rd::rd_kafka_message_destroy(self.0.as_ptr()) };
     }
 }
 
-impl Drop for Batch {
-    fn drop(&mut self) {
-        for message in &self.0 {
-            // SAFETY: each message is ours and is destroyed here alone.
-            unsafe { rd::rd_kafka_message_destroy(message.as_ptr()) };
+/// Copies a batch out. Each message is destroyed right after it was copied, while it is in the processor's cache.
+fn arrivals(batch: Vec<Message>) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    let mut left = batch.len();
+    // The partition of the last records: a topic's handle is the same for all its messages in a batch.
+    let mut run: Option<(*mut rd::rd_kafka_topic_t, i32)> = None;
+    for message in batch {
+        // SAFETY: a message is live until it is dropped.
+        let content = unsafe { message.0.as_ref() };
+        let code = RDKafkaErrorCode::from(content.err);
+        if code == RDKafkaErrorCode::NoError {
+            match arrivals.last_mut() {
+                Some(Arrival::Records(_, records)) if run == Some((content.rkt, content.partition)) => {
+                    records.push(record(content));
+                }
+                _ => {
+                    let mut records = Vec::with_capacity(left);
+                    records.push(record(content));
+                    arrivals.push(Arrival::Records(source(content), records));
+                }
+            }
+            run = Some((content.rkt, content.partition));
+        } else {
+            // SAFETY: the payload of an error message is its text.
+            let text = unsafe { bytes(content.payload, content.len) };
+            arrivals.push(Arrival::Failure {
+                source: source(content),
+                offset: content.offset,
+                code,
+                text: String::from_utf8_lossy(text).into_owned(),
+            });
         }
+        left -= 1;
     }
+    arrivals
 }
 
 fn source(message: &rd::rd_kafka_message_t) -> TopicPartition {
