@@ -2,6 +2,7 @@
 //!
 //! What ticks mean is in `stages`, what is decided in `scheduler`; this crate carries their inputs and outputs.
 
+pub mod allocator;
 pub mod cli;
 pub mod commands;
 pub mod engine;

@@ -1,12 +1,11 @@
 //! The `warptape` binary. Everything it does is in the library, so that tests can reach it.
 
-use mimalloc::MiMalloc;
+use warptape_pipeline::allocator::{self, Allocator};
 
-/// Batches of rows come and go by the megabyte. The system's allocator gives each back to the kernel, which then clears
-/// the same pages again for the next: two thirds of the engine thread's time.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> std::process::ExitCode {
+    allocator::set_up();
     warptape_pipeline::cli::main()
 }

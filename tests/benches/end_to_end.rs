@@ -18,6 +18,7 @@ use criterion::{Criterion, SamplingMode, Throughput};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::{Isa, Rows};
+use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::engine::{Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::tick::TickColumns;
@@ -27,7 +28,7 @@ use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end
 
 /// The allocator of the `warptape` binary.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 const TICKS: u64 = 4_000_000;
 const MEMORY_TICKS: u64 = 20_000_000;
@@ -40,6 +41,7 @@ const LANES: i32 = 2;
 const SAMPLES: usize = 10;
 
 fn main() {
+    allocator::set_up();
     if std::env::args().any(|argument| argument == "memory") {
         memory();
     } else {

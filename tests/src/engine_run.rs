@@ -47,11 +47,21 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
 /// Publishes ticks in records of `batch`.
 pub fn feed(log: &dyn EventLog, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
     let topics = Topics::new("");
-    let partitions =
-        create_missing_topics(log, &topics, &TopicPlan::new(partitions)).expect("the topics can be made");
+    create_missing_topics(log, &topics, &TopicPlan::new(partitions)).expect("the topics can be made");
+    feed_topic(log, &topics.ticks, partitions, batch, ticks);
+}
+
+/// Publishes ticks into a topic that exists, in records of `batch`.
+pub fn feed_topic(
+    log: &dyn EventLog,
+    topic: &str,
+    partitions: i32,
+    batch: usize,
+    ticks: impl Iterator<Item = Tick>,
+) {
     let batch = NonZeroUsize::new(batch).expect("a batch has ticks");
     let mut publisher =
-        Publisher::new(log, "feed", &topics.ticks, partitions, batch).expect("the log takes a producer");
+        Publisher::new(log, "feed", topic, partitions, batch).expect("the log takes a producer");
     for tick in ticks {
         publisher.push(tick).expect("the tick is valid");
     }
