@@ -30,8 +30,13 @@ impl Isa {
             unsafe { run_avx2_fma(work) };
             return;
         }
-        work.run();
+        run_baseline(work);
     }
+}
+
+#[inline(never)]
+fn run_baseline<W: Work>(work: W) {
+    work.run();
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -7,7 +7,7 @@ use warptape_kernels::{
     BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorSlab, Isa, QuoteSlab, RowKind, Rows, SignalSlab,
 };
 use warptape_schemas::encode_signal;
-use warptape_schemas::signal::{Bar, INDICATOR_COUNT, Signal, SignalKind};
+use warptape_schemas::signal::{Bar, Signal, SignalKind};
 
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
 use crate::{SignalChunk, SignalKey, StageConfig, StageError};
@@ -260,10 +260,6 @@ impl SpecState {
 
     fn bar(&self, row: usize) -> Bar {
         let closed = &self.closed;
-        let mut indicators = [None; INDICATOR_COUNT];
-        for (indicator, column) in indicators.iter_mut().zip(&self.columns.values) {
-            *indicator = (!column[row].is_nan()).then_some(column[row]);
-        }
         Bar {
             open_e9: closed.open_e9[row],
             high_e9: closed.high_e9[row],
@@ -273,7 +269,7 @@ impl SpecState {
             trades: closed.trades[row],
             bid_price_e9: closed.bid_price_e9[row],
             ask_price_e9: closed.ask_price_e9[row],
-            indicators,
+            indicators: self.columns.of_bar(row).map(|value| (!value.is_nan()).then_some(value)),
         }
     }
 }

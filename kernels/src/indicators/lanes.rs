@@ -1,5 +1,5 @@
 //! Numbers and rings by slot, four slots side by side, and the two ways to get at some slots: a whole block in its place,
-//! or any slots taken out and put back.
+//! or any slots one by one.
 
 use super::ring::{Ring, RingStep};
 
@@ -19,19 +19,13 @@ impl<const K: usize> Rows<K> {
 /// `K` numbers for each slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns<const K: usize> {
-    blocks: Vec<Rows<K>>,
+    pub blocks: Vec<Rows<K>>,
 }
 
 impl<const K: usize> Columns<K> {
     /// Makes room for `slots` slots, with zeros.
     pub fn resize(&mut self, slots: usize) {
         self.blocks.resize(slots.div_ceil(LANES), Rows::ZERO);
-    }
-
-    /// The numbers of a block.
-    #[inline(always)]
-    pub fn block(&self, block: usize) -> &[[f64; LANES]; K] {
-        &self.blocks[block].0
     }
 
     /// The numbers of one slot.
@@ -62,23 +56,29 @@ pub(super) trait Place<const L: usize> {
     fn step(steps: Self::Steps, lane: usize) -> RingStep;
 
     /// What was put into a ring `back` values before the next one, at most its length.
-    fn read(&self, ring: &Ring, steps: Self::Steps, back: usize) -> [f64; L];
+    fn read<const Q: usize>(&self, ring: &Ring<Q>, steps: Self::Steps, back: usize) -> [[f64; L]; Q];
 
     /// Puts values into a ring, in the place of the oldest, which are returned.
-    fn exchange(&self, ring: &mut Ring, steps: Self::Steps, values: &[f64; L]) -> [f64; L];
+    fn exchange<const Q: usize>(
+        &self,
+        ring: &mut Ring<Q>,
+        steps: Self::Steps,
+        values: &[[f64; L]; Q],
+    ) -> [[f64; L]; Q];
 
     /// The block, where sums are due for all its slots at once.
     fn due(&self, steps: Self::Steps) -> Option<usize>;
 
-    /// The numbers of the slots, to be changed: in their place or in `scratch`. [`Place::put`] must follow.
-    fn take<'a, const K: usize>(
-        &self,
-        columns: &'a mut Columns<K>,
-        scratch: &'a mut [[f64; L]; K],
-    ) -> &'a mut [[f64; L]; K];
+    /// `N` numbers of the slots, from the quantity `first` on.
+    fn load<const K: usize, const N: usize>(&self, blocks: &[Rows<K>], first: usize) -> [[f64; L]; N];
 
-    /// Puts back what was taken to `scratch`.
-    fn put<const K: usize>(&self, columns: &mut Columns<K>, scratch: &[[f64; L]; K]);
+    /// Sets them.
+    fn store<const K: usize, const N: usize>(
+        &self,
+        blocks: &mut [Rows<K>],
+        first: usize,
+        numbers: &[[f64; L]; N],
+    );
 }
 
 /// All slots of a block, given by its number, which have had the same number of bars.
@@ -115,14 +115,19 @@ impl Place<LANES> for Block {
     }
 
     #[inline(always)]
-    fn read(&self, ring: &Ring, step: RingStep, back: usize) -> [f64; LANES] {
-        ring.rows[ring.row_before(self.0, step.position, back)].0[0]
+    fn read<const Q: usize>(&self, ring: &Ring<Q>, step: RingStep, back: usize) -> [[f64; LANES]; Q] {
+        ring.rows[ring.row_before(self.0, step.position, back)].0
     }
 
     #[inline(always)]
-    fn exchange(&self, ring: &mut Ring, step: RingStep, values: &[f64; LANES]) -> [f64; LANES] {
+    fn exchange<const Q: usize>(
+        &self,
+        ring: &mut Ring<Q>,
+        step: RingStep,
+        values: &[[f64; LANES]; Q],
+    ) -> [[f64; LANES]; Q] {
         let row = ring.row(self.0, step.position);
-        std::mem::replace(&mut ring.rows[row].0[0], *values)
+        std::mem::replace(&mut ring.rows[row].0, *values)
     }
 
     #[inline(always)]
@@ -131,16 +136,21 @@ impl Place<LANES> for Block {
     }
 
     #[inline(always)]
-    fn take<'a, const K: usize>(
-        &self,
-        columns: &'a mut Columns<K>,
-        _: &'a mut [[f64; LANES]; K],
-    ) -> &'a mut [[f64; LANES]; K] {
-        &mut columns.blocks[self.0].0
+    fn load<const K: usize, const N: usize>(&self, blocks: &[Rows<K>], first: usize) -> [[f64; LANES]; N] {
+        let mut numbers = [[0.0; LANES]; N];
+        numbers.copy_from_slice(&blocks[self.0].0[first..][..N]);
+        numbers
     }
 
     #[inline(always)]
-    fn put<const K: usize>(&self, _: &mut Columns<K>, _: &[[f64; LANES]; K]) {}
+    fn store<const K: usize, const N: usize>(
+        &self,
+        blocks: &mut [Rows<K>],
+        first: usize,
+        numbers: &[[f64; LANES]; N],
+    ) {
+        blocks[self.0].0[first..][..N].copy_from_slice(numbers);
+    }
 }
 
 /// Any slots, all different.
@@ -169,23 +179,34 @@ impl<const L: usize> Place<L> for Scattered<L> {
     }
 
     #[inline(always)]
-    fn read(&self, ring: &Ring, steps: [RingStep; L], back: usize) -> [f64; L] {
-        let mut values = [0.0; L];
+    fn read<const Q: usize>(&self, ring: &Ring<Q>, steps: [RingStep; L], back: usize) -> [[f64; L]; Q] {
+        let mut values = [[0.0; L]; Q];
         for lane in 0..L {
             let slot = self.slot(lane);
-            let row = ring.row_before(slot / LANES, steps[lane].position, back);
-            values[lane] = ring.rows[row].0[0][slot % LANES];
+            let Rows(row) = &ring.rows[ring.row_before(slot / LANES, steps[lane].position, back)];
+            for quantity in 0..Q {
+                values[quantity][lane] = row[quantity][slot % LANES];
+            }
         }
         values
     }
 
     #[inline(always)]
-    fn exchange(&self, ring: &mut Ring, steps: [RingStep; L], values: &[f64; L]) -> [f64; L] {
-        let mut oldest = [0.0; L];
+    fn exchange<const Q: usize>(
+        &self,
+        ring: &mut Ring<Q>,
+        steps: [RingStep; L],
+        values: &[[f64; L]; Q],
+    ) -> [[f64; L]; Q] {
+        let mut oldest = [[0.0; L]; Q];
         for lane in 0..L {
             let slot = self.slot(lane);
             let row = ring.row(slot / LANES, steps[lane].position);
-            oldest[lane] = std::mem::replace(&mut ring.rows[row].0[0][slot % LANES], values[lane]);
+            let Rows(row) = &mut ring.rows[row];
+            for quantity in 0..Q {
+                oldest[quantity][lane] =
+                    std::mem::replace(&mut row[quantity][slot % LANES], values[quantity][lane]);
+            }
         }
         oldest
     }
@@ -196,26 +217,28 @@ impl<const L: usize> Place<L> for Scattered<L> {
     }
 
     #[inline(always)]
-    fn take<'a, const K: usize>(
-        &self,
-        columns: &'a mut Columns<K>,
-        scratch: &'a mut [[f64; L]; K],
-    ) -> &'a mut [[f64; L]; K] {
+    fn load<const K: usize, const N: usize>(&self, blocks: &[Rows<K>], first: usize) -> [[f64; L]; N] {
+        let mut numbers = [[0.0; L]; N];
         for lane in 0..L {
-            let block = &columns.blocks[self.slot(lane) / LANES].0;
-            for quantity in 0..K {
-                scratch[quantity][lane] = block[quantity][self.slot(lane) % LANES];
+            let rows = &blocks[self.slot(lane) / LANES].0[first..][..N];
+            for quantity in 0..N {
+                numbers[quantity][lane] = rows[quantity][self.slot(lane) % LANES];
             }
         }
-        scratch
+        numbers
     }
 
     #[inline(always)]
-    fn put<const K: usize>(&self, columns: &mut Columns<K>, scratch: &[[f64; L]; K]) {
+    fn store<const K: usize, const N: usize>(
+        &self,
+        blocks: &mut [Rows<K>],
+        first: usize,
+        numbers: &[[f64; L]; N],
+    ) {
         for lane in 0..L {
-            let block = &mut columns.blocks[self.slot(lane) / LANES].0;
-            for quantity in 0..K {
-                block[quantity][self.slot(lane) % LANES] = scratch[quantity][lane];
+            let rows = &mut blocks[self.slot(lane) / LANES].0[first..][..N];
+            for quantity in 0..N {
+                rows[quantity][self.slot(lane) % LANES] = numbers[quantity][lane];
             }
         }
     }
@@ -227,25 +250,23 @@ mod tests {
 
     #[test]
     fn numbers_are_changed_in_blocks_and_one_by_one() {
-        let mut columns = Columns::<2>::default();
+        let mut columns = Columns::<3>::default();
         columns.resize(10);
         let slots = [7, 9, 2, 4];
+        let more = |[numbers]: [[f64; LANES]; 1]| [numbers.map(|number| number + 1.0)];
         for round in 0..3 {
-            let mut scratch = [[0.0; LANES]; 2];
-            let numbers = Block(1).take(&mut columns, &mut scratch);
-            numbers[0] = numbers[0].map(|number| number + 1.0);
-            Block(1).put(&mut columns, &scratch);
-            let numbers = Scattered(slots).take(&mut columns, &mut scratch);
-            numbers[1] = numbers[1].map(|number| number + 1.0);
-            Scattered(slots).put(&mut columns, &scratch);
+            let numbers = more(Block(1).load(&columns.blocks, 1));
+            Block(1).store(&mut columns.blocks, 1, &numbers);
+            let numbers = more(Scattered(slots).load(&columns.blocks, 2));
+            Scattered(slots).store(&mut columns.blocks, 2, &numbers);
             for slot in 0..10 {
-                let expected = [(4..8).contains(&slot), slots.contains(&slot)];
+                let expected = [false, (4..8).contains(&slot), slots.contains(&slot)];
                 let expected = expected.map(|changed| if changed { f64::from(round + 1) } else { 0.0 });
                 assert_eq!(columns.of_slot(slot as usize), expected);
             }
         }
-        columns.set_slot(4, [5.0, 6.0]);
-        assert_eq!(columns.of_slot(4), [5.0, 6.0]);
+        columns.set_slot(4, [5.0, 6.0, 7.0]);
+        assert_eq!(columns.of_slot(4), [5.0, 6.0, 7.0]);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use super::lanes::{LANES, Rows};
 
-/// The last `length` values of each slot, zeros before there are enough. The n-th value of a slot, counted from 0, is at
-/// position n mod `length`: rings need no counters of their own.
+/// The last `length` values of `Q` quantities of each slot, zeros before there are enough. The n-th value of a slot,
+/// counted from 0, is at position n mod `length`: rings need no counters of their own.
 #[derive(Clone, Debug)]
-pub(super) struct Ring {
+pub(super) struct Ring<const Q: usize> {
     pub length: usize,
     /// By position, then by block of slots: blocks that step together read and write one after the other.
-    pub rows: Vec<Rows<1>>,
+    pub rows: Vec<Rows<Q>>,
     /// Blocks that there is room for.
     blocks: usize,
 }
@@ -36,7 +36,7 @@ impl RingStep {
     }
 }
 
-impl Ring {
+impl<const Q: usize> Ring<Q> {
     pub fn new(length: u32) -> Self {
         Self { length: length as usize, rows: Vec::new(), blocks: 0 }
     }
@@ -72,35 +72,38 @@ impl Ring {
 
     /// The rows of a block at the last `count` positions.
     #[inline(always)]
-    pub fn last_rows(&self, block: usize, count: usize) -> impl Iterator<Item = &Rows<1>> {
+    pub fn last_rows(&self, block: usize, count: usize) -> impl Iterator<Item = &Rows<Q>> {
         self.rows[self.row(block, self.length - count)..].iter().step_by(self.blocks)
     }
 
     /// The newest `count` values of a slot, oldest first, the newest being at `position`.
     #[inline(always)]
-    pub fn newest(&self, slot: usize, position: usize, count: usize) -> impl Iterator<Item = f64> + '_ {
+    pub fn newest(&self, slot: usize, position: usize, count: usize) -> impl Iterator<Item = [f64; Q]> + '_ {
         let (block, oldest) = (slot / LANES, position + self.length + 1 - count);
         (oldest..oldest + count).map(move |position| {
             let position = if position >= self.length { position - self.length } else { position };
-            let Rows([row]) = &self.rows[self.row(block, position)];
-            row[slot % LANES]
+            let mut values = [0.0; Q];
+            for (value, row) in values.iter_mut().zip(&self.rows[self.row(block, position)].0) {
+                *value = row[slot % LANES];
+            }
+            values
         })
     }
 
     /// The values of a slot that has had so many in all, oldest first.
-    pub fn of_slot(&self, slot: usize, values: i64) -> impl Iterator<Item = f64> + '_ {
+    pub fn of_slot(&self, slot: usize, values: i64) -> impl Iterator<Item = [f64; Q]> + '_ {
         let count = values.min(self.length as i64) as usize;
         // Before the first value the position is of no interest.
         let position = (values - 1).max(0) as usize % self.length;
         self.newest(slot, position, count)
     }
 
-    /// Sets the newest values of a slot that has had so many in all.
-    pub fn set_slot(&mut self, slot: usize, values: i64, newest: &[f64]) {
+    /// Sets the newest values of a slot's quantity that has had so many in all.
+    pub fn set_slot(&mut self, slot: usize, quantity: usize, values: i64, newest: &[f64]) {
         let start = (values - newest.len() as i64) as usize;
         for (position, &value) in newest.iter().enumerate() {
             let row = self.row(slot / LANES, (start + position) % self.length);
-            self.rows[row].0[0][slot % LANES] = value;
+            self.rows[row].0[quantity][slot % LANES] = value;
         }
     }
 }
@@ -110,7 +113,7 @@ mod tests {
     use super::super::lanes::{Block, Place, Scattered};
     use super::*;
 
-    fn ring(slots: usize) -> Ring {
+    fn ring(slots: usize) -> Ring<1> {
         let mut ring = Ring::new(3);
         ring.resize(slots);
         ring
@@ -122,20 +125,20 @@ mod tests {
         let place = Scattered([9]);
         for value in 1..=8 {
             let steps = place.steps(&[f64::from(value - 1)], 3);
-            let before = |back: i32| f64::from(value - back).max(0.0);
+            let before = |back: i32| [f64::from(value - back).max(0.0)];
             let newest_of = |count: i32| (0..count).rev().map(before);
             for back in 1..=3 {
                 assert_eq!(place.read(&ring, steps, back as usize), [before(back)]);
             }
-            assert_eq!(place.exchange(&mut ring, steps, &[f64::from(value)]), [before(3)]);
+            assert_eq!(place.exchange(&mut ring, steps, &[[f64::from(value)]]), [before(3)]);
             for count in 1..=3_usize {
                 assert!(ring.newest(9, steps[0].position, count).eq(newest_of(count as i32)));
             }
             let values = i64::from(value);
             assert!(ring.of_slot(9, values).eq(newest_of(value.min(3))));
-            let newest: Vec<f64> = ring.of_slot(9, values).collect();
+            let newest: Vec<f64> = ring.of_slot(9, values).map(|[value]| value).collect();
             let mut copy = self::ring(10);
-            copy.set_slot(9, values, &newest);
+            copy.set_slot(9, 0, values, &newest);
             assert_eq!(copy.rows, ring.rows);
         }
         assert_eq!(ring.of_slot(8, 0).count(), 0);
@@ -147,19 +150,19 @@ mod tests {
         for value in 0..50 {
             let values: [f64; LANES] = std::array::from_fn(|lane| f64::from(value * 100 + lane as i32));
             let step = Block(1).steps(&[f64::from(value); LANES], 3);
-            let oldest = Block(1).read(&whole, step, 2);
-            let left = Block(1).exchange(&mut whole, step, &values);
+            let [oldest] = Block(1).read(&whole, step, 2);
+            let [left] = Block(1).exchange(&mut whole, step, &[values]);
             let due = Block(1).due(step);
             assert_eq!(due.is_some(), value % 24 == 23);
             for lane in 0..LANES {
                 let place = Scattered([(LANES + lane) as u32]);
                 let steps = place.steps(&[f64::from(value)], 3);
                 assert_eq!(steps[0].sums_due, due.is_some());
-                assert_eq!(place.read(&single, steps, 2), [oldest[lane]]);
-                assert_eq!(place.exchange(&mut single, steps, &[values[lane]]), [left[lane]]);
+                assert_eq!(place.read(&single, steps, 2), [[oldest[lane]]]);
+                assert_eq!(place.exchange(&mut single, steps, &[[values[lane]]]), [[left[lane]]]);
                 if let Some(block) = due {
                     let newest = single.newest(LANES + lane, steps[0].position, 2);
-                    assert!(whole.last_rows(block, 2).map(|row| row.0[0][lane]).eq(newest));
+                    assert!(whole.last_rows(block, 2).map(|row| [row.0[0][lane]]).eq(newest));
                 }
             }
             assert_eq!(whole.rows, single.rows);
@@ -172,11 +175,11 @@ mod tests {
         for slot in 0..100_u32 {
             grown.resize(slot as usize + 1);
             let place = Scattered([slot]);
-            place.exchange(&mut grown, place.steps(&[1.0], 3), &[f64::from(slot)]);
+            place.exchange(&mut grown, place.steps(&[1.0], 3), &[[f64::from(slot)]]);
         }
         for slot in 0..100_u32 {
             let place = Scattered([slot]);
-            assert_eq!(place.read(&grown, place.steps(&[1.0], 3), 0), [f64::from(slot)]);
+            assert_eq!(place.read(&grown, place.steps(&[1.0], 3), 0), [[f64::from(slot)]]);
         }
     }
 

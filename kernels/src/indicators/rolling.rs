@@ -5,7 +5,7 @@
 //! [`FRESH`] of the greatest value since: so the relative error stays below `8 · ring length · 2^-52 / FRESH`, which is
 //! 4e-10 for 20 bars and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
 
-use super::lanes::{Columns, Place, Rows};
+use super::lanes::{Place, Rows};
 use super::params::WINDOW_MAX;
 use super::ring::Ring;
 
@@ -18,42 +18,39 @@ const _: () = assert!(FRESH * (WINDOW_MAX as f64) < 0.5);
 /// Independent sums, so that additions overlap. Part of the results' definition.
 const ACCUMULATORS: usize = 4;
 
-/// Sums over the last `ring.length` of numbers that are not negative.
+/// Sums over the last `ring.length` of numbers that are not negative, of `Q` quantities.
 #[derive(Clone, Debug)]
-pub(super) struct RollingSum {
-    pub ring: Ring,
-    /// The sum, and the greatest since it was made anew.
-    pub sums: Columns<2>,
+pub(super) struct RollingSums<const Q: usize> {
+    pub ring: Ring<Q>,
 }
 
-impl RollingSum {
+impl<const Q: usize> RollingSums<Q> {
     pub fn new(length: u32) -> Self {
-        Self { ring: Ring::new(length), sums: Columns::default() }
+        Self { ring: Ring::new(length) }
     }
 
-    /// Makes room for `slots` slots.
-    pub fn resize(&mut self, slots: usize) {
-        self.ring.resize(slots);
-        self.sums.resize(slots);
-    }
-
-    /// Takes in one value per slot and gives the sums. A sum with an infinite value in it is infinite.
+    /// Takes in one value per quantity and slot and gives the sums, which are at `first` in the slots' state; behind them
+    /// is the greatest of each since it was made anew. A sum with an infinite value in it is infinite.
     #[inline(always)]
-    pub fn roll<const L: usize, P: Place<L>>(
+    pub fn roll<const L: usize, const K: usize, P: Place<L>>(
         &mut self,
         place: &P,
         steps: P::Steps,
-        values: &[f64; L],
-    ) -> [f64; L] {
+        state: &mut [Rows<K>],
+        first: usize,
+        values: &[[f64; L]; Q],
+    ) -> [[f64; L]; Q] {
         let length = self.ring.length;
         let oldest = place.exchange(&mut self.ring, steps, values);
-        let mut scratch = [[0.0; L]; 2];
-        let state = place.take(&mut self.sums, &mut scratch);
-        let [mut sums, mut peaks] = *state;
-        for lane in 0..L {
-            let sum = sums[lane] + (values[lane] - oldest[lane]);
-            peaks[lane] = if sum > peaks[lane] { sum } else { peaks[lane] };
-            sums[lane] = sum;
+        let mut sums: [[f64; L]; Q] = place.load(state, first);
+        let mut peaks: [[f64; L]; Q] = place.load(state, first + Q);
+        for quantity in 0..Q {
+            for lane in 0..L {
+                let sum = sums[quantity][lane] + (values[quantity][lane] - oldest[quantity][lane]);
+                let peak = peaks[quantity][lane];
+                peaks[quantity][lane] = if sum > peak { sum } else { peak };
+                sums[quantity][lane] = sum;
+            }
         }
         // Not true of NaN, which is what remains when an infinite value leaves.
         let is_fresh = |sum: f64, peak: f64| sum >= FRESH * peak;
@@ -62,22 +59,27 @@ impl RollingSum {
             peaks = sums;
         } else {
             let mut all_fresh = true;
-            for lane in 0..L {
-                all_fresh &= is_fresh(sums[lane], peaks[lane]) & !P::step(steps, lane).sums_due;
+            for quantity in 0..Q {
+                for lane in 0..L {
+                    all_fresh &= is_fresh(sums[quantity][lane], peaks[quantity][lane])
+                        & !P::step(steps, lane).sums_due;
+                }
             }
             if !all_fresh {
                 for lane in 0..L {
                     let step = P::step(steps, lane);
-                    if step.sums_due || !is_fresh(sums[lane], peaks[lane]) {
-                        let window = self.ring.newest(place.slot(lane), step.position, length);
-                        [sums[lane]] = sums_of_one(window.map(|value| [value]));
-                        peaks[lane] = sums[lane];
+                    let anew = sums_of_one(self.ring.newest(place.slot(lane), step.position, length));
+                    for quantity in 0..Q {
+                        if step.sums_due || !is_fresh(sums[quantity][lane], peaks[quantity][lane]) {
+                            sums[quantity][lane] = anew[quantity];
+                            peaks[quantity][lane] = anew[quantity];
+                        }
                     }
                 }
             }
         }
-        *state = [sums, peaks];
-        place.put(&mut self.sums, &scratch);
+        place.store(state, first, &sums);
+        place.store(state, first + Q, &peaks);
         sums
     }
 }
@@ -87,9 +89,10 @@ impl RollingSum {
 pub(super) struct RollingMoments {
     pub length: usize,
     inverse: f64,
-    /// Σd, Σd², greatest Σd² since summing anew, and the value that d is measured from.
-    pub moments: Columns<4>,
 }
+
+/// Quantities of a window's moments: Σd, Σd², greatest Σd² since summing anew, and the value that d is measured from.
+pub(super) const MOMENTS: usize = 4;
 
 /// What a window gives.
 pub(super) struct Moments<const L: usize> {
@@ -102,23 +105,23 @@ pub(super) struct Moments<const L: usize> {
 
 impl RollingMoments {
     pub fn new(length: u32) -> Self {
-        Self { length: length as usize, inverse: 1.0 / f64::from(length), moments: Columns::default() }
+        Self { length: length as usize, inverse: 1.0 / f64::from(length) }
     }
 
-    /// Takes in one value per slot, which is in the ring already; `oldest` left the window.
+    /// Takes in one value per slot, which is in the ring already; `oldest` left the window, whose [`MOMENTS`] are at
+    /// `first` in the slots' state.
     #[inline(always)]
-    pub fn roll<const L: usize, P: Place<L>>(
-        &mut self,
+    pub fn roll<const L: usize, const K: usize, P: Place<L>>(
+        &self,
         place: &P,
         steps: P::Steps,
-        ring: &Ring,
-        values: &[f64; L],
-        oldest: &[f64; L],
+        state: &mut [Rows<K>],
+        first: usize,
+        ring: &Ring<1>,
+        [values, oldest]: [&[f64; L]; 2],
     ) -> Moments<L> {
         let inverse = self.inverse;
-        let mut scratch = [[0.0; L]; 4];
-        let state = place.take(&mut self.moments, &mut scratch);
-        let [mut distances, mut squares, mut peaks, mut anchors] = *state;
+        let [mut distances, mut squares, mut peaks, mut anchors]: [_; MOMENTS] = place.load(state, first);
         for lane in 0..L {
             let entering = values[lane] - anchors[lane];
             let leaving = oldest[lane] - anchors[lane];
@@ -144,7 +147,7 @@ impl RollingMoments {
                     let step = P::step(steps, lane);
                     if step.sums_due || !is_fresh(distances[lane], squares[lane], peaks[lane]) {
                         let window = ring.newest(place.slot(lane), step.position, self.length);
-                        [distances[lane], squares[lane]] = sums_of_one(window.map(|value| {
+                        [distances[lane], squares[lane]] = sums_of_one(window.map(|[value]| {
                             let distance = value - values[lane];
                             [distance, distance * distance]
                         }));
@@ -154,8 +157,7 @@ impl RollingMoments {
                 }
             }
         }
-        *state = [distances, squares, peaks, anchors];
-        place.put(&mut self.moments, &scratch);
+        place.store(state, first, &[distances, squares, peaks, anchors]);
 
         let mut out = Moments { mean: [0.0; L], distance: [0.0; L], deviation: [0.0; L] };
         for lane in 0..L {
@@ -187,12 +189,14 @@ fn sums_of_one<const K: usize>(values: impl Iterator<Item = [f64; K]>) -> [f64; 
 
 /// Likewise of all lanes.
 #[inline(always)]
-fn sums_of<'a, const L: usize>(rows: impl Iterator<Item = &'a Rows<1>>) -> [f64; L] {
-    let mut sums = [[0.0; L]; ACCUMULATORS];
-    for (position, Rows([row])) in rows.enumerate() {
+fn sums_of<'a, const L: usize, const Q: usize>(rows: impl Iterator<Item = &'a Rows<Q>>) -> [[f64; L]; Q] {
+    let mut sums = [[[0.0; L]; Q]; ACCUMULATORS];
+    for (position, Rows(row)) in rows.enumerate() {
         let sums = &mut sums[position % ACCUMULATORS];
-        for lane in 0..L {
-            sums[lane] += row[lane];
+        for quantity in 0..Q {
+            for lane in 0..L {
+                sums[quantity][lane] += row[quantity][lane];
+            }
         }
     }
     total(&sums)
@@ -204,25 +208,26 @@ fn moments_of<'a, const L: usize>(
     rows: impl Iterator<Item = &'a Rows<1>>,
     anchors: &[f64; L],
 ) -> [[f64; L]; 2] {
-    let mut distances = [[0.0; L]; ACCUMULATORS];
-    let mut squares = [[0.0; L]; ACCUMULATORS];
+    let mut sums = [[[0.0; L]; 2]; ACCUMULATORS];
     for (position, Rows([row])) in rows.enumerate() {
-        let (distances, squares) =
-            (&mut distances[position % ACCUMULATORS], &mut squares[position % ACCUMULATORS]);
+        let [distances, squares] = &mut sums[position % ACCUMULATORS];
         for lane in 0..L {
             let distance = row[lane] - anchors[lane];
             distances[lane] += distance;
             squares[lane] += distance * distance;
         }
     }
-    [total(&distances), total(&squares)]
+    total(&sums)
 }
 
 #[inline(always)]
-fn total<const L: usize>(sums: &[[f64; L]; ACCUMULATORS]) -> [f64; L] {
-    let mut total = [0.0; L];
-    for lane in 0..L {
-        total[lane] = (sums[0][lane] + sums[2][lane]) + (sums[1][lane] + sums[3][lane]);
+fn total<const L: usize, const Q: usize>(sums: &[[[f64; L]; Q]; ACCUMULATORS]) -> [[f64; L]; Q] {
+    let mut total = [[0.0; L]; Q];
+    for quantity in 0..Q {
+        for lane in 0..L {
+            let sum = |accumulator: usize| sums[accumulator][quantity][lane];
+            total[quantity][lane] = (sum(0) + sum(2)) + (sum(1) + sum(3));
+        }
     }
     total
 }

@@ -1,11 +1,11 @@
 //! Indicator state of all slots of a group. The step itself is next door.
 
-use super::averages::{AVERAGES, Averages};
+use super::averages::Averages;
 use super::columns::IndicatorColumns;
 use super::lanes::Columns;
 use super::params::IndicatorParams;
 use super::step::Update;
-use super::windows::Windows;
+use super::windows::{QUANTITIES, Windows};
 use crate::bars::ClosedBars;
 use crate::isa::Isa;
 
@@ -15,8 +15,8 @@ pub struct IndicatorSlab {
     pub(super) params: IndicatorParams,
     pub(super) slots: usize,
     pub(super) averages: Averages,
-    /// What [`super::averages`] keeps.
-    pub(super) columns: Columns<AVERAGES>,
+    /// What [`super::averages`] keeps, then sums over [`super::windows`].
+    pub(super) columns: Columns<QUANTITIES>,
     pub(super) windows: Windows,
 }
 
@@ -42,11 +42,7 @@ impl IndicatorSlab {
     /// Moves each slot on by its bars, in the order given, and sets `out` to the indicators after each bar.
     /// Panics at a slot there is no room for.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
-        if out.values.iter().any(|column| column.len() != closed.len()) {
-            for column in &mut out.values {
-                column.resize(closed.len(), f64::NAN);
-            }
-        }
+        out.resize(closed.len());
         isa.run(Update { slab: self, closed, out });
     }
 }

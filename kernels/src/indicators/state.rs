@@ -4,8 +4,9 @@
 use super::averages::{AVERAGES, BARS};
 use super::params::IndicatorParams;
 use super::ring::Ring;
-use super::rolling::RollingSum;
+use super::rolling::MOMENTS;
 use super::slab::IndicatorSlab;
+use super::windows::{MOMENTS_OF_CLOSES, QUANTITIES, SQUARED_RETURNS, WEIGHTS};
 use crate::StateError;
 use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head, put_i64};
 
@@ -22,21 +23,24 @@ impl IndicatorSlab {
             put_i64(out, window.into());
         }
         for slot in 0..self.slots {
-            let averages = self.columns.of_slot(slot);
-            let bars = averages[BARS] as i64;
+            let numbers = self.columns.of_slot(slot);
+            let bars = numbers[BARS] as i64;
             put_i64(out, bars);
             if bars == 0 {
                 continue;
             }
-            write_numbers(out, averages[BARS + 1..].iter().copied());
+            write_numbers(out, numbers[BARS + 1..AVERAGES].iter().copied());
             let windows = &self.windows;
-            write_numbers(out, windows.closes.of_slot(slot, bars));
-            for window in &windows.moments {
-                write_numbers(out, window.rolling.moments.of_slot(slot));
+            write_numbers(out, windows.closes.of_slot(slot, bars).map(|[close]| close));
+            let moments = &numbers[MOMENTS_OF_CLOSES..][..windows.moments.len() * MOMENTS];
+            write_numbers(out, moments.iter().copied());
+            let squared_returns = windows.squared_returns.ring.of_slot(slot, bars);
+            write_numbers(out, squared_returns.map(|[squared_return]| squared_return));
+            write_numbers(out, numbers[SQUARED_RETURNS..][..2].iter().copied());
+            for weight in 0..2 {
+                write_numbers(out, windows.weights.ring.of_slot(slot, bars).map(|weights| weights[weight]));
+                write_numbers(out, [numbers[WEIGHTS + weight], numbers[WEIGHTS + 2 + weight]]);
             }
-            write_sum(out, &windows.squared_returns, slot, bars);
-            write_sum(out, &windows.notional, slot, bars);
-            write_sum(out, &windows.volume, slot, bars);
         }
     }
 
@@ -61,20 +65,23 @@ impl IndicatorSlab {
     }
 
     fn read_slot(&mut self, slot: usize, bars: i64, bytes: &mut &[u8]) -> Result<(), StateError> {
-        let mut averages = [0.0; AVERAGES];
-        averages[BARS] = bars as f64;
-        for average in &mut averages[BARS + 1..] {
+        let mut numbers = [0.0; QUANTITIES];
+        numbers[BARS] = bars as f64;
+        for average in &mut numbers[BARS + 1..AVERAGES] {
             *average = get_f64(bytes, "average", false)?;
         }
-        self.columns.set_slot(slot, averages);
         let windows = &mut self.windows;
-        read_ring(bytes, &mut windows.closes, slot, bars)?;
-        for window in &mut windows.moments {
-            window.rolling.moments.set_slot(slot, read_numbers(bytes)?);
+        read_ring(bytes, &mut windows.closes, slot, 0, bars)?;
+        let moments = windows.moments.len() * MOMENTS;
+        read_sums(bytes, numbers[MOMENTS_OF_CLOSES..][..moments].iter_mut())?;
+        read_ring(bytes, &mut windows.squared_returns.ring, slot, 0, bars)?;
+        read_sums(bytes, numbers[SQUARED_RETURNS..][..2].iter_mut())?;
+        for weight in 0..2 {
+            read_ring(bytes, &mut windows.weights.ring, slot, weight, bars)?;
+            read_sums(bytes, numbers[WEIGHTS + weight..].iter_mut().step_by(2).take(2))?;
         }
-        read_sum(bytes, &mut windows.squared_returns, slot, bars)?;
-        read_sum(bytes, &mut windows.notional, slot, bars)?;
-        read_sum(bytes, &mut windows.volume, slot, bars)
+        self.columns.set_slot(slot, numbers);
+        Ok(())
     }
 }
 
@@ -84,30 +91,24 @@ fn write_numbers(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = f64>) {
     }
 }
 
-fn read_numbers<const K: usize>(bytes: &mut &[u8]) -> Result<[f64; K], StateError> {
-    let mut numbers = [0.0; K];
-    for number in &mut numbers {
+fn read_sums<'a>(bytes: &mut &[u8], numbers: impl Iterator<Item = &'a mut f64>) -> Result<(), StateError> {
+    for number in numbers {
         *number = get_f64(bytes, "sum over a window", true)?;
     }
-    Ok(numbers)
-}
-
-fn write_sum(out: &mut Vec<u8>, rolling: &RollingSum, slot: usize, bars: i64) {
-    write_numbers(out, rolling.ring.of_slot(slot, bars));
-    write_numbers(out, rolling.sums.of_slot(slot));
-}
-
-fn read_sum(bytes: &mut &[u8], rolling: &mut RollingSum, slot: usize, bars: i64) -> Result<(), StateError> {
-    read_ring(bytes, &mut rolling.ring, slot, bars)?;
-    rolling.sums.set_slot(slot, read_numbers(bytes)?);
     Ok(())
 }
 
-fn read_ring(bytes: &mut &[u8], ring: &mut Ring, slot: usize, bars: i64) -> Result<(), StateError> {
+fn read_ring<const Q: usize>(
+    bytes: &mut &[u8],
+    ring: &mut Ring<Q>,
+    slot: usize,
+    quantity: usize,
+    bars: i64,
+) -> Result<(), StateError> {
     let mut values = Vec::new();
     for _ in 0..bars.min(ring.length as i64) {
         values.push(get_f64(bytes, "value of a window", true)?);
     }
-    ring.set_slot(slot, bars, &values);
+    ring.set_slot(slot, quantity, bars, &values);
     Ok(())
 }

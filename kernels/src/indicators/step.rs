@@ -40,34 +40,24 @@ impl Work for Update<'_> {
             close_e9: &self.closed.close_e9[..bars],
             notional_e18: &self.closed.notional_e18[..bars],
             volume_e9: &self.closed.volume_e9[..bars],
-            out: columns_of(&mut self.out.values, bars),
+            out: self.out,
         };
         let mut row = 0;
         while row < bars {
-            match step.slots[row..].first_chunk::<LANES>() {
-                // One slot again and again, or a run that is not at the start of a block yet.
-                Some(slots) if slots[0] == slots[1] || is_run_within_block(slots) => {
-                    step.bars(row, &Scattered([slots[0]]));
-                    row += 1;
-                }
-                Some(slots) if let Some(block) = step.block(slots) => {
-                    step.bars(row, &block);
-                    row += LANES;
-                }
-                Some(slots) if distinct(slots) => {
-                    step.bars(row, &Scattered(*slots));
-                    row += LANES;
-                }
-                _ => {
-                    step.bars(row, &Scattered([step.slots[row]]));
-                    row += 1;
-                }
-            }
+            // One by one: one slot again and again, and a run that is not at the start of a block yet.
+            let four = step.slots[row..]
+                .first_chunk::<LANES>()
+                .filter(|slots| slots[0] != slots[1] && !is_run_within_block(slots));
+            row += match four {
+                Some(slots) if let Some(block) = step.block(slots) => step.bars(row, &block),
+                Some(slots) if distinct(slots) => step.bars(row, &Scattered(*slots)),
+                _ => step.bars(row, &Scattered([step.slots[row]])),
+            };
         }
     }
 }
 
-/// The state, the columns of the closed bars that it needs, and the columns to fill.
+/// The state, the columns of the closed bars that it needs, and what to fill.
 struct Step<'a> {
     slab: &'a mut IndicatorSlab,
     slots: &'a [u32],
@@ -76,31 +66,7 @@ struct Step<'a> {
     close_e9: &'a [i64],
     notional_e18: &'a [i128],
     volume_e9: &'a [i128],
-    out: [&'a mut [f64]; INDICATORS],
-}
-
-/// The columns to fill, one by one: through an iterator their lengths would not be known to be equal.
-#[inline(always)]
-fn columns_of(values: &mut [Vec<f64>; INDICATORS], bars: usize) -> [&mut [f64]; INDICATORS] {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = values;
-    [
-        &mut a[..bars],
-        &mut b[..bars],
-        &mut c[..bars],
-        &mut d[..bars],
-        &mut e[..bars],
-        &mut f[..bars],
-        &mut g[..bars],
-        &mut h[..bars],
-        &mut i[..bars],
-        &mut j[..bars],
-        &mut k[..bars],
-        &mut l[..bars],
-        &mut m[..bars],
-        &mut n[..bars],
-        &mut o[..bars],
-        &mut p[..bars],
-    ]
+    out: &'a mut IndicatorColumns,
 }
 
 /// Whether the slots follow each other, but not from the start of a block.
@@ -130,7 +96,7 @@ impl Step<'_> {
     #[inline(always)]
     fn block(&self, slots: &[u32; LANES]) -> Option<Block> {
         let block = Block::of(slots)?;
-        let bars = &self.slab.columns.block(block.0)[BARS];
+        let bars = &self.slab.columns.blocks[block.0].0[BARS];
         let mut together = true;
         for lane in 1..LANES {
             together &= bars[lane] == bars[0];
@@ -138,52 +104,51 @@ impl Step<'_> {
         together.then_some(block)
     }
 
-    /// Moves slots on by the bars at `row ..`.
+    /// Moves slots on by the bars at `row ..`, and gives their number.
     #[inline(always)]
-    fn bars<const L: usize, P: Place<L>>(&mut self, row: usize, place: &P) {
-        let slab = &mut *self.slab;
+    fn bars<const L: usize, P: Place<L>>(&mut self, row: usize, place: &P) -> usize {
+        let [bars_before] = place.load(&self.slab.columns.blocks, BARS);
+        let mut settled = true;
+        for lane in 0..L {
+            settled &= bars_before[lane] >= self.slab.averages.settled_after;
+        }
+        if settled {
+            self.settled_bars::<L, true, P>(row, place, bars_before);
+        } else {
+            self.settled_bars::<L, false, P>(row, place, bars_before);
+        }
+        L
+    }
+
+    #[inline(always)]
+    fn settled_bars<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        row: usize,
+        place: &P,
+        bars_before: [f64; L],
+    ) {
+        let IndicatorSlab { averages, columns, windows, .. } = &mut *self.slab;
+        // One length for all: a block is checked once.
+        let blocks = columns.blocks.as_mut_slice();
         let prices = Prices {
             high: scaled(self.high_e9, row),
             low: scaled(self.low_e9, row),
             close: scaled(self.close_e9, row),
         };
-        let mut entering = Entering {
-            close: prices.close,
-            squared_return: [0.0; L],
-            notional_e18: wide(self.notional_e18, row),
-            volume_e9: wide(self.volume_e9, row),
-            bars_before: [0.0; L],
-        };
+        let weights = [wide(self.notional_e18, row), wide(self.volume_e9, row)];
         let mut lanes = [[0.0; L]; INDICATORS];
-        let mut settled = true;
-        let averages = &slab.averages;
-        let mut scratch = [[0.0; L]; AVERAGES];
-        let state = place.take(&mut slab.columns, &mut scratch);
-        let previous_close = state[PREVIOUS_CLOSE];
-        entering.bars_before = state[BARS];
+        let mut state: [[f64; L]; AVERAGES] = place.load(blocks, 0);
+        let mut squared_return = [0.0; L];
         for lane in 0..L {
-            state[BARS][lane] += 1.0;
-            settled &= state[BARS][lane] > averages.settled_after;
+            state[BARS][lane] = bars_before[lane] + 1.0;
+            squared_return[lane] = formulas::squared_return(prices.close[lane], state[PREVIOUS_CLOSE][lane]);
         }
-        for lane in 0..L {
-            entering.squared_return[lane] =
-                formulas::squared_return(prices.close[lane], previous_close[lane]);
-        }
-        if settled {
-            averages.step::<L, true>(state, &prices, &mut lanes);
-        } else {
-            averages.step::<L, false>(state, &prices, &mut lanes);
-        }
+        averages.step::<L, SETTLED>(&mut state, &prices, &mut lanes);
         state[PREVIOUS_CLOSE] = prices.close;
-        place.put(&mut slab.columns, &scratch);
-        if settled {
-            slab.windows.roll::<L, true, P>(place, &entering, &mut lanes);
-        } else {
-            slab.windows.roll::<L, false, P>(place, &entering, &mut lanes);
-        }
-        for (column, lanes) in self.out.iter_mut().zip(&lanes) {
-            column[row..row + L].copy_from_slice(lanes);
-        }
+        place.store(blocks, 0, &state);
+        let entering = Entering { close: prices.close, squared_return, weights, bars_before };
+        windows.roll::<L, SETTLED, P>(place, blocks, &entering, &mut lanes);
+        self.out.set(row, &lanes);
     }
 }
 

@@ -1,26 +1,35 @@
 //! Indicators over the last so many bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
 //! volatility.
 
+use super::averages::AVERAGES;
 use super::columns::{INDICATORS, Indicator};
 use super::formulas;
-use super::lanes::Place;
+use super::lanes::{Place, Rows};
 use super::params::IndicatorParams;
 use super::ring::Ring;
-use super::rolling::{RollingMoments, RollingSum};
+use super::rolling::{MOMENTS, RollingMoments, RollingSums};
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
 const MOMENTS_MAX: usize = 3;
+
+/// Where sums over windows are among a slot's quantities, behind the averages. Sums come before their peaks.
+pub(super) const SQUARED_RETURNS: usize = AVERAGES;
+pub(super) const WEIGHTS: usize = SQUARED_RETURNS + 2;
+pub(super) const MOMENTS_OF_CLOSES: usize = WEIGHTS + 4;
+
+/// Number of quantities by slot.
+pub(super) const QUANTITIES: usize = MOMENTS_OF_CLOSES + MOMENTS_MAX * MOMENTS;
 
 /// What is kept of the last bars.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     /// As many closes as the longest window of them needs.
-    pub closes: Ring,
+    pub closes: Ring<1>,
     /// Once for each length that some indicator wants moments over.
     pub moments: Vec<MomentsWindow>,
-    pub squared_returns: RollingSum,
-    pub notional: RollingSum,
-    pub volume: RollingSum,
+    pub squared_returns: RollingSums<1>,
+    /// Of notional and volume.
+    pub weights: RollingSums<2>,
     momentum: usize,
     roc: usize,
 }
@@ -28,7 +37,7 @@ pub(super) struct Windows {
 /// Moments of closes, and who wants them.
 #[derive(Clone, Debug)]
 pub(super) struct MomentsWindow {
-    pub rolling: RollingMoments,
+    rolling: RollingMoments,
     sma: bool,
     /// Width of the bands.
     bollinger: Option<f64>,
@@ -39,8 +48,8 @@ pub(super) struct MomentsWindow {
 pub(super) struct Entering<const L: usize> {
     pub close: [f64; L],
     pub squared_return: [f64; L],
-    pub notional_e18: [f64; L],
-    pub volume_e9: [f64; L],
+    /// Notional in 1e-18 and volume in 1e-9.
+    pub weights: [[f64; L]; 2],
     /// Number of bars before this one.
     pub bars_before: [f64; L],
 }
@@ -62,9 +71,8 @@ impl Windows {
         Self {
             closes: Ring::new(closes),
             moments: moments.collect(),
-            squared_returns: RollingSum::new(realised_volatility),
-            notional: RollingSum::new(vwap),
-            volume: RollingSum::new(vwap),
+            squared_returns: RollingSums::new(realised_volatility),
+            weights: RollingSums::new(vwap),
             momentum: momentum as usize,
             roc: roc as usize,
         }
@@ -73,12 +81,8 @@ impl Windows {
     /// Makes room for `slots` slots.
     pub fn resize(&mut self, slots: usize) {
         self.closes.resize(slots);
-        for window in &mut self.moments {
-            window.rolling.moments.resize(slots);
-        }
-        self.squared_returns.resize(slots);
-        self.notional.resize(slots);
-        self.volume.resize(slots);
+        self.squared_returns.ring.resize(slots);
+        self.weights.ring.resize(slots);
     }
 
     /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
@@ -86,6 +90,7 @@ impl Windows {
     pub fn roll<const L: usize, const SETTLED: bool, P: Place<L>>(
         &mut self,
         place: &P,
+        state: &mut [Rows<QUANTITIES>],
         entering: &Entering<L>,
         out: &mut [[f64; L]; INDICATORS],
     ) {
@@ -96,18 +101,23 @@ impl Windows {
         let squared_returns = self.squared_returns.ring.length;
         let squared_returns_at =
             if squared_returns == length { closes_at } else { place.steps(bars_before, squared_returns) };
-        let weights = self.volume.ring.length;
+        let weights = self.weights.ring.length;
         let weights_at = if weights == length { closes_at } else { place.steps(bars_before, weights) };
 
-        self.roll_closes::<L, SETTLED, P>(place, closes_at, entering, out);
-        let squares = self.squared_returns.roll(place, squared_returns_at, &entering.squared_return);
+        self.roll_closes::<L, SETTLED, P>(place, closes_at, state, entering, out);
+        let [squares] = self.squared_returns.roll(
+            place,
+            squared_returns_at,
+            state,
+            SQUARED_RETURNS,
+            &[entering.squared_return],
+        );
         for lane in 0..L {
             let volatility = formulas::realised_volatility(squares[lane]);
             out[Indicator::RealisedVolatility as usize][lane] =
                 after::<SETTLED>(squared_returns, bars_before[lane], volatility);
         }
-        let notional = self.notional.roll(place, weights_at, &entering.notional_e18);
-        let volume = self.volume.roll(place, weights_at, &entering.volume_e9);
+        let [notional, volume] = self.weights.roll(place, weights_at, state, WEIGHTS, &entering.weights);
         for lane in 0..L {
             let price = formulas::vwap(notional[lane], volume[lane]);
             out[Indicator::Vwap as usize][lane] = after::<SETTLED>(weights - 1, bars_before[lane], price);
@@ -120,18 +130,19 @@ impl Windows {
         &mut self,
         place: &P,
         steps: P::Steps,
+        state: &mut [Rows<QUANTITIES>],
         entering: &Entering<L>,
         out: &mut [[f64; L]; INDICATORS],
     ) {
         let Entering { close, bars_before, .. } = entering;
-        let before = place.read(&self.closes, steps, self.momentum);
+        let [before] = place.read(&self.closes, steps, self.momentum);
         for lane in 0..L {
             let change = close[lane] - before[lane];
             out[Indicator::Momentum as usize][lane] =
                 after::<SETTLED>(self.momentum, bars_before[lane], change);
         }
         let before =
-            if self.roc == self.momentum { before } else { place.read(&self.closes, steps, self.roc) };
+            if self.roc == self.momentum { before } else { place.read(&self.closes, steps, self.roc)[0] };
         for lane in 0..L {
             let rate = formulas::rate_of_change(close[lane], before[lane]);
             out[Indicator::Roc as usize][lane] = after::<SETTLED>(self.roc, bars_before[lane], rate);
@@ -139,11 +150,12 @@ impl Windows {
         // All windows need what leaves them before the longest one's place is taken.
         let mut oldest = [[0.0; L]; MOMENTS_MAX];
         for (oldest, window) in oldest.iter_mut().zip(&self.moments) {
-            *oldest = place.read(&self.closes, steps, window.rolling.length);
+            [*oldest] = place.read(&self.closes, steps, window.rolling.length);
         }
-        place.exchange(&mut self.closes, steps, close);
-        for (oldest, window) in oldest.iter().zip(&mut self.moments) {
-            let moments = window.rolling.roll(place, steps, &self.closes, close, oldest);
+        place.exchange(&mut self.closes, steps, &[*close]);
+        for (number, (oldest, window)) in oldest.iter().zip(&self.moments).enumerate() {
+            let first = MOMENTS_OF_CLOSES + number * MOMENTS;
+            let moments = window.rolling.roll(place, steps, state, first, &self.closes, [close, oldest]);
             let length = window.rolling.length;
             if window.sma {
                 for lane in 0..L {

@@ -145,6 +145,7 @@ fn relations(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::indicators::INDICATORS;
 
     /// RSI values of one slot's bars, and the bars at which something is detected.
     fn check(values: &[f64], expected: &[(u32, SignalKind)]) {
@@ -152,10 +153,12 @@ mod tests {
         closed.slot.resize(values.len(), 0);
         closed.close_e9.resize(values.len(), 5_000_000_000);
         let mut indicators = IndicatorColumns::default();
-        for column in &mut indicators.values {
-            column.resize(values.len(), f64::NAN);
+        indicators.resize(values.len());
+        for (row, &value) in values.iter().enumerate() {
+            let mut bar = [[f64::NAN]; INDICATORS];
+            bar[Indicator::Rsi as usize] = [value];
+            indicators.set(row, &bar);
         }
-        indicators.values[Indicator::Rsi as usize].copy_from_slice(values);
         let mut slab = SignalSlab::new(SignalParams::default());
         slab.resize(1);
         let mut detected = Vec::new();

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use warptape_kernels::{
-    BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, QuoteSlab, Rows,
-    SignalParams, SignalSlab, StateError,
+    BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
+    QuoteSlab, Rows, SignalParams, SignalSlab, StateError,
 };
 
 use crate::market::Market;
@@ -47,7 +47,7 @@ pub struct Chain {
 pub struct Outputs {
     pub closed: Vec<ClosedBars>,
     /// By bar, then by indicator.
-    pub indicators: Vec<Vec<u64>>,
+    pub indicators: Vec<[u64; INDICATORS]>,
     /// Number of the bar since the start, kind, bits of value and threshold.
     pub detected: Vec<(usize, u8, u64, u64)>,
 }
@@ -120,7 +120,7 @@ impl Outputs {
     fn add(&mut self, mut closed: ClosedBars, columns: &IndicatorColumns, detected: &[Detected]) {
         let before = self.indicators.len();
         for row in 0..closed.len() {
-            self.indicators.push(columns.values.iter().map(|column| column[row].to_bits()).collect());
+            self.indicators.push(columns.of_bar(row).map(f64::to_bits));
         }
         self.detected.extend(detected.iter().map(|detected| {
             let bar = before + detected.row as usize;

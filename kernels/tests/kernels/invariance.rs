@@ -1,7 +1,9 @@
 //! What must not change a bit: instructions, cuts, and the path to a state.
 
 use proptest::prelude::*;
-use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows};
+use warptape_kernels::{
+    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows,
+};
 
 use crate::bars::specs;
 use crate::chain::{Chain, short_params};
@@ -43,13 +45,17 @@ fn select(closed: &ClosedBars, rows: &[usize]) -> ClosedBars {
     selected
 }
 
-fn update(params: &IndicatorParams, isa: Isa, slots: u32, closed: &ClosedBars) -> (Vec<Vec<u64>>, Vec<u8>) {
+fn update(
+    params: &IndicatorParams,
+    isa: Isa,
+    slots: u32,
+    closed: &ClosedBars,
+) -> (Vec<[u64; INDICATORS]>, Vec<u8>) {
     let mut slab = IndicatorSlab::new(params.clone());
     slab.resize(slots as usize);
     let mut columns = IndicatorColumns::default();
     slab.update(isa, closed, &mut columns);
-    let bits =
-        columns.values.iter().map(|column| column.iter().map(|value| value.to_bits()).collect()).collect();
+    let bits = (0..columns.len()).map(|row| columns.of_bar(row).map(f64::to_bits)).collect();
     let mut state = Vec::new();
     slab.write(&mut state);
     (bits, state)
