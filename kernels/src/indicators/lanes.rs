@@ -1,5 +1,5 @@
 //! Numbers and rings by slot, four slots side by side, and the two ways to get at some slots: a whole block in its place,
-//! or any slots one by one.
+//! or any slots taken out and put back.
 
 use super::ring::{Ring, RingStep};
 
@@ -69,16 +69,41 @@ pub(super) trait Place<const L: usize> {
     /// The block, where sums are due for all its slots at once.
     fn due(&self, steps: Self::Steps) -> Option<usize>;
 
-    /// `N` numbers of the slots, from the quantity `first` on.
-    fn load<const K: usize, const N: usize>(&self, blocks: &[Rows<K>], first: usize) -> [[f64; L]; N];
+    /// `N` numbers of the slots, from the quantity `first` on, to be changed: in their place or in `scratch`.
+    /// [`Place::put`] must follow.
+    fn take<'a, const K: usize, const N: usize>(
+        &self,
+        blocks: &'a mut [Rows<K>],
+        first: usize,
+        scratch: &'a mut [[f64; L]; N],
+    ) -> &'a mut [[f64; L]; N];
+
+    /// Puts back what was taken to `scratch`.
+    fn put<const K: usize, const N: usize>(
+        &self,
+        blocks: &mut [Rows<K>],
+        first: usize,
+        scratch: &[[f64; L]; N],
+    );
+
+    /// A copy of `N` numbers of the slots, from the quantity `first` on.
+    #[inline(always)]
+    fn load<const K: usize, const N: usize>(&self, blocks: &mut [Rows<K>], first: usize) -> [[f64; L]; N] {
+        *self.take(blocks, first, &mut [[0.0; L]; N])
+    }
 
     /// Sets them.
+    #[inline(always)]
     fn store<const K: usize, const N: usize>(
         &self,
         blocks: &mut [Rows<K>],
         first: usize,
-        numbers: &[[f64; L]; N],
-    );
+        numbers: [[f64; L]; N],
+    ) {
+        let mut scratch = [[0.0; L]; N];
+        *self.take(blocks, first, &mut scratch) = numbers;
+        self.put(blocks, first, &scratch);
+    }
 }
 
 /// All slots of a block, given by its number, which have had the same number of bars.
@@ -136,21 +161,17 @@ impl Place<LANES> for Block {
     }
 
     #[inline(always)]
-    fn load<const K: usize, const N: usize>(&self, blocks: &[Rows<K>], first: usize) -> [[f64; LANES]; N] {
-        let mut numbers = [[0.0; LANES]; N];
-        numbers.copy_from_slice(&blocks[self.0].0[first..][..N]);
-        numbers
+    fn take<'a, const K: usize, const N: usize>(
+        &self,
+        blocks: &'a mut [Rows<K>],
+        first: usize,
+        _: &'a mut [[f64; LANES]; N],
+    ) -> &'a mut [[f64; LANES]; N] {
+        blocks[self.0].0[first..].first_chunk_mut().expect("a block has these quantities")
     }
 
     #[inline(always)]
-    fn store<const K: usize, const N: usize>(
-        &self,
-        blocks: &mut [Rows<K>],
-        first: usize,
-        numbers: &[[f64; LANES]; N],
-    ) {
-        blocks[self.0].0[first..][..N].copy_from_slice(numbers);
-    }
+    fn put<const K: usize, const N: usize>(&self, _: &mut [Rows<K>], _: usize, _: &[[f64; LANES]; N]) {}
 }
 
 /// Any slots, all different.
@@ -217,28 +238,32 @@ impl<const L: usize> Place<L> for Scattered<L> {
     }
 
     #[inline(always)]
-    fn load<const K: usize, const N: usize>(&self, blocks: &[Rows<K>], first: usize) -> [[f64; L]; N] {
-        let mut numbers = [[0.0; L]; N];
+    fn take<'a, const K: usize, const N: usize>(
+        &self,
+        blocks: &'a mut [Rows<K>],
+        first: usize,
+        scratch: &'a mut [[f64; L]; N],
+    ) -> &'a mut [[f64; L]; N] {
         for lane in 0..L {
             let rows = &blocks[self.slot(lane) / LANES].0[first..][..N];
             for quantity in 0..N {
-                numbers[quantity][lane] = rows[quantity][self.slot(lane) % LANES];
+                scratch[quantity][lane] = rows[quantity][self.slot(lane) % LANES];
             }
         }
-        numbers
+        scratch
     }
 
     #[inline(always)]
-    fn store<const K: usize, const N: usize>(
+    fn put<const K: usize, const N: usize>(
         &self,
         blocks: &mut [Rows<K>],
         first: usize,
-        numbers: &[[f64; L]; N],
+        scratch: &[[f64; L]; N],
     ) {
         for lane in 0..L {
             let rows = &mut blocks[self.slot(lane) / LANES].0[first..][..N];
             for quantity in 0..N {
-                rows[quantity][self.slot(lane) % LANES] = numbers[quantity][lane];
+                rows[quantity][self.slot(lane) % LANES] = scratch[quantity][lane];
             }
         }
     }
@@ -255,10 +280,10 @@ mod tests {
         let slots = [7, 9, 2, 4];
         let more = |[numbers]: [[f64; LANES]; 1]| [numbers.map(|number| number + 1.0)];
         for round in 0..3 {
-            let numbers = more(Block(1).load(&columns.blocks, 1));
-            Block(1).store(&mut columns.blocks, 1, &numbers);
-            let numbers = more(Scattered(slots).load(&columns.blocks, 2));
-            Scattered(slots).store(&mut columns.blocks, 2, &numbers);
+            let numbers = more(Block(1).load(&mut columns.blocks, 1));
+            Block(1).store(&mut columns.blocks, 1, numbers);
+            let numbers = more(Scattered(slots).load(&mut columns.blocks, 2));
+            Scattered(slots).store(&mut columns.blocks, 2, numbers);
             for slot in 0..10 {
                 let expected = [false, (4..8).contains(&slot), slots.contains(&slot)];
                 let expected = expected.map(|changed| if changed { f64::from(round + 1) } else { 0.0 });

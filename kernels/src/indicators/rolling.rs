@@ -78,8 +78,8 @@ impl<const Q: usize> RollingSums<Q> {
                 }
             }
         }
-        place.store(state, first, &sums);
-        place.store(state, first + Q, &peaks);
+        place.store(state, first, sums);
+        place.store(state, first + Q, peaks);
         sums
     }
 }
@@ -121,7 +121,9 @@ impl RollingMoments {
         [values, oldest]: [&[f64; L]; 2],
     ) -> Moments<L> {
         let inverse = self.inverse;
-        let [mut distances, mut squares, mut peaks, mut anchors]: [_; MOMENTS] = place.load(state, first);
+        let mut scratch = [[0.0; L]; MOMENTS];
+        let moments = place.take(state, first, &mut scratch);
+        let [mut distances, mut squares, mut peaks, mut anchors] = *moments;
         for lane in 0..L {
             let entering = values[lane] - anchors[lane];
             let leaving = oldest[lane] - anchors[lane];
@@ -157,7 +159,8 @@ impl RollingMoments {
                 }
             }
         }
-        place.store(state, first, &[distances, squares, peaks, anchors]);
+        *moments = [distances, squares, peaks, anchors];
+        place.put(state, first, &scratch);
 
         let mut out = Moments { mean: [0.0; L], distance: [0.0; L], deviation: [0.0; L] };
         for lane in 0..L {

@@ -107,7 +107,7 @@ impl Step<'_> {
     /// Moves slots on by the bars at `row ..`, and gives their number.
     #[inline(always)]
     fn bars<const L: usize, P: Place<L>>(&mut self, row: usize, place: &P) -> usize {
-        let [bars_before] = place.load(&self.slab.columns.blocks, BARS);
+        let [bars_before] = place.load(&mut self.slab.columns.blocks, BARS);
         let mut settled = true;
         for lane in 0..L {
             settled &= bars_before[lane] >= self.slab.averages.settled_after;
@@ -137,15 +137,16 @@ impl Step<'_> {
         };
         let weights = [wide(self.notional_e18, row), wide(self.volume_e9, row)];
         let mut lanes = [[0.0; L]; INDICATORS];
-        let mut state: [[f64; L]; AVERAGES] = place.load(blocks, 0);
+        let mut scratch = [[0.0; L]; AVERAGES];
+        let state = place.take(blocks, 0, &mut scratch);
         let mut squared_return = [0.0; L];
         for lane in 0..L {
             state[BARS][lane] = bars_before[lane] + 1.0;
             squared_return[lane] = formulas::squared_return(prices.close[lane], state[PREVIOUS_CLOSE][lane]);
         }
-        averages.step::<L, SETTLED>(&mut state, &prices, &mut lanes);
+        averages.step::<L, SETTLED>(state, &prices, &mut lanes);
         state[PREVIOUS_CLOSE] = prices.close;
-        place.store(blocks, 0, &state);
+        place.put(blocks, 0, &scratch);
         let entering = Entering { close: prices.close, squared_return, weights, bars_before };
         windows.roll::<L, SETTLED, P>(place, blocks, &entering, &mut lanes);
         self.out.set(row, &lanes);
