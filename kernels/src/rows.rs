@@ -47,6 +47,11 @@ impl Rows {
         self.kind.is_empty()
     }
 
+    /// Bytes of memory they take, used or not, about: the columns grow alike.
+    pub fn capacity_bytes(&self) -> usize {
+        self.kind.capacity() * Self::BYTES_PER_ROW
+    }
+
     /// Removes all rows, keeps the memory.
     pub fn clear(&mut self) {
         let Self { kind, slot, time_ns, price_e9, size_e9, offset, index } = self;

@@ -53,6 +53,13 @@ impl SignalChunk {
         bytes.clear();
     }
 
+    /// Bytes of memory it takes, used or not.
+    pub fn capacity_bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<SignalKey>()
+            + self.ends.capacity() * size_of::<[usize; 2]>()
+            + self.bytes.capacity()
+    }
+
     /// Adds a signal, whose bytes `encode` appends. Keys must ascend.
     pub fn push(&mut self, key: SignalKey, symbol: &str, encode: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.keys.last().is_none_or(|last| *last < key), "keys ascend");

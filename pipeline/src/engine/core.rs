@@ -29,8 +29,8 @@ use super::{EngineConfig, RecordError, Stop};
 const COMMIT_BYTES_MAX: usize = 16 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 4 <= TRANSACTION_BYTES_MAX);
 
-/// Buffers of a kind that are kept to be used again.
-const SPARES_MAX: usize = 256;
+/// Memory of a kind that is kept to be used again. Buffers only ever grow, so that their number alone would bound nothing.
+const SPARE_BYTES_MAX: usize = 32 << 20;
 
 /// What the shell has to do, in order.
 pub enum Command {
@@ -87,22 +87,42 @@ pub struct Core {
 /// Memory to be used again: batches and signals are large, and fresh pages are slow.
 #[derive(Default)]
 struct Spares {
-    rows: Vec<Rows>,
-    signals: Vec<SignalChunk>,
+    rows: Pool<Rows>,
+    signals: Pool<SignalChunk>,
+}
+
+/// Buffers with the bytes that each takes.
+#[derive(Default)]
+struct Pool<T> {
+    buffers: Vec<(T, usize)>,
+    bytes: usize,
+}
+
+impl<T: Default> Pool<T> {
+    fn keep(&mut self, buffer: T, bytes: usize) {
+        if self.bytes + bytes <= SPARE_BYTES_MAX {
+            self.bytes += bytes;
+            self.buffers.push((buffer, bytes));
+        }
+    }
+
+    fn take(&mut self) -> T {
+        let (buffer, bytes) = self.buffers.pop().unwrap_or_default();
+        self.bytes -= bytes;
+        buffer
+    }
 }
 
 impl Spares {
     fn keep_rows(&mut self, rows: Rows) {
-        if self.rows.len() < SPARES_MAX {
-            self.rows.push(rows);
-        }
+        let bytes = rows.capacity_bytes();
+        self.rows.keep(rows, bytes);
     }
 
     fn keep_signals(&mut self, mut signals: SignalChunk) {
-        if self.signals.len() < SPARES_MAX {
-            signals.clear();
-            self.signals.push(signals);
-        }
+        signals.clear();
+        let bytes = signals.capacity_bytes();
+        self.signals.keep(signals, bytes);
     }
 }
 
@@ -416,8 +436,8 @@ impl Core {
         for take in &dispatch.takes {
             let partition = self.partitions.get_mut(&take.partition).expect("rows are of owned partitions");
             let group = GroupId { partition: take.partition, group: take.group };
-            let input = partition.take(take.group, take.rows, self.spares.rows.pop().unwrap_or_default());
-            let signals = self.spares.signals.pop().unwrap_or_default();
+            let input = partition.take(take.group, take.rows, self.spares.rows.take());
+            let signals = self.spares.signals.take();
             parts.push(BatchPart { group, epoch: take.epoch, input, signals });
         }
         self.batches.insert(dispatch.batch, (dispatch.lane, dispatch.rows));
