@@ -24,10 +24,6 @@ use warptape_eventlog::{
     EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition, TopicSpec,
 };
 
-/// The allocator of the `warptape` binary.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const PARTITIONS: i32 = 16;
 /// Records of one partition in a committed transaction.
 const RECORDS_PER_PARTITION: usize = 10;
