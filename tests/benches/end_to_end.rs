@@ -23,8 +23,8 @@ use warptape_pipeline::engine::{Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
-use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
-use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};
 
 /// The allocator of the `warptape` binary.
 #[global_allocator]
@@ -39,6 +39,7 @@ const RECORD_TICKS: usize = 256;
 const FETCH_RECORDS: usize = 256;
 const LANES: i32 = 2;
 const SAMPLES: usize = 10;
+const BARS: [&str; 3] = ["1s", "1m", "5m"];
 
 fn main() {
     allocator::set_up();
@@ -46,16 +47,6 @@ fn main() {
         memory();
     } else {
         speed();
-    }
-}
-
-fn stage_config() -> StageConfig {
-    StageConfig {
-        bars: ["1s", "1m", "5m"].map(|spec| spec.parse().expect("valid")).to_vec(),
-        allowed_lateness_ns: 2_000_000_000,
-        groups_per_partition: 16,
-        indicators: Default::default(),
-        signals: Default::default(),
     }
 }
 
@@ -104,7 +95,7 @@ fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     File::open(&copy).and_then(|file| file.sync_all()).expect("the copy can be synced");
     let log: Arc<dyn EventLog> =
         Arc::new(SqliteLog::open(&copy, Durability::Process).expect("the copy is a log"));
-    let summary = run_to_end(&log, engine_config(stage_config(), LANES));
+    let summary = run_to_end(&log, engine_config(stage_config(&BARS), LANES));
     let values = |partition| {
         read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value).collect()
     };
@@ -166,7 +157,7 @@ fn stages_alone(partitions: &[Decoded], from: From, threads: usize) -> Vec<Vec<V
 }
 
 fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
-    let config = stage_config();
+    let config = stage_config(&BARS);
     let mut intake = PartitionIntake::new(&config);
     if from == From::Columns {
         for name in decoded.symbols.iter() {
@@ -210,7 +201,7 @@ fn memory() {
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
     feed(log.as_ref(), PARTITIONS, RECORD_TICKS, std::iter::empty());
-    let config = engine_config(stage_config(), LANES);
+    let config = engine_config(stage_config(&BARS), LANES);
     let progress = Arc::new(Progress::new(config.lanes.len()));
     let (stop, stopped) = bounded(1);
     let engine = {

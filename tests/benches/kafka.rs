@@ -1,11 +1,11 @@
 //! The whole pipeline through a Kafka broker: against a loop in Python, and from tick to committed signal.
 //!
 //! Speed: trades of 1,023 symbols, 40 to a symbol and second on average as in the recordings, some symbols more active
-//! than others (much as by Zipf's law), in single-tick records and 256 to a record. The pipeline computes all ten indicators on bars of one second and writes signals and decisions. The rival
-//! (`ema_loop.py`: confluent-kafka and fastavro) reads the first of the single ticks, keeps one EMA of the same bars and
-//! writes nothing. Each is timed from the first record it reads to the end: the pipeline to its last commit. Before
-//! that, the pipeline's bars are checked to be the same for both kinds of record, and every EMA of the rival to be that
-//! of the signal of its bar.
+//! than others (much as by Zipf's law), in single-tick records and 256 to a record. The pipeline computes all ten
+//! indicators on bars of one second and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and
+//! fastavro) reads the first of the single ticks, keeps one EMA of the same bars and writes nothing. Each is timed from
+//! the first record it reads to the end: the pipeline to its last commit. Before that, the pipeline's bars are checked
+//! to be the same for both kinds of record, and every EMA of the rival to be that of the signal of its bar.
 //!
 //! Latency: single ticks come at a steady rate from an idempotent producer that sends at once; every tick closes a bar
 //! (`tick:1`). A reader of committed signals takes the time from a tick's making to its signal's arrival.
@@ -34,7 +34,10 @@ use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{decode_signal, encode_tick};
 use warptape_stages::StageConfig;
-use warptape_tests::engine_run::{engine_config, feed_topic, read_partition, run_to_end, topic_ends};
+use warptape_tests::engine_run::{
+    engine_config, feed_topic, read_partition, run_to_end, stage_config, topic_ends,
+};
+use warptape_tests::random::Random;
 
 /// The allocator of the `warptape` binary.
 #[global_allocator]
@@ -90,24 +93,12 @@ fn open() -> Arc<dyn EventLog> {
     Arc::new(KafkaLog::open(KafkaOptions::new(brokers())).expect("a broker"))
 }
 
-fn stage_config(bars: &str) -> StageConfig {
-    StageConfig {
-        bars: vec![bars.parse().expect("valid")],
-        allowed_lateness_ns: 2_000_000_000,
-        groups_per_partition: 16,
-        indicators: Default::default(),
-        signals: Default::default(),
-    }
-}
-
 /// A symbol, the first ones more often than the last, about as Zipf's law has it: every octave of symbols is as likely as
-/// every other. The number of the tick is hashed (SplitMix64's finaliser).
+/// every other.
 fn draw(number: u64) -> u64 {
-    let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let mixed = mixed ^ mixed >> 31;
-    let octave = 1 << (mixed % OCTAVES);
-    octave + (mixed >> 32) % octave - 1
+    let bits = Random::new(number).bits();
+    let octave = 1 << (bits % OCTAVES);
+    octave + (bits >> 32) % octave - 1
 }
 
 fn trade(number: u64, event_time_ns: i64) -> Tick {
@@ -182,7 +173,7 @@ fn speed() {
         topic
     });
     let pipeline = |index: usize| {
-        let config = new_engine(log.as_ref(), &topics[index], stage_config("1s"));
+        let config = new_engine(log.as_ref(), &topics[index], stage_config(&["1s"]));
         let signals = config.topics.signals.clone();
         let summary = run_to_end(&log, config);
         assert_eq!((summary.ticks, summary.late, summary.dead_letters), (TICKS[index].1, 0, 0));
@@ -248,7 +239,7 @@ fn latency() {
 /// Nanoseconds from tick to committed signal.
 fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> Histogram<u64> {
     let ticks = new_topic(log.as_ref(), &unique("latency"));
-    let config = new_engine(log.as_ref(), &ticks, stage_config("tick:1"));
+    let config = new_engine(log.as_ref(), &ticks, stage_config(&["tick:1"]));
     let signals_topic = config.topics.signals.clone();
     let config = EngineConfig { commit_interval, ..config };
     let progress = Arc::new(Progress::new(config.lanes.len()));

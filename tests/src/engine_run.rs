@@ -44,6 +44,20 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
     }
 }
 
+/// What `warptape` has by default, for these bars.
+///
+/// # Panics
+/// If one of them is no bar.
+pub fn stage_config(bars: &[&str]) -> StageConfig {
+    StageConfig {
+        bars: bars.iter().map(|bars| bars.parse().expect("a specification of bars")).collect(),
+        allowed_lateness_ns: 2_000_000_000,
+        groups_per_partition: 16,
+        indicators: Default::default(),
+        signals: Default::default(),
+    }
+}
+
 /// Publishes ticks in records of `batch`.
 pub fn feed(log: &dyn EventLog, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
     let topics = Topics::new("");

@@ -14,7 +14,7 @@ use warptape_schemas::decode_signal;
 use warptape_schemas::signal::{Bar, INDICATORS, Signal, SignalKind};
 use warptape_schemas::tick::{Tick, TickKind};
 use warptape_stages::StageConfig;
-use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+use warptape_tests::engine_run::{self, engine_config, feed, read_partition, run_to_end};
 
 const PARTITIONS: i32 = 4;
 const FILES: [(&str, &str); 4] = [
@@ -43,13 +43,7 @@ pub fn recorded_ticks() -> Option<Vec<Tick>> {
 
 /// The configuration that the fixtures were made for.
 pub fn stage_config() -> StageConfig {
-    StageConfig {
-        bars: vec!["1s".parse().expect("valid"), "1m".parse().expect("valid")],
-        allowed_lateness_ns: 2_000_000_000,
-        groups_per_partition: 16,
-        indicators: Default::default(),
-        signals: Default::default(),
-    }
+    engine_run::stage_config(&["1s", "1m"])
 }
 
 /// Values of the signals topic, by partition.
