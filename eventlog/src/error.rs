@@ -302,7 +302,8 @@ pub enum LogError {
     /// Another member with the same instance id took over.
     #[error(
         "{url}: another process joined group {group:?} as {instance_id:?} and took this one's place; give each \
-         process an instance id of its own"
+         process an instance id of its own. If there is no other, the broker was silent for longer than the session \
+         timeout and took this process for two: start it again"
     )]
     MemberFenced {
         /// The log.

@@ -12,3 +12,4 @@ pub mod publisher;
 pub mod registry;
 pub mod settings;
 pub mod sources;
+mod transaction;

@@ -73,6 +73,8 @@ fn kafka_options(settings: &Settings, brokers: &str) -> KafkaOptions {
             settings::GroupProtocol::Consumer => GroupProtocol::Consumer,
         },
         session_timeout: kafka.session_timeout,
+        request_timeout: kafka.request_timeout,
+        stall_timeout: kafka.request_timeout,
         extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),
         ..KafkaOptions::new(brokers)
     }

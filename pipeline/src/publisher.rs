@@ -5,21 +5,21 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicSpec};
+use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
 use warptape_schemas::tick::Tick;
 use warptape_schemas::{EncodeError, encode_tick, encode_tick_batch};
 
 use crate::engine::{TopicPlan, Topics};
 use crate::sources::{Batcher, BatcherConfig, TickRecord};
+use crate::transaction::{IsStopping, Transaction, TransactionWriter};
 
 /// A transaction is committed when it holds this many ticks.
 pub const TRANSACTION_TICKS_MAX: u64 = 65_536;
 /// A tick waits for at most this many times the ticks that fill a record of every partition.
 const RECORDS_WAITED_MAX: u64 = 8;
-/// A commit that other writers kept from the log is tried this often before it fails.
-const COMMIT_ATTEMPTS_MAX: u32 = 3;
 
 /// Why ticks could not be published.
 #[derive(Debug, thiserror::Error)]
@@ -49,34 +49,64 @@ pub struct Published {
 }
 
 /// Publishes ticks. What is not flushed when it is dropped is not published.
+///
+/// A transaction is written at once, when it is whole, and again until it is known to be in the log. Each one also
+/// commits its number as an offset of a group that is the publisher's alone, so that the log itself tells whether one
+/// that got no answer is there.
 pub struct Publisher {
-    producer: Box<dyn Producer>,
-    topic: String,
+    writer: TransactionWriter,
     batcher: Batcher,
-    /// Records released by the batcher and not sent yet; kept to reuse its memory.
+    /// Records released by the batcher and not encoded yet; kept to reuse its memory.
     released: Vec<TickRecord>,
-    /// What the open transaction holds; none is open while this is zero.
-    open: Published,
+    open: TickTransaction,
     published: Published,
+}
+
+/// Records that are published together.
+struct TickTransaction {
+    topic: String,
+    /// Counted by an offset of the topic's first partition.
+    group: String,
+    number: i64,
+    records: Vec<EncodedRecord>,
+    ticks: u64,
+}
+
+struct EncodedRecord {
+    partition: i32,
+    key: Option<String>,
+    timestamp_ns: i64,
+    value: Vec<u8>,
 }
 
 impl Publisher {
     /// A publisher into the topic of ticks, which has so many partitions. `batch` is the greatest number of ticks in a
-    /// record. `name` becomes the transactional id: a second publisher of that name fences this one.
+    /// record. `name` becomes the transactional id, and the name of a consumer group: a second publisher of that name
+    /// fences this one. When `is_stopping`, a log that does not answer is not waited for as long.
     pub fn new(
-        log: &dyn EventLog,
+        log: &Arc<dyn EventLog>,
         name: &str,
         topic: &str,
         partitions: i32,
         batch: NonZeroUsize,
+        is_stopping: IsStopping,
     ) -> Result<Publisher, LogError> {
+        let writer = TransactionWriter::new(log.clone(), name.to_owned(), is_stopping)?;
+        let mut open = TickTransaction {
+            topic: topic.to_owned(),
+            group: name.to_owned(),
+            number: 0,
+            records: Vec::new(),
+            ticks: 0,
+        };
+        // An earlier publisher of this name may have counted.
+        open.number = log.committed(&open.group, &open.counter())?.unwrap_or(0) + 1;
         let age_ticks_max = RECORDS_WAITED_MAX * partitions.unsigned_abs() as u64 * batch.get() as u64;
         Ok(Publisher {
-            producer: log.producer(name)?,
-            topic: topic.to_owned(),
+            writer,
             batcher: Batcher::new(BatcherConfig { partitions, record_ticks_max: batch, age_ticks_max }),
             released: Vec::new(),
-            open: Published::default(),
+            open,
             published: Published::default(),
         })
     }
@@ -87,14 +117,14 @@ impl Publisher {
         if self.released.is_empty() {
             return Ok(());
         }
-        self.send_released()?;
+        self.encode_released()?;
         if self.open.ticks >= TRANSACTION_TICKS_MAX { self.commit() } else { Ok(()) }
     }
 
     /// Commits everything taken so far.
     pub fn flush(&mut self) -> Result<(), PublishError> {
         self.batcher.flush(&mut self.released);
-        self.send_released()?;
+        self.encode_released()?;
         self.commit()
     }
 
@@ -103,51 +133,64 @@ impl Publisher {
         self.published
     }
 
-    fn send_released(&mut self) -> Result<(), PublishError> {
-        let mut released = std::mem::take(&mut self.released);
-        let sent = released.drain(..).try_for_each(|record| self.send(&record));
-        self.released = released;
-        sent
+    fn encode_released(&mut self) -> Result<(), PublishError> {
+        self.released.drain(..).try_for_each(|record| self.open.add(&record))
     }
 
-    fn send(&mut self, record: &TickRecord) -> Result<(), PublishError> {
+    fn commit(&mut self) -> Result<(), PublishError> {
+        if self.open.records.is_empty() {
+            return Ok(());
+        }
+        self.writer.write_surely(&self.open)?;
+        self.published.ticks += self.open.ticks;
+        self.published.records += self.open.records.len() as u64;
+        self.open.begin_next();
+        Ok(())
+    }
+}
+
+impl TickTransaction {
+    fn add(&mut self, record: &TickRecord) -> Result<(), PublishError> {
         let mut value = Vec::new();
         let encoded = match record.ticks.as_slice() {
             [tick] => encode_tick(tick, &mut value),
             ticks => encode_tick_batch(ticks, &mut value),
         };
         encoded.map_err(|cause| refused(record, cause))?;
-        if self.open == Published::default() {
-            self.producer.begin()?;
-        }
-        self.producer.send(NewRecord {
-            topic: self.topic.as_str().into(),
-            partition: record.partition,
-            key: record.key().map(|key| key.as_bytes().into()),
-            headers: Cow::default(),
-            timestamp_ns: now_ns(),
-            value: value.into(),
-        })?;
-        self.open.ticks += record.ticks.len() as u64;
-        self.open.records += 1;
+        let key = record.key().map(str::to_owned);
+        self.records.push(EncodedRecord { partition: record.partition, key, timestamp_ns: now_ns(), value });
+        self.ticks += record.ticks.len() as u64;
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), PublishError> {
-        if self.open == Published::default() {
-            return Ok(());
+    fn begin_next(&mut self) {
+        self.number += 1;
+        self.records.clear();
+        self.ticks = 0;
+    }
+
+    fn counter(&self) -> TopicPartition {
+        TopicPartition { topic: self.topic.clone(), partition: 0 }
+    }
+}
+
+impl Transaction for TickTransaction {
+    fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError> {
+        for record in &self.records {
+            producer.send(NewRecord {
+                topic: self.topic.as_str().into(),
+                partition: record.partition,
+                key: record.key.as_deref().map(|key| key.as_bytes().into()),
+                headers: Cow::default(),
+                timestamp_ns: record.timestamp_ns,
+                value: record.value.as_slice().into(),
+            })?;
         }
-        let mut attempt = 1;
-        while let Err(error) = self.producer.commit() {
-            match error {
-                LogError::Busy { .. } if attempt < COMMIT_ATTEMPTS_MAX => attempt += 1,
-                error => return Err(error.into()),
-            }
-        }
-        let open = std::mem::take(&mut self.open);
-        self.published.ticks += open.ticks;
-        self.published.records += open.records;
-        Ok(())
+        producer.send_offsets(&self.group, &[(self.counter(), self.number)])
+    }
+
+    fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
+        Ok(log.committed(&self.group, &self.counter())? == Some(self.number))
     }
 }
 
@@ -203,12 +246,12 @@ mod tests {
 
     const PARTITIONS: i32 = 3;
 
-    fn log() -> (tempfile::TempDir, SqliteLog, Topics) {
+    fn log() -> (tempfile::TempDir, Arc<dyn EventLog>, Topics) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a new log");
         let names = Topics::new("t.");
         assert_eq!(create_missing_topics(&log, &names, &TopicPlan::new(PARTITIONS)).unwrap(), PARTITIONS);
-        (folder, log, names)
+        (folder, Arc::new(log), names)
     }
 
     fn tick(number: i64) -> Tick {
@@ -229,7 +272,7 @@ mod tests {
     }
 
     /// Trade ids of each partition in log order, and the number of records.
-    fn read(log: &SqliteLog, topic: &str) -> (Vec<Vec<i64>>, u64) {
+    fn read(log: &Arc<dyn EventLog>, topic: &str) -> (Vec<Vec<i64>>, u64) {
         let mut ids = Vec::new();
         let mut records_read = 0;
         for partition in 0..PARTITIONS {
@@ -253,8 +296,9 @@ mod tests {
         (ids, records_read)
     }
 
-    fn publisher(log: &SqliteLog, names: &Topics, batch: usize) -> Publisher {
-        Publisher::new(log, "test", &names.ticks, PARTITIONS, NonZeroUsize::new(batch).unwrap()).unwrap()
+    fn publisher(log: &Arc<dyn EventLog>, names: &Topics, batch: usize) -> Publisher {
+        let batch = NonZeroUsize::new(batch).unwrap();
+        Publisher::new(log, "test", &names.ticks, PARTITIONS, batch, Box::new(|| false)).unwrap()
     }
 
     #[test]
@@ -296,7 +340,7 @@ mod tests {
     #[test]
     fn existing_topics_keep_their_partitions() {
         let (_folder, log, names) = log();
-        assert_eq!(create_missing_topics(&log, &names, &TopicPlan::new(8)).unwrap(), PARTITIONS);
+        assert_eq!(create_missing_topics(log.as_ref(), &names, &TopicPlan::new(8)).unwrap(), PARTITIONS);
         let partitions = |name: &str| {
             let topics = log.topics().unwrap();
             topics.into_iter().find(|topic| topic.spec.name == name).unwrap().spec.partitions

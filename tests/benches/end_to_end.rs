@@ -58,9 +58,9 @@ fn synth(ticks: u64) -> SynthSource {
 fn speed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("ticks.db");
-    let log = SqliteLog::open(&path, Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(&path, Durability::Process).expect("a new log"));
     feed(&log, PARTITIONS, RECORD_TICKS, synth(TICKS));
-    let partitions: Vec<Decoded> = (0..PARTITIONS).map(|partition| decode(&log, partition)).collect();
+    let partitions: Vec<Decoded> = (0..PARTITIONS).map(|partition| decode(log.as_ref(), partition)).collect();
     drop(log);
 
     let alone = [(From::Columns, 1), (From::Columns, 2), (From::Records, 1), (From::Records, 2)];
@@ -200,7 +200,7 @@ fn memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
-    feed(log.as_ref(), PARTITIONS, RECORD_TICKS, std::iter::empty());
+    feed(&log, PARTITIONS, RECORD_TICKS, std::iter::empty());
     let config = engine_config(stage_config(&BARS), LANES);
     let progress = Arc::new(Progress::new(config.lanes.len()));
     let (stop, stopped) = bounded(1);
@@ -212,7 +212,7 @@ fn memory() {
     let feeder = {
         let log = log.clone();
         thread::spawn(move || {
-            feed(log.as_ref(), PARTITIONS, RECORD_TICKS, synth(MEMORY_TICKS));
+            feed(&log, PARTITIONS, RECORD_TICKS, synth(MEMORY_TICKS));
             drop(fed);
         })
     };

@@ -169,7 +169,7 @@ fn speed() {
     let topics = TICKS.map(|(record_ticks, count)| {
         let topic = new_topic(log.as_ref(), &format!("{prefix}{record_ticks}"));
         let ticks = (0..count).map(|number| trade(number, START_NS + number as i64 * GAP_NS));
-        feed_topic(log.as_ref(), &topic, PARTITIONS, record_ticks, ticks);
+        feed_topic(&log, &topic, PARTITIONS, record_ticks, ticks);
         topic
     });
     let pipeline = |index: usize| {

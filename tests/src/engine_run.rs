@@ -59,27 +59,39 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
 }
 
 /// Publishes ticks in records of `batch`.
-pub fn feed(log: &dyn EventLog, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
-    let topics = Topics::new("");
-    create_missing_topics(log, &topics, &TopicPlan::new(partitions)).expect("the topics can be made");
-    feed_topic(log, &topics.ticks, partitions, batch, ticks);
+pub fn feed(log: &Arc<dyn EventLog>, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
+    push_all(publisher(log, partitions, batch), ticks);
 }
 
 /// Publishes ticks into a topic that exists, in records of `batch`.
 pub fn feed_topic(
-    log: &dyn EventLog,
+    log: &Arc<dyn EventLog>,
     topic: &str,
     partitions: i32,
     batch: usize,
     ticks: impl Iterator<Item = Tick>,
 ) {
-    let batch = NonZeroUsize::new(batch).expect("a batch has ticks");
-    let mut publisher =
-        Publisher::new(log, "feed", topic, partitions, batch).expect("the log takes a producer");
+    push_all(publisher_into(log, topic, partitions, batch), ticks);
+}
+
+fn push_all(mut publisher: Publisher, ticks: impl Iterator<Item = Tick>) {
     for tick in ticks {
         publisher.push(tick).expect("the tick is valid");
     }
     publisher.flush().expect("the log takes the ticks");
+}
+
+/// A publisher of records of `batch` ticks; the topics are made where they are missing.
+pub fn publisher(log: &Arc<dyn EventLog>, partitions: i32, batch: usize) -> Publisher {
+    let (topics, plan) = (Topics::new(""), TopicPlan::new(partitions));
+    let partitions = create_missing_topics(log.as_ref(), &topics, &plan).expect("the topics can be made");
+    publisher_into(log, &topics.ticks, partitions, batch)
+}
+
+fn publisher_into(log: &Arc<dyn EventLog>, topic: &str, partitions: i32, batch: usize) -> Publisher {
+    let batch = NonZeroUsize::new(batch).expect("a batch has ticks");
+    Publisher::new(log, "feed", topic, partitions, batch, Box::new(|| false))
+        .expect("the log takes a producer")
 }
 
 /// Runs an engine until all that is in the topic of ticks is processed and committed.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::metadata::MetadataTopic;
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::context::{Context, is_cause};
@@ -25,6 +26,10 @@ const STEP: Duration = Duration::from_millis(500);
 const REPORTS_MAX: usize = 64;
 /// Pause before a question is asked again.
 const RETRY: Duration = Duration::from_millis(20);
+
+/// Why committed offsets may be withheld for ever by brokers that run.
+const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: `kafka-transactions.sh \
+                       find-hanging` names it";
 
 /// A connection to the cluster for questions.
 pub(super) struct Cluster {
@@ -151,7 +156,18 @@ impl Cluster {
     pub(super) fn offsets(&self, source: &TopicPartition) -> Result<OffsetRange, LogError> {
         let doing = format!("looking up the offsets of {}/{}", source.topic, source.partition);
         let (first, next) = self.ask(&doing, |client, timeout| {
-            client.client().fetch_watermarks(&source.topic, source.partition, timeout)
+            let error = match client.client().fetch_watermarks(&source.topic, source.partition, timeout) {
+                Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition) => error,
+                answered => return answered,
+            };
+            // A partition that has no leader for a moment is unknown to librdkafka, too.
+            let metadata = client.client().fetch_metadata(Some(&source.topic), timeout)?;
+            let exists =
+                |topic: &MetadataTopic| topic.partitions().iter().any(|p| p.id() == source.partition);
+            match metadata.topics().iter().any(exists) {
+                true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)),
+                false => Err(error),
+            }
         })?;
         Ok(OffsetRange { first, next })
     }
@@ -338,7 +354,8 @@ impl Cluster {
                     };
                     return Ok(partitions.iter().map(offset).collect());
                 }
-                Some(code) if !is_passing(code) || left.is_zero() => return Err(failed(code, "")),
+                Some(code) if left.is_zero() => return Err(failed(code, HANGING)),
+                Some(code) if !is_passing(code) => return Err(failed(code, "")),
                 Some(_) => thread::park_timeout(RETRY.min(left)),
             }
         }

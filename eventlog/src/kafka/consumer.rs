@@ -339,7 +339,13 @@ impl KafkaConsumer {
             let positions =
                 unread.into_iter().map(|source| (source, self.readings[source].position.max(passed(source))));
             let trouble = self.native.context().take_trouble();
-            self.watchdog.look(&cluster.url, positions, trouble, |source| cluster.offsets(source))?;
+            match self.watchdog.look(&cluster.url, positions, trouble, |source| cluster.offsets(source)) {
+                // A member waits for the cluster: how long is for those to say who write what it reads.
+                Err(error @ LogError::Unreachable { .. }) if self.group.is_some() => {
+                    tracing::warn!(%error, "nothing is read");
+                }
+                looked => looked?,
+            }
         }
         Ok(Fetched::Idle)
     }

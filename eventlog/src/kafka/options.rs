@@ -112,6 +112,14 @@ impl KafkaOptions {
             .set("session.timeout.ms", self.session_timeout.as_millis().to_string())
             .set("isolation.level", "read_committed")
             .set("allow.auto.create.topics", "false");
+        // A connection that is open at this end alone is noticed by a request without an answer, in time to ask again on
+        // another one, also where several are needed one after the other. Not so for producers: rd_kafka_coord_req
+        // (2.12.1) waits for ever once the connection to a coordinator that hangs is closed.
+        for key in
+            ["socket.timeout.ms", "socket.connection.setup.timeout.ms", "api.version.request.timeout.ms"]
+        {
+            self.set_default(&mut config, key, &self.answer_timeout_ms());
+        }
         config
     }
 
@@ -169,6 +177,12 @@ impl KafkaOptions {
         config
     }
 
+    /// How long one request waits before its connection is made anew.
+    fn answer_timeout_ms(&self) -> String {
+        let timeout = (self.request_timeout / 3).clamp(ANSWER_TIMEOUT_MIN, ANSWER_TIMEOUT_MAX);
+        timeout.as_millis().to_string()
+    }
+
     fn set_default(&self, config: &mut ClientConfig, key: &str, value: &str) {
         if !self.extra.contains_key(key) {
             config.set(key, value);
@@ -190,6 +204,10 @@ impl fmt::Debug for KafkaOptions {
             .finish()
     }
 }
+
+/// What librdkafka takes for all of these.
+const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 
 /// Options that are not the user's to set, with what to set instead.
 const RESERVED: &[(&str, &str)] = &[

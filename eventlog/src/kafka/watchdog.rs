@@ -41,6 +41,7 @@ impl Watchdog {
         trouble: Option<Trouble>,
         offsets: impl Fn(&TopicPartition) -> Result<OffsetRange, LogError>,
     ) -> Result<(), LogError> {
+        self.looked_at = Instant::now();
         let behind_before = std::mem::take(&mut self.behind);
         for (source, position) in positions {
             // A cluster that does not answer at all is an error of its own.
@@ -60,7 +61,6 @@ impl Watchdog {
             }
             self.behind.insert(source.clone(), position);
         }
-        self.looked_at = Instant::now();
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use warptape_eventlog::{
     TopicSpec, conformance,
 };
 
+#[expect(dead_code, reason = "the tests of the binary use more of it")]
 mod broker;
 mod damage;
 mod kafka;

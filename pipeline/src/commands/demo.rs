@@ -93,9 +93,17 @@ pub fn execute(
     let (stop_market, market_stopped) = bounded::<()>(0);
     let market = {
         let synth = SynthConfig { symbols: args.symbols, ticks: args.ticks, ..SynthConfig::default() };
+        let stopping = interrupt.clone();
         let market = Market {
             source: SynthSource::new(synth)?,
-            publisher: Publisher::new(&*log, "demo", &settings.topics.names.ticks, partitions, RECORD_TICKS)?,
+            publisher: Publisher::new(
+                &log,
+                "demo",
+                &settings.topics.names.ticks,
+                partitions,
+                RECORD_TICKS,
+                Box::new(move || stopping.is_set()),
+            )?,
             published: published.clone(),
             processed: progress.clone(),
             ticks_per_second: args.ticks.is_none().then_some(ENDLESS_TICKS_PER_SECOND),

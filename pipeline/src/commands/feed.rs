@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::{self, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -29,10 +29,16 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let (mut source, common) = open(&args.source)?;
     let log = open_log(settings, Purpose::Feed)?.log;
     let partitions = ready_topics(&*log, settings)?;
-    // Several feeds may run at once: each has a transactional id of its own.
-    let name = format!("feed-{}", process::id());
-    let mut publisher = Publisher::new(&*log, &name, &settings.topics.names.ticks, partitions, common.batch)?;
     let interrupt = Interrupt::install()?;
+    let stopping = interrupt.clone();
+    let mut publisher = Publisher::new(
+        &log,
+        &publisher_name(),
+        &settings.topics.names.ticks,
+        partitions,
+        common.batch,
+        Box::new(move || stopping.is_set()),
+    )?;
     let bar = progress_bar(&source);
     let started = Instant::now();
     let fed = feed(&mut source, &mut publisher, common.rate, &interrupt, &bar);
@@ -68,6 +74,13 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Several feeds may run at once, some of them in containers where all have the same process number: each has a name of
+/// its own.
+fn publisher_name() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("feed-{}-{}", process::id(), since_epoch.as_nanos())
 }
 
 fn open(source: &FeedSource) -> anyhow::Result<(Source, &FeedCommon)> {

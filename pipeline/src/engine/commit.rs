@@ -8,8 +8,9 @@ use warptape_eventlog::{LogError, NewRecord, TopicPartition};
 use warptape_stages::{MergedSignals, SignalChunk};
 
 use super::dead_letter_headers::dead_letter_headers;
-use super::transaction::{Outcome, TransactionWriter};
-use super::{Clock, Topics};
+use super::transaction::EngineTransaction;
+use super::{Clock, EngineConfig, Topics};
+use crate::transaction::{Outcome, TransactionWriter};
 
 /// Everything one transaction holds.
 #[derive(Debug, Default)]
@@ -164,12 +165,12 @@ pub(super) struct Committer {
 
 impl Committer {
     /// Starts the thread. One request may be under way and none waits: the engine gathers instead.
-    pub(super) fn start(mut writer: TransactionWriter, clock: Clock) -> Self {
+    pub(super) fn start(mut writer: TransactionWriter, config: EngineConfig, clock: Clock) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
         let thread = std::thread::Builder::new()
             .name("commit".to_owned())
-            .spawn(move || run(&mut writer, clock, &received, &sent))
+            .spawn(move || run(&mut writer, &config, clock, &received, &sent))
             .expect("the system can start a thread");
         Self { requests, events, thread }
     }
@@ -184,12 +185,13 @@ impl Committer {
 
 fn run(
     writer: &mut TransactionWriter,
+    config: &EngineConfig,
     clock: Clock,
     requests: &Receiver<CommitRequest>,
     events: &Sender<CommitEvent>,
 ) {
     for request in requests {
-        let event = match writer.write(&request) {
+        let event = match writer.write(&EngineTransaction { request: &request, config }) {
             Ok(Outcome::Committed) => CommitEvent::Done { request, committed_at_ns: clock.now_ns() },
             Ok(Outcome::Aborted(error)) => CommitEvent::Aborted { request, error },
             Err(error) => CommitEvent::Failed(error),

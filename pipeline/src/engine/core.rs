@@ -288,7 +288,11 @@ impl Core {
         let records = &records[..records.partition_point(|record| record.offset < end)];
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(Accepted::default()) };
         // A log that gives a record again, after an outage, gives nothing new.
-        let records = &records[records.partition_point(|record| record.offset < owned.next_offset)..];
+        let again = records.partition_point(|record| record.offset < owned.next_offset);
+        if again > 0 && owned.generation == generation {
+            tracing::warn!(partition, again, "records were read a second time, and left out");
+        }
+        let records = &records[again..];
         if owned.generation != generation || records.is_empty() {
             return Ok(Accepted::default());
         }

@@ -1,7 +1,7 @@
 //! The engine's loop: threads, clock and log around the [`Core`].
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
@@ -19,8 +19,8 @@ use super::lifecycle::LifecycleLog;
 use super::restore::restore;
 use super::source::{Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
-use super::transaction::TransactionWriter;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
+use crate::transaction::{ABORT_PAUSE, Outage, TransactionWriter};
 
 /// Bytes that may wait for commits before the engine reads no further.
 const WAITING_BYTES_MAX: usize = 16 << 20;
@@ -31,10 +31,6 @@ const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// How long revoked partitions may take to commit what they caused before they are let go without.
 const REVOKE_MAX: Duration = Duration::from_secs(10);
-/// Pause before a request whose transaction was aborted is sent again: a group in the middle of a rebalance needs a moment.
-const ABORT_PAUSE: Duration = Duration::from_millis(100);
-/// How long transactions may be aborted one after the other before the engine fails.
-const ABORTS_MAX: Duration = Duration::from_secs(300);
 
 /// A request whose transaction was aborted.
 struct AbortedCommit {
@@ -88,13 +84,14 @@ struct Engine {
     commit_in_flight: bool,
     aborted: Option<AbortedCommit>,
     /// Since when nothing was committed for aborts.
-    aborted_since_ns: Option<i64>,
+    aborting: Option<Outage>,
     revoking: Option<Revoking>,
     last_commit_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
     latency_ns: Histogram<u64>,
-    stopping: bool,
+    /// Read by the commit thread, which is less patient from then on.
+    stopping: Arc<AtomicBool>,
 }
 
 impl Engine {
@@ -108,12 +105,11 @@ impl Engine {
         let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
         // A journal is one chain: whoever writes it owns it, whatever his group.
         let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
-        let writer = TransactionWriter::new(log.clone(), config.clone())?;
-        let lifecycle = LifecycleLog {
-            producer: log.producer(&format!("{}-lifecycle", config.transactional_id()))?,
-            topic: config.topics.lifecycle.clone(),
-            node: config.node.clone(),
-        };
+        let stopping = Arc::new(AtomicBool::new(false));
+        let is_stopping = stopping.clone();
+        let is_stopping = Box::new(move || is_stopping.load(Ordering::Relaxed));
+        let writer = TransactionWriter::new(log.clone(), config.transactional_id(), is_stopping)?;
+        let lifecycle = LifecycleLog::new(log.clone(), &config)?;
         let last = last_entry(log.as_ref(), &config.topics.journal, config.ordinal)?;
         let core = Core::new(config.clone(), last.as_ref())?;
         let topic = config.topics.ticks.clone();
@@ -122,7 +118,7 @@ impl Engine {
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
         Ok(Self {
             source: Source::start(consumer, topic, clock, records_max, bytes_max),
-            committer: Committer::start(writer, clock),
+            committer: Committer::start(writer, config.clone(), clock),
             lanes: Vec::new(),
             lane_restarts: vec![0; config.lanes.len()],
             log,
@@ -136,13 +132,13 @@ impl Engine {
             _journal_owner: journal_owner,
             commit_in_flight: false,
             aborted: None,
-            aborted_since_ns: None,
+            aborting: None,
             revoking: None,
             last_commit_ns: clock.now_ns(),
             first_read_ns: None,
             last_advance_ns: clock.now_ns(),
             latency_ns: latency_histogram(),
-            stopping: false,
+            stopping,
         })
     }
 
@@ -180,8 +176,8 @@ impl Engine {
                 recv(source) -> event => {
                     self.on_source(event.map_err(|_| EngineError::ThreadGone { thread: "source" })?)?;
                 }
-                recv(if self.stopping { &nothing } else { stop }) -> stop => {
-                    self.stopping = true;
+                recv(if self.is_stopping() { &nothing } else { stop }) -> stop => {
+                    self.stopping.store(true, Ordering::Relaxed);
                     // A sender that is gone wants nothing any more: the engine stops.
                     self.core.on_stop(self.clock.now_ns(), stop.unwrap_or(Stop::Now))?;
                 }
@@ -193,6 +189,10 @@ impl Engine {
             self.progress.decisions.store(self.core.decisions_total(), Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// How long the loop may sleep.
@@ -388,7 +388,7 @@ impl Engine {
         match event {
             CommitEvent::Done { mut request, committed_at_ns } => {
                 self.commit_in_flight = false;
-                self.aborted_since_ns = None;
+                self.aborting = None;
                 let receipt = std::mem::take(&mut request.receipt);
                 self.core.on_committed(request);
                 if receipt.advances {
@@ -405,8 +405,8 @@ impl Engine {
             CommitEvent::Aborted { request, error } => {
                 let now_ns = self.clock.now_ns();
                 self.lifecycle.write(now_ns, LifecycleEvent::CommitFailed, &error.to_string());
-                let since_ns = *self.aborted_since_ns.get_or_insert(now_ns);
-                if now_ns - since_ns > ABORTS_MAX.as_nanos() as i64 {
+                let is_stopping = self.is_stopping();
+                if self.aborting.get_or_insert_with(Outage::begin).is_given_up(is_stopping) {
                     return Err(error.into());
                 }
                 let again_at_ns = now_ns + ABORT_PAUSE.as_nanos() as i64;

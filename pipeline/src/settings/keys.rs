@@ -196,6 +196,14 @@ pub const KEYS: &[Key] = &[
          last word with group_protocol `consumer`.",
     ),
     integer(
+        "kafka.request_timeout_ms",
+        30_000,
+        1_000,
+        600_000,
+        "Longest wait for an answer of the cluster, in milliseconds. After a third of it a question is asked again on a new \
+         connection; after all of it the outcome of a commit is unknown, and is settled before anything else is written.",
+    ),
+    integer(
         "kafka.replication_factor",
         0,
         0,

@@ -85,6 +85,8 @@ pub struct KafkaSettings {
     pub group_protocol: GroupProtocol,
     /// Silence after which a member is taken for dead.
     pub session_timeout: Duration,
+    /// Longest wait for an answer of the cluster.
+    pub request_timeout: Duration,
     /// Replicas of a topic that is created; `None` leaves it to the broker.
     pub replication_factor: Option<i16>,
     /// Copies that must have a record before it counts as written; `None` leaves it to the broker.
@@ -226,6 +228,7 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
                 _ => GroupProtocol::Classic,
             },
             session_timeout: Duration::from_millis(values.integer("kafka.session_timeout_ms") as u64),
+            request_timeout: Duration::from_millis(values.integer("kafka.request_timeout_ms") as u64),
             replication_factor: replicas("kafka.replication_factor"),
             min_insync_replicas: replicas("kafka.min_insync_replicas"),
             retention: Retention {

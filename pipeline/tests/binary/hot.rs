@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use redis::Commands;
 use serde_json::Value;
-use warptape_eventlog::{Durability, SqliteLog};
+use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_pipeline::hot::{
     HashWrite, HotError, HotUrl, Keys, PositionValue, RedisStore, RedisUrl, encode,
 };
@@ -72,12 +72,18 @@ fn run_on(run: &mut Running, log: &SqliteLog) {
 /// Runs until hot state has caught up with more than now.
 #[track_caller]
 fn keep_up(run: &mut Running, log: &SqliteLog, url: &str) {
-    let ends: Vec<i64> = ends(log, "signals");
+    keep_up_on(run, log, "", url);
+}
+
+/// The same, with topics that have a prefix.
+#[track_caller]
+pub fn keep_up_on(run: &mut Running, log: &dyn EventLog, topics: &str, url: &str) {
+    let ends = record_ends(log, &format!("{topics}signals"));
+    let prefix = format!("warptape:{topics}");
     run.run_until("hot state is where the log was", || {
         let mut connection = connect(url);
-        let is_there = (0..)
-            .zip(&ends)
-            .all(|(partition, end)| position(&mut connection, "warptape:", partition) >= *end);
+        let is_there =
+            (0..).zip(&ends).all(|(partition, end)| position(&mut connection, &prefix, partition) >= *end);
         is_there.then_some(())
     });
 }
@@ -92,12 +98,19 @@ fn position(connection: &mut redis::Connection, prefix: &str, partition: i32) ->
     })
 }
 
+/// Where each partition ends behind its last record: on Kafka, its end lies behind that.
+fn record_ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
+    let end = |partition| records(log, topic, partition).last().map_or(0, |record| record.offset + 1);
+    (0..ends(log, topic).len() as i32).map(end).collect()
+}
+
 /// What the log says must be there.
-fn expected(log: &SqliteLog) -> Contents {
+fn expected(log: &dyn EventLog, topics: &str) -> Contents {
     let describer = Describer::new();
     let mut contents = Contents::new();
-    for (partition, _) in (0..).zip(ends(log, "signals")) {
-        for record in records(log, "signals", partition) {
+    let topic = format!("{topics}signals");
+    for (partition, _) in (0..).zip(ends(log, &topic)) {
+        for record in records(log, &topic, partition) {
             let (_, fields) = describer.describe(&record.value).expect("a signal");
             let text = |name: &str| fields[name].as_str().expect("a text").to_owned();
             let field = format!("{}/{}", text("bar_spec"), text("kind"));
@@ -130,7 +143,14 @@ fn found(connection: &mut redis::Connection, prefix: &str) -> Contents {
 /// Asserts that hot state is all of the log's latest and nothing else.
 #[track_caller]
 fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &str) {
-    let (expected, found) = (expected(log), found(connection, prefix));
+    expect_equal_on(log, "", connection, prefix);
+}
+
+/// The same, with topics that have a prefix.
+#[track_caller]
+pub fn expect_equal_on(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
+    let prefix = &format!("{prefix}{topics}");
+    let (expected, found) = (expected(log, topics), found(connection, prefix));
     assert!(expected.len() > 10, "{} symbols are too few to say anything", expected.len());
     assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
     for (symbol, fields) in &expected {
@@ -140,22 +160,22 @@ fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &st
         }
     }
     let mut indexed = BTreeSet::new();
-    for (partition, end) in (0..).zip(ends(log, "signals")) {
-        assert_eq!(position(connection, prefix, partition), end, "partition {partition}");
+    for (partition, end) in (0..).zip(record_ends(log, &format!("{topics}signals"))) {
+        assert!(position(connection, prefix, partition) >= end, "partition {partition} ends at {end}");
         let symbols: Vec<String> =
             connection.smembers(format!("{prefix}symbols:{partition}")).expect("a set of Redis");
         indexed.extend(symbols);
     }
     assert_eq!(indexed, expected.into_keys().collect());
-    expect_placements(log, connection, prefix);
+    expect_placements(log, topics, connection, prefix);
 }
 
 /// Asserts that each group is where the journal last placed it.
 #[track_caller]
-fn expect_placements(log: &SqliteLog, connection: &mut redis::Connection, prefix: &str) {
+fn expect_placements(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
     let mut expected: BTreeMap<String, (String, i64, i64)> = BTreeMap::new();
     let mut node = String::new();
-    for record in records(log, "journal", 0) {
+    for record in records(log, &format!("{topics}journal"), 0) {
         let entry = decode_journal_entry(&record.value).expect("a journal entry");
         if let Input::Started(started) = entry.input {
             node = started.node;
@@ -220,7 +240,7 @@ fn values_are_the_last_signals_of_the_log() {
     assert_eq!(rebuild(&mut connection), before);
 
     // `hot get` says the same from Redis and from the log.
-    let symbol = expected(&log).into_keys().next().expect("a symbol");
+    let symbol = expected(&log, "").into_keys().next().expect("a symbol");
     let json = |place: &str| {
         let get = [
             "hot",
@@ -423,7 +443,7 @@ fn rediss_is_tls_with_certificates_that_are_checked() {
     let (summary, _) = texts(&warptape_with(folder, &demo, &trusted), 0);
     assert!(summary.contains(&format!("hot state  {url}: ")) && summary.contains("up to date"), "{summary}");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the demo's log");
-    let symbol = expected(&log).into_keys().next().expect("a symbol");
+    let symbol = expected(&log, "").into_keys().next().expect("a symbol");
     let get = ["hot", "get", &symbol, "--hot-state", &url];
     let (table, _) = texts(&warptape_with(folder, &get, &trusted), 0);
     assert!(table.contains(&symbol) && table.contains("up to date when written"), "{table}");

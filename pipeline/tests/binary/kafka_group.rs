@@ -13,6 +13,7 @@ use super::processes::{Running, folder, texts, warptape};
 
 const PARTITIONS: i32 = 6;
 const TICKS: &str = "300000";
+const TICKS_FEW: &str = "120000";
 const TICKS_PER_SECOND: &str = "30000";
 /// Wait between two looks whether the end of a partition is reached.
 const READ_WAIT: Duration = Duration::from_millis(50);
@@ -21,7 +22,6 @@ engine.devices = ["cpu:2"]
 engine.commit_interval_ms = 20
 engine.snapshot_interval_records = 50
 engine.poll_records_max = 16
-kafka.session_timeout_ms = 6000
 stages.bars = ["1s", "tick:5"]
 stages.allowed_lateness_ms = 1000
 stages.groups_per_partition = 4
@@ -36,7 +36,7 @@ struct Cluster {
 
 impl Cluster {
     /// Writes a configuration into the folder and creates its topics.
-    fn new(folder: &Path, name: &str) -> Cluster {
+    fn new(folder: &Path, name: &str, settings: &str) -> Cluster {
         let address = std::env::var("WARPTAPE_TEST_KAFKA").expect(
             "WARPTAPE_TEST_KAFKA is not set: run the tests by tests/run, or by `tests/services run cargo test …`",
         );
@@ -46,7 +46,7 @@ impl Cluster {
             "topics.prefix = \"{prefix}\"\ntopics.partitions = {PARTITIONS}\ntopics.journal_partitions = 3\n\
              engine.group = \"{prefix}\"\n"
         );
-        std::fs::write(folder.join("w.toml"), topics + CONFIGURATION).expect("a file");
+        std::fs::write(folder.join("w.toml"), topics + CONFIGURATION + settings).expect("a file");
         let log = KafkaLog::open(KafkaOptions::new(&*address)).expect("a broker");
         let cluster = Cluster { log, url: format!("kafka:{address}"), prefix };
         texts(&warptape(folder, &["topics", "create", "-c", "w.toml", "--log", &cluster.url]), 0);
@@ -78,6 +78,26 @@ impl Cluster {
             }
         }
         all
+    }
+
+    /// Waits until everything that the feed publishes is processed.
+    #[track_caller]
+    fn drain(&self, feed: Running, run: &mut Running) {
+        let (status, _, error) = feed.finish();
+        assert_eq!(status.code(), Some(0), "{error}");
+        let end = |partition| self.records("ticks", partition).last().map_or(0, |record| record.offset + 1);
+        let ends: Vec<i64> = (0..PARTITIONS).map(end).collect();
+        let done =
+            || (0..).zip(&ends).all(|(partition, &end)| self.committed(partition) >= end).then_some(());
+        run.run_until("all ticks are processed", done);
+    }
+
+    /// Asserts that all processes together decided and put out what one would have.
+    #[track_caller]
+    fn verify(&self, folder: &Path) {
+        let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", &self.url];
+        let (said, _) = texts(&warptape(folder, &verify), 0);
+        assert!(said.ends_with(" signals: identical\n") && !said.contains(", 0 signals"), "{said}");
     }
 
     /// Committed offset of a partition of the ticks.
@@ -117,7 +137,7 @@ fn histories(cluster: &Cluster) -> BTreeMap<i32, History> {
 fn processes_join_and_leave_under_load() {
     let folder = folder();
     let folder = folder.path();
-    let cluster = Cluster::new(folder, "group");
+    let cluster = Cluster::new(folder, "group", "kafka.session_timeout_ms = 6000\n");
     let mut first = cluster.start_run(folder, 0);
     let synth = ["feed", "synth", "--symbols", "60", "--ticks", TICKS, "--batch", "8"];
     let mut feed = cluster.start(folder, &[&synth[..], &["--rate", TICKS_PER_SECOND]].concat());
@@ -133,19 +153,10 @@ fn processes_join_and_leave_under_load() {
     assert!(feed.is_running() && first.is_running(), "there is no load any more");
     second.stop("TERM");
 
-    let (status, _, error) = feed.finish();
-    assert_eq!(status.code(), Some(0), "{error}");
-    let ends: Vec<i64> = (0..PARTITIONS)
-        .map(|partition| cluster.records("ticks", partition).last().map_or(0, |record| record.offset + 1))
-        .collect();
-    let done = || (0..).zip(&ends).all(|(partition, &end)| cluster.committed(partition) >= end).then_some(());
-    third.run_until("all ticks are processed", done);
+    cluster.drain(feed, &mut third);
     third.stop("TERM");
     first.stop("TERM");
-
-    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", &cluster.url];
-    let (said, _) = texts(&warptape(folder, &verify), 0);
-    assert!(said.ends_with(" signals: identical\n") && !said.contains(", 0 signals"), "{said}");
+    cluster.verify(folder);
 
     // Which symbol lived where is in the journals: each process had partitions, and some moved.
     let histories = histories(&cluster);
@@ -156,4 +167,27 @@ fn processes_join_and_leave_under_load() {
         let placed: BTreeSet<i32> = history.placed.iter().map(|(partition, _)| *partition).collect();
         assert_eq!(placed, history.partitions, "every group of an owned partition is placed");
     }
+}
+
+#[test]
+fn processes_share_partitions_by_the_brokers_protocol() {
+    let folder = folder();
+    let folder = folder.path();
+    let cluster = Cluster::new(folder, "kip848", "kafka.group_protocol = \"consumer\"\n");
+    let synth = ["feed", "synth", "--symbols", "60", "--ticks", TICKS_FEW, "--batch", "8"];
+    let mut first = cluster.start_run(folder, 0);
+    let feed = cluster.start(folder, &[&synth[..], &["--rate", TICKS_PER_SECOND]].concat());
+    first.run_until("the first process commits", || {
+        (0..PARTITIONS).all(|p| cluster.committed(p) > 0).then_some(())
+    });
+    let mut second = cluster.start_run(folder, 1);
+    let owned = |ordinal: i32| histories(&cluster).remove(&ordinal).unwrap_or_default().partitions;
+    second.run_until("the second process has partitions", || (!owned(1).is_empty()).then_some(()));
+    first.stop("TERM");
+    // The broker keeps the place of a static member for the session timeout.
+    second.run_until("the second process has all partitions", || (owned(1) == owned(0)).then_some(()));
+    cluster.drain(feed, &mut second);
+    second.stop("TERM");
+    cluster.verify(folder);
+    assert_eq!(owned(1), (0..PARTITIONS).collect());
 }

@@ -126,14 +126,25 @@ impl Running {
 
     /// Waits until `reached` gives something; fails if the process ends before.
     #[track_caller]
-    pub fn run_until<T>(&mut self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
+    pub fn run_until<T>(&mut self, what: &str, reached: impl FnMut() -> Option<T>) -> T {
+        self.run_until_within(DEADLINE, what, reached)
+    }
+
+    /// The same, with less time for it.
+    #[track_caller]
+    pub fn run_until_within<T>(
+        &mut self,
+        time_max: Duration,
+        what: &str,
+        mut reached: impl FnMut() -> Option<T>,
+    ) -> T {
         let started = Instant::now();
         loop {
             if let Some(found) = reached() {
                 return found;
             }
-            if started.elapsed() >= DEADLINE {
-                self.fail(&format!("not within {DEADLINE:?}: {what}"));
+            if started.elapsed() >= time_max {
+                self.fail(&format!("not within {time_max:?}: {what}"));
             }
             self.run_for(LOOK);
         }
@@ -179,8 +190,9 @@ impl Running {
         out
     }
 
+    /// Fails with what it wrote to standard error.
     #[track_caller]
-    fn fail(&mut self, what: &str) -> ! {
+    pub fn fail(&mut self, what: &str) -> ! {
         let error = self.kill_and_read();
         panic!("{}: {what}; stderr:\n{error}", self.name)
     }

@@ -13,6 +13,7 @@ const PARTITIONS: i32 = 2;
 
 fn new_log(folder: &tempfile::TempDir, name: &str, ticks: u64) -> Arc<dyn EventLog> {
     let log = SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
     let config = SynthConfig { symbols: 20, ticks: Some(ticks), ..SynthConfig::default() };
     feed(
         &log,
@@ -20,7 +21,7 @@ fn new_log(folder: &tempfile::TempDir, name: &str, ticks: u64) -> Arc<dyn EventL
         64,
         SynthSource::new(config).expect("the configuration is valid").take(ticks as usize),
     );
-    Arc::new(log)
+    log
 }
 
 fn signals(log: &Arc<dyn EventLog>) -> Vec<Vec<u8>> {

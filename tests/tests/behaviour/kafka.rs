@@ -67,7 +67,7 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let embedded = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let embedded: Arc<dyn EventLog> = Arc::new(embedded);
-    feed(embedded.as_ref(), PARTITIONS, BATCH.get(), ticks.iter().cloned());
+    feed(&embedded, PARTITIONS, BATCH.get(), ticks.iter().cloned());
     let summary = run_to_end(&embedded, engine_config(stage_config(), LANES));
     let expected = outputs(embedded.as_ref(), &Topics::new(""));
 

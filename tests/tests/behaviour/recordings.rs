@@ -51,7 +51,7 @@ fn signals(ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
-    feed(log.as_ref(), PARTITIONS, batch, ticks.iter().cloned());
+    feed(&log, PARTITIONS, batch, ticks.iter().cloned());
     let summary = run_to_end(&log, engine_config(stage_config(), lanes));
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (ticks.len() as u64, 0, 0));
     let values =

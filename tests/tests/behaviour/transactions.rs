@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tempfile::TempDir;
 use warptape_eventlog::{
     Consumer, Durability, EventLog, LogError, NewRecord, Producer, SqliteLog, TopicInfo, TopicPartition,
     TopicSpec,
@@ -12,13 +13,16 @@ use warptape_kernels::Isa;
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
+use warptape_schemas::tick::Tick;
 use warptape_stages::StageConfig;
-use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 
 const PARTITIONS: i32 = 2;
 const TICKS: usize = 60_000;
+/// Ticks of one transaction of a publisher.
+const FLUSH_TICKS: usize = 1_000;
 
-/// What a commit of the engine says and does.
+/// What a commit says and does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// It commits and says so.
@@ -33,7 +37,7 @@ enum Fault {
     Offsets,
 }
 
-/// Faults of the engine's commits, one after the other.
+/// Faults of commits, one after the other.
 const PLAN: [Fault; 8] = [
     Fault::None,
     Fault::Committed,
@@ -45,9 +49,11 @@ const PLAN: [Fault; 8] = [
     Fault::Offsets,
 ];
 
-/// An embedded log whose transactions fail by plan.
+/// An embedded log where the transactions of one producer fail by plan.
 struct Faulty {
     log: SqliteLog,
+    /// The transactional id of that producer.
+    victim: &'static str,
     commits: Arc<AtomicU64>,
     /// By place in the plan: how often it was met.
     met: Arc<[AtomicU64; PLAN.len()]>,
@@ -56,19 +62,22 @@ struct Faulty {
 struct FaultyProducer {
     producer: Box<dyn Producer>,
     transactional_id: String,
+    is_victim: bool,
     commits: Arc<AtomicU64>,
     met: Arc<[AtomicU64; PLAN.len()]>,
 }
 
 impl FaultyProducer {
-    /// The fault of this attempt, if the producer is the engine's.
+    /// The fault of this attempt.
     fn fault(&self) -> Fault {
-        let is_engine = !self.transactional_id.ends_with("-lifecycle") && self.transactional_id != "feed";
         let place = self.commits.load(Ordering::Relaxed) as usize % PLAN.len();
-        if is_engine { PLAN[place] } else { Fault::None }
+        if self.is_victim { PLAN[place] } else { Fault::None }
     }
 
     fn count(&self) {
+        if !self.is_victim {
+            return;
+        }
         let place = self.commits.fetch_add(1, Ordering::Relaxed) as usize % PLAN.len();
         self.met[place].fetch_add(1, Ordering::Relaxed);
     }
@@ -110,9 +119,6 @@ impl Producer for FaultyProducer {
 
     fn commit(&mut self) -> Result<(), LogError> {
         let fault = self.fault();
-        if self.transactional_id.ends_with("-lifecycle") || self.transactional_id == "feed" {
-            return self.producer.commit();
-        }
         self.count();
         match fault {
             Fault::None | Fault::Offsets => self.producer.commit(),
@@ -148,6 +154,7 @@ impl EventLog for Faulty {
         Ok(Box::new(FaultyProducer {
             producer: self.log.producer(transactional_id)?,
             transactional_id: transactional_id.to_owned(),
+            is_victim: transactional_id == self.victim,
             commits: self.commits.clone(),
             met: self.met.clone(),
         }))
@@ -186,35 +193,48 @@ fn config() -> EngineConfig {
     }
 }
 
-fn values(log: &dyn EventLog) -> Vec<Vec<Vec<u8>>> {
+fn values(log: &Arc<dyn EventLog>, topic: &str) -> Vec<Vec<Vec<u8>>> {
     let read = |partition| {
-        read_partition(log, "signals", partition).into_iter().map(|record| record.value).collect()
+        read_partition(log.as_ref(), topic, partition).into_iter().map(|record| record.value).collect()
     };
     (0..PARTITIONS).map(read).collect()
+}
+
+fn market() -> impl Iterator<Item = Tick> {
+    SynthSource::new(SynthConfig { symbols: 40, ..SynthConfig::default() }).expect("valid").take(TICKS)
+}
+
+fn sound(folder: &TempDir) -> Arc<dyn EventLog> {
+    Arc::new(SqliteLog::open(folder.path().join("sound.db"), Durability::Process).expect("a new log"))
+}
+
+/// A log with faults, and where it counts them.
+fn faulty(folder: &TempDir, victim: &'static str) -> (Arc<dyn EventLog>, Arc<[AtomicU64; PLAN.len()]>) {
+    let log = SqliteLog::open(folder.path().join("faulty.db"), Durability::Process).expect("a new log");
+    let met: Arc<[AtomicU64; PLAN.len()]> = Arc::default();
+    (Arc::new(Faulty { log, victim, commits: Arc::default(), met: met.clone() }), met)
+}
+
+#[track_caller]
+fn expect_all_met(met: &[AtomicU64; PLAN.len()]) {
+    for (fault, met) in PLAN.iter().zip(met) {
+        assert!(met.load(Ordering::Relaxed) > 0, "{fault:?} was not met");
+    }
 }
 
 #[test]
 fn faults_of_commits_lose_nothing_and_double_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let market = || {
-        SynthSource::new(SynthConfig { symbols: 40, ..SynthConfig::default() }).expect("valid").take(TICKS)
-    };
-    let open =
-        |name: &str| SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log");
-
-    let sound = open("sound.db");
+    let sound = sound(&folder);
     feed(&sound, PARTITIONS, 64, market());
-    let sound: Arc<dyn EventLog> = Arc::new(sound);
     let expected = run_to_end(&sound, config());
 
-    let met: Arc<[AtomicU64; PLAN.len()]> = Arc::default();
-    let faulty = Faulty { log: open("faulty.db"), commits: Arc::default(), met: met.clone() };
-    feed(&faulty.log, PARTITIONS, 64, market());
-    let faulty: Arc<dyn EventLog> = Arc::new(faulty);
+    let (faulty, met) = faulty(&folder, "warptape-0");
+    feed(&faulty, PARTITIONS, 64, market());
     let found = run_to_end(&faulty, config());
 
     assert_eq!((found.ticks, found.signals), (expected.ticks, expected.signals));
-    assert!(values(faulty.as_ref()) == values(sound.as_ref()), "the signals differ");
+    assert!(values(&faulty, "signals") == values(&sound, "signals"), "the signals differ");
     let outputs = OutputOptions {
         ticks: "ticks".to_owned(),
         signals: "signals".to_owned(),
@@ -227,7 +247,28 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
     let options = VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) };
     let report = verify(faulty.as_ref(), &options, &mut |_| {}).expect("the log can be read");
     assert!(report.is_identical(), "{report}");
-    for (fault, met) in PLAN.iter().zip(met.iter()) {
-        assert!(met.load(Ordering::Relaxed) > 0, "{fault:?} was not met");
+    expect_all_met(&met);
+}
+
+#[test]
+fn faults_of_a_publisher_lose_nothing_and_double_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sound = sound(&folder);
+    let (faulty, met) = faulty(&folder, "feed");
+    for log in [&sound, &faulty] {
+        // A publisher that begins where one of its name ended counts on.
+        for publisher_of in 0..2 {
+            let mut publisher = publisher(log, PARTITIONS, 8);
+            for (number, tick) in (1..).zip(market().skip(publisher_of * TICKS / 2).take(TICKS / 2)) {
+                publisher.push(tick).expect("the tick is valid");
+                if number % FLUSH_TICKS == 0 {
+                    publisher.flush().expect("the log takes the ticks in the end");
+                }
+            }
+            publisher.flush().expect("the log takes the ticks in the end");
+            assert_eq!(publisher.published().ticks, TICKS as u64 / 2);
+        }
     }
+    assert!(values(&faulty, "ticks") == values(&sound, "ticks"), "the ticks differ");
+    expect_all_met(&met);
 }

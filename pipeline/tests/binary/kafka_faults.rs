@@ -1,0 +1,225 @@
+//! What happens to a real broker and to the network before it, with `feed` and `run` at work: nothing lost, nothing
+//! twice, no stall longer than twice the timeout, and the outputs those of an uninterrupted run.
+
+use std::time::Duration;
+
+use warptape_eventlog::{KafkaOptions, Record};
+use warptape_schemas::{LifecycleEvent, decode_lifecycle};
+
+use super::broker::{Broker, shared};
+use super::history::Random;
+use super::hot::{expect_equal_on, keep_up_on};
+use super::kafka_market::Market;
+use super::outputs::records;
+use super::processes::Running;
+use super::proxy::{Fault, Proxy};
+use super::redis_server::RedisServer;
+
+/// What librdkafka's own timers add to two timeouts, which are too short here to hide it: it looks for requests without an
+/// answer once a second, and waits for up to another before it connects again, for each of two connections.
+const TIMERS: Duration = Duration::from_secs(4);
+/// Longest wait of the processes for an answer of the broker.
+const TIMEOUT: Duration = Duration::from_secs(6);
+/// The same where the broker hangs for longer than that: a broker that hangs for nine seconds loses its leadership.
+const TIMEOUT_SHORT: Duration = Duration::from_secs(4);
+/// A broker that is silent for longer than the session timeout takes a member that comes back for another. A producer's
+/// connection that is made and leads nowhere is given up after two seconds here, and not after librdkafka's ten.
+const SETTINGS: &str = "kafka.session_timeout_ms = 30000
+kafka.properties.\"api.version.request.timeout.ms\" = 2000";
+/// Brokers that are tried where one breaks a transaction by itself.
+const BROKERS_MAX: u64 = 6;
+
+/// Kills of the broker, load before each, and time without a broker.
+const BROKER_KILLS: u64 = 2;
+const LOAD_MS_MAX: u64 = 1_500;
+const OUTAGE_MS_MAX: u64 = 2_000;
+
+/// Latency of each message.
+const LATENCY: Duration = Duration::from_millis(40);
+/// How long connections are slow, and how long nothing arrives: not long enough for an answer to be given up, and longer.
+const SLOW: Duration = Duration::from_secs(2);
+const HOLES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(8)];
+/// An answer that comes in time, and one that does not.
+const END_TXN_DELAYS: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(7)];
+const REDIS_KILLS: u64 = 2;
+const CUTS: u64 = 5;
+const CUT_MS_MAX: u64 = 300;
+
+/// A feed and a run on a broker of their own.
+struct Load {
+    broker: Broker,
+    market: Market,
+    feed: Running,
+    run: Running,
+    stall_max: Duration,
+}
+
+impl Load {
+    /// `proxy` is the broker's address for the processes, where that is not its own.
+    fn start(broker: Broker, proxy: Option<&Proxy>, timeout: Duration, random: &mut Random) -> Load {
+        let options = KafkaOptions {
+            transaction_timeout: Duration::from_secs(2),
+            request_timeout: Duration::from_secs(5),
+            ..KafkaOptions::new(&broker.direct)
+        };
+        let address = proxy.map_or(&broker.address, |proxy| &proxy.address);
+        let settings = format!("{SETTINGS}\nkafka.request_timeout_ms = {}", timeout.as_millis());
+        let market = Market::reached_by("faults", options, format!("kafka:{address}"), &settings);
+        let (feed, run) = (market.start_feed(random), market.start_run());
+        let mut load = Load { broker, market, feed, run, stall_max: 2 * timeout + TIMERS };
+        load.market.run_on(&mut load.run, &mut load.feed);
+        load
+    }
+
+    #[track_caller]
+    fn goes_on(&mut self) {
+        self.market.run_on_within(self.stall_max, &mut self.run, &mut self.feed);
+    }
+
+    /// Ends the load and compares the outputs.
+    #[track_caller]
+    fn check(self) {
+        let fed = self.feed.stop("TERM");
+        self.market.drain(self.run);
+        let counts = self.market.check();
+        println!("{fed}signals, late, dead letters: {counts:?}");
+        assert!(counts[0] > 1000, "{counts:?}");
+    }
+}
+
+/// Kills a broker under load and starts it again; `None` where the broker itself broke a transaction.
+fn kill_broker(random: &mut Random) -> Option<Load> {
+    let mut load = Load::start(Broker::start("crash"), None, TIMEOUT, random);
+    for _ in 0..BROKER_KILLS {
+        load.run.run_for(Duration::from_millis(random.below(LOAD_MS_MAX)));
+        load.broker.kill();
+        load.run.run_for(Duration::from_millis(random.below(OUTAGE_MS_MAX)));
+        load.broker.start_again();
+        if load.broker.has_skipped_markers() {
+            return None;
+        }
+        load.goes_on();
+    }
+    Some(load)
+}
+
+#[test]
+fn a_broker_that_dies_under_load_costs_nothing() {
+    let mut random = Random::from_environment();
+    for _ in 0..BROKERS_MAX {
+        if let Some(load) = kill_broker(&mut random) {
+            return load.check();
+        }
+        println!(
+            "the broker skipped the markers of a transaction, which is its fault: once more with another"
+        );
+    }
+    panic!("{BROKERS_MAX} brokers skipped the markers of transactions");
+}
+
+#[test]
+fn a_broker_that_takes_no_records_is_waited_for() {
+    let mut random = Random::from_environment();
+    let mut load = Load::start(Broker::start("refusing"), None, TIMEOUT_SHORT, &mut random);
+
+    // It says nothing, for longer than an answer is waited for.
+    load.broker.pause();
+    load.run.run_for(TIMEOUT_SHORT + TIMEOUT_SHORT / 4);
+    load.broker.go_on();
+    load.goes_on();
+
+    // It says no. The process says why, and what to do.
+    let signals = load.market.topic("signals");
+    load.broker.alter(&signals, "max.message.bytes=100");
+    let (log, lifecycle) = (load.market.log.clone(), load.market.topic("lifecycle"));
+    load.run.run_until("the refusal is told", || {
+        let is_told = |record: &Record| {
+            let lifecycle = decode_lifecycle(&record.value).expect("a lifecycle record");
+            let says = |part: &str| lifecycle.detail.contains(part);
+            lifecycle.event == LifecycleEvent::CommitFailed
+                && says(&signals)
+                && says("raise max.message.bytes of the topic")
+        };
+        records(&log, &lifecycle, 0).iter().any(is_told).then_some(())
+    });
+    load.broker.alter(&signals, "max.message.bytes=1048588");
+    load.goes_on();
+    load.check();
+}
+
+#[test]
+fn a_network_that_fails_under_load_costs_nothing() {
+    let mut random = Random::from_environment();
+    let proxy = Proxy::start();
+    let broker = Broker::start_behind("network", &proxy.address);
+    proxy.lead_to(&broker.address);
+    let mut load = Load::start(broker, Some(&proxy), TIMEOUT, &mut random);
+
+    proxy.impose(Fault::Latency(LATENCY));
+    load.run.run_for(SLOW);
+    load.goes_on();
+    proxy.impose(Fault::None);
+
+    for _ in 0..CUTS {
+        load.run.run_for(Duration::from_millis(random.below(CUT_MS_MAX)));
+        proxy.cut();
+    }
+    load.goes_on();
+
+    for hole in HOLES {
+        proxy.impose(Fault::BlackHole);
+        load.run.run_for(hole);
+        proxy.impose(Fault::None);
+        load.goes_on();
+    }
+
+    proxy.forget();
+    load.goes_on();
+
+    for delay in END_TXN_DELAYS {
+        let before = proxy.delayed();
+        proxy.impose(Fault::DelayedEndTxn(delay));
+        load.run.run_until("the end of a transaction is answered late", || {
+            (proxy.delayed() > before).then_some(())
+        });
+        load.goes_on();
+        proxy.impose(Fault::None);
+    }
+    load.check();
+}
+
+#[test]
+fn a_redis_that_dies_and_forgets_costs_nothing() {
+    let mut random = Random::from_environment();
+    let mut redis = RedisServer::start(&[]);
+    let market = Market::new("redis", shared());
+    let mut feed = market.start_feed(&mut random);
+    let mut run = market.start_run_with(&["--hot-state", &redis.url()], &[]);
+    market.run_on(&mut run, &mut feed);
+    let keep_up = |run: &mut Running, redis: &RedisServer| {
+        keep_up_on(run, &market.log, &market.prefix, &redis.url());
+    };
+    keep_up(&mut run, &redis);
+
+    let _: () = redis::cmd("FLUSHALL").query(&mut redis.connect()).expect("Redis can be emptied");
+    market.run_on(&mut run, &mut feed);
+    keep_up(&mut run, &redis);
+    for _ in 0..REDIS_KILLS {
+        redis.kill();
+        market.run_on(&mut run, &mut feed);
+        redis.restart();
+        market.run_on(&mut run, &mut feed);
+        keep_up(&mut run, &redis);
+    }
+
+    feed.stop("TERM");
+    let summary = market.drain(run);
+    assert!(summary.contains("\nhot state  redis://"), "{summary}");
+    // The last of it is written by the next life, if not by this one.
+    let mut run = market.start_idle_run(&["--hot-state", &redis.url()]);
+    keep_up(&mut run, &redis);
+    run.stop("TERM");
+    expect_equal_on(&market.log, &market.prefix, &mut redis.connect(), "warptape:");
+    let counts = market.check();
+    assert!(counts[0] > 1000, "{counts:?}");
+}

@@ -1,0 +1,201 @@
+//! Records that are no ticks, one of each kind there is, among ticks on a real Kafka: one dead letter each, and the
+//! partitions go on.
+
+use std::collections::BTreeMap;
+
+use warptape_eventlog::{EventLog, NewRecord};
+use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::{
+    DeadLetterReason, HEADER_SIZE, ROWS_MAX, SYMBOL_BYTES_MAX, decode_dead_letter, encode_tick, known,
+};
+
+use super::broker::shared;
+use super::kafka_market::{Market, PARTITIONS};
+use super::outputs::records;
+
+/// Ticks before each record of poison, and behind the last.
+const TICKS_BETWEEN: i64 = 5;
+
+/// Avro's long.
+fn long(value: i64) -> Vec<u8> {
+    let mut rest = ((value << 1) ^ (value >> 63)) as u64;
+    let mut bytes = Vec::new();
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
+}
+
+fn text(value: &[u8]) -> Vec<u8> {
+    [long(value.len() as i64), value.to_vec()].concat()
+}
+
+/// An array of items that are encoded already.
+fn array(items: &[Vec<u8>]) -> Vec<u8> {
+    let count = if items.is_empty() { Vec::new() } else { long(items.len() as i64) };
+    [count, items.concat(), long(0)].concat()
+}
+
+fn longs(values: &[i64]) -> Vec<u8> {
+    array(&values.iter().map(|value| long(*value)).collect::<Vec<_>>())
+}
+
+fn framed(schema: &known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
+    [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes(), &fields.concat()].concat()
+}
+
+/// A trade with other bytes in one field, by its place in the schema.
+fn trade_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
+    // Symbol, kind, event and receive time, trade id, side, price, size, and four fields of quotes.
+    let mut fields = vec![text(b"A:POISON")];
+    fields.extend([0, 1, 0, 1, 1, 5, 1, 0, 0, 0, 0].map(long));
+    fields[place] = bytes;
+    framed(&known::TICK, &fields)
+}
+
+/// A batch of two trades with other bytes in one column, by its place in the schema.
+fn batch_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
+    let mut fields = vec![array(&[text(b"A:POISON")])];
+    // Symbol, kind, event and receive time, trade id, side, price, size, and four columns of quotes.
+    fields.extend([&[0, 0][..], &[0, 0], &[1, 2], &[], &[1, 2], &[1, 2], &[5, 6], &[1, 1]].map(longs));
+    fields.extend((0..4).map(|_| longs(&[])));
+    fields[place] = bytes;
+    framed(&known::TICK_BATCH, &fields)
+}
+
+/// Records that are rejected for a reason; none where no record of the topic of ticks can have it.
+fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
+    use DeadLetterReason as Reason;
+    let good = trade_with(4, long(1));
+    match reason {
+        Reason::NotFramed => vec![
+            Vec::new(),
+            b"{\"symbol\":\"A:POISON\",\"price\":1}".to_vec(),
+            good[1..].to_vec(),
+            good[..HEADER_SIZE - 1].to_vec(),
+        ],
+        Reason::UnknownSchema => vec![b"\xc3\x01UUUUUUUU".to_vec(), b"\x00\x00\x00\x00\x07datum".to_vec()],
+        Reason::WrongSchema => vec![framed(&known::SIGNAL, &[]), framed(&known::JOURNAL_ENTRY, &[])],
+        Reason::Truncated => {
+            vec![good[..HEADER_SIZE].to_vec(), good[..good.len() - 1].to_vec(), batch_with(1, long(1 << 40))]
+        }
+        Reason::TrailingBytes => vec![[&good[..], &good].concat(), [&good[..], &[0]].concat()],
+        Reason::Malformed => vec![trade_with(2, vec![0xff; 10]), trade_with(0, long(-3))],
+        Reason::TooManyRows => vec![
+            framed(&known::TICK_BATCH, &vec![longs(&[]); 13]),
+            batch_with(0, array(&vec![text(b"A:X"); ROWS_MAX + 1])),
+        ],
+        Reason::LengthsDiffer => vec![batch_with(1, longs(&[0])), batch_with(7, longs(&[5, 6, 7]))],
+        Reason::BadSymbol => vec![
+            trade_with(0, text(b"")),
+            trade_with(0, text(&[b'A'; SYMBOL_BYTES_MAX + 1])),
+            trade_with(0, text(b"A\tB")),
+            trade_with(0, text(b"A\xff")),
+            batch_with(1, longs(&[0, 1])),
+        ],
+        Reason::BadKind => vec![trade_with(1, long(2)), batch_with(2, longs(&[0, -1]))],
+        Reason::BadSide => vec![trade_with(5, long(3))],
+        Reason::BadTime => {
+            vec![trade_with(2, long(0)), trade_with(2, long(-1)), trade_with(3, long(i64::MAX))]
+        }
+        Reason::BadPrice => {
+            let prices = [0, -5, i64::MIN, i64::MAX];
+            prices
+                .iter()
+                .map(|price| trade_with(6, long(*price)))
+                .chain([batch_with(7, longs(&[5, 0]))])
+                .collect()
+        }
+        Reason::BadSize => vec![trade_with(7, long(-1)), trade_with(7, long(i64::MAX))],
+        Reason::WrongFields => vec![trade_with(8, long(1))],
+        // Ticks have no checksum; nothing is rejected without a better reason.
+        Reason::Checksum | Reason::Other => Vec::new(),
+    }
+}
+
+fn tick(number: i64) -> Vec<u8> {
+    let tick = Tick {
+        symbol: format!("A:S{}", number % 7),
+        kind: TickKind::Trade,
+        event_time_ns: 1_000_000_000 + number * 1_000_000,
+        receive_time_ns: 0,
+        trade_id: number,
+        side: Side::Buy,
+        price_e9: 1_000_000_000 + number,
+        size_e9: 1,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    };
+    let mut value = Vec::new();
+    encode_tick(&tick, &mut value).expect("a good tick");
+    value
+}
+
+/// Values for one partition, with the reason for which each is rejected.
+fn values() -> Vec<(Option<DeadLetterReason>, Vec<u8>)> {
+    let mut numbers = 1..;
+    let mut values = Vec::new();
+    let mut some_ticks = |values: &mut Vec<_>| {
+        values.extend(numbers.by_ref().take(TICKS_BETWEEN as usize).map(|number| (None, tick(number))));
+    };
+    for reason in DeadLetterReason::ALL {
+        for value in poison(reason) {
+            some_ticks(&mut values);
+            values.push((Some(reason), value));
+        }
+    }
+    some_ticks(&mut values);
+    values
+}
+
+#[test]
+fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
+    let market = Market::new("poison", shared());
+    let ticks = market.topic("ticks");
+    let values = values();
+    let mut producer = market.log.producer(&ticks).expect("a producer");
+    producer.begin().expect("a transaction");
+    for partition in 0..PARTITIONS {
+        for (_, value) in &values {
+            let value = value.as_slice().into();
+            let record = NewRecord { topic: ticks.as_str().into(), partition, value, ..NewRecord::default() };
+            producer.send(record).expect("a record of the transaction");
+        }
+    }
+    producer.commit().expect("a commit");
+    market.drain(market.start_run());
+    // A second life finds nothing left to reject.
+    market.drain(market.start_idle_run(&[]));
+
+    let rejected: Vec<_> = (0..)
+        .zip(&values)
+        .filter_map(|(offset, (reason, value))| Some((offset, (*reason)?, value.clone())))
+        .collect();
+    let mut by_reason: BTreeMap<DeadLetterReason, usize> = BTreeMap::new();
+    for partition in 0..PARTITIONS {
+        let letters = records(&market.log, &market.topic("dead-letter"), partition);
+        let letters = letters.iter().map(|record| decode_dead_letter(&record.value).expect("a dead letter"));
+        let found: Vec<_> = letters
+            .map(|letter| {
+                assert_eq!((&letter.topic, letter.partition), (&ticks, partition));
+                (letter.offset, letter.reason, letter.value)
+            })
+            .collect();
+        assert_eq!(found.len(), rejected.len(), "partition {partition}: {found:?}");
+        for (found, expected) in found.iter().zip(&rejected) {
+            assert_eq!(found, expected, "partition {partition}");
+            *by_reason.entry(found.1).or_default() += 1;
+        }
+        // Each of these ticks closes a bar, those behind the last poison too.
+        let signals = records(&market.log, &market.topic("signals"), partition).len();
+        let good = values.len() - rejected.len();
+        assert!(signals >= good, "partition {partition}: {signals} signals of {good} ticks");
+    }
+    println!("{by_reason:?}");
+    let counts = market.check();
+    assert_eq!(counts[2], rejected.len() * PARTITIONS as usize);
+}

@@ -1,0 +1,218 @@
+//! A TCP proxy before a broker that does to the connections what networks do.
+//!
+//! It forwards whole Kafka messages, each of which begins with its length.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// `api_key` of EndTxn, the request that commits or aborts a transaction.
+const END_TXN: i16 = 26;
+/// Far above any message of the tests.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// What happens to the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Each message arrives so much later.
+    Latency(Duration),
+    /// Connections are accepted, and nothing arrives until the fault is over.
+    BlackHole,
+    /// The answer to each end of a transaction arrives so much later, and what is behind it.
+    DelayedEndTxn(Duration),
+}
+
+/// A proxy on a port of this machine.
+pub struct Proxy {
+    pub address: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// The broker, once it is known.
+    upstream: Option<String>,
+    fault: Fault,
+    /// Both ends of each connection, with its number.
+    connections: Vec<(u64, [TcpStream; 2])>,
+    accepted: u64,
+    /// Connections with a smaller number are open at their ends alone: nothing they carry arrives any more.
+    dead_below: u64,
+    /// Answers that were delayed.
+    delayed: u64,
+}
+
+impl Proxy {
+    pub fn start() -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("a bound address").to_string();
+        let state = State {
+            upstream: None,
+            fault: Fault::None,
+            connections: Vec::new(),
+            accepted: 0,
+            dead_below: 0,
+            delayed: 0,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let of_listener = shared.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                of_listener.accept(client);
+            }
+        });
+        Proxy { address, shared }
+    }
+
+    /// Names the broker.
+    pub fn lead_to(&self, broker: &str) {
+        self.shared.state().upstream = Some(broker.to_owned());
+    }
+
+    /// From now on, until the next call.
+    pub fn impose(&self, fault: Fault) {
+        self.shared.state().fault = fault;
+        self.shared.changed.notify_all();
+    }
+
+    /// Closes all connections, in the middle of what they carry.
+    pub fn cut(&self) {
+        for (_, ends) in self.shared.state().connections.drain(..) {
+            close(&ends);
+        }
+    }
+
+    /// Forgets all connections without closing them, as a router that was restarted. New ones work.
+    pub fn forget(&self) {
+        let mut state = self.shared.state();
+        state.dead_below = state.accepted;
+    }
+
+    /// How many ends of transactions were answered late.
+    pub fn delayed(&self) -> u64 {
+        self.shared.state().delayed
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.state().upstream = None;
+        self.impose(Fault::None);
+        self.cut();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics while holding it")
+    }
+
+    fn accept(self: &Arc<Self>, client: TcpStream) {
+        let mut state = self.state();
+        // A broker that is not there is a connection that is closed at once.
+        let Some(upstream) = &state.upstream else { return };
+        let Ok(broker) = TcpStream::connect(upstream) else { return };
+        // Small messages must not wait for larger ones.
+        client.set_nodelay(true).and(broker.set_nodelay(true)).expect("a socket has the option");
+        let clone = |stream: &TcpStream| stream.try_clone().expect("a socket can be cloned");
+        let number = state.accepted;
+        state.accepted += 1;
+        state.connections.push((number, [clone(&client), clone(&broker)]));
+        let late = Arc::new(Mutex::new(BTreeSet::new()));
+        for (is_request, from, to) in
+            [(true, clone(&client), clone(&broker)), (false, clone(&broker), clone(&client))]
+        {
+            let (shared, late) = (self.clone(), late.clone());
+            thread::spawn(move || {
+                let pump = Pump { shared, number, is_request, late };
+                // However it ended: the other direction ends as well.
+                drop(pump.run(&from, &to));
+                close(&[from, to]);
+                pump.shared.state().connections.retain(|(known, _)| *known != number);
+            });
+        }
+    }
+}
+
+fn close(ends: &[TcpStream; 2]) {
+    for end in ends {
+        // It may be closed already.
+        drop(end.shutdown(Shutdown::Both));
+    }
+}
+
+/// One direction of a connection.
+struct Pump {
+    shared: Arc<Shared>,
+    number: u64,
+    is_request: bool,
+    /// Correlation ids of requests whose answers are to be late.
+    late: Arc<Mutex<BTreeSet<[u8; 4]>>>,
+}
+
+impl Pump {
+    fn run(&self, mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+        loop {
+            let message = read_message(&mut from)?;
+            if self.wait(&message) {
+                to.write_all(&message)?;
+            }
+        }
+    }
+
+    /// Waits until the message may go on; false if it never arrives.
+    fn wait(&self, message: &[u8]) -> bool {
+        let mut state = self.shared.state();
+        if let Some(delay) = self.delay(state.fault, message) {
+            if !self.is_request && matches!(state.fault, Fault::DelayedEndTxn(_)) {
+                state.delayed += 1;
+            }
+            let until = Instant::now() + delay;
+            let left = || until.saturating_duration_since(Instant::now());
+            while !left().is_zero() {
+                state = self.shared.changed.wait_timeout(state, left()).expect("nobody panics").0;
+            }
+        }
+        while state.fault == Fault::BlackHole && self.number >= state.dead_below {
+            state = self.shared.changed.wait(state).expect("nobody panics while holding it");
+        }
+        self.number >= state.dead_below
+    }
+
+    fn delay(&self, fault: Fault, message: &[u8]) -> Option<Duration> {
+        match fault {
+            Fault::None | Fault::BlackHole => None,
+            Fault::Latency(delay) => Some(delay),
+            Fault::DelayedEndTxn(delay) => {
+                let mut late = self.late.lock().expect("nobody panics while holding it");
+                if self.is_request {
+                    if message.len() >= 12 && message[4..6] == END_TXN.to_be_bytes() {
+                        late.insert(message[8..12].try_into().expect("four bytes"));
+                    }
+                    return None;
+                }
+                late.remove(&message[4..8]).then_some(delay)
+            }
+        }
+    }
+}
+
+/// A message with its length before it.
+fn read_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut message = vec![0; 4];
+    from.read_exact(&mut message)?;
+    let length = u32::from_be_bytes(message[..4].try_into().expect("four bytes")) as usize;
+    assert!((4..=MESSAGE_BYTES_MAX).contains(&length), "{length} bytes are no message of Kafka");
+    message.resize(4 + length, 0);
+    from.read_exact(&mut message[4..])?;
+    Ok(message)
+}
