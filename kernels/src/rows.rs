@@ -47,23 +47,6 @@ impl Rows {
         self.kind.is_empty()
     }
 
-    /// Bytes of memory they take, used or not, about: the columns grow alike.
-    pub fn capacity_bytes(&self) -> usize {
-        self.kind.capacity() * Self::BYTES_PER_ROW
-    }
-
-    /// Removes all rows, keeps the memory.
-    pub fn clear(&mut self) {
-        let Self { kind, slot, time_ns, price_e9, size_e9, offset, index } = self;
-        kind.clear();
-        slot.clear();
-        time_ns.clear();
-        price_e9.clear();
-        size_e9.clear();
-        offset.clear();
-        index.clear();
-    }
-
     /// Adds a trade.
     #[inline]
     pub fn push_trade(
@@ -132,20 +115,20 @@ impl Rows {
     }
 
     /// Removes and returns the first `rows` rows, or all where there are fewer. Taking all costs nothing; otherwise the
-    /// rows that stay are moved. `spare` gives the memory: for the rows taken, or for those to come.
-    pub fn take_front(&mut self, rows: usize, mut spare: Rows) -> Rows {
-        spare.clear();
+    /// rows that stay are moved.
+    pub fn take_front(&mut self, rows: usize) -> Rows {
         if rows >= self.len() {
-            return std::mem::replace(self, spare);
+            return std::mem::take(self);
         }
-        spare.kind.extend(self.kind.drain(..rows));
-        spare.slot.extend(self.slot.drain(..rows));
-        spare.time_ns.extend(self.time_ns.drain(..rows));
-        spare.price_e9.extend(self.price_e9.drain(..rows));
-        spare.size_e9.extend(self.size_e9.drain(..rows));
-        spare.offset.extend(self.offset.drain(..rows));
-        spare.index.extend(self.index.drain(..rows));
-        spare
+        Rows {
+            kind: self.kind.drain(..rows).collect(),
+            slot: self.slot.drain(..rows).collect(),
+            time_ns: self.time_ns.drain(..rows).collect(),
+            price_e9: self.price_e9.drain(..rows).collect(),
+            size_e9: self.size_e9.drain(..rows).collect(),
+            offset: self.offset.drain(..rows).collect(),
+            index: self.index.drain(..rows).collect(),
+        }
     }
 }
 
@@ -170,7 +153,7 @@ mod tests {
     fn front_and_rest_together_are_the_whole() {
         for cut in 0..12 {
             let mut rest = rows(0..10);
-            let mut front = rest.take_front(cut, rows(0..3));
+            let mut front = rest.take_front(cut);
             assert_eq!(front, rows(0..cut.min(10) as u32));
             front.append(&mut rest);
             assert_eq!(front, rows(0..10));
@@ -181,8 +164,5 @@ mod tests {
     #[test]
     fn a_row_takes_as_many_bytes_as_it_says() {
         assert_eq!(Rows::BYTES_PER_ROW, 41);
-        let mut rows = rows(0..3);
-        rows.clear();
-        assert_eq!(rows, Rows::default());
     }
 }

@@ -2,9 +2,7 @@
 
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{TickColumns, TickDecoder};
-use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, Rows, SignalMerge, StageConfig,
-};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
 
 use crate::OutputOptions;
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
@@ -69,9 +67,9 @@ impl Rerun {
     fn run(&mut self, outputs: &mut Outputs) -> Result<(), LogError> {
         for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
             while !queue.rows.is_empty() {
-                let mut input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX), Rows::default());
+                let input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX));
                 let mut output = GroupOutput::default();
-                stage.run(&mut input, &mut output);
+                stage.run(input, &mut output);
                 self.merge.push(output.signals);
             }
         }

@@ -37,9 +37,9 @@ pub struct GroupQueue {
 
 impl GroupQueue {
     /// Takes the first `rows` rows, and the symbols new by then: not those behind, which a barrier still to come must
-    /// not see. `spare` gives the memory, see [`Rows::take_front`].
-    pub fn take(&mut self, rows: usize, spare: Rows) -> GroupInput {
-        let rows = self.rows.take_front(rows, spare);
+    /// not see.
+    pub fn take(&mut self, rows: usize) -> GroupInput {
+        let rows = self.rows.take_front(rows);
         let last = if self.rows.is_empty() { Some(i64::MAX) } else { rows.offset.last().copied() };
         let count = last.map_or(0, |last| self.symbols.partition_point(|symbol| symbol.offset <= last));
         let symbols = self.symbols.drain(..count).collect();
@@ -114,7 +114,7 @@ impl GroupStage {
     }
 
     /// Processes rows; `output` is added to.
-    pub fn run(&mut self, input: &mut GroupInput, output: &mut GroupOutput) {
+    pub fn run(&mut self, mut input: GroupInput, output: &mut GroupOutput) {
         let rows = &input.rows;
         let barriers: Vec<usize> =
             (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::Barrier).collect();

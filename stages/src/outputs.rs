@@ -45,21 +45,6 @@ pub struct SignalRef<'a> {
 }
 
 impl SignalChunk {
-    /// Removes all signals, keeps the memory.
-    pub fn clear(&mut self) {
-        let Self { keys, ends, bytes } = self;
-        keys.clear();
-        ends.clear();
-        bytes.clear();
-    }
-
-    /// Bytes of memory it takes, used or not.
-    pub fn capacity_bytes(&self) -> usize {
-        self.keys.capacity() * size_of::<SignalKey>()
-            + self.ends.capacity() * size_of::<[usize; 2]>()
-            + self.bytes.capacity()
-    }
-
     /// Adds a signal, whose bytes `encode` appends. Keys must ascend.
     pub fn push(&mut self, key: SignalKey, symbol: &str, encode: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.keys.last().is_none_or(|last| *last < key), "keys ascend");
@@ -197,11 +182,6 @@ impl MergedSignals {
     pub fn skip_before(&mut self, offset: i64) {
         let count = self.order.partition_point(|(key, _)| key.offset < offset);
         self.order.drain(..count);
-    }
-
-    /// Gives back the memory of chunks of which no signal waits any more.
-    pub fn into_spares(self) -> impl Iterator<Item = SignalChunk> {
-        self.chunks.into_iter().filter_map(Arc::into_inner)
     }
 
     /// The keys in order.

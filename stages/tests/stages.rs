@@ -5,9 +5,7 @@ use warptape_kernels::{Isa, RowKind};
 use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
-use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, Rows, SignalMerge, StageConfig,
-};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -76,7 +74,7 @@ impl Partition {
             self.queues.iter_mut().zip(&mut self.stages).zip(&mut self.snapshots)
         {
             let mut output = GroupOutput::default();
-            stage.run(&mut queue.take(rows.min(queue.rows.len()), Rows::default()), &mut output);
+            stage.run(queue.take(rows.min(queue.rows.len())), &mut output);
             self.merge.push(output.signals);
             snapshots.extend(output.snapshots);
         }

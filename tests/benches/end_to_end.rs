@@ -17,7 +17,7 @@ use std::time::Duration;
 use criterion::{Criterion, SamplingMode, Throughput};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
-use warptape_kernels::{Isa, Rows};
+use warptape_kernels::Isa;
 use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::engine::{Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
@@ -187,7 +187,7 @@ fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {
             let mut output = GroupOutput::default();
-            stage.run(&mut queue.take(queue.rows.len(), Rows::default()), &mut output);
+            stage.run(queue.take(queue.rows.len()), &mut output);
             merge.push(output.signals);
         }
         signals.extend(merge.take_before(i64::MAX).iter().map(|signal| signal.bytes.to_vec()));

@@ -1,6 +1,6 @@
 //! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal.
 
-use warptape_kernels::{Isa, Rows};
+use warptape_kernels::Isa;
 use warptape_schemas::TickDecoder;
 use warptape_schemas::tick::TickColumns;
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
@@ -37,7 +37,7 @@ pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {
             let mut output = GroupOutput::default();
-            stage.run(&mut queue.take(queue.rows.len(), Rows::default()), &mut output);
+            stage.run(queue.take(queue.rows.len()), &mut output);
             merge.push(output.signals);
         }
         outputs.signals.extend(merge.take_before(i64::MAX).iter().map(|signal| signal.bytes.to_vec()));

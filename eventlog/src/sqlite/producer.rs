@@ -16,9 +16,6 @@ use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Most bytes that a transaction may hold, all of them in memory until it commits.
 pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
-/// A buffer of a transaction that is over is kept for the next one, if it is not larger and not too many are.
-const SPARE_BYTES_MAX: usize = 16 << 20;
-const SPARES_MAX: usize = 16;
 /// What a record counts for beside its own bytes.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 const DOING: &str = "committing a transaction";
@@ -60,8 +57,6 @@ pub(super) struct SqliteProducer {
     transactional_id: String,
     epoch: i64,
     open: Option<Open>,
-    /// Buffers of earlier transactions.
-    spares: Vec<(Vec<Buffered>, Vec<u8>)>,
 }
 
 impl SqliteProducer {
@@ -93,16 +88,7 @@ impl SqliteProducer {
         })?;
         let catalogue = Catalogue::load(&file, &connection)?;
         let transactional_id = transactional_id.to_owned();
-        Ok(Self {
-            file,
-            checkpointer,
-            connection,
-            catalogue,
-            transactional_id,
-            epoch,
-            open: None,
-            spares: Vec::new(),
-        })
+        Ok(Self { file, checkpointer, connection, catalogue, transactional_id, epoch, open: None })
     }
 
     fn open(&mut self, call: &'static str) -> Result<&mut Open, LogError> {
@@ -112,20 +98,6 @@ impl SqliteProducer {
             call,
             needs: "an open transaction: call begin first",
         })
-    }
-
-    /// Ends the transaction, and keeps its memory for the next one.
-    fn close(&mut self) {
-        let open = self.open.take().unwrap_or_default();
-        for Appends { mut records, mut bytes, .. } in
-            open.appends.into_values().flat_map(BTreeMap::into_values)
-        {
-            if bytes.capacity() <= SPARE_BYTES_MAX && self.spares.len() < SPARES_MAX {
-                records.clear();
-                bytes.clear();
-                self.spares.push((records, bytes));
-            }
-        }
     }
 
     /// The number of a topic that has the partition, and whether it is compacted. Topics may be newer than the
@@ -168,8 +140,7 @@ impl Producer for SqliteProducer {
             return Ok(());
         }
         let (topic_id, compacted) = self.find(topic, partition)?;
-        let (records, bytes_buffer) = self.spares.pop().unwrap_or_default();
-        let mut appends = Appends { topic_id, partition, compacted, records, bytes: bytes_buffer };
+        let mut appends = Appends { topic_id, partition, compacted, records: Vec::new(), bytes: Vec::new() };
         appends.push(&record);
         let open = self.open("send")?;
         open.bytes = bytes;
@@ -207,14 +178,14 @@ impl Producer for SqliteProducer {
                 .and_then(|()| store_offsets(transaction, &open.offsets))
                 .map_err(|error| self.file.failure(DOING, error))
         })?;
-        self.close();
+        self.open = None;
         self.checkpointer.committed(&self.connection);
         Ok(())
     }
 
     fn abort(&mut self) -> Result<(), LogError> {
         self.open("abort")?;
-        self.close();
+        self.open = None;
         Ok(())
     }
 }

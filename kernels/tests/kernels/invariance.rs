@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warptape_kernels::{
-    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows,
+    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
 };
 
 use crate::bars::specs;
@@ -125,7 +125,7 @@ proptest! {
         let mut rest = rows.clone();
         for cut in cuts.windows(2) {
             // Rows of a part are rows of their own, as a lane gets them.
-            let part = rest.take_front(cut[1] - cut[0], Rows::default());
+            let part = rest.take_front(cut[1] - cut[0]);
             parts.run(&part, 0..part.len());
         }
         for (whole, parts) in whole.out.iter_mut().zip(&mut parts.out) {

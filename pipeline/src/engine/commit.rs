@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{LogError, NewRecord, TopicPartition};
-use warptape_stages::{MergedSignals, SignalChunk};
+use warptape_stages::MergedSignals;
 
 use super::dead_letter_headers::dead_letter_headers;
 use super::transaction::EngineTransaction;
@@ -119,11 +119,6 @@ impl CommitRequest {
             }
             stays
         });
-    }
-
-    /// Memory to be used again.
-    pub(super) fn into_spares(self) -> impl Iterator<Item = SignalChunk> {
-        self.sealed.into_iter().flat_map(|sealed| sealed.signals.into_spares())
     }
 
     /// The newest signals of each partition, newest first.

@@ -9,13 +9,11 @@ use std::mem::take;
 
 use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_eventlog::{Record, TopicPartition};
-use warptape_kernels::Rows;
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost, LaneReady,
     PartitionAssigned, PartitionRevoked, Place, Started, Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
-use warptape_stages::SignalChunk;
 
 use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
@@ -28,9 +26,6 @@ use super::{EngineConfig, RecordError, Stop};
 /// what a log takes at once.
 const COMMIT_BYTES_MAX: usize = 16 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 4 <= TRANSACTION_BYTES_MAX);
-
-/// Memory of a kind that is kept to be used again. Buffers only ever grow, so that their number alone would bound nothing.
-const SPARE_BYTES_MAX: usize = 32 << 20;
 
 /// What the shell has to do, in order.
 pub enum Command {
@@ -81,49 +76,6 @@ pub struct Core {
     draining: bool,
     decoder: TickDecoder,
     lengths: Vec<usize>,
-    spares: Spares,
-}
-
-/// Memory to be used again: batches and signals are large, and fresh pages are slow.
-#[derive(Default)]
-struct Spares {
-    rows: Pool<Rows>,
-    signals: Pool<SignalChunk>,
-}
-
-/// Buffers with the bytes that each takes.
-#[derive(Default)]
-struct Pool<T> {
-    buffers: Vec<(T, usize)>,
-    bytes: usize,
-}
-
-impl<T: Default> Pool<T> {
-    fn keep(&mut self, buffer: T, bytes: usize) {
-        if self.bytes + bytes <= SPARE_BYTES_MAX {
-            self.bytes += bytes;
-            self.buffers.push((buffer, bytes));
-        }
-    }
-
-    fn take(&mut self) -> T {
-        let (buffer, bytes) = self.buffers.pop().unwrap_or_default();
-        self.bytes -= bytes;
-        buffer
-    }
-}
-
-impl Spares {
-    fn keep_rows(&mut self, rows: Rows) {
-        let bytes = rows.capacity_bytes();
-        self.rows.keep(rows, bytes);
-    }
-
-    fn keep_signals(&mut self, mut signals: SignalChunk) {
-        signals.clear();
-        let bytes = signals.capacity_bytes();
-        self.signals.keep(signals, bytes);
-    }
 }
 
 impl Core {
@@ -144,7 +96,6 @@ impl Core {
             stop_at: None,
             draining: false,
             lengths: Vec::new(),
-            spares: Spares::default(),
         })
     }
 
@@ -315,7 +266,6 @@ impl Core {
     ) -> Result<(), RecordError> {
         self.batches.remove(&batch);
         for part in parts {
-            self.spares.keep_rows(part.spent);
             if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
                 partition.complete(part.group, part.epoch, part.output);
             }
@@ -387,11 +337,6 @@ impl Core {
         request
     }
 
-    /// A request was committed and has served.
-    pub fn on_committed(&mut self, request: CommitRequest) {
-        request.into_spares().for_each(|signals| self.spares.keep_signals(signals));
-    }
-
     /// Where reading of a partition ends: never, unless a stop was asked for.
     fn stop_offset(&self, partition: i32) -> i64 {
         self.stop_at.as_ref().map_or(i64::MAX, |stop_at| stop_at.get(&partition).copied().unwrap_or(0))
@@ -440,9 +385,8 @@ impl Core {
         for take in &dispatch.takes {
             let partition = self.partitions.get_mut(&take.partition).expect("rows are of owned partitions");
             let group = GroupId { partition: take.partition, group: take.group };
-            let input = partition.take(take.group, take.rows, self.spares.rows.take());
-            let signals = self.spares.signals.take();
-            parts.push(BatchPart { group, epoch: take.epoch, input, signals });
+            let input = partition.take(take.group, take.rows);
+            parts.push(BatchPart { group, epoch: take.epoch, input });
         }
         self.batches.insert(dispatch.batch, (dispatch.lane, dispatch.rows));
         let batch = LaneBatch { batch: dispatch.batch, parts };

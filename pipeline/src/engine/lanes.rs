@@ -6,9 +6,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use warptape_kernels::Rows;
 use warptape_schemas::journal::LaneId;
-use warptape_stages::{GroupInput, GroupOutput, GroupStage, SignalChunk};
+use warptape_stages::{GroupInput, GroupOutput, GroupStage};
 
 /// Commands a lane may have waiting besides batches: installs of groups. The engine waits when there are more.
 const LANE_COMMANDS_MAX: usize = 64;
@@ -58,8 +57,6 @@ pub struct BatchPart {
     pub epoch: i64,
     /// Its rows.
     pub input: GroupInput,
-    /// Empty; gives the memory for what the rows cause.
-    pub signals: SignalChunk,
 }
 
 /// What a lane tells the engine.
@@ -78,8 +75,6 @@ pub struct PartOutput {
     pub epoch: i64,
     /// What its stage gave; nothing if the epoch is not the lane's.
     pub output: GroupOutput,
-    /// The rows, which have served.
-    pub spent: Rows,
 }
 
 /// A lane's fault for tests: the lane fails when it comes to this batch of its life.
@@ -148,15 +143,15 @@ impl LaneStages {
         }
     }
 
-    fn run(&mut self, mut part: BatchPart) -> PartOutput {
-        let mut output = GroupOutput { signals: part.signals, snapshots: Vec::new() };
+    fn run(&mut self, part: BatchPart) -> PartOutput {
+        let mut output = GroupOutput::default();
         // A part of an older epoch was cut off by a restore: its rows come again.
         if let Some((epoch, stage)) = self.stages.get_mut(&part.group)
             && *epoch == part.epoch
         {
-            stage.run(&mut part.input, &mut output);
+            stage.run(part.input, &mut output);
         }
-        PartOutput { group: part.group, epoch: part.epoch, output, spent: part.input.rows }
+        PartOutput { group: part.group, epoch: part.epoch, output }
     }
 }
 

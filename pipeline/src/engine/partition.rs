@@ -185,8 +185,8 @@ impl Partition {
     }
 
     /// Takes rows off the head of a group's queue for a batch.
-    pub(super) fn take(&mut self, group: i32, rows: i64, spare: Rows) -> GroupInput {
-        let input = self.queues[group as usize].take(rows as usize, spare);
+    pub(super) fn take(&mut self, group: i32, rows: i64) -> GroupInput {
+        let input = self.queues[group as usize].take(rows as usize);
         let first = *input.rows.offset.first().expect("a take has rows");
         self.groups[group as usize].in_flight.push_back(first);
         input

@@ -390,7 +390,6 @@ impl Engine {
                 self.commit_in_flight = false;
                 self.aborting = None;
                 let receipt = std::mem::take(&mut request.receipt);
-                self.core.on_committed(request);
                 if receipt.advances {
                     self.last_advance_ns = committed_at_ns;
                 }

@@ -14,9 +14,7 @@ use warptape_schemas::journal::{
 };
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{JournalWriter, TickColumns, TickDecoder, encode_tick_batch};
-use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, Rows, SignalMerge, StageConfig,
-};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
 
 pub const PARTITIONS: i32 = 2;
 const GROUP: &str = "group";
@@ -327,9 +325,9 @@ impl Partition {
     }
 
     fn run(&mut self, group: usize, rows: usize) {
-        let mut input = self.queues[group].take(rows, Rows::default());
+        let input = self.queues[group].take(rows);
         let mut output = GroupOutput::default();
-        self.stages[group].run(&mut input, &mut output);
+        self.stages[group].run(input, &mut output);
         self.merge.push(output.signals);
     }
 }
