@@ -238,10 +238,7 @@ pub enum LogError {
     },
     /// The log aborted the transaction; nothing of it is visible, nor will be. The caller calls `abort`, takes back
     /// what the transaction stood for, and may begin another.
-    #[error(
-        "{url}: the transaction of {transactional_id:?} was aborted: {cause}; nothing of it was written: roll back \
-         and write it again"
-    )]
+    #[error("{url}: the transaction of {transactional_id:?} was aborted: {cause}; nothing of it was written")]
     Aborted {
         /// The log.
         url: String,
@@ -254,8 +251,7 @@ pub enum LogError {
     /// makes a new one with the same transactional id, which settles the transaction, and learns the outcome from the
     /// committed offsets.
     #[error(
-        "{url}: no answer while {doing} for {transactional_id:?}, the outcome of its transaction is unknown: {cause}; \
-         start a new producer with the same transactional id and look at the committed offsets"
+        "{url}: no answer while {doing} for {transactional_id:?}, the outcome of its transaction is unknown: {cause}"
     )]
     OutcomeUnknown {
         /// The log.
@@ -301,8 +297,8 @@ pub enum LogError {
     },
     /// Another member with the same instance id took over.
     #[error(
-        "{url}: another process joined group {group:?} as {instance_id:?} and took this one's place; give each \
-         process an instance id of its own. If there is no other, the broker was silent for longer than the session \
+        "{url}: another process joined group {group:?} as {instance_id:?} and took this one's place: let \
+         no two processes join with the same one. If there is no other, the broker was silent for longer than the session \
          timeout and took this process for two: start it again"
     )]
     MemberFenced {

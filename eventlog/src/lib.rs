@@ -181,10 +181,16 @@ pub trait Producer: Send {
     /// Adds a record to the open transaction.
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError>;
     /// Adds next-to-read offsets of a consumer group to the open transaction. If this log has a live member of the group,
-    /// they commit only while the group sees it as one.
+    /// they commit only while the group sees it as one; [`Producer::commit_as_owner`] sees to single partitions.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
     /// Makes the transaction visible and durable, all or nothing.
-    fn commit(&mut self) -> Result<(), LogError>;
+    fn commit(&mut self) -> Result<(), LogError> {
+        self.commit_as_owner(&|| true)
+    }
+    /// Likewise, if `is_owner` says so; otherwise the transaction is aborted. It is asked when the membership is fixed in
+    /// whose name offsets commit: a caller that says no before it lets go of a partition cannot commit what that
+    /// partition caused once it is someone else's.
+    fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError>;
     /// Drops the open transaction.
     fn abort(&mut self) -> Result<(), LogError>;
 }

@@ -14,7 +14,7 @@ use warptape_schemas::{EncodeError, encode_tick, encode_tick_batch};
 
 use crate::engine::{TopicPlan, Topics};
 use crate::sources::{Batcher, BatcherConfig, TickRecord};
-use crate::transaction::{IsStopping, Transaction, TransactionWriter};
+use crate::transaction::{StoppingSince, Transaction, TransactionWriter};
 
 /// A transaction is committed when it holds this many ticks.
 pub const TRANSACTION_TICKS_MAX: u64 = 65_536;
@@ -56,10 +56,9 @@ pub struct Published {
 pub struct Publisher {
     writer: TransactionWriter,
     batcher: Batcher,
-    /// Records released by the batcher and not encoded yet; kept to reuse its memory.
-    released: Vec<TickRecord>,
     open: TickTransaction,
     published: Published,
+    in_doubt_ticks: u64,
 }
 
 /// Records that are published together.
@@ -82,16 +81,16 @@ struct EncodedRecord {
 impl Publisher {
     /// A publisher into the topic of ticks, which has so many partitions. `batch` is the greatest number of ticks in a
     /// record. `name` becomes the transactional id, and the name of a consumer group: a second publisher of that name
-    /// fences this one. When `is_stopping`, a log that does not answer is not waited for as long.
+    /// fences this one. Once `stopping_since` tells a time, a log that does not answer is not waited for as long.
     pub fn new(
         log: &Arc<dyn EventLog>,
         name: &str,
         topic: &str,
         partitions: i32,
         batch: NonZeroUsize,
-        is_stopping: IsStopping,
+        stopping_since: StoppingSince,
     ) -> Result<Publisher, LogError> {
-        let writer = TransactionWriter::new(log.clone(), name.to_owned(), is_stopping)?;
+        let writer = TransactionWriter::new(log.clone(), name.to_owned(), stopping_since)?;
         let mut open = TickTransaction {
             topic: topic.to_owned(),
             group: name.to_owned(),
@@ -105,26 +104,25 @@ impl Publisher {
         Ok(Publisher {
             writer,
             batcher: Batcher::new(BatcherConfig { partitions, record_ticks_max: batch, age_ticks_max }),
-            released: Vec::new(),
             open,
             published: Published::default(),
+            in_doubt_ticks: 0,
         })
     }
 
     /// Takes one tick. It is in the log after [`Publisher::flush`] at the latest.
     pub fn push(&mut self, tick: Tick) -> Result<(), PublishError> {
-        self.batcher.push(tick, &mut self.released);
-        if self.released.is_empty() {
-            return Ok(());
-        }
-        self.encode_released()?;
+        let mut released = Vec::new();
+        self.batcher.push(tick, &mut released);
+        released.iter().try_for_each(|record| self.open.add(record))?;
         if self.open.ticks >= TRANSACTION_TICKS_MAX { self.commit() } else { Ok(()) }
     }
 
     /// Commits everything taken so far.
     pub fn flush(&mut self) -> Result<(), PublishError> {
-        self.batcher.flush(&mut self.released);
-        self.encode_released()?;
+        let mut released = Vec::new();
+        self.batcher.flush(&mut released);
+        released.iter().try_for_each(|record| self.open.add(record))?;
         self.commit()
     }
 
@@ -133,15 +131,21 @@ impl Publisher {
         self.published
     }
 
-    fn encode_released(&mut self) -> Result<(), PublishError> {
-        self.released.drain(..).try_for_each(|record| self.open.add(&record))
+    /// Ticks of a transaction that was given up before the log said what became of it: they may be there as well.
+    pub fn in_doubt_ticks(&self) -> u64 {
+        self.in_doubt_ticks
     }
 
     fn commit(&mut self) -> Result<(), PublishError> {
         if self.open.records.is_empty() {
             return Ok(());
         }
-        self.writer.write_surely(&self.open)?;
+        if let Err(error) = self.writer.write_surely(&self.open) {
+            if is_in_doubt(&error) {
+                self.in_doubt_ticks = self.open.ticks;
+            }
+            return Err(error.into());
+        }
         self.published.ticks += self.open.ticks;
         self.published.records += self.open.records.len() as u64;
         self.open.begin_next();
@@ -221,6 +225,11 @@ impl MissingTopics {
     }
 }
 
+/// Whether a transaction that was given up with this error may be in the log all the same.
+fn is_in_doubt(error: &LogError) -> bool {
+    matches!(error, LogError::OutcomeUnknown { .. } | LogError::Unreachable { .. } | LogError::Broker { .. })
+}
+
 fn refused(record: &TickRecord, cause: EncodeError) -> PublishError {
     let row = if let EncodeError::Invalid(invalid) = &cause { invalid.row } else { 0 };
     let tick = &record.ticks[row.min(record.ticks.len() - 1)];
@@ -298,7 +307,7 @@ mod tests {
 
     fn publisher(log: &Arc<dyn EventLog>, names: &Topics, batch: usize) -> Publisher {
         let batch = NonZeroUsize::new(batch).unwrap();
-        Publisher::new(log, "test", &names.ticks, PARTITIONS, batch, Box::new(|| false)).unwrap()
+        Publisher::new(log, "test", &names.ticks, PARTITIONS, batch, Box::new(|| None)).unwrap()
     }
 
     #[test]

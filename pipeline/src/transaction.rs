@@ -14,18 +14,24 @@ use warptape_eventlog::{EventLog, LogError, Producer};
 const OUTAGE_MAX: Duration = Duration::from_secs(300);
 /// The same, once the process was asked to end.
 const OUTAGE_STOPPING_MAX: Duration = Duration::from_secs(10);
-/// Pause before a transaction that was aborted is sent again: a group in the middle of a rebalance needs a moment.
-pub const ABORT_PAUSE: Duration = Duration::from_millis(100);
+/// Pauses before a transaction that was aborted is sent again: a group in the middle of a rebalance needs a moment, a
+/// broker that refuses a record needs somebody who changes it.
+const ABORT_PAUSE: Duration = Duration::from_millis(100);
+const ABORT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// A commit that other writers kept from the log is tried this often before it fails.
 const COMMIT_ATTEMPTS_MAX: u32 = 3;
 /// Pause between two attempts to start a producer.
-const RENEW_PAUSE: Duration = Duration::from_millis(500);
+pub const RENEW_PAUSE: Duration = Duration::from_millis(500);
 
 /// What is written as one transaction.
 pub trait Transaction {
     /// Puts everything into the open transaction of a producer.
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError>;
+    /// Whether all that it commits offsets of is still the owner's.
+    fn is_owner(&self) -> bool {
+        true
+    }
     /// Whether it is in the log, when nothing of its owner's is open there.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError>;
 }
@@ -41,29 +47,30 @@ pub enum Outcome {
 /// A time in which nothing can be written.
 pub struct Outage {
     began: Instant,
-    /// When it was first seen that the process shall end.
-    stopping_since: Option<Instant>,
+    pause: Duration,
 }
 
 impl Outage {
     /// One that begins now.
     pub fn begin() -> Self {
-        Self { began: Instant::now(), stopping_since: None }
+        Self { began: Instant::now(), pause: ABORT_PAUSE }
     }
 
-    /// Whether it is not waited for any longer.
-    pub fn is_given_up(&mut self, is_stopping: bool) -> bool {
-        let now = Instant::now();
-        if is_stopping {
-            self.stopping_since.get_or_insert(now);
-        }
-        now - self.began >= OUTAGE_MAX
-            || self.stopping_since.is_some_and(|since| now - since >= OUTAGE_STOPPING_MAX)
+    /// Whether it is not waited for any longer, by a process that was asked to end at some time.
+    pub fn is_given_up(&self, stopping_since: Option<Instant>) -> bool {
+        self.began.elapsed() >= OUTAGE_MAX
+            || stopping_since.is_some_and(|since| since.max(self.began).elapsed() >= OUTAGE_STOPPING_MAX)
+    }
+
+    /// How long to wait before the next attempt: ever longer.
+    pub fn next_pause(&mut self) -> Duration {
+        let next = (self.pause * 2).min(ABORT_PAUSE_MAX);
+        std::mem::replace(&mut self.pause, next)
     }
 }
 
-/// Whether the process was asked to end.
-pub type IsStopping = Box<dyn Fn() -> bool + Send>;
+/// When the process was asked to end.
+pub type StoppingSince = Box<dyn Fn() -> Option<Instant> + Send>;
 
 /// Writes transactions under one transactional id.
 pub struct TransactionWriter {
@@ -71,7 +78,9 @@ pub struct TransactionWriter {
     transactional_id: String,
     /// `None` between the end of one and the start of the next.
     producer: Option<Box<dyn Producer>>,
-    is_stopping: IsStopping,
+    stopping_since: StoppingSince,
+    /// What was said last of a transaction that did not commit, once.
+    told: Option<String>,
 }
 
 impl TransactionWriter {
@@ -79,16 +88,23 @@ impl TransactionWriter {
     pub fn new(
         log: Arc<dyn EventLog>,
         transactional_id: String,
-        is_stopping: IsStopping,
+        stopping_since: StoppingSince,
     ) -> Result<Self, LogError> {
         let producer = Some(log.producer(&transactional_id)?);
-        Ok(Self { log, transactional_id, producer, is_stopping })
+        Ok(Self { log, transactional_id, producer, stopping_since, told: None })
     }
 
     /// Writes a transaction once. An error is one that trying again does not mend, or not within the time for it.
     pub fn write(&mut self, transaction: &impl Transaction) -> Result<Outcome, LogError> {
-        let Err(error) = self.try_write(transaction) else { return Ok(Outcome::Committed) };
-        tracing::warn!(%error, "a transaction did not commit");
+        let Err(error) = self.try_write(transaction) else {
+            self.told = None;
+            return Ok(Outcome::Committed);
+        };
+        let text = error.to_string();
+        if self.told.as_ref() != Some(&text) {
+            tracing::warn!(error = text, "a transaction did not commit");
+            self.told = Some(text);
+        }
         match error {
             LogError::Aborted { .. } => {
                 if self.producer.as_mut().is_some_and(|producer| producer.abort().is_ok()) {
@@ -107,8 +123,8 @@ impl TransactionWriter {
         loop {
             match self.write(transaction)? {
                 Outcome::Committed => return Ok(()),
-                Outcome::Aborted(error) if outage.is_given_up((self.is_stopping)()) => return Err(error),
-                Outcome::Aborted(_) => thread::park_timeout(ABORT_PAUSE),
+                Outcome::Aborted(error) if outage.is_given_up((self.stopping_since)()) => return Err(error),
+                Outcome::Aborted(_) => thread::park_timeout(outage.next_pause()),
             }
         }
     }
@@ -118,19 +134,19 @@ impl TransactionWriter {
         producer.begin()?;
         transaction.send(producer.as_mut())?;
         for _ in 1..COMMIT_ATTEMPTS_MAX {
-            match producer.commit() {
+            match producer.commit_as_owner(&|| transaction.is_owner()) {
                 Err(LogError::Busy { .. }) => {
                     tracing::warn!("another writer holds the log; the commit is tried again")
                 }
                 result => return result,
             }
         }
-        producer.commit()
+        producer.commit_as_owner(&|| transaction.is_owner())
     }
 
     /// Starts a new producer, which settles the transaction of the old one, and looks which way.
     fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Outcome, LogError> {
-        let mut outage = Outage::begin();
+        let outage = Outage::begin();
         loop {
             // The old one must be gone, or both would wait for each other.
             self.producer = None;
@@ -140,7 +156,7 @@ impl TransactionWriter {
             }) {
                 Ok(true) => return Ok(Outcome::Committed),
                 Ok(false) => return Ok(Outcome::Aborted(cause)),
-                Err(error) if is_outage(&error) && !outage.is_given_up((self.is_stopping)()) => {
+                Err(error) if is_outage(&error) && !outage.is_given_up((self.stopping_since)()) => {
                     tracing::warn!(%error, "the outcome of a transaction is not known yet");
                     thread::park_timeout(RENEW_PAUSE);
                 }
@@ -151,7 +167,7 @@ impl TransactionWriter {
 }
 
 /// Whether an error may pass by itself.
-fn is_outage(error: &LogError) -> bool {
+pub fn is_outage(error: &LogError) -> bool {
     matches!(
         error,
         LogError::Unreachable { .. }
@@ -165,19 +181,22 @@ fn is_outage(error: &LogError) -> bool {
 mod tests {
     use super::*;
 
+    fn ago(time: Duration) -> Instant {
+        Instant::now().checked_sub(time).expect("the machine has run for longer")
+    }
+
     #[test]
     fn a_process_that_shall_end_waits_from_when_it_was_told() {
-        let long_ago = Instant::now() - OUTAGE_MAX / 2;
-        let mut outage = Outage { began: long_ago, stopping_since: None };
-        assert!(!outage.is_given_up(false));
-        assert!(!outage.is_given_up(true), "it was told just now");
-        outage.stopping_since = Some(Instant::now() - OUTAGE_STOPPING_MAX);
-        assert!(outage.is_given_up(true));
+        let outage = Outage { began: ago(OUTAGE_STOPPING_MAX * 2), ..Outage::begin() };
+        assert!(!outage.is_given_up(None));
+        assert!(!outage.is_given_up(Some(ago(OUTAGE_STOPPING_MAX / 2))));
+        assert!(outage.is_given_up(Some(ago(OUTAGE_STOPPING_MAX))));
+        let outage = Outage { began: ago(OUTAGE_STOPPING_MAX / 2), ..Outage::begin() };
+        assert!(!outage.is_given_up(Some(ago(OUTAGE_STOPPING_MAX))), "there was nothing to wait for yet");
     }
 
     #[test]
     fn no_outage_is_waited_for_without_end() {
-        let mut outage = Outage { began: Instant::now() - OUTAGE_MAX, stopping_since: None };
-        assert!(outage.is_given_up(false));
+        assert!(Outage { began: ago(OUTAGE_MAX), ..Outage::begin() }.is_given_up(None));
     }
 }

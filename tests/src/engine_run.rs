@@ -90,7 +90,7 @@ pub fn publisher(log: &Arc<dyn EventLog>, partitions: i32, batch: usize) -> Publ
 
 fn publisher_into(log: &Arc<dyn EventLog>, topic: &str, partitions: i32, batch: usize) -> Publisher {
     let batch = NonZeroUsize::new(batch).expect("a batch has ticks");
-    Publisher::new(log, "feed", topic, partitions, batch, Box::new(|| false))
+    Publisher::new(log, "feed", topic, partitions, batch, Box::new(|| None))
         .expect("the log takes a producer")
 }
 

@@ -37,6 +37,17 @@ impl Reading {
     fn at(position: i64) -> Self {
         Self { position, held: VecDeque::new(), paused: false }
     }
+
+    /// Without what has come already: librdkafka may give records again after an outage.
+    fn new_of(&self, source: &TopicPartition, mut records: Vec<Record>) -> Vec<Record> {
+        let next = self.held.back().map_or(self.position, |last| last.offset + 1);
+        let again = records.partition_point(|record| record.offset < next);
+        if again > 0 {
+            tracing::warn!(?source, again, "records came a second time, and are left out");
+            records.drain(..again);
+        }
+        records
+    }
 }
 
 /// A consumer of a group, or a reader outside any.
@@ -143,6 +154,7 @@ impl KafkaConsumer {
             Arrival::Records(source, records) => {
                 self.watchdog.progress();
                 if let Some(reading) = self.readings.get_mut(&source) {
+                    let records = reading.new_of(&source, records);
                     if reading.held.is_empty() {
                         // The common case, without a move of each record.
                         reading.held = records.into();

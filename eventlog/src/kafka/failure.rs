@@ -1,6 +1,7 @@
 //! From librdkafka's error codes to [`LogError`].
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaConfRes;
 
 use super::context::Trouble;
 use crate::LogError;
@@ -70,6 +71,11 @@ pub(super) fn failure(
 /// A configuration that librdkafka does not take. Values are not shown: some are secrets.
 pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
     let (argument, value, allowed) = match error {
+        KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, key, _) => {
+            let allowed =
+                "librdkafka has no such option: check its name; in an environment variable a dot is `__`";
+            ("librdkafka option", key, allowed.to_owned())
+        }
         KafkaError::ClientConfig(_, found, key, _) if is_secret(&key) => {
             drop(found);
             ("librdkafka option", key, "librdkafka does not take its value".to_owned())
@@ -107,12 +113,24 @@ mod tests {
     fn refusals_show_no_secrets() {
         let error = |key: &str, value: &str| {
             let found = format!("Invalid value {value:?} for {key:?}");
-            let config = rdkafka::types::RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
+            let config = RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
             refused("kafka:a:1", KafkaError::ClientConfig(config, found, key.to_owned(), value.to_owned()))
         };
         let shown = error("sasl.password", "correct-horse").to_string();
         assert!(shown.contains("sasl.password") && !shown.contains("correct-horse"), "{shown}");
         let shown = error("security.protocol", "telnet").to_string();
         assert!(shown.contains("security.protocol") && shown.contains("telnet"), "{shown}");
+    }
+
+    #[test]
+    fn an_option_that_does_not_exist_is_told_from_a_wrong_value() {
+        let error = |key: &str| {
+            let config = rdkafka::ClientConfig::new().set(key, "correct-horse").create_native_config();
+            refused("kafka:a:1", config.err().expect("librdkafka refuses it")).to_string()
+        };
+        let shown = error("sasl_password");
+        assert!(shown.contains("no such option") && !shown.contains("correct-horse"), "{shown}");
+        let shown = error("security.protocol");
+        assert!(!shown.contains("no such option") && shown.contains("correct-horse"), "{shown}");
     }
 }

@@ -181,16 +181,27 @@ impl NativeConsumer {
         checked(unsafe { rd::rd_kafka_committed(self.ptr(), partitions.ptr(), millis(timeout)) })
     }
 
-    /// Adds the offsets to a producer's transaction, in the name of this member as it is right now.
+    /// Adds the offsets to a producer's transaction, in the name of this member as it is right now, if `is_owner` still
+    /// says so then: the group refuses what comes in the name of a member as it was before it let go of partitions.
     pub(super) fn send_offsets<C: ClientContext>(
         &self,
         producer: &Client<C>,
         offsets: &TopicPartitionList,
+        is_owner: &dyn Fn() -> bool,
         timeout: Duration,
     ) -> Result<(), NativeError> {
-        // SAFETY: the consumer is live; the metadata is ours.
-        let metadata = unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) };
-        send_offsets(producer, offsets, metadata, timeout)
+        // SAFETY: the consumer is live.
+        let metadata = Metadata(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
+        if !is_owner() {
+            return Err(NativeError {
+                code: RDKafkaErrorCode::RebalanceInProgress,
+                text: "partitions were given up meanwhile".to_owned(),
+                fatal: false,
+                retriable: false,
+                requires_abort: true,
+            });
+        }
+        send_offsets(producer, offsets, &metadata, timeout)
     }
 }
 
@@ -213,28 +224,36 @@ pub(super) fn send_offsets_of_no_member<C: ClientContext>(
     offsets: &TopicPartitionList,
     timeout: Duration,
 ) -> Result<(), NativeError> {
-    // SAFETY: the name is copied; the metadata is ours.
-    let metadata = unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) };
-    send_offsets(producer, offsets, metadata, timeout)
+    // SAFETY: the name is copied.
+    let metadata = Metadata(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) });
+    send_offsets(producer, offsets, &metadata, timeout)
+}
+
+/// What a group knows a member by; nobody else's.
+struct Metadata(*mut rd::rd_kafka_consumer_group_metadata_t);
+
+impl Drop for Metadata {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and nobody has it any more.
+        unsafe { rd::rd_kafka_consumer_group_metadata_destroy(self.0) };
+    }
 }
 
 fn send_offsets<C: ClientContext>(
     producer: &Client<C>,
     offsets: &TopicPartitionList,
-    metadata: *mut rd::rd_kafka_consumer_group_metadata_t,
+    metadata: &Metadata,
     timeout: Duration,
 ) -> Result<(), NativeError> {
-    // SAFETY: the callers hand over metadata of their own, which the call only reads; the error is handed over.
-    unsafe {
-        let error = rd::rd_kafka_send_offsets_to_transaction(
+    // SAFETY: all are live and only read; the error is handed over.
+    taken(unsafe {
+        rd::rd_kafka_send_offsets_to_transaction(
             producer.native_ptr(),
             offsets.ptr(),
-            metadata,
+            metadata.0,
             millis(timeout),
-        );
-        rd::rd_kafka_consumer_group_metadata_destroy(metadata);
-        taken(error)
-    }
+        )
+    })
 }
 
 /// Sends what a producer has gathered, and waits until all of it is answered: true if it is. Its events must be served by

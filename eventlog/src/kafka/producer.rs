@@ -254,7 +254,7 @@ impl KafkaProducer {
         }
     }
 
-    fn try_commit(&self) -> Result<(), Fault> {
+    fn try_commit(&self, is_owner: &dyn Fn() -> bool) -> Result<(), Fault> {
         self.drain()?;
         for (group, offsets) in &self.offsets {
             let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
@@ -262,7 +262,7 @@ impl KafkaProducer {
             let name = native::c_name(group).expect("the name was checked when the offsets were sent");
             // The group's state is taken at each attempt: a rebalance may have come in between.
             self.ask("sending offsets", |client, left| match &member {
-                Some(member) => member.send_offsets(client.client(), &list, left),
+                Some(member) => member.send_offsets(client.client(), &list, is_owner, left),
                 None => native::send_offsets_of_no_member(client.client(), &name, &list, left),
             })?;
         }
@@ -433,9 +433,9 @@ impl Producer for KafkaProducer {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), LogError> {
+    fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
         self.check_open("commit")?;
-        match self.try_commit() {
+        match self.try_commit(is_owner) {
             Ok(()) => {
                 self.offsets.clear();
                 self.state = State::Ready;

@@ -166,7 +166,8 @@ impl Producer for SqliteProducer {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), LogError> {
+    /// The one member of a group owns all partitions while it lives.
+    fn commit_as_owner(&mut self, _is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
         self.open("commit")?;
         let open = self.open.as_ref().expect("it was just found open");
         self.file.write(&self.connection, DOING, |transaction| {

@@ -25,14 +25,35 @@ pub enum DlqCommand {
 
 /// Arguments of `warptape dlq show`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: warptape dlq show 17 --partition 2 --log sqlite:market.db")]
+#[command(after_help = "Example: warptape dlq show 2:17 --log sqlite:market.db")]
 pub struct DlqShowArgs {
-    /// Offset in the dead-letter topic
-    #[arg(value_parser = clap::value_parser!(i64).range(0..))]
+    /// Partition and offset in the dead-letter topic, as `tail` prints them, or an offset alone
+    #[arg(value_name = "[PARTITION:]OFFSET", value_parser = parse_place)]
+    pub place: Place,
+    /// Partition of an offset alone; 0 where not given
+    #[arg(long, value_name = "N")]
+    pub partition: Option<i32>,
+}
+
+/// Where a record stands in the dead-letter topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Partition, where it is given with the offset.
+    pub partition: Option<i32>,
+    /// Offset.
     pub offset: i64,
-    /// Partition of the dead-letter topic
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub partition: i32,
+}
+
+fn parse_place(text: &str) -> Result<Place, String> {
+    let place = || {
+        let (partition, offset) = match text.split_once(':') {
+            Some((partition, offset)) => (Some(partition.parse().ok()?), offset),
+            None => (None, text),
+        };
+        let offset = offset.parse().ok().filter(|offset| *offset >= 0)?;
+        Some(Place { partition, offset })
+    };
+    place().ok_or_else(|| "give PARTITION:OFFSET, such as 2:17, or OFFSET with --partition".to_owned())
 }
 
 /// Arguments of `warptape dlq replay`.

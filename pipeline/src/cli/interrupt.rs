@@ -4,7 +4,7 @@ use std::io;
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,8 +14,8 @@ pub struct Interrupt(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The thread that watches signals writes it.
-    is_set: Mutex<bool>,
+    /// When it was set: the thread that watches signals writes it.
+    since: Mutex<Option<Instant>>,
     /// Wakes those who wait for it.
     changed: Condvar,
 }
@@ -47,22 +47,27 @@ impl Interrupt {
 
     /// Was a signal received?
     pub fn is_set(&self) -> bool {
+        self.since().is_some()
+    }
+
+    /// When was the first signal received?
+    pub fn since(&self) -> Option<Instant> {
         *self.lock()
     }
 
     /// Waits for a signal, for so long at most; is it set then?
     pub fn wait(&self, timeout: Duration) -> bool {
-        let waited = self.0.changed.wait_timeout_while(self.lock(), timeout, |is_set| !*is_set);
-        *waited.expect("nobody panics while holding the flag").0
+        let waited = self.0.changed.wait_timeout_while(self.lock(), timeout, |since| since.is_none());
+        waited.expect("nobody panics while holding it").0.is_some()
     }
 
     fn set(&self) {
-        *self.lock() = true;
+        *self.lock() = Some(Instant::now());
         self.0.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.0.is_set.lock().expect("nobody panics while holding the flag")
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.since.lock().expect("nobody panics while holding it")
     }
 }
 

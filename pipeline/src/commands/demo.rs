@@ -102,7 +102,7 @@ pub fn execute(
                 &settings.topics.names.ticks,
                 partitions,
                 RECORD_TICKS,
-                Box::new(move || stopping.is_set()),
+                Box::new(move || stopping.since()),
             )?,
             published: published.clone(),
             processed: progress.clone(),

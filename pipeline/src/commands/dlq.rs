@@ -7,8 +7,6 @@ mod resend;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use warptape_eventlog::TopicPartition;
-
 use self::letters::{Letter, Letters, Range};
 use super::columns::{Align, line, utc};
 use crate::cli::{DlqArgs, DlqCommand, DlqShowArgs, UsageError};
@@ -75,18 +73,23 @@ fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.log;
     let topic = &settings.topics.names.dead_letter;
     let letters = Letters::new(&*log, topic)?;
-    letters.check_partition(args.partition)?;
+    let offset = args.place.offset;
+    let partition = match (args.place.partition, args.partition) {
+        (Some(_), Some(_)) => {
+            let message = "the partition is given twice: give PARTITION:OFFSET, or OFFSET with --partition";
+            return Err(UsageError(message.to_owned()).into());
+        }
+        (with_offset, alone) => with_offset.or(alone).unwrap_or(0),
+    };
+    letters.check_partition(partition)?;
     let mut found = None;
-    let range = Range { from: Some(args.offset), to: Some(args.offset) };
-    letters.read(args.partition, range, &mut |letter| {
+    letters.read(partition, Range { from: Some(offset), to: Some(offset) }, &mut |letter| {
         found = Some(letter);
         Ok(())
     })?;
-    let place = TopicPartition { topic: topic.clone(), partition: args.partition };
     let letter = found.ok_or_else(|| {
         UsageError(format!(
-            "{topic} partition {} has no record at offset {}; `warptape dlq list` shows what it has",
-            place.partition, args.offset
+            "{topic} partition {partition} has no record at offset {offset}; `warptape dlq list` shows what it has"
         ))
     })?;
     write_letter(&mut io::stdout().lock(), topic, &letter)?;

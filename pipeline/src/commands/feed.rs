@@ -37,14 +37,14 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         &settings.topics.names.ticks,
         partitions,
         common.batch,
-        Box::new(move || stopping.is_set()),
+        Box::new(move || stopping.since()),
     )?;
     let bar = progress_bar(&source);
     let started = Instant::now();
     let fed = feed(&mut source, &mut publisher, common.rate, &interrupt, &bar);
     bar.finish_and_clear();
     let published = publisher.published();
-    fed.with_context(|| format!("stopped after {} ticks were published", HumanCount(published.ticks)))?;
+    fed.with_context(|| stopped(published.ticks, publisher.in_doubt_ticks()))?;
 
     let seconds = started.elapsed().as_secs_f64();
     let mut summary = String::new();
@@ -74,6 +74,14 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
+    let mut text = format!("stopped after {} ticks were published", HumanCount(published_ticks));
+    if in_doubt_ticks > 0 {
+        text += &format!(", and up to {} more, whose outcome is not known", HumanCount(in_doubt_ticks));
+    }
+    text
 }
 
 /// Several feeds may run at once, some of them in containers where all have the same process number: each has a name of

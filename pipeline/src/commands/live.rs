@@ -14,10 +14,10 @@ use crate::hot::HotStatus;
 
 /// How often the display is redrawn.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
-/// Time between lines where there is no terminal.
-const LINE_INTERVAL: Duration = Duration::from_secs(5);
-/// Time over which rates are smoothed.
+/// Time over which rates are measured on a terminal.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
+/// The same where there is none: the time between two lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Signals shown.
 const SIGNALS_SHOWN: usize = 5;
 
@@ -32,7 +32,6 @@ pub(super) struct Live {
     ticks_per_second: f64,
     lane_busy_ns: Vec<u64>,
     lane_percent: Vec<f64>,
-    line_at: Instant,
 }
 
 /// Lines of the terminal.
@@ -51,7 +50,6 @@ impl Live {
         hot_state: Option<Arc<HotStatus>>,
         total_ticks: Option<u64>,
     ) -> Self {
-        let now = Instant::now();
         Self {
             screen: std::io::stderr().is_terminal().then(|| Screen::new(total_ticks, hot_state.is_some())),
             lane_busy_ns: vec![0; progress.lanes.len()],
@@ -59,17 +57,15 @@ impl Live {
             progress,
             hot_state,
             total_ticks,
-            rate_since: now,
+            rate_since: Instant::now(),
             rate_ticks: 0,
             ticks_per_second: 0.0,
-            line_at: now + LINE_INTERVAL,
         }
     }
 
     /// Shows the present state. `lag_ticks` is what is in the log and not read, where that is known.
     pub(super) fn show(&mut self, lag_ticks: Option<u64>) {
-        let now = Instant::now();
-        self.measure(now);
+        let is_measured = self.measure();
         let line = self.line(lag_ticks);
         if let Some(screen) = &self.screen {
             screen.ticks.set_position(self.progress.ticks.load(Ordering::Relaxed));
@@ -82,8 +78,7 @@ impl Live {
             for (bar, signal) in screen.signals.iter().zip(latest.iter().rev()) {
                 bar.set_message(describe(signal));
             }
-        } else if now >= self.line_at {
-            self.line_at = now + LINE_INTERVAL;
+        } else if is_measured {
             eprintln!("{line}");
             if let Some(status) = &self.hot_state {
                 eprintln!("hot state  {status}");
@@ -101,10 +96,13 @@ impl Live {
         }
     }
 
-    fn measure(&mut self, now: Instant) {
+    /// Measures the rates where it is time to; whether it was.
+    fn measure(&mut self) -> bool {
+        let window = if self.screen.is_some() { RATE_WINDOW } else { LINE_INTERVAL };
+        let now = Instant::now();
         let elapsed = now.duration_since(self.rate_since);
-        if elapsed < RATE_WINDOW {
-            return;
+        if elapsed < window {
+            return false;
         }
         let ticks = self.progress.ticks.load(Ordering::Relaxed);
         self.ticks_per_second = (ticks - self.rate_ticks) as f64 / elapsed.as_secs_f64();
@@ -115,6 +113,7 @@ impl Live {
             self.lane_busy_ns[lane] = busy_ns;
         }
         (self.rate_since, self.rate_ticks) = (now, ticks);
+        true
     }
 
     fn line(&self, lag_ticks: Option<u64>) -> String {

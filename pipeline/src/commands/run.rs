@@ -13,7 +13,7 @@ use warptape_eventlog::{EventLog, LogError, TopicInfo};
 use super::live::{Live, REDRAW};
 use super::topics::ready_topics;
 use crate::cli::Interrupt;
-use crate::engine::{EngineConfig, Progress, Stop, Summary, run};
+use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
 use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::settings::Settings;
@@ -49,8 +49,23 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     let hot_status = hot_state.map(HotState::stop);
     live.clear();
     let mut stdout = std::io::stdout().lock();
-    write_summary(&mut stdout, &summary?, hot_status.as_deref())?;
+    let summary = summary.map_err(|error| explain(error, settings))?;
+    write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the settings that two processes share where one took the other's place.
+fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
+    let is_replaced =
+        matches!(error, EngineError::Log(LogError::MemberFenced { .. } | LogError::Fenced { .. }));
+    let error = anyhow::Error::from(error);
+    if !is_replaced {
+        return error;
+    }
+    error.context(format!(
+        "each process of a group needs an engine.ordinal of its own (here {}), and an engine.node (here {:?})",
+        settings.engine.ordinal, settings.engine.node
+    ))
 }
 
 /// Refuses a process that has no partition of the journal to write.

@@ -53,15 +53,16 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The topic of that name, prefix given or not.
+/// The topic of that name, which may have the prefix already: a topic without it belongs to others.
 fn find_topic(topics: &[TopicInfo], name: &str, prefix: &str, url: &str) -> Result<TopicInfo, UsageError> {
     let prefixed = format!("{prefix}{name}");
+    let full = if name.starts_with(prefix) { name } else { &prefixed };
     let found = topics.iter().find(|topic| topic.spec.name == prefixed);
-    found.or_else(|| topics.iter().find(|topic| topic.spec.name == name)).cloned().ok_or_else(|| {
+    found.or_else(|| topics.iter().find(|topic| topic.spec.name == full)).cloned().ok_or_else(|| {
         let known: Vec<_> = topics.iter().map(|topic| topic.spec.name.as_str()).collect();
         let known =
             if known.is_empty() { "no topics yet: feed it first".to_owned() } else { known.join(", ") };
-        UsageError(format!("{url} has no topic {prefixed:?}; it has {known}"))
+        UsageError(format!("{url} has no topic {full:?} (topics.prefix = {prefix:?}); it has {known}"))
     })
 }
 

@@ -2,15 +2,20 @@
 
 use std::borrow::Cow;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{LogError, NewRecord, TopicPartition};
 use warptape_stages::MergedSignals;
 
 use super::dead_letter_headers::dead_letter_headers;
+use super::ownership::Ownership;
 use super::transaction::EngineTransaction;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Outcome, TransactionWriter};
+
+/// How long a process that ends waits for a commit that is under way.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Everything one transaction holds.
 #[derive(Debug, Default)]
@@ -144,7 +149,7 @@ impl Receipt {
 /// What became of a request.
 pub(super) enum CommitEvent {
     /// It is durable and visible.
-    Done { request: CommitRequest, committed_at_ns: i64 },
+    Done { receipt: Receipt, committed_at_ns: i64 },
     /// Nothing of it was written; it can be sent again.
     Aborted { request: CommitRequest, error: LogError },
     /// The log does not take it; the thread ended.
@@ -155,39 +160,55 @@ pub(super) enum CommitEvent {
 pub(super) struct Committer {
     pub(super) requests: Sender<CommitRequest>,
     pub(super) events: Receiver<CommitEvent>,
+    /// Ends with the thread.
+    running: Receiver<()>,
     thread: JoinHandle<()>,
 }
 
 impl Committer {
     /// Starts the thread. One request may be under way and none waits: the engine gathers instead.
-    pub(super) fn start(mut writer: TransactionWriter, config: EngineConfig, clock: Clock) -> Self {
+    pub(super) fn start(
+        mut writer: TransactionWriter,
+        config: EngineConfig,
+        ownership: Ownership,
+        clock: Clock,
+    ) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
+        let (alive, running) = bounded(0);
         let thread = std::thread::Builder::new()
             .name("commit".to_owned())
-            .spawn(move || run(&mut writer, &config, clock, &received, &sent))
+            .spawn(move || {
+                let _alive: Sender<()> = alive;
+                run(&mut writer, &config, &ownership, clock, &received, &sent);
+            })
             .expect("the system can start a thread");
-        Self { requests, events, thread }
+        Self { requests, events, running, thread }
     }
 
-    /// Ends the thread and waits for it.
+    /// Ends the thread, and waits for it unless the log does not answer: then it is left alone, for the process ends.
     pub(super) fn stop(self) {
         drop(self.requests);
         drop(self.events);
-        self.thread.join().expect("the commit thread does not panic");
+        if !self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
+            self.thread.join().expect("the commit thread does not panic");
+        }
     }
 }
 
 fn run(
     writer: &mut TransactionWriter,
     config: &EngineConfig,
+    ownership: &Ownership,
     clock: Clock,
     requests: &Receiver<CommitRequest>,
     events: &Sender<CommitEvent>,
 ) {
     for request in requests {
-        let event = match writer.write(&EngineTransaction { request: &request, config }) {
-            Ok(Outcome::Committed) => CommitEvent::Done { request, committed_at_ns: clock.now_ns() },
+        let event = match writer.write(&EngineTransaction { request: &request, config, ownership }) {
+            Ok(Outcome::Committed) => {
+                CommitEvent::Done { receipt: request.receipt, committed_at_ns: clock.now_ns() }
+            }
             Ok(Outcome::Aborted(error)) => CommitEvent::Aborted { request, error },
             Err(error) => CommitEvent::Failed(error),
         };

@@ -17,6 +17,7 @@ use warptape_schemas::{LifecycleEvent, TickDecoder};
 
 use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
+use super::ownership::Ownership;
 use super::partition::{Accepted, Partition};
 use super::recorder::Recorder;
 use super::restore::Restored;
@@ -62,9 +63,7 @@ pub struct Core {
     partitions: BTreeMap<i32, Partition>,
     /// Partitions whose state was lost and is not restored yet, with the offsets they had come to.
     restoring: BTreeMap<i32, i64>,
-    /// Of each partition that is this process's: which assignment, counted over all.
-    assignments: BTreeMap<i32, u64>,
-    assignments_total: u64,
+    ownership: Ownership,
     /// Rises with every restore of any partition.
     generation: u64,
     /// Lane and rows of each batch in flight.
@@ -87,8 +86,7 @@ impl Core {
             recorder: Recorder::new(last)?,
             partitions: BTreeMap::new(),
             restoring: BTreeMap::new(),
-            assignments: BTreeMap::new(),
-            assignments_total: 0,
+            ownership: Ownership::default(),
             generation: 0,
             batches: BTreeMap::new(),
             commands: Vec::new(),
@@ -158,10 +156,7 @@ impl Core {
     ) -> Result<(), RecordError> {
         let offset = restored.offset;
         let counted_offset = self.restoring.remove(&partition).unwrap_or(0).max(sealed_offset);
-        self.assignments.entry(partition).or_insert_with(|| {
-            self.assignments_total += 1;
-            self.assignments_total
-        });
+        self.ownership.begin(partition);
         self.generation += 1;
         let generation = self.generation;
         let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
@@ -187,7 +182,7 @@ impl Core {
     pub fn on_revoked(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
         self.partitions.remove(&partition);
         self.restoring.remove(&partition);
-        self.assignments.remove(&partition);
+        self.ownership.end(partition);
         if let Some(stop_at) = &mut self.stop_at {
             stop_at.remove(&partition);
         }
@@ -206,9 +201,14 @@ impl Core {
         !self.restoring.contains_key(&partition) && self.partitions.get(&partition).is_none_or(settled)
     }
 
+    /// Which partitions are this process's.
+    pub(super) fn ownership(&self) -> &Ownership {
+        &self.ownership
+    }
+
     /// Whether a partition has been this process's ever since it was sealed under this assignment.
     pub fn is_owned(&self, partition: i32, assignment: u64) -> bool {
-        self.assignments.get(&partition) == Some(&assignment)
+        self.ownership.holds(partition, assignment)
     }
 
     /// A partition was read up to an offset, after which the log may have no more records.
@@ -238,12 +238,6 @@ impl Core {
         let end = self.stop_offset(partition);
         let records = &records[..records.partition_point(|record| record.offset < end)];
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(Accepted::default()) };
-        // A log that gives a record again, after an outage, gives nothing new.
-        let again = records.partition_point(|record| record.offset < owned.next_offset);
-        if again > 0 && owned.generation == generation {
-            tracing::warn!(partition, again, "records were read a second time, and left out");
-        }
-        let records = &records[again..];
         if owned.generation != generation || records.is_empty() {
             return Ok(Accepted::default());
         }
@@ -326,7 +320,10 @@ impl Core {
         let bytes_max = COMMIT_BYTES_MAX / self.partitions.len().max(1);
         for owned in self.partitions.values_mut() {
             let before = owned.sealed_offset;
-            let assignment = self.assignments[&owned.source.partition];
+            let assignment = self
+                .ownership
+                .of(owned.source.partition)
+                .expect("a partition is assigned before it is restored");
             request.sealed.push(owned.seal(assignment, bytes_max, &mut request.receipt));
             if owned.sealed_offset > before {
                 request.receipt.advances = true;

@@ -34,6 +34,15 @@ pub enum EngineError {
         /// Why the last lane was lost.
         reason: String,
     },
+    /// The process shall end, and the log does not answer the last commit.
+    #[error(
+        "the log did not answer a commit while the process was to end, for {waited_s} s; whether it committed is settled \
+         at the next start, and nothing is lost"
+    )]
+    CommitUnanswered {
+        /// How long it was waited for.
+        waited_s: u64,
+    },
     /// A thread of the engine ended unasked.
     #[error("the {thread} thread ended unexpectedly; nothing committed is lost, restart to go on")]
     ThreadGone {

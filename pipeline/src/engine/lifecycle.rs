@@ -1,44 +1,102 @@
 //! The lifecycle topic: what happened to the process, outside the transactions that a failure would take along.
+//!
+//! A thread of its own writes it: what is worth telling happens when the log does not answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
 use warptape_schemas::{Lifecycle, LifecycleEvent, encode_lifecycle};
 
 use super::EngineConfig;
+use crate::transaction::{RENEW_PAUSE, is_outage};
 
-/// Writes lifecycle records, each at once.
+/// Records that may wait.
+const WAITING_MAX: usize = 256;
+/// How long a process that ends waits for the last of them.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Takes lifecycle records, which are written soon.
 pub(super) struct LifecycleLog {
+    node: String,
+    records: Sender<Lifecycle>,
+    /// Nothing is tried again any more.
+    ending: Arc<AtomicBool>,
+    /// Ends with the thread.
+    running: Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+impl LifecycleLog {
+    /// Starts the producer and the thread.
+    pub(super) fn new(log: Arc<dyn EventLog>, config: &EngineConfig) -> Result<Self, LogError> {
+        let transactional_id = format!("{}-lifecycle", config.transactional_id());
+        let producer = Some(log.producer(&transactional_id)?);
+        let topic = config.topics.lifecycle.clone();
+        let ending = Arc::new(AtomicBool::new(false));
+        let mut writer = Writer { log, transactional_id, producer, topic, ending: ending.clone() };
+        let (records, received) = bounded(WAITING_MAX);
+        let (alive, running) = bounded(0);
+        let thread = thread::Builder::new()
+            .name("lifecycle".to_owned())
+            .spawn(move || {
+                let _alive: Sender<()> = alive;
+                received.iter().for_each(|record| writer.write(&record));
+            })
+            .expect("the system can start a thread");
+        Ok(Self { node: config.node.clone(), records, ending, running, thread })
+    }
+
+    /// Hands a record over. One that is not taken is a line among the diagnostics, not the end of the process.
+    pub(super) fn write(&self, at_ns: i64, event: LifecycleEvent, detail: &str) {
+        let record = Lifecycle { at_ns, node: self.node.clone(), event, detail: detail.to_owned() };
+        if self.records.try_send(record).is_err() {
+            tracing::error!(?event, detail, "lifecycle record not written: {WAITING_MAX} wait already");
+        }
+    }
+
+    /// Waits until all is written, if the log takes it in time.
+    pub(super) fn stop(self) {
+        self.ending.store(true, Ordering::Relaxed);
+        drop(self.records);
+        if self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
+            tracing::error!("the log does not take the last lifecycle records");
+        } else {
+            self.thread.join().expect("the lifecycle thread does not panic");
+        }
+    }
+}
+
+/// What the thread owns.
+struct Writer {
     log: Arc<dyn EventLog>,
     transactional_id: String,
     /// `None` where the last write failed: the next one starts another.
     producer: Option<Box<dyn Producer>>,
     topic: String,
-    node: String,
+    ending: Arc<AtomicBool>,
 }
 
-impl LifecycleLog {
-    /// Starts the producer.
-    pub(super) fn new(log: Arc<dyn EventLog>, config: &EngineConfig) -> Result<Self, LogError> {
-        let transactional_id = format!("{}-lifecycle", config.transactional_id());
-        let producer = Some(log.producer(&transactional_id)?);
-        let (topic, node) = (config.topics.lifecycle.clone(), config.node.clone());
-        Ok(Self { log, transactional_id, producer, topic, node })
-    }
-
-    /// Writes a record. A log that does not take it is a line among the diagnostics, not the end of the process.
-    pub(super) fn write(&mut self, at_ns: i64, event: LifecycleEvent, detail: &str) {
-        if let Err(error) = self.try_write(at_ns, event, detail) {
-            tracing::error!(?event, detail, %error, "lifecycle record not written");
+impl Writer {
+    /// Writes a record, again while the log may come back.
+    fn write(&mut self, record: &Lifecycle) {
+        while let Err(error) = self.try_write(record) {
             self.producer = None;
+            if !is_outage(&error) || self.ending.load(Ordering::Relaxed) {
+                tracing::error!(event = ?record.event, detail = record.detail, %error, "lifecycle record not written");
+                return;
+            }
+            thread::park_timeout(RENEW_PAUSE);
         }
     }
 
-    fn try_write(&mut self, at_ns: i64, event: LifecycleEvent, detail: &str) -> Result<(), LogError> {
-        let lifecycle = Lifecycle { at_ns, node: self.node.clone(), event, detail: detail.to_owned() };
+    fn try_write(&mut self, record: &Lifecycle) -> Result<(), LogError> {
         let mut value = Vec::new();
-        encode_lifecycle(&lifecycle, &mut value);
+        encode_lifecycle(record, &mut value);
         let producer = match &mut self.producer {
             Some(producer) => producer,
             none => none.insert(self.log.producer(&self.transactional_id)?),
@@ -47,9 +105,9 @@ impl LifecycleLog {
         producer.send(NewRecord {
             topic: self.topic.as_str().into(),
             partition: 0,
-            key: Some(self.node.as_bytes().into()),
+            key: Some(record.node.as_bytes().into()),
             headers: Cow::default(),
-            timestamp_ns: at_ns,
+            timestamp_ns: record.at_ns,
             value: value.into(),
         })?;
         producer.commit()

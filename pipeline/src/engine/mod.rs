@@ -21,6 +21,7 @@ mod failpoint;
 mod journal_tail;
 mod lanes;
 mod lifecycle;
+mod ownership;
 mod partition;
 mod progress;
 mod recorder;

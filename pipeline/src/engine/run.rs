@@ -1,8 +1,8 @@
 //! The engine's loop: threads, clock and log around the [`Core`].
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use hdrhistogram::Histogram;
@@ -20,7 +20,7 @@ use super::restore::restore;
 use super::source::{Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
-use crate::transaction::{ABORT_PAUSE, Outage, TransactionWriter};
+use crate::transaction::{Outage, TransactionWriter};
 
 /// Bytes that may wait for commits before the engine reads no further.
 const WAITING_BYTES_MAX: usize = 16 << 20;
@@ -28,6 +28,9 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 const LANE_RESTARTS_MAX: u32 = 3;
 /// Longest sleep of the loop when nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// How long a process that shall end waits for the answer to a commit. librdkafka may wait without a bound.
+const COMMIT_STOPPING_MAX: Duration = Duration::from_secs(60);
 
 /// How long revoked partitions may take to commit what they caused before they are let go without.
 const REVOKE_MAX: Duration = Duration::from_secs(10);
@@ -90,8 +93,8 @@ struct Engine {
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
     latency_ns: Histogram<u64>,
-    /// Read by the commit thread, which is less patient from then on.
-    stopping: Arc<AtomicBool>,
+    /// When it began to end. Read by the commit thread, which is less patient from then on.
+    stopping_since: Arc<OnceLock<Instant>>,
 }
 
 impl Engine {
@@ -105,10 +108,10 @@ impl Engine {
         let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
         // A journal is one chain: whoever writes it owns it, whatever his group.
         let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
-        let stopping = Arc::new(AtomicBool::new(false));
-        let is_stopping = stopping.clone();
-        let is_stopping = Box::new(move || is_stopping.load(Ordering::Relaxed));
-        let writer = TransactionWriter::new(log.clone(), config.transactional_id(), is_stopping)?;
+        let stopping_since = Arc::new(OnceLock::new());
+        let of_writer = stopping_since.clone();
+        let of_writer = Box::new(move || of_writer.get().copied());
+        let writer = TransactionWriter::new(log.clone(), config.transactional_id(), of_writer)?;
         let lifecycle = LifecycleLog::new(log.clone(), &config)?;
         let last = last_entry(log.as_ref(), &config.topics.journal, config.ordinal)?;
         let core = Core::new(config.clone(), last.as_ref())?;
@@ -118,7 +121,7 @@ impl Engine {
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
         Ok(Self {
             source: Source::start(consumer, topic, clock, records_max, bytes_max),
-            committer: Committer::start(writer, config.clone(), clock),
+            committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
             lanes: Vec::new(),
             lane_restarts: vec![0; config.lanes.len()],
             log,
@@ -138,7 +141,7 @@ impl Engine {
             first_read_ns: None,
             last_advance_ns: clock.now_ns(),
             latency_ns: latency_histogram(),
-            stopping,
+            stopping_since,
         })
     }
 
@@ -164,6 +167,12 @@ impl Engine {
                 self.on_lane(event)?;
             }
             self.commit_if_due()?;
+            if let Some(waited) = self.stopping_since.get().map(Instant::elapsed)
+                && self.commit_in_flight
+                && waited >= COMMIT_STOPPING_MAX
+            {
+                return Err(EngineError::CommitUnanswered { waited_s: waited.as_secs() });
+            }
             let takes_more = self.core.waiting_bytes() < WAITING_BYTES_MAX;
             let source = if takes_more { self.source.events.clone() } else { never() };
             select! {
@@ -177,7 +186,7 @@ impl Engine {
                     self.on_source(event.map_err(|_| EngineError::ThreadGone { thread: "source" })?)?;
                 }
                 recv(if self.is_stopping() { &nothing } else { stop }) -> stop => {
-                    self.stopping.store(true, Ordering::Relaxed);
+                    self.begin_to_end();
                     // A sender that is gone wants nothing any more: the engine stops.
                     self.core.on_stop(self.clock.now_ns(), stop.unwrap_or(Stop::Now))?;
                 }
@@ -192,7 +201,11 @@ impl Engine {
     }
 
     fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        self.stopping_since.get().is_some()
+    }
+
+    fn begin_to_end(&self) {
+        self.stopping_since.get_or_init(Instant::now);
     }
 
     /// How long the loop may sleep.
@@ -285,7 +298,10 @@ impl Engine {
                 self.revoking =
                     Some(Revoking { partitions, until_ns: now_ns + REVOKE_MAX.as_nanos() as i64 });
             }
-            SourceEvent::Lost(partitions) => self.give_up(&partitions, "lost")?,
+            SourceEvent::Lost(partitions) => {
+                self.give_up(&partitions, "lost")?;
+                self.command_source(SourceCommand::Release)?;
+            }
             SourceEvent::Positions(positions) => {
                 for (partition, generation, position) in positions {
                     self.core.on_position(self.clock.now_ns(), partition, generation, position)?;
@@ -386,10 +402,9 @@ impl Engine {
 
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
-            CommitEvent::Done { mut request, committed_at_ns } => {
+            CommitEvent::Done { receipt, committed_at_ns } => {
                 self.commit_in_flight = false;
                 self.aborting = None;
-                let receipt = std::mem::take(&mut request.receipt);
                 if receipt.advances {
                     self.last_advance_ns = committed_at_ns;
                 }
@@ -403,12 +418,14 @@ impl Engine {
             }
             CommitEvent::Aborted { request, error } => {
                 let now_ns = self.clock.now_ns();
-                self.lifecycle.write(now_ns, LifecycleEvent::CommitFailed, &error.to_string());
-                let is_stopping = self.is_stopping();
-                if self.aborting.get_or_insert_with(Outage::begin).is_given_up(is_stopping) {
+                if self.aborting.is_none() {
+                    self.lifecycle.write(now_ns, LifecycleEvent::CommitFailed, &error.to_string());
+                }
+                let outage = self.aborting.get_or_insert_with(Outage::begin);
+                if outage.is_given_up(self.stopping_since.get().copied()) {
                     return Err(error.into());
                 }
-                let again_at_ns = now_ns + ABORT_PAUSE.as_nanos() as i64;
+                let again_at_ns = now_ns + outage.next_pause().as_nanos() as i64;
                 self.aborted = Some(AbortedCommit { request, again_at_ns });
                 Ok(())
             }
@@ -424,7 +441,8 @@ impl Engine {
     }
 
     /// Ends all threads, and sums up.
-    fn finish(mut self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
+    fn finish(self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
+        self.begin_to_end();
         let now_ns = self.clock.now_ns();
         match &result {
             Ok(()) => self.lifecycle.write(now_ns, LifecycleEvent::Stopped, "drained"),
@@ -432,6 +450,7 @@ impl Engine {
         }
         self.source.stop();
         self.committer.stop();
+        self.lifecycle.stop();
         for lane in self.lanes.into_iter().flatten() {
             lane.stop();
         }

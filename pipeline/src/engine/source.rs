@@ -24,7 +24,7 @@ pub(super) enum SourceCommand {
     Resume(i32),
     /// Read a partition from this offset; records fetched from now on carry the generation.
     Seek { partition: i32, offset: i64, generation: u64 },
-    /// The partitions that were revoked can be given to others.
+    /// The partitions that were revoked or lost are no longer the engine's.
     Release,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum SourceEvent {
     Assigned(Vec<(i32, Option<i64>)>),
     /// Partitions to be given up: nothing is polled before [`SourceCommand::Release`].
     Revoked(Vec<i32>),
-    /// Partitions that others own already.
+    /// Partitions that others own already; likewise.
     Lost(Vec<i32>),
     /// How far partitions were read, with the generation of each; where a log ends with offsets that have no records, more
     /// than the records tell.
@@ -145,12 +145,9 @@ impl SourceReader {
                 SourceEvent::Assigned(assigned)
             }
             Fetched::Revoked(partitions) => {
-                let gone = self.forget(&partitions);
-                // The next poll hands them over.
-                let told = self.events.send(SourceEvent::Revoked(gone)).is_ok();
-                return Ok(told && self.wait_for_release(commands)?);
+                return self.hand_over(SourceEvent::Revoked, &partitions, commands);
             }
-            Fetched::Lost(partitions) => SourceEvent::Lost(self.forget(&partitions)),
+            Fetched::Lost(partitions) => return self.hand_over(SourceEvent::Lost, &partitions, commands),
             Fetched::Records { source, records } => SourceEvent::Records {
                 partition: source.partition,
                 generation: self.generation(source.partition),
@@ -181,8 +178,19 @@ impl SourceReader {
         gone
     }
 
-    /// Obeys until the engine lets go of revoked partitions; false when the engine is gone.
-    fn wait_for_release(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, LogError> {
+    /// Obeys until the engine has let go of partitions, which the next poll hands over: this process must not be a
+    /// member again, of which the group knows no better, while the engine still takes them for its own. False when the
+    /// engine is gone.
+    fn hand_over(
+        &mut self,
+        event: fn(Vec<i32>) -> SourceEvent,
+        partitions: &[TopicPartition],
+        commands: &Receiver<SourceCommand>,
+    ) -> Result<bool, LogError> {
+        let gone = self.forget(partitions);
+        if self.events.send(event(gone)).is_err() {
+            return Ok(false);
+        }
         for command in commands {
             if matches!(command, SourceCommand::Release) {
                 return Ok(true);

@@ -9,12 +9,14 @@ use super::EngineConfig;
 use super::commit::CommitRequest;
 use super::failpoint::{self, Failpoint};
 use super::journal_tail::last_record;
+use super::ownership::Ownership;
 use crate::transaction::Transaction;
 
 /// A request, and the names it is written under.
 pub(super) struct EngineTransaction<'a> {
     pub(super) request: &'a CommitRequest,
     pub(super) config: &'a EngineConfig,
+    pub(super) ownership: &'a Ownership,
 }
 
 impl Transaction for EngineTransaction<'_> {
@@ -32,6 +34,10 @@ impl Transaction for EngineTransaction<'_> {
         failpoint::reach(Failpoint::AfterSendOffsets);
         failpoint::reach_soon(Failpoint::DuringCommit);
         Ok(())
+    }
+
+    fn is_owner(&self) -> bool {
+        self.request.sealed.iter().all(|sealed| self.ownership.holds(sealed.partition, sealed.assignment))
     }
 
     /// The journal tells, which nobody else writes; a request without entries has moved offsets.

@@ -167,8 +167,8 @@ impl Producer for FramedProducer {
         self.producer.send_offsets(group, offsets)
     }
 
-    fn commit(&mut self) -> Result<(), LogError> {
-        self.producer.commit()
+    fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
+        self.producer.commit_as_owner(is_owner)
     }
 
     fn abort(&mut self) -> Result<(), LogError> {

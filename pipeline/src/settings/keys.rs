@@ -201,7 +201,9 @@ pub const KEYS: &[Key] = &[
         1_000,
         600_000,
         "Longest wait for an answer of the cluster, in milliseconds. After a third of it a question is asked again on a new \
-         connection; after all of it the outcome of a commit is unknown, and is settled before anything else is written.",
+         connection; after all of it the outcome of a commit is unknown, and is settled before anything else is written. \
+         The same holds for records that nobody acknowledges for so long. A process that reads nothing for so long, though \
+         there are records, ends.",
     ),
     integer(
         "kafka.replication_factor",

@@ -221,11 +221,26 @@ fn tail_names_the_topics_there_are() {
 fn tail_finds_topics_with_the_configured_prefix() {
     let folder = folder();
     let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).unwrap();
-    log.create_topics(&[TopicSpec { name: "a.ticks".to_owned(), partitions: 1, ..TopicSpec::default() }])
-        .unwrap();
-    let arguments = ["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end"];
-    texts(&warptape_with(folder.path(), &arguments, &[("WARPTAPE__TOPICS__PREFIX", "a.")]), 0);
-    texts(&warptape(folder.path(), &arguments), 2);
+    let topic = |name: &str| TopicSpec { name: name.to_owned(), partitions: 1, ..TopicSpec::default() };
+    log.create_topics(&[topic("a.ticks"), topic("signals")]).unwrap();
+    let tail = |name: &str, prefix: &str, code: i32| {
+        let arguments = ["tail", name, "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end"];
+        let output = warptape_with(folder.path(), &arguments, &[("WARPTAPE__TOPICS__PREFIX", prefix)]);
+        texts(&output, code).1
+    };
+    tail("ticks", "a.", 0);
+    tail("a.ticks", "a.", 0);
+    tail("a.ticks", "", 0);
+    assert!(tail("ticks", "", 2).contains("\"ticks\""));
+    // Topics of another prefix, or of none, are another pipeline's.
+    for (name, prefix, full) in [
+        ("signals", "a.", "\"a.signals\""),
+        ("a.ticks", "b.", "\"b.a.ticks\""),
+        ("a.late", "a.", "\"a.late\""),
+    ] {
+        let error = tail(name, prefix, 2);
+        assert!(error.contains(full) && error.contains("topics.prefix"), "{error}");
+    }
 }
 
 #[test]

@@ -98,9 +98,15 @@ fn dead_letters_are_listed_and_shown_byte_by_byte() {
         assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
     }
     assert!(dlq(folder, &["show", "1"]).contains("|none of ours|"));
+    let of_second = dlq(folder, &["show", "1:1"]);
+    assert!(of_second.starts_with("record     dead-letter partition 1 offset 1\n"), "{of_second}");
+    assert_eq!(of_second, dlq(folder, &["show", "1", "--partition", "1"]));
     for (arguments, part) in [
         (&["dlq", "show", "7"][..], "has no record at offset 7"),
         (&["dlq", "show", "0", "--partition", "2"], "give one from 0 to 1"),
+        (&["dlq", "show", "2:0"], "give one from 0 to 1"),
+        (&["dlq", "show", "0/0"], "give PARTITION:OFFSET"),
+        (&["dlq", "show", "0:1", "--partition", "1"], "given twice"),
     ] {
         let arguments = [arguments, &["--log", "sqlite:w.db"]].concat();
         let (_, error) = texts(&warptape(folder, &arguments), 2);
@@ -120,7 +126,8 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
             line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
         })
     };
-    assert_eq!((total(&said, "replayed"), total(&said, "before")), (3, 0), "{said}");
+    const EARLIER: &str = "What an earlier call replayed was not sent again";
+    assert!(total(&said, "replayed") == 3 && !said.contains(EARLIER), "{said}");
     assert!(said.contains("1   ticks partition 0\n") && said.contains("2   ticks partition 1\n"), "{said}");
     for (partition, expected) in (0..).zip(TICKS) {
         let ticks = records(&log, "ticks", partition);
@@ -129,7 +136,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     }
 
     let said = dlq(folder, &["replay"]);
-    assert_eq!((total(&said, "replayed"), total(&said, "before")), (0, 3), "{said}");
+    assert!(total(&said, "replayed") == 0 && said.contains(EARLIER), "{said}");
     assert_eq!(ends(&log, "ticks"), [2, 4]);
 
     // Still wrong, they die once more, and only those are new. What is no dead letter is passed over, once.

@@ -3,8 +3,8 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, SqliteLog};
@@ -18,48 +18,37 @@ const LEFT_KIB: usize = 1024;
 const TICKS: &str = "60000";
 const CONFIGURATION: &str = "stages.bars = [\"1s\", \"tick:1\"]\nengine.commit_interval_ms = 20\n";
 
+/// Leaves the test out where it is 1.
+const NO_MOUNT: &str = "WARPTAPE_TEST_NO_MOUNT";
+/// Is 1 for the test that runs again in a namespace.
+const IN_NAMESPACE: &str = "WARPTAPE_TEST_IN_NAMESPACE";
+
 /// A small disk of its own.
 struct Disk {
-    path: PathBuf,
-    /// Holds the namespace in which it is mounted, where this user may not mount it for everybody.
-    holder: Option<Child>,
     folder: TempDir,
 }
 
 impl Disk {
-    /// `None` where this user may mount nothing at all.
+    /// `None` where this user may mount nothing.
     fn mount() -> Option<Disk> {
         let folder = folder();
         let options = format!("size={DISK_MIB}m");
-        let mount = ["-t", "tmpfs", "-o", &options, "tmpfs"];
-        let mounted = Command::new("mount").args(mount).arg(folder.path()).stderr(Stdio::null()).status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Disk { path: folder.path().to_owned(), holder: None, folder });
-        }
-        let script = format!("mount {} \"$1\" && echo mounted && read -r _", mount.join(" "));
-        let mut holder = Command::new("unshare")
-            .args(["-rm", "sh", "-c", &script, "sh"])
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
             .arg(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut said = String::new();
-        let stdout = holder.stdout.take().expect("a pipe");
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut said)
-            .expect("a pipe can be read");
-        // Seen from outside through the process that is inside.
-        let inside = folder.path().strip_prefix("/").expect("temporary folders have absolute paths");
-        let path = PathBuf::from(format!("/proc/{}/root", holder.id())).join(inside);
-        let disk = Disk { path, holder: Some(holder), folder };
-        (said == "mounted\n").then_some(disk)
+            .status();
+        mount.is_ok_and(|status| status.success()).then(|| Disk { folder })
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Takes all space but a little.
     fn fill(&self) {
         let available = self.available_kib();
-        let mut ballast = File::create(self.path.join("ballast")).expect("a file");
+        let mut ballast = File::create(self.path().join("ballast")).expect("a file");
         let block = [1; 1024];
         for _ in LEFT_KIB..available {
             ballast.write_all(&block).expect("there is space");
@@ -67,12 +56,12 @@ impl Disk {
     }
 
     fn make_space(&self) {
-        std::fs::remove_file(self.path.join("ballast")).expect("the ballast is there");
+        std::fs::remove_file(self.path().join("ballast")).expect("the ballast is there");
     }
 
     fn available_kib(&self) -> usize {
         let output =
-            Command::new("df").args(["-k", "--output=avail"]).arg(&self.path).output().expect("df runs");
+            Command::new("df").args(["-k", "--output=avail"]).arg(self.path()).output().expect("df runs");
         let text = String::from_utf8(output.stdout).expect("text");
         text.split_whitespace().last().and_then(|number| number.parse().ok()).expect("a number")
     }
@@ -80,13 +69,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        match &mut self.holder {
-            Some(holder) => {
-                drop(holder.kill());
-                drop(holder.wait());
-            }
-            None => drop(Command::new("umount").arg(self.folder.path()).status()),
-        }
+        drop(Command::new("umount").arg(self.path()).status());
     }
 }
 
@@ -100,16 +83,39 @@ fn run(folder: &Path, log: &str) -> Running {
 
 #[test]
 fn a_full_disk_is_named_and_costs_nothing() {
-    let Some(disk) = Disk::mount() else {
-        println!(
-            "not shown here: this user may mount no disk, neither as root nor in a namespace of its own"
-        );
+    let is_set = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    if is_set(NO_MOUNT) {
         return;
-    };
+    }
+    match Disk::mount() {
+        Some(disk) => fill_and_make_space(&disk),
+        None if is_set(IN_NAMESPACE) => panic!("no disk can be mounted in a namespace either"),
+        None => run_in_namespace("a_full_disk_is_named_and_costs_nothing"),
+    }
+}
+
+/// Runs a test again in a namespace of its own, in which this user may mount what only that sees.
+fn run_in_namespace(test: &str) {
+    let output = Command::new("unshare")
+        .arg("-rm")
+        .arg(std::env::current_exe().expect("the test's own path"))
+        .args([test, "--nocapture"])
+        .env(IN_NAMESPACE, "1")
+        .output()
+        .expect("unshare runs, or WARPTAPE_TEST_NO_MOUNT=1 leaves this test out");
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && out.contains(" 1 passed"),
+        "this user may mount no disk, and in a namespace of its own (`unshare -rm`):\n{out}{error}\n\
+         Where no disk can be mounted, {NO_MOUNT}=1 leaves this test out."
+    );
+}
+
+fn fill_and_make_space(disk: &Disk) {
     let folder = folder();
     let folder = folder.path();
     std::fs::write(folder.join("w.toml"), CONFIGURATION).expect("a file");
-    let path = disk.path.join("w.db");
+    let path = disk.path().join("w.db");
     let url = format!("sqlite:{}", path.display());
     texts(&feed(folder, &url), 0);
     std::fs::copy(&path, folder.join("uninterrupted.db")).expect("the log fits here");

@@ -49,6 +49,7 @@ const CUT_MS_MAX: u64 = 300;
 struct Load {
     broker: Broker,
     market: Market,
+    seed: u64,
     feed: Running,
     run: Running,
     stall_max: Duration,
@@ -65,21 +66,30 @@ impl Load {
         let address = proxy.map_or(&broker.address, |proxy| &proxy.address);
         let settings = format!("{SETTINGS}\nkafka.request_timeout_ms = {}", timeout.as_millis());
         let market = Market::reached_by("faults", options, format!("kafka:{address}"), &settings);
-        let (feed, run) = (market.start_feed(random), market.start_run());
-        let mut load = Load { broker, market, feed, run, stall_max: 2 * timeout + TIMERS };
+        let seed = random.below(1 << 32);
+        let (feed, run) = (market.start_feed(seed), market.start_run());
+        let mut load = Load { broker, market, seed, feed, run, stall_max: 2 * timeout + TIMERS };
         load.market.run_on(&mut load.run, &mut load.feed);
         load
     }
 
     #[track_caller]
     fn goes_on(&mut self) {
-        self.market.run_on_within(self.stall_max, &mut self.run, &mut self.feed);
+        self.goes_on_unless(|_| false);
+    }
+
+    /// False if the broker has an excuse.
+    #[track_caller]
+    fn goes_on_unless(&mut self, is_excused: fn(&Broker) -> bool) -> bool {
+        let Load { broker, market, feed, run, stall_max, .. } = self;
+        market.run_on_within(*stall_max, run, feed, || is_excused(broker))
     }
 
     /// Ends the load and compares the outputs.
     #[track_caller]
     fn check(self) {
         let fed = self.feed.stop("TERM");
+        self.market.check_feed(self.seed, &fed);
         self.market.drain(self.run);
         let counts = self.market.check();
         println!("{fed}signals, late, dead letters: {counts:?}");
@@ -95,10 +105,9 @@ fn kill_broker(random: &mut Random) -> Option<Load> {
         load.broker.kill();
         load.run.run_for(Duration::from_millis(random.below(OUTAGE_MS_MAX)));
         load.broker.start_again();
-        if load.broker.has_skipped_markers() {
+        if !load.goes_on_unless(Broker::has_skipped_markers) {
             return None;
         }
-        load.goes_on();
     }
     Some(load)
 }
@@ -193,7 +202,7 @@ fn a_redis_that_dies_and_forgets_costs_nothing() {
     let mut random = Random::from_environment();
     let mut redis = RedisServer::start(&[]);
     let market = Market::new("redis", shared());
-    let mut feed = market.start_feed(&mut random);
+    let mut feed = market.start_feed(random.below(1 << 32));
     let mut run = market.start_run_with(&["--hot-state", &redis.url()], &[]);
     market.run_on(&mut run, &mut feed);
     let keep_up = |run: &mut Running, redis: &RedisServer| {

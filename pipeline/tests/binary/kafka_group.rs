@@ -6,10 +6,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, Record, TopicPartition};
-use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input};
+use warptape_schemas::{decode_journal_entry, decode_lifecycle};
 
+use super::broker::{Broker, shared};
 use super::processes::{Running, folder, texts, warptape};
+use super::proxy::{Fault, Proxy};
 
 const PARTITIONS: i32 = 6;
 const TICKS: &str = "300000";
@@ -37,17 +39,19 @@ struct Cluster {
 impl Cluster {
     /// Writes a configuration into the folder and creates its topics.
     fn new(folder: &Path, name: &str, settings: &str) -> Cluster {
-        let address = std::env::var("WARPTAPE_TEST_KAFKA").expect(
-            "WARPTAPE_TEST_KAFKA is not set: run the tests by tests/run, or by `tests/services run cargo test …`",
-        );
+        Self::on(&shared().brokers, folder, name, &format!("{CONFIGURATION}{settings}"))
+    }
+
+    /// Likewise on the broker at this address.
+    fn on(address: &str, folder: &Path, name: &str, configuration: &str) -> Cluster {
         let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
         let prefix = format!("{name}-{}.", since_epoch.as_nanos());
         let topics = format!(
             "topics.prefix = \"{prefix}\"\ntopics.partitions = {PARTITIONS}\ntopics.journal_partitions = 3\n\
              engine.group = \"{prefix}\"\n"
         );
-        std::fs::write(folder.join("w.toml"), topics + CONFIGURATION + settings).expect("a file");
-        let log = KafkaLog::open(KafkaOptions::new(&*address)).expect("a broker");
+        std::fs::write(folder.join("w.toml"), topics + configuration).expect("a file");
+        let log = KafkaLog::open(KafkaOptions::new(address)).expect("a broker");
         let cluster = Cluster { log, url: format!("kafka:{address}"), prefix };
         texts(&warptape(folder, &["topics", "create", "-c", "w.toml", "--log", &cluster.url]), 0);
         cluster
@@ -59,11 +63,16 @@ impl Cluster {
 
     /// A process of the group. What is its own comes from the environment in production, here from a file.
     fn start_run(&self, folder: &Path, ordinal: i32) -> Running {
+        self.start_run_by(&self.url, folder, ordinal)
+    }
+
+    /// Likewise, that reaches the log by another address.
+    fn start_run_by(&self, url: &str, folder: &Path, ordinal: i32) -> Running {
         let common = std::fs::read_to_string(folder.join("w.toml")).expect("the common file");
         let file = format!("w{ordinal}.toml");
         std::fs::write(folder.join(&file), format!("{common}\nengine.ordinal = {ordinal}\n"))
             .expect("a file");
-        Running::start(folder, &["run", "-c", &file, "--log", &self.url])
+        Running::start(folder, &["run", "-c", &file, "--log", url])
     }
 
     fn records(&self, topic: &str, partition: i32) -> Vec<Record> {
@@ -85,6 +94,12 @@ impl Cluster {
     fn drain(&self, feed: Running, run: &mut Running) {
         let (status, _, error) = feed.finish();
         assert_eq!(status.code(), Some(0), "{error}");
+        self.run_to_end(run);
+    }
+
+    /// Waits until everything that is there is processed.
+    #[track_caller]
+    fn run_to_end(&self, run: &mut Running) {
         let end = |partition| self.records("ticks", partition).last().map_or(0, |record| record.offset + 1);
         let ends: Vec<i64> = (0..PARTITIONS).map(end).collect();
         let done =
@@ -190,4 +205,41 @@ fn processes_share_partitions_by_the_brokers_protocol() {
     second.stop("TERM");
     cluster.verify(folder);
     assert_eq!(owned(1), (0..PARTITIONS).collect());
+}
+
+#[test]
+fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
+    let folder = folder();
+    let folder = folder.path();
+    let proxy = Proxy::start();
+    let broker = Broker::start_behind("revoked", &proxy.address);
+    proxy.lead_to(&broker.address);
+    // Much is in a transaction, so that something of every partition is in the one that is held up.
+    let settings = "kafka.session_timeout_ms = 30000\n";
+    let configuration = CONFIGURATION.replace("commit_interval_ms = 20", "commit_interval_ms = 1000");
+    let cluster = Cluster::on(&broker.direct, folder, "revoked", &(configuration + settings));
+
+    let mut first = cluster.start_run_by(&format!("kafka:{}", proxy.address), folder, 0);
+    let synth = ["feed", "synth", "--symbols", "60", "--ticks", "1000000000", "--batch", "8"];
+    let mut feed = cluster.start(folder, &[&synth[..], &["--rate", "3000"]].concat());
+    first.run_until("the first process commits", || {
+        (0..PARTITIONS).all(|p| cluster.committed(p) > 0).then_some(())
+    });
+    proxy.impose(Fault::HeldRecords);
+    let mut second = cluster.start_run(folder, 1);
+    let owned = |ordinal: i32| histories(&cluster).remove(&ordinal).unwrap_or_default().partitions;
+    second.run_until("the second process has partitions", || (!owned(1).is_empty()).then_some(()));
+    proxy.impose(Fault::None);
+
+    feed.run_for(Duration::from_secs(1));
+    feed.stop("TERM");
+    cluster.run_to_end(&mut second);
+    second.stop("TERM");
+    first.stop("TERM");
+    let not_in_time = cluster.records("lifecycle", 0).iter().any(|record| {
+        decode_lifecycle(&record.value)
+            .is_ok_and(|lifecycle| lifecycle.detail.contains("not committed in time"))
+    });
+    assert!(not_in_time, "the commit was not held up for long enough");
+    cluster.verify(folder);
 }

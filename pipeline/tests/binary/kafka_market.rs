@@ -1,19 +1,24 @@
 //! A market on a real Kafka with a pipeline over it, and what the outputs must be in the end, whatever befell them: those
 //! of an uninterrupted run over the same ticks on the embedded log.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, KafkaLog, KafkaOptions, SqliteLog, TopicPartition, TopicSpec};
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
+use warptape_schemas::tick::TickColumns;
+use warptape_schemas::{SymbolTable, TickDecoder};
 
 use super::broker::unique;
-use super::history::{Random, copy_records, lives};
+use super::history::{copy_records, lives};
 use super::outputs::{OUTPUT_TOPICS, count, first_difference, move_sources, outputs, records};
 use super::processes::{Running, folder, texts, warptape};
 
 pub const PARTITIONS: i32 = 3;
 pub const TICKS_PER_SECOND: u64 = 4_000;
+const SYMBOLS: u32 = 50;
 
 /// Short intervals, so that kills hit commits, snapshots and restores.
 const CONFIGURATION: &str = r#"
@@ -72,11 +77,11 @@ impl Market {
     }
 
     /// Starts a market that does not end, in records of up to 16 ticks.
-    pub fn start_feed(&self, random: &mut Random) -> Running {
-        let (seed, rate) = (random.below(1 << 32).to_string(), TICKS_PER_SECOND.to_string());
+    pub fn start_feed(&self, seed: u64) -> Running {
+        let [symbols, seed, rate] = [u64::from(SYMBOLS), seed, TICKS_PER_SECOND].map(|n| n.to_string());
         let command = [
-            &["feed", "synth", "--symbols", "50", "--ticks", "1000000000", "--batch", "16"],
-            &["--seed", &seed, "--rate", &rate][..],
+            &["feed", "synth", "--ticks", "1000000000", "--batch", "16"],
+            &["--symbols", &symbols, "--seed", &seed, "--rate", &rate][..],
         ]
         .concat();
         Running::start(self.path(), &self.arguments(&command, &self.url))
@@ -112,12 +117,22 @@ impl Market {
         });
     }
 
-    /// Runs under load until what is there now is committed and more is published; fails if that takes longer.
+    /// Runs under load until what is there now is committed and more is published; fails if that takes longer. False if
+    /// `is_excused` says so meanwhile.
     #[track_caller]
-    pub fn run_on_within(&self, time_max: Duration, run: &mut Running, feed: &mut Running) {
+    pub fn run_on_within(
+        &self,
+        time_max: Duration,
+        run: &mut Running,
+        feed: &mut Running,
+        is_excused: impl Fn() -> bool,
+    ) -> bool {
         let there = self.behind_last(&self.log);
         let started = Instant::now();
         run.run_until_within(time_max, "what was there is processed, and more is published", || {
+            if is_excused() {
+                return Some(false);
+            }
             feed.run_for(Duration::ZERO);
             let is_processed = self.committed(&self.log)?.iter().zip(&there).all(|(done, end)| done >= end);
             // Ends would tell nothing: an aborted transaction moves them.
@@ -125,8 +140,8 @@ impl Market {
             if is_processed && !is_fed && started.elapsed() >= time_max {
                 feed.fail(&format!("published nothing for {time_max:?}"));
             }
-            is_fed.then_some(())
-        });
+            is_fed.then_some(true)
+        })
     }
 
     /// The offset behind the last tick of each partition: the end of a partition of Kafka is a marker behind it.
@@ -159,6 +174,32 @@ impl Market {
         let summary = run.stop("TERM");
         assert!(summary.contains("ticks  ") && summary.contains("signals  "), "{summary}");
         summary
+    }
+
+    /// Asserts that the log has what a feed with this seed published, by its summary: each tick of it, once, those of a
+    /// symbol in order.
+    #[track_caller]
+    pub fn check_feed(&self, seed: u64, summary: &str) {
+        let published = published(summary) as usize;
+        let config = SynthConfig { symbols: SYMBOLS, seed, ..SynthConfig::default() };
+        let mut expected: BTreeMap<String, Vec<[i64; 3]>> = BTreeMap::new();
+        for tick in SynthSource::new(config).expect("a market").take(published) {
+            let facts = [tick.event_time_ns, tick.price_e9, tick.bid_price_e9];
+            expected.entry(tick.symbol).or_default().push(facts);
+        }
+        let mut found: BTreeMap<String, Vec<[i64; 3]>> = BTreeMap::new();
+        let mut decoder = TickDecoder::new();
+        for partition in 0..PARTITIONS {
+            let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+            for record in records(&self.log, &self.topic("ticks"), partition) {
+                decoder.decode(&record.value, &mut symbols, &mut columns).expect("a good record");
+            }
+            for row in 0..columns.len() {
+                let facts = [columns.event_time_ns[row], columns.price_e9[row], columns.bid_price_e9[row]];
+                found.entry(symbols.name(columns.symbol[row]).to_owned()).or_default().push(facts);
+            }
+        }
+        assert!(found == expected, "the log has other ticks than the feed's {published}");
     }
 
     /// Compares the outputs with those of an uninterrupted run over the same ticks on the embedded log, and verifies

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// `api_key` of EndTxn, the request that commits or aborts a transaction.
 const END_TXN: i16 = 26;
+/// That of Produce, which brings records.
+const PRODUCE: i16 = 0;
 /// Far above any message of the tests.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
@@ -25,6 +27,8 @@ pub enum Fault {
     BlackHole,
     /// The answer to each end of a transaction arrives so much later, and what is behind it.
     DelayedEndTxn(Duration),
+    /// Records arrive when the fault is over, and what is behind them on their connections.
+    HeldRecords,
 }
 
 /// A proxy on a port of this machine.
@@ -182,7 +186,10 @@ impl Pump {
                 state = self.shared.changed.wait_timeout(state, left()).expect("nobody panics").0;
             }
         }
-        while state.fault == Fault::BlackHole && self.number >= state.dead_below {
+        let brings_records = self.is_request && api_key(message) == Some(PRODUCE);
+        while (state.fault == Fault::BlackHole || brings_records && state.fault == Fault::HeldRecords)
+            && self.number >= state.dead_below
+        {
             state = self.shared.changed.wait(state).expect("nobody panics while holding it");
         }
         self.number >= state.dead_below
@@ -190,12 +197,12 @@ impl Pump {
 
     fn delay(&self, fault: Fault, message: &[u8]) -> Option<Duration> {
         match fault {
-            Fault::None | Fault::BlackHole => None,
+            Fault::None | Fault::BlackHole | Fault::HeldRecords => None,
             Fault::Latency(delay) => Some(delay),
             Fault::DelayedEndTxn(delay) => {
                 let mut late = self.late.lock().expect("nobody panics while holding it");
                 if self.is_request {
-                    if message.len() >= 12 && message[4..6] == END_TXN.to_be_bytes() {
+                    if message.len() >= 12 && api_key(message) == Some(END_TXN) {
                         late.insert(message[8..12].try_into().expect("four bytes"));
                     }
                     return None;
@@ -204,6 +211,11 @@ impl Pump {
             }
         }
     }
+}
+
+/// Which request a message is.
+fn api_key(message: &[u8]) -> Option<i16> {
+    Some(i16::from_be_bytes(message.get(4..6)?.try_into().ok()?))
 }
 
 /// A message with its length before it.

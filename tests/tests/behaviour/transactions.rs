@@ -117,11 +117,11 @@ impl Producer for FaultyProducer {
         self.producer.send_offsets(group, offsets)
     }
 
-    fn commit(&mut self) -> Result<(), LogError> {
+    fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
         let fault = self.fault();
         self.count();
         match fault {
-            Fault::None | Fault::Offsets => self.producer.commit(),
+            Fault::None | Fault::Offsets => self.producer.commit_as_owner(is_owner),
             Fault::Committed => self.producer.commit().and(Err(self.unknown())),
             Fault::Lost => self.producer.abort().and(Err(self.unknown())),
             Fault::Aborted => Err(self.aborted()),

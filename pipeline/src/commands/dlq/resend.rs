@@ -77,8 +77,8 @@ struct Counts {
     sent: BTreeMap<(String, i32), u64>,
     /// Records sent that an earlier call had sent.
     again: u64,
-    /// Offsets passed over because an earlier call had sent their records.
-    before: u64,
+    /// Whether what an earlier call had passed was not sent again.
+    passes_over: bool,
     unreadable: u64,
 }
 
@@ -87,7 +87,7 @@ impl Resend<'_> {
     fn rest(&mut self, partition: i32) -> anyhow::Result<()> {
         let whole = self.letters.offsets(partition);
         let from = self.replayed_before(partition)?.clamp(whole.first, whole.next);
-        self.counts.before += (from - whole.first) as u64;
+        self.counts.passes_over |= from > whole.first;
         let mut next = from;
         let letters = self.letters;
         letters.read(partition, Range { from: Some(from), to: None }, &mut |letter| {
@@ -171,18 +171,15 @@ impl Counts {
         for ((topic, partition), count) in &self.sent {
             text += &format!("  to       {count:>8}   {topic} partition {partition}\n");
         }
-        if self.before > 0 {
-            text += &format!(
-                "before     {:>8}   replayed by an earlier call and not again; --offset, --from and --to do\n",
-                self.before
-            );
-        }
         if self.again > 0 {
             text +=
                 &format!("again      {:>8}   of them were replayed by an earlier call as well\n", self.again);
         }
         if self.unreadable > 0 {
             text += &format!("unreadable {:>8}   no dead letters, passed over\n", self.unreadable);
+        }
+        if self.passes_over {
+            text += "What an earlier call replayed was not sent again; --offset, --from and --to do that.\n";
         }
         if is_range && total > 0 {
             text += "A second call with this range sends it once more; one without a range may, too.\n";
