@@ -5,6 +5,8 @@
 mod bars;
 #[path = "kernels/chain.rs"]
 mod chain;
+#[path = "kernels/device/mod.rs"]
+mod device;
 #[path = "kernels/extremes.rs"]
 mod extremes;
 #[path = "kernels/indicators.rs"]

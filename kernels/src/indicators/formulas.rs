@@ -53,6 +53,11 @@ impl Period {
         Self { length, inverse: 1.0 / length, alpha: 2.0 / (length + 1.0) }
     }
 
+    /// n, 1 / n and 2 / (n + 1).
+    pub fn constants(&self) -> [f64; 3] {
+        [self.length, self.inverse, self.alpha]
+    }
+
     /// The next state of an exponential average: 0 before the first sample, the sum of the samples up to the n-th, then
     /// the average. `SETTLED` promises that there are more than n.
     #[inline(always)]

@@ -29,6 +29,7 @@
 
 mod averages;
 mod columns;
+pub(crate) mod device;
 mod formulas;
 mod lanes;
 mod params;

@@ -98,6 +98,21 @@ impl<const Q: usize> Ring<Q> {
         self.newest(slot, position, count)
     }
 
+    /// The values of a slot by position, whichever is the oldest.
+    pub fn positions_of(&self, slot: usize) -> impl Iterator<Item = [f64; Q]> + '_ {
+        self.newest(slot, self.length - 1, self.length)
+    }
+
+    /// Sets them, all quantities of a position one behind the other.
+    pub fn set_positions_of(&mut self, slot: usize, mut values: impl Iterator<Item = f64>) {
+        for position in 0..self.length {
+            let row = self.row(slot / LANES, position);
+            for (quantity, value) in self.rows[row].0.iter_mut().zip(values.by_ref()) {
+                quantity[slot % LANES] = value;
+            }
+        }
+    }
+
     /// Sets the newest values of a slot's quantity that has had so many in all.
     pub fn set_slot(&mut self, slot: usize, quantity: usize, values: i64, newest: &[f64]) {
         let start = (values - newest.len() as i64) as usize;

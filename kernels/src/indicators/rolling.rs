@@ -88,7 +88,7 @@ impl<const Q: usize> RollingSums<Q> {
 #[derive(Clone, Debug)]
 pub(super) struct RollingMoments {
     pub length: usize,
-    inverse: f64,
+    pub inverse: f64,
 }
 
 /// Quantities of a window's moments: Σd, Σd², greatest Σd² since summing anew, and the value that d is measured from.

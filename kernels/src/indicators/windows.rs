@@ -10,7 +10,7 @@ use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
-const MOMENTS_MAX: usize = 3;
+pub(super) const MOMENTS_MAX: usize = 3;
 
 /// Where sums over windows are among a slot's quantities, behind the averages. Sums come before their peaks.
 pub(super) const SQUARED_RETURNS: usize = AVERAGES;
@@ -37,11 +37,11 @@ pub(super) struct Windows {
 /// Moments of closes, and who wants them.
 #[derive(Clone, Debug)]
 pub(super) struct MomentsWindow {
-    rolling: RollingMoments,
-    sma: bool,
+    pub rolling: RollingMoments,
+    pub sma: bool,
     /// Width of the bands.
-    bollinger: Option<f64>,
-    zscore: bool,
+    pub bollinger: Option<f64>,
+    pub zscore: bool,
 }
 
 /// What a bar brings to the windows, by lane.

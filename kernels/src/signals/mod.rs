@@ -15,6 +15,7 @@
 //! Every bar itself is a signal too, before the others, with the close as its value.
 
 mod detected;
+pub(crate) mod device;
 mod params;
 mod slab;
 

@@ -11,7 +11,7 @@ const STATE_VERSION: u32 = 1;
 
 /// Number of relations, each with a signal for entering *above* and one for entering *below*.
 const RELATIONS: usize = 4;
-const KINDS: [(SignalKind, SignalKind); RELATIONS] = [
+pub(super) const KINDS: [(SignalKind, SignalKind); RELATIONS] = [
     (SignalKind::EmaCrossUp, SignalKind::EmaCrossDown),
     (SignalKind::RsiOverbought, SignalKind::RsiOversold),
     (SignalKind::BandBreakUp, SignalKind::BandBreakDown),
@@ -100,8 +100,18 @@ impl SignalSlab {
     pub fn write(&self, out: &mut Vec<u8>) {
         put_head(out, STATE_VERSION, self.zones.len());
         for zones in &self.zones {
-            put_u8(out, zones.iter().rev().fold(0, |byte, &zone| byte << 2 | zone as u8));
+            put_u8(out, packed(zones));
         }
+    }
+
+    /// The zones of each slot as a device has them: two bits for each relation, the first one lowest.
+    pub fn packed_zones(&self) -> impl Iterator<Item = u8> + '_ {
+        self.zones.iter().map(packed)
+    }
+
+    /// Sets those of a slot.
+    pub fn set_packed_zones(&mut self, slot: usize, zones: u8) {
+        self.zones[slot] = unpacked(zones);
     }
 
     /// Reads what [`SignalSlab::write`] wrote for the same number of slots, and moves `bytes` behind it.
@@ -110,15 +120,23 @@ impl SignalSlab {
         let mut slab = Self::new(params);
         for _ in 0..slots {
             let byte = get_u8(bytes, "signal zones")?;
-            slab.zones.push(std::array::from_fn(|relation| match byte >> (2 * relation) & 3 {
-                0 => Zone::None,
-                1 => Zone::Below,
-                2 => Zone::Between,
-                _ => Zone::Above,
-            }));
+            slab.zones.push(unpacked(byte));
         }
         Ok(slab)
     }
+}
+
+fn unpacked(byte: u8) -> [Zone; RELATIONS] {
+    std::array::from_fn(|relation| match byte >> (2 * relation) & 3 {
+        0 => Zone::None,
+        1 => Zone::Below,
+        2 => Zone::Between,
+        _ => Zone::Above,
+    })
+}
+
+fn packed(zones: &[Zone; RELATIONS]) -> u8 {
+    zones.iter().rev().fold(0, |byte, &zone| byte << 2 | zone as u8)
 }
 
 /// In the order of [`KINDS`].

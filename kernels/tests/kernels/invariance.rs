@@ -16,7 +16,7 @@ fn market(seed: u64, slots: u32, ticks: usize) -> Market {
 }
 
 /// Any bars at all: prices and sizes of any size and sign, slots in any order and number.
-fn any_bars(seed: u64, slots: u32, bars: usize) -> ClosedBars {
+pub fn any_bars(seed: u64, slots: u32, bars: usize) -> ClosedBars {
     let mut numbers = Numbers::new(seed);
     let mut closed = ClosedBars::default();
     for bar in 0..bars {

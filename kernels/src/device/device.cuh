@@ -1,0 +1,36 @@
+// What all kernels share: names of types, and which slot a thread works on.
+//
+// The numeric contract is that of the crate. Kernels are compiled without contraction (`--fmad=false`); divisions and
+// square roots are rounded to nearest, as on processors. NaN has one form here, because the results that are NaN stand for
+// "not available" and nothing is computed from them.
+#pragma once
+
+namespace warptape {
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+typedef __int128 i128;
+
+// The end of a list of bars.
+static const u32 NONE = 0xffffffffu;
+
+__device__ inline u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
+
+__device__ inline double not_available() { return __longlong_as_double(0x7ff8000000000000ll); }
+
+// The bars that slots have closed: each slot's in a list, in the order they closed.
+struct ClosedBars {
+    u64 slots;
+    const u32 *slot;   // By place in this list of slots.
+    const u32 *first;  // Likewise: the slot's first bar, or NONE.
+    const u32 *next;   // By bar: the slot's next one, or NONE.
+    const i64 *high_e9;
+    const i64 *low_e9;
+    const i64 *close_e9;
+    const i128 *volume_e9;
+    const i128 *notional_e18;
+};
+
+}  // namespace warptape

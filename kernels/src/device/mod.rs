@@ -1,0 +1,75 @@
+//! Kernels as a GPU has them: their sources, and the arguments and state that they are given.
+//!
+//! Each `.cu` file stands beside its twin in Rust and gives the same bits. Arguments are one struct per kernel, of fields of
+//! eight bytes, so that both sides lay it out alike; pointers are addresses in the device's memory.
+
+pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
+pub use crate::signals::device::{SignalArgs, detected_kinds};
+
+/// A file of CUDA C++.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// How others include it.
+    pub name: &'static str,
+    /// What is in it.
+    pub text: &'static str,
+}
+
+/// What kernels include.
+pub const HEADERS: [Source; 2] = [
+    Source { name: "device.cuh", text: include_str!("device.cuh") },
+    Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
+];
+
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Name of its function, of C linkage.
+    pub function: &'static str,
+    /// Name of the struct that it is given.
+    pub args: &'static str,
+    /// The file it is in.
+    pub source: Source,
+}
+
+/// Moves slots on by their closed bars: takes [`IndicatorArgs`].
+pub const UPDATE_INDICATORS: Kernel = Kernel {
+    function: "update_indicators",
+    args: "warptape::IndicatorArgs",
+    source: Source { name: "indicators.cu", text: include_str!("../indicators/indicators.cu") },
+};
+
+/// Detects signals on closed bars: takes [`SignalArgs`].
+pub const DETECT_SIGNALS: Kernel = Kernel {
+    function: "detect_signals",
+    args: "warptape::SignalArgs",
+    source: Source { name: "signals.cu", text: include_str!("../signals/signals.cu") },
+};
+
+/// All kernels.
+pub const KERNELS: [Kernel; 2] = [UPDATE_INDICATORS, DETECT_SIGNALS];
+
+/// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
+/// roots are rounded to nearest.
+pub const COMPILER_OPTIONS: [&str; 6] =
+    ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--device-int128"];
+
+/// The end of a list of bars.
+pub const NONE: u32 = u32::MAX;
+
+/// The bars that slots have closed, each slot's in a list. The addresses are those of arrays: of `u32` for `slot`, `first`
+/// and `next`, of `i64` for prices, of `i128` for volume and notional.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "device.cuh says what each one is")]
+pub struct ClosedBarsArgs {
+    pub slots: u64,
+    pub slot: u64,
+    pub first: u64,
+    pub next: u64,
+    pub high_e9: u64,
+    pub low_e9: u64,
+    pub close_e9: u64,
+    pub volume_e9: u64,
+    pub notional_e18: u64,
+}

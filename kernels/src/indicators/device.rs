@@ -1,0 +1,154 @@
+//! Indicator state of slots as a device keeps it, and the constants of the kernel that moves it on.
+
+use super::formulas::Period;
+use super::params::IndicatorParams;
+use super::slab::IndicatorSlab;
+use super::windows::{MOMENTS_MAX, MomentsWindow, QUANTITIES, Windows};
+use crate::device::ClosedBarsArgs;
+
+/// What `update_indicators` is given: as `IndicatorArgs` of `indicators.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "indicators.cu says what each one is")]
+pub struct IndicatorArgs {
+    pub bars: ClosedBarsArgs,
+    pub constants: IndicatorConstants,
+    pub capacity: u64,
+    pub numbers: u64,
+    pub closes: u64,
+    pub squared_returns: u64,
+    pub weights: u64,
+    pub out_capacity: u64,
+    pub out: u64,
+}
+
+/// What follows from the windows alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct IndicatorConstants {
+    /// Length, 1 / length and 2 / (length + 1) of the averages.
+    periods: [[f64; 3]; 7],
+    moments: [MomentsConstants; MOMENTS_MAX],
+    moments_count: u64,
+    closes_length: u64,
+    squared_returns_length: u64,
+    weights_length: u64,
+    momentum: u64,
+    roc: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct MomentsConstants {
+    length: u64,
+    inverse: f64,
+    sma: u64,
+    bollinger: u64,
+    zscore: u64,
+    width: f64,
+}
+
+impl IndicatorConstants {
+    /// Those of windows that have passed [`IndicatorParams::check`].
+    pub fn new(params: &IndicatorParams) -> Self {
+        let windows = Windows::new(params);
+        let period = |length| Period::new(length).constants();
+        let mut moments = [MomentsConstants::default(); MOMENTS_MAX];
+        for (constants, window) in moments.iter_mut().zip(&windows.moments) {
+            *constants = MomentsConstants::new(window);
+        }
+        Self {
+            periods: [
+                period(params.ema_fast),
+                period(params.ema_slow),
+                period(params.macd_fast),
+                period(params.macd_slow),
+                period(params.macd_signal),
+                period(params.rsi),
+                period(params.atr),
+            ],
+            moments,
+            moments_count: windows.moments.len() as u64,
+            closes_length: windows.closes.length as u64,
+            squared_returns_length: windows.squared_returns.ring.length as u64,
+            weights_length: windows.weights.ring.length as u64,
+            momentum: params.momentum.into(),
+            roc: params.roc.into(),
+        }
+    }
+}
+
+impl MomentsConstants {
+    fn new(window: &MomentsWindow) -> Self {
+        Self {
+            length: window.rolling.length as u64,
+            inverse: window.rolling.inverse,
+            sma: window.sma.into(),
+            bollinger: window.bollinger.is_some().into(),
+            zscore: window.zscore.into(),
+            width: window.bollinger.unwrap_or(0.0),
+        }
+    }
+}
+
+/// Indicator state of slots in the order of a device's memory: one column per quantity and per position of a ring, each
+/// with room for `capacity` slots, one column behind the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndicatorArrays {
+    /// Slots that a column has room for.
+    pub capacity: usize,
+    /// Averages, then sums over windows.
+    pub numbers: Vec<f64>,
+    /// Ring of closes.
+    pub closes: Vec<f64>,
+    /// Ring of squared returns.
+    pub squared_returns: Vec<f64>,
+    /// Ring of notional and volume, two columns for each position.
+    pub weights: Vec<f64>,
+}
+
+impl IndicatorArrays {
+    /// Slots without bars.
+    pub fn new(params: &IndicatorParams, capacity: usize) -> Self {
+        let windows = Windows::new(params);
+        let zeros = |columns: usize| vec![0.0; columns * capacity];
+        Self {
+            capacity,
+            numbers: zeros(QUANTITIES),
+            closes: zeros(windows.closes.length),
+            squared_returns: zeros(windows.squared_returns.ring.length),
+            weights: zeros(2 * windows.weights.ring.length),
+        }
+    }
+
+    /// Sets the state of a slot to that of a slot of a slab with the same windows.
+    pub fn scatter(&mut self, slot: usize, slab: &IndicatorSlab, of: usize) {
+        set_column(&mut self.numbers, self.capacity, slot, slab.columns.of_slot(of));
+        let windows = &slab.windows;
+        set_column(&mut self.closes, self.capacity, slot, windows.closes.positions_of(of).flatten());
+        let returns = windows.squared_returns.ring.positions_of(of).flatten();
+        set_column(&mut self.squared_returns, self.capacity, slot, returns);
+        set_column(&mut self.weights, self.capacity, slot, windows.weights.ring.positions_of(of).flatten());
+    }
+
+    /// Sets the state of a slot of a slab with the same windows to that of a slot.
+    pub fn gather(&self, slot: usize, slab: &mut IndicatorSlab, to: usize) {
+        let numbers: Vec<f64> = column(&self.numbers, self.capacity, slot).collect();
+        slab.columns.set_slot(to, numbers.try_into().expect("a slot has so many quantities"));
+        let windows = &mut slab.windows;
+        windows.closes.set_positions_of(to, column(&self.closes, self.capacity, slot));
+        let returns = column(&self.squared_returns, self.capacity, slot);
+        windows.squared_returns.ring.set_positions_of(to, returns);
+        windows.weights.ring.set_positions_of(to, column(&self.weights, self.capacity, slot));
+    }
+}
+
+fn column(columns: &[f64], capacity: usize, slot: usize) -> impl Iterator<Item = f64> + '_ {
+    columns.iter().copied().skip(slot).step_by(capacity)
+}
+
+fn set_column(columns: &mut [f64], capacity: usize, slot: usize, values: impl IntoIterator<Item = f64>) {
+    for (number, value) in columns.iter_mut().skip(slot).step_by(capacity).zip(values) {
+        *number = value;
+    }
+}

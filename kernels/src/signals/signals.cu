@@ -1,0 +1,60 @@
+// Detects signals on closed bars and their indicators: the twin of `slab.rs`, whose module `signals` has the relations. One
+// thread per slot; a slot's bars are taken one after the other. A bar itself is a signal that needs no detection.
+
+#include "device.cuh"
+
+namespace warptape {
+
+// Columns of indicators, as in `columns.rs`.
+enum { EMA_FAST = 1, EMA_SLOW = 2, BOLLINGER_UPPER = 4, BOLLINGER_LOWER = 5, RSI = 6, ZSCORE = 14 };
+
+enum Zone { ZONE_NONE, ZONE_BELOW, ZONE_BETWEEN, ZONE_ABOVE };
+
+struct SignalArgs {
+    ClosedBars bars;
+    double rsi_upper, rsi_lower, zscore_threshold;
+    u8 *zones;  // By slot: two bits for each relation, the first one lowest.
+    u64 indicators_capacity;
+    const double *indicators;
+    u8 *detected;  // By bar: for each relation a bit for entering above, and the next for entering below.
+};
+
+__device__ inline u32 zone(double value, double upper, double lower) {
+    if (value > upper) return ZONE_ABOVE;
+    if (value < lower) return ZONE_BELOW;
+    if (value <= upper && value >= lower) return ZONE_BETWEEN;
+    return ZONE_NONE;
+}
+
+extern "C" __global__ void detect_signals(const __grid_constant__ SignalArgs args) {
+    u64 place = thread_number();
+    if (place >= args.bars.slots) return;
+    const ClosedBars &bars = args.bars;
+    u32 slot = bars.slot[place];
+    u32 zones = args.zones[slot];
+    for (u32 bar = bars.first[place]; bar != NONE; bar = bars.next[bar]) {
+        const double *at = args.indicators + bar;
+        u64 column = args.indicators_capacity;
+        double close = (double)bars.close_e9[bar] / 1e9;
+        double slow = at[EMA_SLOW * column];
+        u32 now[4] = {
+            zone(at[EMA_FAST * column], slow, slow),
+            zone(at[RSI * column], args.rsi_upper, args.rsi_lower),
+            zone(close, at[BOLLINGER_UPPER * column], at[BOLLINGER_LOWER * column]),
+            zone(at[ZSCORE * column], args.zscore_threshold, -args.zscore_threshold),
+        };
+        u32 detected = 0, after = 0;
+        for (u32 relation = 0; relation < 4; ++relation) {
+            u32 before = zones >> (2 * relation) & 3;
+            bool enters = before != ZONE_NONE && before != now[relation];
+            if (enters && now[relation] == ZONE_ABOVE) detected |= 1u << (2 * relation);
+            if (enters && now[relation] == ZONE_BELOW) detected |= 2u << (2 * relation);
+            after |= now[relation] << (2 * relation);
+        }
+        zones = after;
+        args.detected[bar] = (u8)detected;
+    }
+    args.zones[slot] = (u8)zones;
+}
+
+}  // namespace warptape

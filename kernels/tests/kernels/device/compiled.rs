@@ -1,0 +1,116 @@
+//! The kernels compiled by NVRTC for every architecture that is supported: no GPU is needed for that.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::ptr;
+
+use libloading::{Library, Symbol};
+use warptape_kernels::device::{COMPILER_OPTIONS, HEADERS, KERNELS, Kernel};
+
+/// Compute capabilities, from the oldest on.
+const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"];
+
+type Program = *mut c_void;
+
+/// NVRTC, as much of it as is needed here (its functions give 0 for success).
+struct Compiler {
+    library: Library,
+}
+
+impl Compiler {
+    fn load() -> Compiler {
+        let folder = std::env::var_os("WARPTAPE_TEST_NVRTC").expect(
+            "WARPTAPE_TEST_NVRTC is not set: run the tests by tests/run, or set it to the folder of libnvrtc.so",
+        );
+        let is_nvrtc = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so"))
+        };
+        let files = std::fs::read_dir(&folder).expect("WARPTAPE_TEST_NVRTC is a folder");
+        let path = files.filter_map(|file| Some(file.ok()?.path())).find(is_nvrtc);
+        let path = path.expect("WARPTAPE_TEST_NVRTC has libnvrtc.so");
+        // SAFETY: NVRTC's library.
+        Compiler { library: unsafe { Library::new(path) }.expect("NVRTC can be loaded") }
+    }
+
+    fn function<F>(&self, name: &str) -> Symbol<'_, F> {
+        // SAFETY: callers name the type that nvrtc.h has.
+        unsafe { self.library.get(name.as_bytes()) }.expect("nvrtc.h has it")
+    }
+
+    /// Size of the machine code, and the compiler's words.
+    fn compile(&self, kernel: &Kernel, architecture: &str) -> (usize, String) {
+        let text = |text: &str| CString::new(text).expect("no zero bytes");
+        let (source, name) = (text(kernel.source.text), text(kernel.source.name));
+        let headers = HEADERS.map(|header| (text(header.text), text(header.name)));
+        let texts = headers.each_ref().map(|(text, _)| text.as_ptr());
+        let names = headers.each_ref().map(|(_, name)| name.as_ptr());
+        let architecture = format!("--gpu-architecture={architecture}");
+        let options: Vec<CString> = COMPILER_OPTIONS
+            .into_iter()
+            .chain([architecture.as_str(), "--ptxas-options=--verbose"])
+            .map(text)
+            .collect();
+        let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+
+        type Create = unsafe extern "C" fn(
+            *mut Program,
+            *const c_char,
+            *const c_char,
+            c_int,
+            *const *const c_char,
+            *const *const c_char,
+        ) -> c_int;
+        type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int;
+        type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
+        type Text = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
+        type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
+        let mut program: Program = ptr::null_mut();
+        // SAFETY: all pointers are to live, zero-terminated texts, and the buffer has the size that was asked for.
+        unsafe {
+            let created = self.function::<Create>("nvrtcCreateProgram")(
+                &mut program,
+                source.as_ptr(),
+                name.as_ptr(),
+                headers.len() as c_int,
+                texts.as_ptr(),
+                names.as_ptr(),
+            );
+            assert_eq!(created, 0, "a program can be made");
+            let compiled = self.function::<Compile>("nvrtcCompileProgram")(
+                program,
+                options.len() as c_int,
+                options.as_ptr(),
+            );
+            let mut log_bytes = 0;
+            self.function::<Size>("nvrtcGetProgramLogSize")(program, &mut log_bytes);
+            let mut log = vec![0_u8; log_bytes.max(1)];
+            self.function::<Text>("nvrtcGetProgramLog")(program, log.as_mut_ptr().cast());
+            let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy().into_owned();
+            assert_eq!(compiled, 0, "{} for {architecture}:\n{log}", kernel.source.name);
+            let mut code_bytes = 0;
+            self.function::<Size>("nvrtcGetCUBINSize")(program, &mut code_bytes);
+            self.function::<Destroy>("nvrtcDestroyProgram")(&mut program);
+            (code_bytes, log)
+        }
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_architecture() {
+    let compiler = Compiler::load();
+    for kernel in &KERNELS {
+        for architecture in ARCHITECTURES {
+            let (code_bytes, log) = compiler.compile(kernel, architecture);
+            assert!(code_bytes > 0, "{} for {architecture} has no code:\n{log}", kernel.function);
+            let used = log.lines().find(|line| line.contains("registers")).expect("ptxas says what it used");
+            let spills = log.lines().find(|line| line.contains("spill")).expect("ptxas says what it spilled");
+            println!("{} {architecture}: {}; {}", kernel.function, used.trim(), spills.trim());
+            assert!(
+                spills.contains("0 bytes spill stores"),
+                "{} for {architecture}: {spills}",
+                kernel.function
+            );
+        }
+    }
+}
