@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
 
+mod caller;
 mod cluster;
 mod consumer;
 mod context;

@@ -181,27 +181,21 @@ impl NativeConsumer {
         checked(unsafe { rd::rd_kafka_committed(self.ptr(), partitions.ptr(), millis(timeout)) })
     }
 
-    /// Adds the offsets to a producer's transaction, in the name of this member as it is right now, if `is_owner` still
-    /// says so then: the group refuses what comes in the name of a member as it was before it let go of partitions.
-    pub(super) fn send_offsets<C: ClientContext>(
-        &self,
-        producer: &Client<C>,
-        offsets: &TopicPartitionList,
-        is_owner: &dyn Fn() -> bool,
-        timeout: Duration,
-    ) -> Result<(), NativeError> {
+    /// What the group knows this member by right now, if `is_owner` still says so then: the group refuses what comes in
+    /// the name of a member as it was before it let go of partitions.
+    pub(super) fn membership(&self, is_owner: &dyn Fn() -> bool) -> Result<Membership, NativeError> {
         // SAFETY: the consumer is live.
-        let metadata = Metadata(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
-        if !is_owner() {
-            return Err(NativeError {
-                code: RDKafkaErrorCode::RebalanceInProgress,
-                text: "partitions were given up meanwhile".to_owned(),
-                fatal: false,
-                retriable: false,
-                requires_abort: true,
-            });
+        let membership = Membership(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
+        if is_owner() {
+            return Ok(membership);
         }
-        send_offsets(producer, offsets, &metadata, timeout)
+        Err(NativeError {
+            code: RDKafkaErrorCode::RebalanceInProgress,
+            text: "partitions were given up meanwhile".to_owned(),
+            fatal: false,
+            retriable: false,
+            requires_abort: true,
+        })
     }
 }
 
@@ -217,32 +211,32 @@ impl Drop for NativeConsumer {
     }
 }
 
-/// Adds offsets of a group without members to a producer's transaction.
-pub(super) fn send_offsets_of_no_member<C: ClientContext>(
-    producer: &Client<C>,
-    group: &CStr,
-    offsets: &TopicPartitionList,
-    timeout: Duration,
-) -> Result<(), NativeError> {
-    // SAFETY: the name is copied.
-    let metadata = Metadata(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) });
-    send_offsets(producer, offsets, &metadata, timeout)
+/// What a group knows a member by.
+pub(super) struct Membership(*mut rd::rd_kafka_consumer_group_metadata_t);
+
+// SAFETY: it is a value of its own, which belongs to nobody else.
+unsafe impl Send for Membership {}
+
+impl Membership {
+    /// That of a group without members.
+    pub(super) fn none(group: &CStr) -> Self {
+        // SAFETY: the name is copied.
+        Self(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) })
+    }
 }
 
-/// What a group knows a member by; nobody else's.
-struct Metadata(*mut rd::rd_kafka_consumer_group_metadata_t);
-
-impl Drop for Metadata {
+impl Drop for Membership {
     fn drop(&mut self) {
         // SAFETY: it is ours, and nobody has it any more.
         unsafe { rd::rd_kafka_consumer_group_metadata_destroy(self.0) };
     }
 }
 
-fn send_offsets<C: ClientContext>(
+/// Adds the offsets of a group to a producer's transaction.
+pub(super) fn send_offsets<C: ClientContext>(
     producer: &Client<C>,
     offsets: &TopicPartitionList,
-    metadata: &Metadata,
+    membership: &Membership,
     timeout: Duration,
 ) -> Result<(), NativeError> {
     // SAFETY: all are live and only read; the error is handed over.
@@ -250,7 +244,7 @@ fn send_offsets<C: ClientContext>(
         rd::rd_kafka_send_offsets_to_transaction(
             producer.native_ptr(),
             offsets.ptr(),
-            metadata.0,
+            membership.0,
             millis(timeout),
         )
     })

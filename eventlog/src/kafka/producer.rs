@@ -15,23 +15,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::Offset;
-use rdkafka::client::Client;
+use rdkafka::client::Client as NativeClient;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
 
 use super::Members;
+use super::caller::Caller;
 use super::cluster::{Cluster, list_of};
 use super::context::Context;
 use super::failure::{failure, is_passing, refused};
-use super::native::{self, NativeError};
+use super::native::{self, Membership, NativeError};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Longest wait for acknowledgements between two looks at their progress.
 const STEP: Duration = Duration::from_millis(100);
 /// Longest wait of a producer that is dropped for the abort of its transaction.
 const DROP_WAIT_MAX: Duration = Duration::from_secs(5);
+
+type Client = ThreadedProducer<Context>;
 
 /// Where a producer stands.
 enum State {
@@ -64,8 +67,8 @@ enum Fault {
 pub(super) struct KafkaProducer {
     cluster: Arc<Cluster>,
     members: Arc<Members>,
-    /// Has a thread of its own, which serves what is reported.
-    client: ThreadedProducer<Context>,
+    /// Its client has a thread of its own, too, which serves what is reported.
+    caller: Caller,
     transactional_id: String,
     state: State,
     /// Numbers of partitions by topic, as far as known.
@@ -88,14 +91,16 @@ impl KafkaProducer {
         let producer = Self {
             cluster,
             members,
-            client,
+            caller: Caller::new(client),
             transactional_id: transactional_id.to_owned(),
             state: State::Ready,
             partitions: HashMap::new(),
             offsets: BTreeMap::new(),
         };
         const DOING: &str = "starting a producer";
-        match producer.ask(DOING, |client, left| transactional(client.init_transactions(left))) {
+        match producer
+            .ask(DOING, |left| Ok(move |client: &Client| transactional(client.init_transactions(left))))
+        {
             Ok(()) => Ok(producer),
             // Nothing of this producer was ever written.
             Err(Fault::Abort(cause) | Fault::End(End::Unknown { cause, .. })) => {
@@ -107,26 +112,37 @@ impl KafkaProducer {
         }
     }
 
-    fn native(&self) -> &Client<Context> {
-        self.client.client()
+    fn client(&self) -> &Client {
+        self.caller.client()
+    }
+
+    fn native(&self) -> &NativeClient<Context> {
+        self.client().client()
     }
 
     fn context(&self) -> &Context {
-        self.client.context()
+        self.client().context()
     }
 
-    /// Repeats a call while it asks for that, at most for the request timeout.
-    fn ask(
+    /// Repeats a call while it asks for that, at most for the request timeout. `call` prepares one with a timeout.
+    fn ask<C>(
         &self,
         doing: &'static str,
-        call: impl Fn(&ThreadedProducer<Context>, Duration) -> Result<(), NativeError>,
-    ) -> Result<(), Fault> {
+        call: impl Fn(Duration) -> Result<C, NativeError>,
+    ) -> Result<(), Fault>
+    where
+        C: FnOnce(&Client) -> Result<(), NativeError> + Send + 'static,
+    {
         let deadline = Instant::now() + self.cluster.options.request_timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let error = match call(&self.client, left) {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
+            let error = match call(left).map(|call| self.caller.call(left, call)) {
+                Ok(Some(Ok(()))) => return Ok(()),
+                Ok(Some(Err(error))) | Err(error) => error,
+                Ok(None) => {
+                    let cause = self.cause("a connection to the cluster hangs".to_owned());
+                    return Err(Fault::End(End::Unknown { doing, cause }));
+                }
             };
             use RDKafkaErrorCode as Code;
             let is_fenced = matches!(error.code, Code::Fenced | Code::ProducerFenced)
@@ -212,8 +228,9 @@ impl KafkaProducer {
     }
 
     fn abort_now(&self) -> Result<(), Fault> {
-        let aborted =
-            self.ask("aborting a transaction", |client, left| transactional(client.abort_transaction(left)));
+        let aborted = self.ask("aborting a transaction", |left| {
+            Ok(move |client: &Client| transactional(client.abort_transaction(left)))
+        });
         // What was not delivered went with the transaction.
         self.context().take_undelivered();
         aborted
@@ -222,11 +239,11 @@ impl KafkaProducer {
     /// Waits until every record is acknowledged.
     fn drain(&self) -> Result<(), Fault> {
         const DOING: &str = "writing records";
-        let mut waiting = self.client.in_flight_count();
+        let mut waiting = self.client().in_flight_count();
         let mut progress_at = Instant::now();
         while !native::flush(self.native(), STEP) {
             self.check_fatal(DOING)?;
-            let now_waiting = self.client.in_flight_count();
+            let now_waiting = self.client().in_flight_count();
             if now_waiting != waiting {
                 (waiting, progress_at) = (now_waiting, Instant::now());
             }
@@ -261,12 +278,18 @@ impl KafkaProducer {
             let member = self.members.find(group);
             let name = native::c_name(group).expect("the name was checked when the offsets were sent");
             // The group's state is taken at each attempt: a rebalance may have come in between.
-            self.ask("sending offsets", |client, left| match &member {
-                Some(member) => member.send_offsets(client.client(), &list, is_owner, left),
-                None => native::send_offsets_of_no_member(client.client(), &name, &list, left),
+            self.ask("sending offsets", |left| {
+                let member = match &member {
+                    Some(member) => member.membership(is_owner)?,
+                    None => Membership::none(&name),
+                };
+                let list = list.clone();
+                Ok(move |client: &Client| native::send_offsets(client.client(), &list, &member, left))
             })?;
         }
-        self.ask("committing a transaction", |client, left| transactional(client.commit_transaction(left)))
+        self.ask("committing a transaction", |left| {
+            Ok(move |client: &Client| transactional(client.commit_transaction(left)))
+        })
     }
 
     /// Refuses a partition that does not exist: librdkafka would wait for it.
@@ -289,17 +312,17 @@ impl KafkaProducer {
     /// Hands a record over to librdkafka, which copies it; waits where too much waits already.
     fn enqueue(&mut self, record: &NewRecord<'_>) -> Result<(), LogError> {
         const DOING: &str = "writing records";
-        let mut waiting = self.client.in_flight_count();
+        let mut waiting = self.client().in_flight_count();
         let mut progress_at = Instant::now();
         loop {
-            let error = match self.client.send(kafka_record(record)) {
+            let error = match self.client().send(kafka_record(record)) {
                 Ok(()) => return Ok(()),
                 Err((error, _)) => error,
             };
             match error.rdkafka_error_code() {
                 Some(RDKafkaErrorCode::QueueFull) => {
                     native::flush(self.native(), STEP);
-                    let now_waiting = self.client.in_flight_count();
+                    let now_waiting = self.client().in_flight_count();
                     if now_waiting < waiting {
                         progress_at = Instant::now();
                     }
@@ -395,7 +418,9 @@ impl Producer for KafkaProducer {
             }
             State::Ended(end) => return Err(self.ended(end)),
         }
-        match self.ask("beginning a transaction", |client, _| transactional(client.begin_transaction())) {
+        match self.ask("beginning a transaction", |_| {
+            Ok(|client: &Client| transactional(client.begin_transaction()))
+        }) {
             Ok(()) => {
                 self.state = State::Open;
                 Ok(())
@@ -471,11 +496,19 @@ impl Producer for KafkaProducer {
 
 impl Drop for KafkaProducer {
     fn drop(&mut self) {
+        if matches!(self.state, State::Ended(End::Unknown { .. })) {
+            self.caller.leave();
+        }
         // Readers wait for open transactions; without an answer the broker aborts it when its time is over.
         if matches!(self.state, State::Open)
-            && let Err(error) = self.client.abort_transaction(DROP_WAIT_MAX)
+            && let Some(Err(error)) = self
+                .caller
+                .call(DROP_WAIT_MAX, |client| transactional(client.abort_transaction(DROP_WAIT_MAX)))
         {
-            tracing::debug!(%error, "the transaction of a dropped producer is left to the broker");
+            tracing::debug!(
+                error = error.text,
+                "the transaction of a dropped producer is left to the broker"
+            );
         }
     }
 }
