@@ -66,6 +66,16 @@ impl FilledBars {
         }
     }
 
+    /// The open bar of a slot.
+    pub fn of_slot(&self, slot: usize) -> Option<&OpenBar> {
+        Some(&self.open[slot]).filter(|bar| bar.trades > 0)
+    }
+
+    /// Sets it.
+    pub fn set_bar(&mut self, slot: usize, bar: OpenBar) {
+        self.open[slot] = bar;
+    }
+
     /// Writes for each slot whether a bar is open, and the bar.
     pub fn write(&self, out: &mut Vec<u8>) {
         for bar in &self.open {

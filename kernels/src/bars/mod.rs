@@ -15,6 +15,7 @@
 //! of its neighbours, which is two cache lines here and would be ten there.
 
 mod closed;
+pub(crate) mod device;
 mod filled;
 mod open;
 mod quotes;

@@ -17,11 +17,11 @@ const STATE_VERSION: u32 = 1;
 pub struct BarSlab {
     spec: BarSpec,
     slots: usize,
-    open: OpenBars,
+    pub(super) open: OpenBars,
 }
 
 #[derive(Clone, Debug)]
-enum OpenBars {
+pub(super) enum OpenBars {
     Time(TimeBars),
     Filled(FilledBars),
 }

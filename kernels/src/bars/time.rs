@@ -139,14 +139,26 @@ impl TimeBars {
         number.saturating_add(1).saturating_mul(self.interval_ns)
     }
 
+    /// Open bars of a slot with their numbers, oldest first.
+    pub fn of_slot(&self, slot: usize) -> impl Iterator<Item = (i64, &OpenBar)> {
+        self.open.iter().map(move |row| (row.number, &row.bars[slot])).filter(|(_, bar)| bar.trades > 0)
+    }
+
+    /// Sets a bar of a slot that does not have it.
+    pub fn set_bar(&mut self, slot: usize, number: i64, bar: OpenBar) {
+        let position = self.bar_at(self.start_ns(number)).position;
+        let row = &mut self.open[position];
+        row.bars[slot] = bar;
+        row.touched.push(slot as u32);
+    }
+
     /// Writes for each slot how many bars are open, and their numbers and contents, oldest first.
     pub fn write(&self, out: &mut Vec<u8>) {
         for slot in 0..self.slots {
-            let open = self.open.iter().filter(|row| row.bars[slot].trades > 0);
-            put_u32(out, open.clone().count() as u32);
-            for row in open {
-                put_i64(out, row.number);
-                row.bars[slot].write(out);
+            put_u32(out, self.of_slot(slot).count() as u32);
+            for (number, bar) in self.of_slot(slot) {
+                put_i64(out, number);
+                bar.write(out);
             }
         }
     }
@@ -182,10 +194,7 @@ impl TimeBars {
                     let found = format!("more than {open_max} open bars");
                     return Err(StateError::Impossible { what: "open bars", found });
                 }
-                let position = bars.bar_at(bar.open_time_ns).position;
-                let row = &mut bars.open[position];
-                row.bars[slot] = bar;
-                row.touched.push(slot as u32);
+                bars.set_bar(slot, number, bar);
             }
         }
         Ok(bars)

@@ -3,6 +3,7 @@
 //! Each `.cu` file stands beside its twin in Rust and gives the same bits. Arguments are one struct per kernel, of fields of
 //! eight bytes, so that both sides lay it out alike; pointers are addresses in the device's memory.
 
+pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN, StagedRows};
 pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
 pub use crate::signals::device::{SignalArgs, detected_kinds};
 
@@ -32,6 +33,17 @@ pub struct Kernel {
     pub source: Source,
 }
 
+const BARS: Source = Source { name: "bars.cu", text: include_str!("../bars/bars.cu") };
+
+/// Folds runs of trades, [`RUN`] of them a thread: takes [`FoldArgs`].
+pub const FOLD_RUNS: Kernel = Kernel { function: "fold_runs", args: "warptape::FoldArgs", source: BARS };
+
+/// Merges what `fold_runs` made into open bars, and closes them: takes [`FoldArgs`].
+pub const CLOSE_BARS: Kernel = Kernel { function: "close_bars", args: "warptape::FoldArgs", source: BARS };
+
+/// Keeps the last quotes: takes [`FoldArgs`].
+pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptape::FoldArgs", source: BARS };
+
 /// Moves slots on by their closed bars: takes [`IndicatorArgs`].
 pub const UPDATE_INDICATORS: Kernel = Kernel {
     function: "update_indicators",
@@ -47,7 +59,7 @@ pub const DETECT_SIGNALS: Kernel = Kernel {
 };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 2] = [UPDATE_INDICATORS, DETECT_SIGNALS];
+pub const KERNELS: [Kernel; 5] = [FOLD_RUNS, CLOSE_BARS, FOLD_QUOTES, UPDATE_INDICATORS, DETECT_SIGNALS];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
 /// roots are rounded to nearest.

@@ -103,8 +103,11 @@ fn kernels_compile_for_every_architecture() {
         for architecture in ARCHITECTURES {
             let (code_bytes, log) = compiler.compile(kernel, architecture);
             assert!(code_bytes > 0, "{} for {architecture} has no code:\n{log}", kernel.function);
-            let used = log.lines().find(|line| line.contains("registers")).expect("ptxas says what it used");
-            let spills = log.lines().find(|line| line.contains("spill")).expect("ptxas says what it spilled");
+            // A file has several kernels.
+            let entry = format!("entry function '{}'", kernel.function);
+            let of_kernel: Vec<&str> = log.lines().skip_while(|line| !line.contains(&entry)).collect();
+            let said = |what: &str| of_kernel.iter().find(|line| line.contains(what)).expect("ptxas says it");
+            let (used, spills) = (said("registers"), said("spill"));
             println!("{} {architecture}: {}; {}", kernel.function, used.trim(), spills.trim());
             assert!(
                 spills.contains("0 bytes spill stores"),

@@ -28,6 +28,12 @@ static inline long long __double_as_longlong(double value) {
 
 static inline double __dsqrt_rn(double value) { return std::sqrt(value); }
 
+static inline unsigned atomicAdd(unsigned *counter, unsigned more) {
+    unsigned before = *counter;
+    *counter += more;
+    return before;
+}
+
 using std::fabs;
 
 // Threads start in no order on a device: here forwards or backwards.

@@ -1,5 +1,6 @@
 //! Kernels of devices against their twins in Rust: one test body for every device.
 
+mod bars;
 mod compiled;
 mod emulator;
 
@@ -210,13 +211,22 @@ fn emulated_kernels_give_the_bits_of_their_twins() {
     let cases = (any::<u64>(), 1..30_u32, 1..700_usize, any::<bool>());
     let result = runner.run(&cases, |(seed, slots, bars, short)| {
         let params = if short { short_params() } else { IndicatorParams::default() };
-        compare(*device.borrow_mut(), &params, seed, slots, bars).map_err(TestCaseError::fail)
+        let compared = compare(*device.borrow_mut(), &params, seed, slots, bars);
+        compared
+            .and_then(|()| bars::compare(*device.borrow_mut(), seed, slots, 3 * bars))
+            .map_err(TestCaseError::fail)
     });
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 8] = [
+const FAULTS: [(&str, &str, &str); 14] = [
+    ("bars.cu", "later.close_time_ns >= bar.close_time_ns", "later.close_time_ns > bar.close_time_ns"),
+    ("bars.cu", "later.open_time_ns < bar.open_time_ns", "later.open_time_ns <= bar.open_time_ns"),
+    ("bars.cu", "dividend % divisor < 0 ? quotient - 1 : quotient", "quotient + 1"),
+    ("bars.cu", "open[bar] = open[bar - 1]", "open[bar] = open[bar]"),
+    ("bars.cu", "if (end_ns > watermark_ns) break;", "if (end_ns >= watermark_ns) break;"),
+    ("bars.cu", "args.quote_row[quote] > row", "args.quote_row[quote] > row + 9"),
     ("indicators.cu", "value % 4", "value % 2"),
     ("indicators.cu", "% WRAPS_PER_SUM == WRAPS_PER_SUM - 1", "% WRAPS_PER_SUM == 0"),
     ("indicators.cu", "(input - state) * period.alpha", "input * period.alpha - state * period.alpha"),
@@ -239,7 +249,11 @@ fn a_fault_in_a_kernel_is_found() {
             true => text.replace(from, to),
             false => text.to_owned(),
         });
-        let found = (0..40).any(|seed| compare(&mut device, &short_params(), seed, 7, 600).is_err());
+        let differs = |seed| match file {
+            "bars.cu" => bars::compare(&mut device, seed, 5, 900).is_err(),
+            _ => compare(&mut device, &short_params(), seed, 7, 600).is_err(),
+        };
+        let found = (0..40).any(differs);
         assert!(found, "nobody notices {to:?} for {from:?} in {file}");
     }
 }
