@@ -24,6 +24,8 @@ use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 const STEP: Duration = Duration::from_millis(500);
 /// Reports that are served between two attempts.
 const REPORTS_MAX: usize = 64;
+/// Longest wait for the first answer of a cluster: whoever names a wrong address shall not wait for long.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause before a question is asked again.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -47,7 +49,9 @@ impl Cluster {
         let client =
             options.asker().create_with_context(Context::default()).map_err(|error| refused(&url, error))?;
         let cluster = Self { options, url, client };
-        cluster.ask("connecting", |client, timeout| client.client().fetch_metadata(None, timeout))?;
+        let time_max = cluster.options.request_timeout.min(CONNECT_TIME_MAX);
+        let metadata = |client: &BaseConsumer<_>, timeout| client.client().fetch_metadata(None, timeout);
+        cluster.ask_within(time_max, "connecting", metadata)?;
         Ok(cluster)
     }
 
@@ -57,7 +61,16 @@ impl Cluster {
         doing: &str,
         question: impl Fn(&BaseConsumer<Context>, Duration) -> KafkaResult<T>,
     ) -> Result<T, LogError> {
-        let deadline = Instant::now() + self.options.request_timeout;
+        self.ask_within(self.options.request_timeout, doing, question)
+    }
+
+    fn ask_within<T>(
+        &self,
+        time_max: Duration,
+        doing: &str,
+        question: impl Fn(&BaseConsumer<Context>, Duration) -> KafkaResult<T>,
+    ) -> Result<T, LogError> {
+        let deadline = Instant::now() + time_max;
         let mut step = STEP;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -29,7 +29,7 @@ const LANE_RESTARTS_MAX: u32 = 3;
 /// Longest sleep of the loop when nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// How long a process that shall end waits for the answer to a commit. librdkafka may wait without a bound.
+/// How long a process that shall end waits for a commit and what it takes to learn its outcome.
 const COMMIT_STOPPING_MAX: Duration = Duration::from_secs(60);
 
 /// How long revoked partitions may take to commit what they caused before they are let go without.
