@@ -10,17 +10,24 @@ pub use crate::signals::device::{SignalArgs, detected_kinds};
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// How others include it.
+    /// Its name.
     pub name: &'static str,
     /// What is in it.
     pub text: &'static str,
 }
 
-/// What kernels include.
+/// What kernels include, in the order in which they need each other.
 pub const HEADERS: [Source; 2] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
 ];
+
+impl Source {
+    /// The text without what makes a file of it: what it includes stands before it.
+    fn body(&self) -> impl Iterator<Item = &'static str> {
+        self.text.lines().filter(|line| !line.starts_with("#include \"") && *line != "#pragma once")
+    }
+}
 
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +50,14 @@ pub const CLOSE_BARS: Kernel = Kernel { function: "close_bars", args: "warptape:
 
 /// Keeps the last quotes: takes [`FoldArgs`].
 pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptape::FoldArgs", source: BARS };
+
+impl Kernel {
+    /// Its source and all that it includes, as one text for a compiler.
+    pub fn program(&self) -> String {
+        let lines = HEADERS.iter().flat_map(Source::body).chain(self.source.body());
+        lines.flat_map(|line| [line, "\n"]).collect()
+    }
+}
 
 /// Moves slots on by their closed bars: takes [`IndicatorArgs`].
 pub const UPDATE_INDICATORS: Kernel = Kernel {

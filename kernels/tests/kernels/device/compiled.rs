@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::ptr;
 
 use libloading::{Library, Symbol};
-use warptape_kernels::device::{COMPILER_OPTIONS, HEADERS, KERNELS, Kernel};
+use warptape_kernels::device::{COMPILER_OPTIONS, KERNELS, Kernel};
 
 /// Compute capabilities, from the oldest on.
 const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"];
@@ -41,10 +41,7 @@ impl Compiler {
     /// Size of the machine code, and the compiler's words.
     fn compile(&self, kernel: &Kernel, architecture: &str) -> (usize, String) {
         let text = |text: &str| CString::new(text).expect("no zero bytes");
-        let (source, name) = (text(kernel.source.text), text(kernel.source.name));
-        let headers = HEADERS.map(|header| (text(header.text), text(header.name)));
-        let texts = headers.each_ref().map(|(text, _)| text.as_ptr());
-        let names = headers.each_ref().map(|(_, name)| name.as_ptr());
+        let (program_text, name) = (text(&kernel.program()), text(kernel.source.name));
         let architecture = format!("--gpu-architecture={architecture}");
         let options: Vec<CString> = COMPILER_OPTIONS
             .into_iter()
@@ -70,11 +67,11 @@ impl Compiler {
         unsafe {
             let created = self.function::<Create>("nvrtcCreateProgram")(
                 &mut program,
-                source.as_ptr(),
+                program_text.as_ptr(),
                 name.as_ptr(),
-                headers.len() as c_int,
-                texts.as_ptr(),
-                names.as_ptr(),
+                0,
+                ptr::null(),
+                ptr::null(),
             );
             assert_eq!(created, 0, "a program can be made");
             let compiled = self.function::<Compile>("nvrtcCompileProgram")(

@@ -1,7 +1,5 @@
 // CUDA C++ on a processor, as far as the kernels use it: a launch is a loop over the threads. Kernels whose threads wait for
 // each other would need more than that.
-#pragma once
-
 #include <cmath>
 #include <cstring>
 

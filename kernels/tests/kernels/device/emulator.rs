@@ -7,7 +7,7 @@ use std::process::Command;
 
 use libloading::Library;
 use tempfile::TempDir;
-use warptape_kernels::device::{HEADERS, KERNELS, Kernel};
+use warptape_kernels::device::{KERNELS, Kernel};
 
 use super::Device;
 
@@ -22,20 +22,17 @@ pub struct Emulator {
 impl Emulator {
     /// Compiles all kernels.
     pub fn new() -> Emulator {
-        Self::with(|_, text| text.to_owned())
+        Self::with("", "")
     }
 
-    /// Likewise, with changes: of a file's name and text.
-    pub fn with(change: impl Fn(&str, &str) -> String) -> Emulator {
+    /// Likewise, with one text in place of another.
+    pub fn with(from: &str, to: &str) -> Emulator {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let write = |name: &str, text: &str| {
-            std::fs::write(folder.path().join(name), text).expect("a file can be written");
+        let load = |kernel: &Kernel| {
+            let program = kernel.program();
+            let program = if from.is_empty() { program } else { program.replace(from, to) };
+            (kernel.function, compile(folder.path(), kernel, &program))
         };
-        write("emulator.h", include_str!("emulator.h"));
-        for source in HEADERS.into_iter().chain(KERNELS.map(|kernel| kernel.source)) {
-            write(source.name, &change(source.name, source.text));
-        }
-        let load = |kernel: &Kernel| (kernel.function, compile(folder.path(), kernel));
         let kernels = KERNELS.iter().map(load).collect();
         Emulator { kernels, memory: Vec::new(), backwards: false, _folder: folder }
     }
@@ -55,10 +52,9 @@ impl Emulator {
     }
 }
 
-fn compile(folder: &Path, kernel: &Kernel) -> Library {
-    let Kernel { function, args, source } = kernel;
-    let text =
-        format!("#include \"emulator.h\"\n#include \"{}\"\nEMULATE({function}, {args})\n", source.name);
+fn compile(folder: &Path, kernel: &Kernel, program: &str) -> Library {
+    let Kernel { function, args, .. } = kernel;
+    let text = format!("{}\n{program}\nEMULATE({function}, {args})\n", include_str!("emulator.h"));
     let (unit, library) = (folder.join(format!("{function}.cpp")), folder.join(format!("{function}.so")));
     std::fs::write(&unit, text).expect("a file can be written");
     let output = Command::new("c++")
