@@ -25,6 +25,7 @@ pub const CHECKS: &[Check] = &[
     ("topics are listed", topics_are_listed),
     ("topics keep their settings", topics_keep_their_settings),
     ("an abort leaves nothing", an_abort_leaves_nothing),
+    ("who owns nothing commits nothing", who_owns_nothing_commits_nothing),
     ("an open transaction is invisible", an_open_transaction_is_invisible),
     ("a dropped producer aborts", a_dropped_producer_aborts),
     ("a transaction spans topics and offsets", a_transaction_spans_topics_and_offsets),
@@ -166,6 +167,24 @@ fn an_abort_leaves_nothing(log: &dyn EventLog) {
     commit(&mut *producer, [record("abort", 0, "kept")]);
     let mut reader = log.reader(&[at("abort", 0)]).unwrap();
     assert_eq!(values(&take(&mut *reader, &at("abort", 0), 1)), ["kept"]);
+    expect_silence(&mut *reader);
+}
+
+fn who_owns_nothing_commits_nothing(log: &dyn EventLog) {
+    topic(log, "owner", 1, false);
+    let mut producer = log.producer("owner").unwrap();
+    for offsets in [&[(at("owner", 0), 1)][..], &[]] {
+        producer.begin().unwrap();
+        producer.send(record("owner", 0, "aborted")).unwrap();
+        producer.send_offsets("owner", offsets).unwrap();
+        let error = producer.commit_as_owner(&|| false).unwrap_err();
+        assert!(matches!(error, LogError::Aborted { .. }), "{error}");
+        producer.abort().unwrap();
+    }
+    assert_eq!(log.committed("owner", &at("owner", 0)).unwrap(), None);
+    commit(&mut *producer, [record("owner", 0, "kept")]);
+    let mut reader = log.reader(&[at("owner", 0)]).unwrap();
+    assert_eq!(values(&take(&mut *reader, &at("owner", 0), 1)), ["kept"]);
     expect_silence(&mut *reader);
 }
 

@@ -148,14 +148,20 @@ impl TransactionWriter {
     fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Outcome, LogError> {
         let outage = Outage::begin();
         loop {
-            // The old one must be gone, or both would wait for each other.
+            // The old one must be gone, or both would wait for each other (SQLite).
             self.producer = None;
             match self.log.producer(&self.transactional_id).and_then(|producer| {
                 self.producer = Some(producer);
                 transaction.is_committed(self.log.as_ref())
             }) {
                 Ok(true) => return Ok(Outcome::Committed),
-                Ok(false) => return Ok(Outcome::Aborted(cause)),
+                Ok(false) => {
+                    return Ok(Outcome::Aborted(LogError::Aborted {
+                        url: self.log.url(),
+                        transactional_id: self.transactional_id.clone(),
+                        cause: cause.to_string(),
+                    }));
+                }
                 Err(error) if is_outage(&error) && !outage.is_given_up((self.stopping_since)()) => {
                     tracing::warn!(%error, "the outcome of a transaction is not known yet");
                     thread::park_timeout(RENEW_PAUSE);

@@ -40,11 +40,19 @@ impl Reading {
 
     /// Without what has come already: librdkafka may give records again after an outage.
     fn new_of(&self, source: &TopicPartition, mut records: Vec<Record>) -> Vec<Record> {
-        let next = self.held.back().map_or(self.position, |last| last.offset + 1);
-        let again = records.partition_point(|record| record.offset < next);
-        if again > 0 {
-            tracing::warn!(?source, again, "records came a second time, and are left out");
-            records.drain(..again);
+        let mut next = self.held.back().map_or(self.position, |last| last.offset + 1);
+        let before = records.len();
+        records.retain(|record| {
+            let is_new = record.offset >= next;
+            next = next.max(record.offset + 1);
+            is_new
+        });
+        if records.len() < before {
+            tracing::warn!(
+                ?source,
+                again = before - records.len(),
+                "records came a second time, and are left out"
+            );
         }
         records
     }

@@ -186,16 +186,7 @@ impl NativeConsumer {
     pub(super) fn membership(&self, is_owner: &dyn Fn() -> bool) -> Result<Membership, NativeError> {
         // SAFETY: the consumer is live.
         let membership = Membership(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
-        if is_owner() {
-            return Ok(membership);
-        }
-        Err(NativeError {
-            code: RDKafkaErrorCode::RebalanceInProgress,
-            text: "partitions were given up meanwhile".to_owned(),
-            fatal: false,
-            retriable: false,
-            requires_abort: true,
-        })
+        membership.if_owner(is_owner)
     }
 }
 
@@ -211,6 +202,9 @@ impl Drop for NativeConsumer {
     }
 }
 
+/// Why the owner of a transaction does not commit it.
+pub(super) const GIVEN_UP: &str = "partitions were given up meanwhile";
+
 /// What a group knows a member by.
 pub(super) struct Membership(*mut rd::rd_kafka_consumer_group_metadata_t);
 
@@ -218,10 +212,24 @@ pub(super) struct Membership(*mut rd::rd_kafka_consumer_group_metadata_t);
 unsafe impl Send for Membership {}
 
 impl Membership {
-    /// That of a group without members.
-    pub(super) fn none(group: &CStr) -> Self {
+    /// That of a group which has no member here, if `is_owner` says so: a member may have gone just now.
+    pub(super) fn none(group: &CStr, is_owner: &dyn Fn() -> bool) -> Result<Self, NativeError> {
         // SAFETY: the name is copied.
-        Self(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) })
+        let membership = Self(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) });
+        membership.if_owner(is_owner)
+    }
+
+    fn if_owner(self, is_owner: &dyn Fn() -> bool) -> Result<Self, NativeError> {
+        if is_owner() {
+            return Ok(self);
+        }
+        Err(NativeError {
+            code: RDKafkaErrorCode::RebalanceInProgress,
+            text: GIVEN_UP.to_owned(),
+            fatal: false,
+            retriable: false,
+            requires_abort: true,
+        })
     }
 }
 

@@ -273,6 +273,9 @@ impl KafkaProducer {
 
     fn try_commit(&self, is_owner: &dyn Fn() -> bool) -> Result<(), Fault> {
         self.drain()?;
+        if !is_owner() {
+            return Err(Fault::Abort(native::GIVEN_UP.to_owned()));
+        }
         for (group, offsets) in &self.offsets {
             let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
             let member = self.members.find(group);
@@ -281,7 +284,7 @@ impl KafkaProducer {
             self.ask("sending offsets", |left| {
                 let member = match &member {
                     Some(member) => member.membership(is_owner)?,
-                    None => Membership::none(&name),
+                    None => Membership::none(&name, is_owner)?,
                 };
                 let list = list.clone();
                 Ok(move |client: &Client| native::send_offsets(client.client(), &list, &member, left))

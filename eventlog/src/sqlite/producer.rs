@@ -166,9 +166,15 @@ impl Producer for SqliteProducer {
         Ok(())
     }
 
-    /// The one member of a group owns all partitions while it lives.
-    fn commit_as_owner(&mut self, _is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
+    fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
         self.open("commit")?;
+        if !is_owner() {
+            return Err(LogError::Aborted {
+                url: self.file.url.clone(),
+                transactional_id: self.transactional_id.clone(),
+                cause: "its owner gave up what it stands for".to_owned(),
+            });
+        }
         let open = self.open.as_ref().expect("it was just found open");
         self.file.write(&self.connection, DOING, |transaction| {
             check_epoch(&self.file, transaction, &self.transactional_id, self.epoch)?;

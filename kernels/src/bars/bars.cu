@@ -68,7 +68,7 @@ struct FoldArgs {
     u32 *part_count;    // By run.
     u64 closed_max;
     u32 *closed_count;
-    u32 *failed;  // Set where there were more open or closed bars than there is room for.
+    u32 *failed;  // Set where there were more open or closed bars than there is room for: then the state is no more good.
     u32 *first;   // By place: its first closed bar.
     u32 *next;    // By closed bar, and so are all below.
     u32 *closed_place;
@@ -134,7 +134,7 @@ __device__ inline i64 bar_number(const FoldArgs &args, u32 place, u64 trade) {
 extern "C" __global__ void fold_runs(const __grid_constant__ FoldArgs args) {
     u64 run = thread_number();
     u64 begin = run * RUN;
-    if (begin >= args.trades) return;
+    if (args.kind == VOLUME || begin >= args.trades) return;
     u64 end = begin + RUN < args.trades ? begin + RUN : args.trades;
     u32 count = 0;
     Part part = {};
@@ -246,9 +246,9 @@ struct Closing {
 extern "C" __global__ void close_bars(const __grid_constant__ FoldArgs args) {
     u64 place = thread_number();
     if (place >= args.places) return;
-    u32 slot = args.slot[place], part = args.part[place];
+    u32 slot = args.slot[place], group = args.part[place];
     Closing closing = {
-        args, (u32)place, slot, args.mark_begin[part], args.mark_begin[part + 1],
+        args, (u32)place, slot, args.mark_begin[group], args.mark_begin[group + 1],
         args.open + slot * args.open_max, args.open_count[slot], NONE,
     };
     args.first[place] = NONE;

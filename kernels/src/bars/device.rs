@@ -32,8 +32,8 @@ pub struct DevicePart {
 /// Trades that one thread of `fold_runs` takes.
 pub const RUN: usize = 32;
 
-/// What the kernels that fold bars are given: as `FoldArgs` of `bars.cu`. All but the first four numbers, `trades`,
-/// `open_max` and `closed_max` are addresses.
+/// What the kernels that fold bars are given: as `FoldArgs` of `bars.cu`. All but `kind`, `parameter`, `places`,
+/// `trades`, `open_max` and `closed_max` are addresses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "bars.cu says what each one is")]
@@ -119,8 +119,10 @@ pub struct StagedRows {
 }
 
 impl StagedRows {
-    /// Sorts the rows of groups, given with their numbers of slots. Rows are numbered through all groups.
+    /// Sorts the rows of groups, given with their numbers of slots. Rows are numbered through all groups, in 32 bits.
     pub fn new(groups: &[(usize, &Rows)]) -> Self {
+        let rows_total: usize = groups.iter().map(|(_, rows)| rows.len()).sum();
+        assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
         let mut staged = Self::default();
         let places: usize = groups.iter().map(|(slots, _)| slots).sum();
         staged.trade_begin.reserve(places + 1);

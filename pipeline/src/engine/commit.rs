@@ -1,8 +1,6 @@
 //! The commit thread: writes what the engine hands it as one transaction, while the engine goes on.
 
 use std::borrow::Cow;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{LogError, NewRecord, TopicPartition};
@@ -11,11 +9,9 @@ use warptape_stages::MergedSignals;
 use super::dead_letter_headers::dead_letter_headers;
 use super::ownership::Ownership;
 use super::transaction::EngineTransaction;
+use super::worker::Worker;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Outcome, TransactionWriter};
-
-/// How long a process that ends waits for a commit that is under way.
-const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Everything one transaction holds.
 #[derive(Debug, Default)]
@@ -160,9 +156,7 @@ pub(super) enum CommitEvent {
 pub(super) struct Committer {
     pub(super) requests: Sender<CommitRequest>,
     pub(super) events: Receiver<CommitEvent>,
-    /// Ends with the thread.
-    running: Receiver<()>,
-    thread: JoinHandle<()>,
+    worker: Worker,
 }
 
 impl Committer {
@@ -175,24 +169,17 @@ impl Committer {
     ) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
-        let (alive, running) = bounded(0);
-        let thread = std::thread::Builder::new()
-            .name("commit".to_owned())
-            .spawn(move || {
-                let _alive: Sender<()> = alive;
-                run(&mut writer, &config, &ownership, clock, &received, &sent);
-            })
-            .expect("the system can start a thread");
-        Self { requests, events, running, thread }
+        let worker = Worker::start("commit", move || {
+            run(&mut writer, &config, &ownership, clock, &received, &sent);
+        });
+        Self { requests, events, worker }
     }
 
-    /// Ends the thread, and waits for it unless the log does not answer: then it is left alone, for the process ends.
+    /// Ends the thread and waits for it.
     pub(super) fn stop(self) {
         drop(self.requests);
         drop(self.events);
-        if !self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
-            self.thread.join().expect("the commit thread does not panic");
-        }
+        self.worker.join();
     }
 }
 

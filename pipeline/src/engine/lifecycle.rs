@@ -5,20 +5,18 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Sender, bounded};
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
 use warptape_schemas::{Lifecycle, LifecycleEvent, encode_lifecycle};
 
 use super::EngineConfig;
+use super::worker::Worker;
 use crate::transaction::{RENEW_PAUSE, is_outage};
 
 /// Records that may wait.
 const WAITING_MAX: usize = 256;
-/// How long a process that ends waits for the last of them.
-const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Takes lifecycle records, which are written soon.
 pub(super) struct LifecycleLog {
@@ -26,9 +24,7 @@ pub(super) struct LifecycleLog {
     records: Sender<Lifecycle>,
     /// Nothing is tried again any more.
     ending: Arc<AtomicBool>,
-    /// Ends with the thread.
-    running: Receiver<()>,
-    thread: JoinHandle<()>,
+    worker: Worker,
 }
 
 impl LifecycleLog {
@@ -40,15 +36,9 @@ impl LifecycleLog {
         let ending = Arc::new(AtomicBool::new(false));
         let mut writer = Writer { log, transactional_id, producer, topic, ending: ending.clone() };
         let (records, received) = bounded(WAITING_MAX);
-        let (alive, running) = bounded(0);
-        let thread = thread::Builder::new()
-            .name("lifecycle".to_owned())
-            .spawn(move || {
-                let _alive: Sender<()> = alive;
-                received.iter().for_each(|record| writer.write(&record));
-            })
-            .expect("the system can start a thread");
-        Ok(Self { node: config.node.clone(), records, ending, running, thread })
+        let worker =
+            Worker::start("lifecycle", move || received.iter().for_each(|record| writer.write(&record)));
+        Ok(Self { node: config.node.clone(), records, ending, worker })
     }
 
     /// Hands a record over. One that is not taken is a line among the diagnostics, not the end of the process.
@@ -63,11 +53,7 @@ impl LifecycleLog {
     pub(super) fn stop(self) {
         self.ending.store(true, Ordering::Relaxed);
         drop(self.records);
-        if self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
-            tracing::error!("the log does not take the last lifecycle records");
-        } else {
-            self.thread.join().expect("the lifecycle thread does not panic");
-        }
+        self.worker.join();
     }
 }
 

@@ -31,6 +31,7 @@ mod snapshots;
 mod source;
 mod summary;
 mod transaction;
+mod worker;
 
 pub use clock::Clock;
 pub use commit::{CommitRequest, Receipt};

@@ -32,6 +32,11 @@ impl Ownership {
         self.lock().current.remove(&partition);
     }
 
+    /// No partition is.
+    pub(super) fn end_all(&self) {
+        self.lock().current.clear();
+    }
+
     /// The current assignment of a partition.
     pub(super) fn of(&self, partition: i32) -> Option<u64> {
         self.lock().current.get(&partition).copied()

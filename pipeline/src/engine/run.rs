@@ -83,8 +83,8 @@ struct Engine {
     lane_events_sender: Sender<LaneEvent>,
     /// Held, never looked at.
     _journal_owner: Box<dyn Send>,
-    /// A request is with the commit thread, or waits to be sent again.
-    commit_in_flight: bool,
+    /// When the request was sealed that is with the commit thread, or waits to be sent again.
+    commit_sent: Option<Instant>,
     aborted: Option<AbortedCommit>,
     /// Since when nothing was committed for aborts.
     aborting: Option<Outage>,
@@ -120,7 +120,7 @@ impl Engine {
         let batches_max = config.scheduler.lane_batches_max as usize;
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
         Ok(Self {
-            source: Source::start(consumer, topic, clock, records_max, bytes_max),
+            source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
             committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
             lanes: Vec::new(),
             lane_restarts: vec![0; config.lanes.len()],
@@ -133,7 +133,7 @@ impl Engine {
             lane_events,
             lane_events_sender,
             _journal_owner: journal_owner,
-            commit_in_flight: false,
+            commit_sent: None,
             aborted: None,
             aborting: None,
             revoking: None,
@@ -162,16 +162,17 @@ impl Engine {
 
     fn turn_until_done(&mut self, stop: &Receiver<Stop>) -> Result<(), EngineError> {
         let nothing = never();
-        while !(self.core.is_drained() && !self.commit_in_flight && !self.core.has_uncommitted()) {
+        let mut stop_asked = false;
+        while !(self.core.is_drained() && self.commit_sent.is_none() && !self.core.has_uncommitted()) {
             while let Ok(event) = self.lane_events.try_recv() {
                 self.on_lane(event)?;
             }
             self.commit_if_due()?;
-            if let Some(waited) = self.stopping_since.get().map(Instant::elapsed)
-                && self.commit_in_flight
-                && waited >= COMMIT_STOPPING_MAX
-            {
-                return Err(EngineError::CommitUnanswered { waited_s: waited.as_secs() });
+            if let (Some(since), Some(sent)) = (self.stopping_since.get(), self.commit_sent) {
+                let waited = sent.max(*since).elapsed();
+                if waited >= COMMIT_STOPPING_MAX {
+                    return Err(EngineError::CommitUnanswered { waited_s: waited.as_secs() });
+                }
             }
             let takes_more = self.core.waiting_bytes() < WAITING_BYTES_MAX;
             let source = if takes_more { self.source.events.clone() } else { never() };
@@ -185,10 +186,14 @@ impl Engine {
                 recv(source) -> event => {
                     self.on_source(event.map_err(|_| EngineError::ThreadGone { thread: "source" })?)?;
                 }
-                recv(if self.is_stopping() { &nothing } else { stop }) -> stop => {
-                    self.begin_to_end();
+                recv(if stop_asked { &nothing } else { stop }) -> stop => {
+                    stop_asked = true;
                     // A sender that is gone wants nothing any more: the engine stops.
-                    self.core.on_stop(self.clock.now_ns(), stop.unwrap_or(Stop::Now))?;
+                    let stop = stop.unwrap_or(Stop::Now);
+                    if stop == Stop::Now {
+                        self.begin_to_end();
+                    }
+                    self.core.on_stop(self.clock.now_ns(), stop)?;
                 }
                 default(self.wait()) => {}
             }
@@ -198,10 +203,6 @@ impl Engine {
             self.progress.decisions.store(self.core.decisions_total(), Ordering::Relaxed);
         }
         Ok(())
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping_since.get().is_some()
     }
 
     fn begin_to_end(&self) {
@@ -216,7 +217,7 @@ impl Engine {
         if let Some(at_ns) = self.core.wake_at_ns() {
             wait = wait.min(until(at_ns));
         }
-        if !self.commit_in_flight && self.core.has_uncommitted() {
+        if self.commit_sent.is_none() && self.core.has_uncommitted() {
             wait = wait.min(until(self.commit_due_ns()));
         }
         if let Some(aborted) = &self.aborted {
@@ -356,7 +357,7 @@ impl Engine {
     fn release_if_settled(&mut self) -> Result<(), EngineError> {
         let Some(revoking) = &self.revoking else { return Ok(()) };
         let is_settled = |&partition: &i32| self.core.is_settled(partition);
-        let settled = !self.commit_in_flight && revoking.partitions.iter().all(is_settled);
+        let settled = self.commit_sent.is_none() && revoking.partitions.iter().all(is_settled);
         if !settled && self.clock.now_ns() < revoking.until_ns {
             return Ok(());
         }
@@ -389,21 +390,21 @@ impl Engine {
             || self.core.is_drained()
             || self.revoking.is_some();
         let due = hurry || now_ns >= self.commit_due_ns();
-        if self.commit_in_flight || !due || !self.core.has_uncommitted() {
+        if self.commit_sent.is_some() || !due || !self.core.has_uncommitted() {
             return Ok(());
         }
         let request = self.core.seal(now_ns);
         self.progress.keep_latest(request.newest_signals());
         self.progress.waiting_rows.store(self.core.waiting_rows() as i64, Ordering::Relaxed);
         self.last_commit_ns = now_ns;
-        self.commit_in_flight = true;
+        self.commit_sent = Some(Instant::now());
         self.committer.requests.send(request).map_err(|_| EngineError::ThreadGone { thread: "commit" })
     }
 
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
             CommitEvent::Done { receipt, committed_at_ns } => {
-                self.commit_in_flight = false;
+                self.commit_sent = None;
                 self.aborting = None;
                 if receipt.advances {
                     self.last_advance_ns = committed_at_ns;
@@ -443,6 +444,10 @@ impl Engine {
     /// Ends all threads, and sums up.
     fn finish(self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
         self.begin_to_end();
+        if result.is_err() {
+            // What is still on its way to the log is not waited for as long as others wait for these partitions.
+            self.core.ownership().end_all();
+        }
         let now_ns = self.clock.now_ns();
         match &result {
             Ok(()) => self.lifecycle.write(now_ns, LifecycleEvent::Stopped, "drained"),

@@ -1,13 +1,14 @@
 //! The source thread: polls the log ahead of the engine, within a bound, and obeys pause, resume and seek.
 
 use std::collections::BTreeMap;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use warptape_eventlog::{Consumer, Fetched, LogError, Record, TopicPartition};
 
 use super::Clock;
+use super::ownership::Ownership;
+use super::worker::Worker;
 
 /// Fetches that may wait for the engine: one in hand, one behind it.
 const FETCHES_MAX: usize = 2;
@@ -49,7 +50,7 @@ pub(super) enum SourceEvent {
 pub(super) struct Source {
     pub(super) commands: Sender<SourceCommand>,
     pub(super) events: Receiver<SourceEvent>,
-    thread: JoinHandle<()>,
+    worker: Worker,
 }
 
 impl Source {
@@ -57,6 +58,7 @@ impl Source {
     pub(super) fn start(
         consumer: Box<dyn Consumer>,
         topic: String,
+        ownership: Ownership,
         clock: Clock,
         records_max: usize,
         bytes_max: usize,
@@ -66,30 +68,29 @@ impl Source {
         let reader = SourceReader {
             consumer,
             topic,
+            ownership,
             clock,
             records_max,
             bytes_max,
             partitions: BTreeMap::new(),
             events: events_sent,
         };
-        let thread = std::thread::Builder::new()
-            .name("source".to_owned())
-            .spawn(move || reader.run(&commands_received))
-            .expect("the system can start a thread");
-        Self { commands, events, thread }
+        let worker = Worker::start("source", move || reader.run(&commands_received));
+        Self { commands, events, worker }
     }
 
     /// Ends the thread and waits for it.
     pub(super) fn stop(self) {
         drop(self.commands);
         drop(self.events);
-        self.thread.join().expect("the source thread does not panic");
+        self.worker.join();
     }
 }
 
 struct SourceReader {
     consumer: Box<dyn Consumer>,
     topic: String,
+    ownership: Ownership,
     clock: Clock,
     records_max: usize,
     bytes_max: usize,
@@ -108,16 +109,18 @@ struct Reading {
 
 impl SourceReader {
     fn run(mut self, commands: &Receiver<SourceCommand>) {
-        loop {
+        let failed = loop {
             match self.turn(commands) {
                 Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => {
-                    // The engine may have gone before it could be told.
-                    drop(self.events.send(SourceEvent::Failed(error)));
-                    return;
-                }
+                Ok(false) => break None,
+                Err(error) => break Some(error),
             }
+        };
+        // The consumer is dropped behind this, and leaves the group: nothing is this process's any more.
+        self.ownership.end_all();
+        if let Some(error) = failed {
+            // The engine may have gone before it could be told.
+            drop(self.events.send(SourceEvent::Failed(error)));
         }
     }
 

@@ -47,10 +47,12 @@ impl Transaction for EngineTransaction<'_> {
             let last = last_record(log, &topics.journal, *ordinal)?;
             return Ok(last.is_some_and(|record| record.value == entry));
         }
-        match self.request.offsets.first() {
-            Some((source, next)) => Ok(log.committed(group, source)? == Some(*next)),
-            // Nothing was to be written.
-            None => Ok(true),
+        // A partition that went to another process meanwhile may be further by now.
+        for (source, next) in &self.request.offsets {
+            if log.committed(group, source)?.is_none_or(|committed| committed < *next) {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 use warptape_kernels::device::{
     CLOSE_BARS, DeviceBar, DevicePart, FOLD_QUOTES, FOLD_RUNS, FoldArgs, NONE, RUN, StagedRows,
 };
-use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuoteSlab, Rows};
+use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuoteSlab, RowKind, Rows};
 
 use super::Device;
 use crate::bars::specs;
@@ -13,6 +13,22 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// A bar that closed: slot, row that closed it, what else is in it.
 type Bar = (u32, u32, [i64; 9], [i128; 2]);
+
+/// Moves some markets to the time around the epoch, and gives some trades as large as they can be: sums of them saturate.
+fn extreme(seed: u64, mut rows: Rows) -> Rows {
+    // A multiple of all intervals.
+    const AWAY_NS: i64 = 1_723_000_020 * SECOND_NS;
+    for row in 0..rows.len() {
+        if seed % 2 == 1 && rows.kind[row] != RowKind::Barrier {
+            rows.time_ns[row] -= AWAY_NS;
+        }
+        if seed % 3 == 1 && rows.kind[row] == RowKind::Trade {
+            rows.price_e9[row] = i64::MAX - row as i64;
+            rows.size_e9[row] = i64::MAX / 2 + row as i64;
+        }
+    }
+    rows
+}
 
 /// Bars and quotes of one group.
 struct Group {
@@ -30,7 +46,7 @@ impl Group {
             bars: market.specs.iter().map(slab).collect(),
             quotes: QuoteSlab::default(),
             slots,
-            rows: market.rows(),
+            rows: extreme(market.seed, market.rows()),
         };
         group.bars.iter_mut().for_each(|bars| bars.resize(slots));
         group.quotes.resize(slots);

@@ -1,4 +1,4 @@
-//! The kernels compiled by NVRTC for every architecture that is supported: no GPU is needed for that.
+//! The kernels compiled by NVRTC for all architectures that are supported, sm_75 to sm_90: no GPU is needed for that.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

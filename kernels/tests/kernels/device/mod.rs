@@ -34,7 +34,7 @@ trait Device {
 }
 
 /// What a bar came to: the bits of its indicators, and what was detected beside itself.
-type Result = ([u64; INDICATORS], Vec<SignalKind>);
+type Outcome = ([u64; INDICATORS], Vec<SignalKind>);
 
 /// Numbers that are not available have one form.
 fn bits(values: [f64; INDICATORS]) -> [u64; INDICATORS] {
@@ -63,7 +63,7 @@ impl State {
         state
     }
 
-    fn run_on_host(&mut self, closed: &ClosedBars) -> Vec<Result> {
+    fn run_on_host(&mut self, closed: &ClosedBars) -> Vec<Outcome> {
         let (mut columns, mut detected) = (IndicatorColumns::default(), Vec::new());
         self.indicators.update(Isa::Baseline, closed, &mut columns);
         self.signals.detect(closed, &columns, &mut detected);
@@ -87,7 +87,7 @@ impl State {
         params: &IndicatorParams,
         slots: usize,
         closed: &ClosedBars,
-    ) -> Vec<Result> {
+    ) -> Vec<Outcome> {
         let (bars, capacity) = (closed.len(), slots + 3);
         // Each slot's bars as a list.
         let mut first = vec![NONE; slots];
@@ -175,7 +175,7 @@ fn compare<D: Device>(
     seed: u64,
     slots: u32,
     bars: usize,
-) -> std::result::Result<(), String> {
+) -> Result<(), String> {
     let slots_count = slots as usize;
     let (mut host, mut other) = (State::new(params, slots_count), State::new(params, slots_count));
     for part in 0..2 {
@@ -221,10 +221,12 @@ fn emulated_kernels_give_the_bits_of_their_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 14] = [
+const FAULTS: [(&str, &str, &str); 16] = [
+    ("bars.cu", "bool fits = later.notional_e18 <=", "bool fits = 0 <="),
+    ("bars.cu", "later.low_e9 < bar.low_e9", "later.low_e9 > bar.low_e9"),
     ("bars.cu", "later.close_time_ns >= bar.close_time_ns", "later.close_time_ns > bar.close_time_ns"),
     ("bars.cu", "later.open_time_ns < bar.open_time_ns", "later.open_time_ns <= bar.open_time_ns"),
-    ("bars.cu", "dividend % divisor < 0 ? quotient - 1 : quotient", "quotient + 1"),
+    ("bars.cu", "dividend % divisor < 0 ? quotient - 1 : quotient", "quotient"),
     ("bars.cu", "open[bar] = open[bar - 1]", "open[bar] = open[bar]"),
     ("bars.cu", "if (end_ns > watermark_ns) break;", "if (end_ns >= watermark_ns) break;"),
     ("bars.cu", "args.quote_row[quote] > row", "args.quote_row[quote] > row + 9"),

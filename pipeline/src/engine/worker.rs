@@ -1,0 +1,41 @@
+//! A thread of the engine, which is waited for when the process ends, but not for ever: the log may not answer.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+/// How long a process that ends waits for a thread.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A thread that ends by itself once it is told.
+pub(super) struct Worker {
+    name: &'static str,
+    /// Ends with the thread.
+    running: Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    /// Starts it.
+    pub(super) fn start(name: &'static str, work: impl FnOnce() + Send + 'static) -> Self {
+        let (alive, running) = bounded(0);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let _alive: Sender<()> = alive;
+                work();
+            })
+            .expect("the system can start a thread");
+        Self { name, running, thread }
+    }
+
+    /// Waits for its end. A thread that does not end in time is left alone: the process is about to end.
+    pub(super) fn join(self) {
+        if self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
+            tracing::error!(thread = self.name, "still waits for the log, and is left alone");
+        } else {
+            self.thread.join().expect("threads of the engine do not panic");
+        }
+    }
+}
