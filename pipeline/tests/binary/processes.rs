@@ -182,8 +182,11 @@ impl Running {
 
     /// Sends a signal and waits for the end, which must be exit code 0; gives the rest of standard output.
     #[track_caller]
-    pub fn stop(self, signal: &str) -> String {
+    pub fn stop(mut self, signal: &str) -> String {
         let name = self.name.clone();
+        // Before it has come so far, the signal would end it as it ends any process.
+        let process = self.id();
+        self.run_until("it handles signals", || handles_termination(process).then_some(()));
         self.signal(signal);
         let (status, out, error) = self.finish();
         assert_eq!(status.code(), Some(0), "{name}\nstdout:\n{out}\nstderr:\n{error}");
@@ -203,6 +206,15 @@ impl Running {
         drop(self.child.wait());
         self.error.take().and_then(|reader| reader.join().ok()).unwrap_or_default()
     }
+}
+
+/// Whether a process catches SIGTERM, as Linux has it.
+fn handles_termination(process: u32) -> bool {
+    const SIGTERM: u32 = 15;
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    caught >> (SIGTERM - 1) & 1 == 1
 }
 
 impl Drop for Running {
