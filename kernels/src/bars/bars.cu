@@ -44,7 +44,7 @@ struct FoldArgs {
     i64 parameter;  // Interval in nanoseconds, number of trades, or volume in 1e-9.
     u64 places;     // Slots that may change.
     const u32 *slot;  // By place.
-    const u32 *part;  // By place: which watermarks are its.
+    const u32 *group;  // By place: whose watermarks are its.
     u64 trades;
     const u32 *trade_begin;  // By place, and the end.
     const u32 *trade_place;
@@ -56,7 +56,7 @@ struct FoldArgs {
     const u32 *quote_row;
     const i64 *quote_bid_e9;
     const i64 *quote_ask_e9;
-    const u32 *mark_begin;  // By part, and the end.
+    const u32 *mark_begin;  // By group, and the end.
     const u32 *mark_row;
     const i64 *mark_ns;
     u64 open_max;
@@ -246,7 +246,7 @@ struct Closing {
 extern "C" __global__ void close_bars(const __grid_constant__ FoldArgs args) {
     u64 place = thread_number();
     if (place >= args.places) return;
-    u32 slot = args.slot[place], group = args.part[place];
+    u32 slot = args.slot[place], group = args.group[place];
     Closing closing = {
         args, (u32)place, slot, args.mark_begin[group], args.mark_begin[group + 1],
         args.open + slot * args.open_max, args.open_count[slot], NONE,

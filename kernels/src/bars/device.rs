@@ -42,7 +42,7 @@ pub struct FoldArgs {
     pub parameter: i64,
     pub places: u64,
     pub slot: u64,
-    pub part: u64,
+    pub group: u64,
     pub trades: u64,
     pub trade_begin: u64,
     pub trade_place: u64,
@@ -102,7 +102,7 @@ impl FoldArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "bars.cu says what each one is")]
 pub struct StagedRows {
-    pub part: Vec<u32>,
+    pub group: Vec<u32>,
     pub trade_begin: Vec<u32>,
     pub trade_place: Vec<u32>,
     pub trade_row: Vec<u32>,
@@ -125,13 +125,12 @@ impl StagedRows {
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
         let mut staged = Self::default();
         let places: usize = groups.iter().map(|(slots, _)| slots).sum();
-        staged.trade_begin.reserve(places + 1);
         staged.mark_begin.push(0);
         // How many come before each place, then where the next one of it goes.
         let (mut trades, mut quotes) = (vec![0_u32; places + 1], vec![0_u32; places + 1]);
         let mut first_place = 0;
-        for (part, (slots, rows)) in groups.iter().enumerate() {
-            staged.part.extend(std::iter::repeat_n(part as u32, *slots));
+        for (group, (slots, rows)) in groups.iter().enumerate() {
+            staged.group.extend(std::iter::repeat_n(group as u32, *slots));
             for (kind, slot) in rows.kind.iter().zip(&rows.slot) {
                 match kind {
                     RowKind::Trade => trades[first_place + *slot as usize + 1] += 1,

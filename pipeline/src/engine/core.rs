@@ -320,10 +320,8 @@ impl Core {
         let bytes_max = COMMIT_BYTES_MAX / self.partitions.len().max(1);
         for owned in self.partitions.values_mut() {
             let before = owned.sealed_offset;
-            let assignment = self
-                .ownership
-                .of(owned.source.partition)
-                .expect("a partition is assigned before it is restored");
+            // The source may have ended, and this not have been told yet: its partitions are others' to commit.
+            let Some(assignment) = self.ownership.of(owned.source.partition) else { continue };
             request.sealed.push(owned.seal(assignment, bytes_max, &mut request.receipt));
             if owned.sealed_offset > before {
                 request.receipt.advances = true;

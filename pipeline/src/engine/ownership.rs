@@ -11,6 +11,8 @@ pub(super) struct Ownership(Arc<Mutex<Assignments>>);
 struct Assignments {
     current: BTreeMap<i32, u64>,
     total: u64,
+    /// The source has ended: nothing becomes this process's any more.
+    has_ended: bool,
 }
 
 impl Ownership {
@@ -20,7 +22,10 @@ impl Ownership {
 
     /// The partition is this process's, from now on if it was not before.
     pub(super) fn begin(&self, partition: i32) {
-        let Assignments { current, total } = &mut *self.lock();
+        let Assignments { current, total, has_ended } = &mut *self.lock();
+        if *has_ended {
+            return;
+        }
         current.entry(partition).or_insert_with(|| {
             *total += 1;
             *total
@@ -32,9 +37,11 @@ impl Ownership {
         self.lock().current.remove(&partition);
     }
 
-    /// No partition is.
+    /// No partition is, nor will be.
     pub(super) fn end_all(&self) {
-        self.lock().current.clear();
+        let mut assignments = self.lock();
+        assignments.current.clear();
+        assignments.has_ended = true;
     }
 
     /// The current assignment of a partition.
@@ -45,5 +52,33 @@ impl Ownership {
     /// Whether a partition has been this process's ever since this assignment.
     pub(super) fn holds(&self, partition: i32, assignment: u64) -> bool {
         self.of(partition) == Some(assignment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assignment_ends_and_another_one_is_not_the_same() {
+        let ownership = Ownership::default();
+        ownership.begin(3);
+        let first = ownership.of(3).expect("it is this process's");
+        ownership.begin(3);
+        assert!(ownership.holds(3, first), "a restore begins no other assignment");
+        ownership.end(3);
+        assert!(!ownership.holds(3, first));
+        ownership.begin(3);
+        assert!(ownership.of(3).is_some() && !ownership.holds(3, first));
+    }
+
+    #[test]
+    fn nothing_begins_after_the_end_of_all() {
+        let ownership = Ownership::default();
+        ownership.begin(3);
+        ownership.end_all();
+        ownership.begin(3);
+        ownership.begin(4);
+        assert_eq!([ownership.of(3), ownership.of(4)], [None, None]);
     }
 }

@@ -102,7 +102,7 @@ fn run_on<D: Device>(
 ) -> Result<Vec<Vec<Vec<Bar>>>, String> {
     let staged: Vec<(usize, &Rows)> = groups.iter().map(|group| group.slots).zip(parts).collect();
     let staged = StagedRows::new(&staged);
-    let places = staged.part.len();
+    let places = staged.group.len();
     // Slots of a device are anywhere.
     let capacity = places + 2;
     let slots: Vec<u32> = (0..places as u32).map(|place| capacity as u32 - 1 - place).collect();
@@ -123,7 +123,7 @@ fn run_on<D: Device>(
     let rows = FoldArgs {
         places: places as u64,
         slot: device.upload(&slots),
-        part: device.upload(&staged.part),
+        group: device.upload(&staged.group),
         trades: trades as u64,
         trade_begin: device.upload(&staged.trade_begin),
         trade_place: device.upload(&staged.trade_place),
