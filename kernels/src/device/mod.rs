@@ -3,6 +3,9 @@
 //! Each `.cu` file stands beside its twin in Rust and gives the same bits. Arguments are one struct per kernel, of fields of
 //! eight bytes, so that both sides lay it out alike; pointers are addresses in the device's memory.
 
+mod api;
+
+pub use api::{Address, Device, DeviceError, Devices};
 pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN, StagedRows};
 pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
 pub use crate::signals::device::{SignalArgs, detected_kinds};

@@ -1,0 +1,86 @@
+//! What a device is to its host: memory, copies, and kernels that run.
+
+use thiserror::Error;
+
+use super::Kernel;
+
+/// An address in a device's memory.
+pub type Address = u64;
+
+/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls; only
+/// [`Device::download`] waits for it. A device that has failed once fails for ever.
+pub trait Device: Send {
+    /// New memory of zeros, aligned for anything.
+    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError>;
+
+    /// Frees what [`Device::allocate`] gave.
+    fn free(&mut self, address: Address) -> Result<(), DeviceError>;
+
+    /// Host memory of so many bytes, aligned for anything, to be filled and uploaded; what was in it is undefined.
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError>;
+
+    /// Copies the first bytes of what [`Device::staging`] gave last.
+    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError>;
+
+    /// Copies bytes to the host, once everything before is done.
+    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Sets bytes to zero.
+    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError>;
+
+    /// Runs a kernel with so many threads at least, given the bytes of the struct that it takes.
+    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError>;
+}
+
+/// Where devices come from.
+pub trait Devices: Send + Sync {
+    /// Opens a device by its name, as `cuda:0`.
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError>;
+}
+
+/// Why a device does not do what it is asked to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DeviceError {
+    /// There is no such device, or it cannot be used.
+    #[error("{device} cannot be used: {reason}")]
+    Unavailable {
+        /// Its name.
+        device: String,
+        /// What was found.
+        reason: String,
+    },
+    /// Its memory is full.
+    #[error("{device} has no memory left: {wanted_bytes} bytes were wanted")]
+    OutOfMemory {
+        /// Its name.
+        device: String,
+        /// Bytes asked for at once.
+        wanted_bytes: usize,
+    },
+    /// A kernel is no good: a fault of this build.
+    #[error("{device} does not take the kernel {kernel}: {reason}")]
+    Kernel {
+        /// The device's name.
+        device: String,
+        /// The kernel's function or file.
+        kernel: &'static str,
+        /// The compiler's or the driver's words.
+        reason: String,
+    },
+    /// It failed.
+    #[error("{device} failed in {call}: {reason}")]
+    Failed {
+        /// Its name.
+        device: String,
+        /// What it was asked to do.
+        call: &'static str,
+        /// The driver's words.
+        reason: String,
+    },
+    /// Its state is not what any state can be.
+    #[error("{device} has no room for the bars of a batch, which the configuration excludes: its state is void")]
+    Void {
+        /// Its name.
+        device: String,
+    },
+}
