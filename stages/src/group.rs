@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
     BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorSlab, Isa, QuoteSlab, RowKind, Rows, SignalSlab,
 };
@@ -67,15 +68,15 @@ pub struct GroupOutput {
 
 /// State of one bar specification.
 #[derive(Debug)]
-struct SpecState {
+pub(crate) struct SpecState {
     name: String,
     bars: BarSlab,
     indicators: IndicatorSlab,
     signals: SignalSlab,
     /// Bars closed by the rows in hand, with their indicators and what was detected on them.
-    closed: ClosedBars,
-    columns: IndicatorColumns,
-    detected: Vec<Detected>,
+    pub(crate) closed: ClosedBars,
+    pub(crate) columns: IndicatorColumns,
+    pub(crate) detected: Vec<Detected>,
 }
 
 /// State of one symbol group.
@@ -86,7 +87,7 @@ pub struct GroupStage {
     /// Number in the partition and name, by slot.
     symbols: Vec<(u32, String)>,
     quotes: QuoteSlab,
-    specs: Vec<SpecState>,
+    pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
     order: Vec<(SignalKey, u32)>,
 }
@@ -132,7 +133,7 @@ impl GroupStage {
     }
 
     /// Gives slots to the symbols named before `offset`.
-    fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) {
+    pub(crate) fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) {
         let count = symbols.partition_point(|symbol| symbol.offset < offset);
         if count > 0 {
             self.symbols.extend(symbols.drain(..count).map(|symbol| (symbol.number, symbol.name)));
@@ -157,7 +158,7 @@ impl GroupStage {
     }
 
     /// Encodes what the specifications detected, in the order of the keys.
-    fn emit(&mut self, signals: &mut SignalChunk) {
+    pub(crate) fn emit(&mut self, signals: &mut SignalChunk) {
         self.order.clear();
         for (spec, state) in self.specs.iter().enumerate() {
             for (position, detected) in state.detected.iter().enumerate() {
@@ -180,6 +181,17 @@ impl GroupStage {
             let (_, symbol) = &self.symbols[state.closed.slot[detected.row as usize] as usize];
             signals.push(key, symbol, |bytes| encode_signal(&state.signal(symbol, detected), bytes));
         }
+    }
+
+    /// Number of symbols.
+    pub(crate) fn symbol_count(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// The slabs, for a device that has their state.
+    pub(crate) fn slot_state(&mut self) -> SlotState<'_> {
+        let specs = self.specs.iter_mut().map(SpecState::slot_state).collect();
+        SlotState { quotes: &mut self.quotes, specs }
     }
 
     fn resize(&mut self) {
@@ -240,6 +252,18 @@ impl GroupStage {
 }
 
 impl SpecState {
+    fn slot_state(&mut self) -> device::SpecState<'_> {
+        let Self { bars, indicators, signals, .. } = self;
+        device::SpecState { bars, indicators, signals }
+    }
+
+    /// Forgets what the last rows came to.
+    pub(crate) fn clear(&mut self) {
+        self.closed.clear();
+        self.columns.clear();
+        self.detected.clear();
+    }
+
     /// The record of a detected signal.
     fn signal<'a>(&'a self, symbol: &'a str, detected: &Detected) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);

@@ -1,17 +1,19 @@
 //! What ticks mean: symbols and their groups, watermark and lateness, bars, indicators and signals.
 //!
 //! The host side ([`PartitionIntake`]) turns the records of one partition into rows for its groups; the lane side
-//! ([`GroupStage`]) turns a group's rows into encoded signals. Both are plain functions of their inputs: this crate
+//! ([`GroupStage`], or [`DeviceGroups`] on a GPU) turns a group's rows into encoded signals. Both are plain functions of their inputs: this crate
 //! knows no clock, no thread, no log and no scheduler, and its results do not depend on how rows were cut into batches.
 
 mod bytes;
 mod config;
+mod device;
 mod error;
 mod group;
 mod intake;
 mod outputs;
 
 pub use config::StageConfig;
+pub use device::DeviceGroups;
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};
 pub use intake::{Late, PartitionIntake, group_of};

@@ -1,11 +1,15 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use warptape_emulator::Emulator;
 use warptape_kernels::{Isa, RowKind};
 use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
-use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
+use warptape_stages::{
+    DeviceGroups, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig,
+};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -166,6 +170,75 @@ fn ticks() -> impl Strategy<Value = Vec<Tick>> {
         };
         steps.into_iter().map(one).collect()
     })
+}
+
+/// Runs up to `rows` rows of each group on a device, all groups at once.
+fn run_on_device(partition: &mut Partition, device: &mut DeviceGroups<usize>, rows: usize) {
+    let inputs =
+        partition.queues.iter_mut().map(|queue| queue.take(rows.min(queue.rows.len()))).enumerate().collect();
+    for (group, output) in device.run(inputs).unwrap().into_iter().enumerate() {
+        partition.merge.push(output.signals);
+        partition.snapshots[group].extend(output.snapshots);
+    }
+}
+
+/// Whatever the cuts, wherever the barriers, and whether a group goes to a device as it is or as its snapshot: a device
+/// gives the signals and snapshots that the host gives.
+#[test]
+fn a_device_gives_what_the_host_gives() {
+    let emulator = Emulator::new();
+    let inputs = (
+        ticks(),
+        prop::collection::vec(1..20_usize, 1..40),
+        prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        any::<prop::sample::Index>(),
+    );
+    let mut runner = TestRunner::new(ProptestConfig { cases: 60, ..ProptestConfig::default() });
+    let result = runner.run(&inputs, |(ticks, cuts, barriers, moved_at)| {
+        let config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+        let barriers: Vec<usize> = barriers.iter().map(|at| at.index(ticks.len())).collect();
+        let moved_at = moved_at.index(ticks.len());
+        let (mut host, mut other) = (Partition::new(&config), Partition::new(&config));
+        let device = Box::new(emulator.device(usize::MAX));
+        let mut device = DeviceGroups::new("cuda:0", device, &config).unwrap();
+        for (group, stage) in std::mem::take(&mut other.stages).into_iter().enumerate() {
+            device.install(group, Box::new(stage)).unwrap();
+        }
+        let mut cuts = cuts.iter().cycle();
+        for (offset, tick) in ticks.iter().enumerate() {
+            for partition in [&mut host, &mut other] {
+                if barriers.contains(&offset) {
+                    partition.intake.barrier(offset as i64, offset as i64, &mut partition.queues);
+                }
+                partition.accept(offset as i64, tick);
+            }
+            if offset % cuts.next().unwrap() == 0 {
+                host.run(*cuts.next().unwrap());
+                run_on_device(&mut other, &mut device, *cuts.next().unwrap());
+            }
+            if offset == moved_at {
+                // A group leaves, and comes back from its snapshot.
+                other.intake.barrier(-1, offset as i64 + 1, &mut other.queues);
+                run_on_device(&mut other, &mut device, usize::MAX);
+                let group = offset % 3;
+                let (_, bytes) = other.snapshots[group].pop().unwrap();
+                other.snapshots.iter_mut().enumerate().for_each(|(other, snapshots)| {
+                    if other != group {
+                        snapshots.pop();
+                    }
+                });
+                device.retain(|kept| *kept != group);
+                let stage = GroupStage::read(&config, Isa::Baseline, &bytes).unwrap();
+                device.install(group, Box::new(stage)).unwrap();
+            }
+        }
+        host.run(usize::MAX);
+        run_on_device(&mut other, &mut device, usize::MAX);
+        prop_assert_eq!(host.signals(), other.signals());
+        prop_assert_eq!(&host.snapshots, &other.snapshots);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
 }
 
 proptest! {

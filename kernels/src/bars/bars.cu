@@ -61,7 +61,7 @@ struct FoldArgs {
     const i64 *mark_ns;
     u64 open_max;
     Bar *open;        // By slot, so many for each, by ascending number.
-    u32 *open_count;  // By slot.
+    u64 *open_count;  // By slot.
     i64 *bid_e9;      // By slot.
     i64 *ask_e9;
     Part *parts;        // By trade: each run's at its first trades.
@@ -70,20 +70,7 @@ struct FoldArgs {
     u32 *closed_count;
     u32 *failed;  // Set where there were more open or closed bars than there is room for: then the state is no more good.
     u32 *first;   // By place: its first closed bar.
-    u32 *next;    // By closed bar, and so are all below.
-    u32 *closed_place;
-    u32 *closed_row;
-    i64 *start_ns;
-    i64 *end_ns;
-    i64 *open_e9;
-    i64 *high_e9;
-    i64 *low_e9;
-    i64 *close_e9;
-    i64 *closed_trades;
-    i64 *closed_bid_e9;
-    i64 *closed_ask_e9;
-    i128 *volume_e9;
-    i128 *notional_e18;
+    ClosedBar *closed;
 };
 
 __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 127) - 1); }
@@ -179,24 +166,25 @@ struct Closing {
             return;
         }
         if (last == NONE) args.first[place] = id;
-        else args.next[last] = id;
-        args.next[id] = NONE;
+        else args.closed[last].next = id;
         last = id;
         u32 begin = args.quote_begin[place];
         u32 behind = first_where(begin, args.quote_begin[place + 1], [&](u32 quote) { return args.quote_row[quote] > row; });
-        args.closed_place[id] = place;
-        args.closed_row[id] = row;
-        args.start_ns[id] = start_ns;
-        args.end_ns[id] = end_ns;
-        args.open_e9[id] = bar.open_e9;
-        args.high_e9[id] = bar.high_e9;
-        args.low_e9[id] = bar.low_e9;
-        args.close_e9[id] = bar.close_e9;
-        args.closed_trades[id] = bar.trades;
-        args.closed_bid_e9[id] = behind > begin ? args.quote_bid_e9[behind - 1] : args.bid_e9[slot];
-        args.closed_ask_e9[id] = behind > begin ? args.quote_ask_e9[behind - 1] : args.ask_e9[slot];
-        args.volume_e9[id] = bar.volume_e9;
-        args.notional_e18[id] = bar.notional_e18;
+        ClosedBar &closed = args.closed[id];
+        closed.volume_e9 = bar.volume_e9;
+        closed.notional_e18 = bar.notional_e18;
+        closed.start_ns = start_ns;
+        closed.end_ns = end_ns;
+        closed.open_e9 = bar.open_e9;
+        closed.high_e9 = bar.high_e9;
+        closed.low_e9 = bar.low_e9;
+        closed.close_e9 = bar.close_e9;
+        closed.trades = bar.trades;
+        closed.bid_e9 = behind > begin ? args.quote_bid_e9[behind - 1] : args.bid_e9[slot];
+        closed.ask_e9 = behind > begin ? args.quote_ask_e9[behind - 1] : args.ask_e9[slot];
+        closed.place = place;
+        closed.row = row;
+        closed.next = NONE;
     }
 
     // Closes the time bars that are over at the last watermark before a row.
@@ -249,7 +237,7 @@ extern "C" __global__ void close_bars(const __grid_constant__ FoldArgs args) {
     u32 slot = args.slot[place], group = args.group[place];
     Closing closing = {
         args, (u32)place, slot, args.mark_begin[group], args.mark_begin[group + 1],
-        args.open + slot * args.open_max, args.open_count[slot], NONE,
+        args.open + slot * args.open_max, (u32)args.open_count[slot], NONE,
     };
     args.first[place] = NONE;
     u64 begin = args.trade_begin[place], end = args.trade_begin[place + 1];

@@ -1,5 +1,9 @@
 //! Rows and open bars as a device has them.
 
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
 use super::open::OpenBar;
 use super::slab::{BarSlab, OpenBars};
 use super::spec::BarSpec;
@@ -7,7 +11,7 @@ use crate::rows::{RowKind, Rows};
 
 /// An open bar: as `Bar` of `bars.cu`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DeviceBar {
     volume_e9: i128,
     notional_e18: i128,
@@ -23,7 +27,7 @@ pub struct DeviceBar {
 
 /// What neighbouring trades come to: as `Part` of `bars.cu`. Only the device looks into it.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DevicePart {
     bar: DeviceBar,
     rows: [u32; 4],
@@ -35,7 +39,7 @@ pub const RUN: usize = 32;
 /// What the kernels that fold bars are given: as `FoldArgs` of `bars.cu`. All but `kind`, `parameter`, `places`,
 /// `trades`, `open_max` and `closed_max` are addresses.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "bars.cu says what each one is")]
 pub struct FoldArgs {
     pub kind: u64,
@@ -68,20 +72,7 @@ pub struct FoldArgs {
     pub closed_count: u64,
     pub failed: u64,
     pub first: u64,
-    pub next: u64,
-    pub closed_place: u64,
-    pub closed_row: u64,
-    pub start_ns: u64,
-    pub end_ns: u64,
-    pub open_e9: u64,
-    pub high_e9: u64,
-    pub low_e9: u64,
-    pub close_e9: u64,
-    pub closed_trades: u64,
-    pub closed_bid_e9: u64,
-    pub closed_ask_e9: u64,
-    pub volume_e9: u64,
-    pub notional_e18: u64,
+    pub closed: u64,
 }
 
 impl FoldArgs {
@@ -119,19 +110,20 @@ pub struct StagedRows {
 }
 
 impl StagedRows {
-    /// Sorts the rows of groups, given with their numbers of slots. Rows are numbered through all groups, in 32 bits.
-    pub fn new(groups: &[(usize, &Rows)]) -> Self {
-        let rows_total: usize = groups.iter().map(|(_, rows)| rows.len()).sum();
+    /// Sorts ranges of the rows of groups, given with their numbers of slots. Rows are numbered through all groups, those
+    /// outside of the ranges too, in 32 bits.
+    pub fn new(groups: &[(usize, &Rows, Range<usize>)]) -> Self {
+        let rows_total: usize = groups.iter().map(|(_, rows, _)| rows.len()).sum();
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
         let mut staged = Self::default();
-        let places: usize = groups.iter().map(|(slots, _)| slots).sum();
+        let places: usize = groups.iter().map(|(slots, ..)| slots).sum();
         staged.mark_begin.push(0);
         // How many come before each place, then where the next one of it goes.
         let (mut trades, mut quotes) = (vec![0_u32; places + 1], vec![0_u32; places + 1]);
         let mut first_place = 0;
-        for (group, (slots, rows)) in groups.iter().enumerate() {
+        for (group, (slots, rows, range)) in groups.iter().enumerate() {
             staged.group.extend(std::iter::repeat_n(group as u32, *slots));
-            for (kind, slot) in rows.kind.iter().zip(&rows.slot) {
+            for (kind, slot) in rows.kind[range.clone()].iter().zip(&rows.slot[range.clone()]) {
                 match kind {
                     RowKind::Trade => trades[first_place + *slot as usize + 1] += 1,
                     RowKind::Quote => quotes[first_place + *slot as usize + 1] += 1,
@@ -147,8 +139,8 @@ impl StagedRows {
         staged.quote_begin.clone_from(&quotes);
         staged.resize(trades[places] as usize, quotes[places] as usize);
         let (mut first_place, mut first_row) = (0, 0);
-        for (slots, rows) in groups {
-            for row in 0..rows.len() {
+        for (slots, rows, range) in groups {
+            for row in range.clone() {
                 let (place, number) = (first_place + rows.slot[row] as usize, (first_row + row) as u32);
                 match rows.kind[row] {
                     RowKind::Trade => {
@@ -208,7 +200,7 @@ impl BarSlab {
         }
     }
 
-    /// Sets the open bars of a slot that has none.
+    /// Sets the open bars of a slot that has none, by ascending number.
     pub fn set_open_bars(&mut self, slot: usize, open: &[DeviceBar]) {
         for bar in open {
             match &mut self.open {

@@ -78,7 +78,9 @@ pub enum DeviceError {
         reason: String,
     },
     /// Its state is not what any state can be.
-    #[error("{device} has no room for the bars of a batch, which the configuration excludes: its state is void")]
+    #[error(
+        "{device} has no room for the bars of a batch, which the configuration excludes: its state is void"
+    )]
     Void {
         /// Its name.
         device: String,

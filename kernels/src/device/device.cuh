@@ -20,17 +20,35 @@ __device__ inline u64 thread_number() { return (u64)blockIdx.x * blockDim.x + th
 
 __device__ inline double not_available() { return __longlong_as_double(0x7ff8000000000000ll); }
 
+static const u32 INDICATOR_COLUMNS = 16;
+
+// A closed bar, with what its indicators came to and what was detected on it.
+struct ClosedBar {
+    i128 volume_e9;
+    i128 notional_e18;
+    i64 start_ns;
+    i64 end_ns;
+    i64 open_e9;
+    i64 high_e9;
+    i64 low_e9;
+    i64 close_e9;
+    i64 trades;
+    i64 bid_e9;
+    i64 ask_e9;
+    u32 place;
+    u32 row;
+    u32 next;      // The slot's next one, or NONE.
+    u32 detected;  // For each relation a bit for entering above, and the next for entering below.
+    double indicators[INDICATOR_COLUMNS];
+    u64 unused;
+};
+
 // The bars that slots have closed: each slot's in a list, in the order they closed.
 struct ClosedBars {
-    u64 slots;
-    const u32 *slot;   // By place in this list of slots.
-    const u32 *first;  // Likewise: the slot's first bar, or NONE.
-    const u32 *next;   // By bar: the slot's next one, or NONE.
-    const i64 *high_e9;
-    const i64 *low_e9;
-    const i64 *close_e9;
-    const i128 *volume_e9;
-    const i128 *notional_e18;
+    u64 places;
+    const u32 *slot;   // By place.
+    const u32 *first;  // By place: the slot's first bar, or NONE.
+    ClosedBar *bars;
 };
 
 }  // namespace warptape

@@ -4,11 +4,17 @@
 //! eight bytes, so that both sides lay it out alike; pointers are addresses in the device's memory.
 
 mod api;
+mod closed;
+mod slab;
+mod slots;
 
-pub use api::{Address, Device, DeviceError, Devices};
 pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN, StagedRows};
 pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
-pub use crate::signals::device::{SignalArgs, detected_kinds};
+pub use crate::signals::device::SignalArgs;
+pub use api::{Address, Device, DeviceError, Devices};
+pub use closed::{ClosedBarsArgs, DeviceClosedBar};
+pub use slab::{DeviceSlab, GroupRows, SlabConfig};
+pub use slots::{MoveArgs, SlotState, SpecState, Words};
 
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,30 +82,18 @@ pub const DETECT_SIGNALS: Kernel = Kernel {
     source: Source { name: "signals.cu", text: include_str!("../signals/signals.cu") },
 };
 
+/// Moves the state of slots from one place in memory to another: takes [`MoveArgs`].
+pub const MOVE_SLOTS: Kernel = Kernel {
+    function: "move_slots",
+    args: "warptape::MoveArgs",
+    source: Source { name: "slots.cu", text: include_str!("slots.cu") },
+};
+
 /// All kernels.
-pub const KERNELS: [Kernel; 5] = [FOLD_RUNS, CLOSE_BARS, FOLD_QUOTES, UPDATE_INDICATORS, DETECT_SIGNALS];
+pub const KERNELS: [Kernel; 6] =
+    [FOLD_RUNS, CLOSE_BARS, FOLD_QUOTES, UPDATE_INDICATORS, DETECT_SIGNALS, MOVE_SLOTS];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
 /// roots are rounded to nearest.
 pub const COMPILER_OPTIONS: [&str; 6] =
     ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--device-int128"];
-
-/// The end of a list of bars.
-pub const NONE: u32 = u32::MAX;
-
-/// The bars that slots have closed, each slot's in a list. The addresses are those of arrays: of `u32` for `slot`, `first`
-/// and `next`, of `i64` for prices, of `i128` for volume and notional.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "device.cuh says what each one is")]
-pub struct ClosedBarsArgs {
-    pub slots: u64,
-    pub slot: u64,
-    pub first: u64,
-    pub next: u64,
-    pub high_e9: u64,
-    pub low_e9: u64,
-    pub close_e9: u64,
-    pub volume_e9: u64,
-    pub notional_e18: u64,
-}

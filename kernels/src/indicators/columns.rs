@@ -96,6 +96,18 @@ impl IndicatorColumns {
         self.tiles.resize(bars.div_ceil(TILE), [[f64::NAN; TILE]; INDICATORS]);
     }
 
+    /// Removes all bars.
+    pub fn clear(&mut self) {
+        self.resize(0);
+    }
+
+    /// Adds a bar's values.
+    pub(crate) fn push(&mut self, values: [f64; INDICATORS]) {
+        let row = self.len;
+        self.resize(row + 1);
+        self.set(row, &values.map(|value| [value]));
+    }
+
     /// Sets all values of the bars at `row ..`.
     #[inline(always)]
     pub(crate) fn set<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; INDICATORS]) {

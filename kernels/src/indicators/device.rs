@@ -1,5 +1,7 @@
 //! Indicator state of slots as a device keeps it, and the constants of the kernel that moves it on.
 
+use bytemuck::{Pod, Zeroable};
+
 use super::formulas::Period;
 use super::params::IndicatorParams;
 use super::slab::IndicatorSlab;
@@ -8,7 +10,7 @@ use crate::device::ClosedBarsArgs;
 
 /// What `update_indicators` is given: as `IndicatorArgs` of `indicators.cu`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "indicators.cu says what each one is")]
 pub struct IndicatorArgs {
     pub bars: ClosedBarsArgs,
@@ -18,13 +20,11 @@ pub struct IndicatorArgs {
     pub closes: u64,
     pub squared_returns: u64,
     pub weights: u64,
-    pub out_capacity: u64,
-    pub out: u64,
 }
 
 /// What follows from the windows alone.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct IndicatorConstants {
     /// Length, 1 / length and 2 / (length + 1) of the averages.
     periods: [[f64; 3]; 7],
@@ -38,7 +38,7 @@ pub struct IndicatorConstants {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 struct MomentsConstants {
     length: u64,
     inverse: f64,

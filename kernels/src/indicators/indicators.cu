@@ -49,8 +49,6 @@ struct IndicatorArgs {
     double *closes;
     double *squared_returns;
     double *weights;
-    u64 out_capacity;  // Bars that a column of indicators has room for.
-    double *out;
 };
 
 // Where the next value of a slot goes in its ring.
@@ -132,7 +130,7 @@ struct Slot {
     __device__ double &number(u64 quantity) const { return args.numbers[quantity * args.capacity + slot]; }
 
     __device__ void set(Indicator indicator, double value) const {
-        args.out[(u64)indicator * args.out_capacity + bar] = value;
+        args.bars.bars[bar].indicators[indicator] = value;
     }
 
     __device__ void averages(double high, double low, double close) const {
@@ -271,12 +269,12 @@ struct Slot {
 
 extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorArgs args) {
     u64 place = thread_number();
-    if (place >= args.bars.slots) return;
-    const ClosedBars &bars = args.bars;
-    for (u32 bar = bars.first[place]; bar != NONE; bar = bars.next[bar]) {
-        Slot slot = {args, bars.slot[place], bar};
-        double high = scaled(bars.high_e9[bar]), low = scaled(bars.low_e9[bar]), close = scaled(bars.close_e9[bar]);
-        double weights[2] = {wide(bars.notional_e18[bar]), wide(bars.volume_e9[bar])};
+    if (place >= args.bars.places) return;
+    for (u32 number = args.bars.first[place]; number != NONE; number = args.bars.bars[number].next) {
+        Slot slot = {args, args.bars.slot[place], number};
+        const ClosedBar &bar = args.bars.bars[number];
+        double high = scaled(bar.high_e9), low = scaled(bar.low_e9), close = scaled(bar.close_e9);
+        double weights[2] = {wide(bar.notional_e18), wide(bar.volume_e9)};
         double bars_before = slot.number(Q_BARS);
         double previous_close = slot.number(Q_PREVIOUS_CLOSE);
         double change = ln_of_positive(close / previous_close);

@@ -1,12 +1,17 @@
 //! Zones and signals as a device has them.
 
-use super::detected::SignalKind;
-use super::slab::KINDS;
+use bytemuck::{Pod, Zeroable};
+
+use super::detected::Detected;
+use super::params::SignalParams;
+use super::slab::{KINDS, detected_bar, relations};
+use crate::bars::ClosedBars;
 use crate::device::ClosedBarsArgs;
+use crate::indicators::IndicatorColumns;
 
 /// What `detect_signals` is given: as `SignalArgs` of `signals.cu`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "signals.cu says what each one is")]
 pub struct SignalArgs {
     pub bars: ClosedBarsArgs,
@@ -14,18 +19,37 @@ pub struct SignalArgs {
     pub rsi_lower: f64,
     pub zscore_threshold: f64,
     pub zones: u64,
-    pub indicators_capacity: u64,
-    pub indicators: u64,
-    pub detected: u64,
 }
 
-/// The kinds of the signals that `detect_signals` marked on a bar, in their order; the bar itself is not among them.
-pub fn detected_kinds(detected: u8) -> impl Iterator<Item = SignalKind> {
-    KINDS.into_iter().enumerate().filter_map(move |(relation, (above, below))| {
-        match detected >> (2 * relation) & 3 {
-            0 => None,
-            1 => Some(above),
-            _ => Some(below),
+impl SignalArgs {
+    /// With the thresholds alone.
+    pub fn new(params: &SignalParams) -> Self {
+        let SignalParams { rsi_upper, rsi_lower, zscore_threshold } = *params;
+        Self { rsi_upper, rsi_lower, zscore_threshold, ..Self::default() }
+    }
+}
+
+impl SignalParams {
+    /// Adds what the bar at `row` signals, given what `detect_signals` marked on it: the same, in the same order, as
+    /// [`SignalSlab::detect`](super::SignalSlab::detect).
+    pub fn add_detected(
+        &self,
+        closed: &ClosedBars,
+        indicators: &IndicatorColumns,
+        row: usize,
+        marks: u32,
+        out: &mut Vec<Detected>,
+    ) {
+        let bar = detected_bar(closed, row);
+        out.push(bar);
+        let relations = relations(self, bar.value, indicators, row);
+        for (number, (relation, (above, below))) in relations.into_iter().zip(KINDS).enumerate() {
+            let (kind, threshold) = match marks >> (2 * number) & 3 {
+                0 => continue,
+                1 => (above, relation.upper),
+                _ => (below, relation.lower),
+            };
+            out.push(Detected { row: bar.row, kind, value: relation.value, threshold });
         }
-    })
+    }
 }

@@ -13,10 +13,7 @@ enum Zone { ZONE_NONE, ZONE_BELOW, ZONE_BETWEEN, ZONE_ABOVE };
 struct SignalArgs {
     ClosedBars bars;
     double rsi_upper, rsi_lower, zscore_threshold;
-    u8 *zones;  // By slot: two bits for each relation, the first one lowest.
-    u64 indicators_capacity;
-    const double *indicators;
-    u8 *detected;  // By bar: for each relation a bit for entering above, and the next for entering below.
+    u64 *zones;  // By slot: two bits for each relation, the first one lowest.
 };
 
 __device__ inline u32 zone(double value, double upper, double lower) {
@@ -28,20 +25,18 @@ __device__ inline u32 zone(double value, double upper, double lower) {
 
 extern "C" __global__ void detect_signals(const __grid_constant__ SignalArgs args) {
     u64 place = thread_number();
-    if (place >= args.bars.slots) return;
-    const ClosedBars &bars = args.bars;
-    u32 slot = bars.slot[place];
-    u32 zones = args.zones[slot];
-    for (u32 bar = bars.first[place]; bar != NONE; bar = bars.next[bar]) {
-        const double *at = args.indicators + bar;
-        u64 column = args.indicators_capacity;
-        double close = (double)bars.close_e9[bar] / 1e9;
-        double slow = at[EMA_SLOW * column];
+    if (place >= args.bars.places) return;
+    u32 slot = args.bars.slot[place];
+    u32 zones = (u32)args.zones[slot];
+    for (u32 number = args.bars.first[place]; number != NONE; number = args.bars.bars[number].next) {
+        ClosedBar &bar = args.bars.bars[number];
+        const double *at = bar.indicators;
+        double close = (double)bar.close_e9 / 1e9;
         u32 now[4] = {
-            zone(at[EMA_FAST * column], slow, slow),
-            zone(at[RSI * column], args.rsi_upper, args.rsi_lower),
-            zone(close, at[BOLLINGER_UPPER * column], at[BOLLINGER_LOWER * column]),
-            zone(at[ZSCORE * column], args.zscore_threshold, -args.zscore_threshold),
+            zone(at[EMA_FAST], at[EMA_SLOW], at[EMA_SLOW]),
+            zone(at[RSI], args.rsi_upper, args.rsi_lower),
+            zone(close, at[BOLLINGER_UPPER], at[BOLLINGER_LOWER]),
+            zone(at[ZSCORE], args.zscore_threshold, -args.zscore_threshold),
         };
         u32 detected = 0, after = 0;
         for (u32 relation = 0; relation < 4; ++relation) {
@@ -52,9 +47,9 @@ extern "C" __global__ void detect_signals(const __grid_constant__ SignalArgs arg
             after |= now[relation] << (2 * relation);
         }
         zones = after;
-        args.detected[bar] = (u8)detected;
+        bar.detected = detected;
     }
-    args.zones[slot] = (u8)zones;
+    args.zones[slot] = zones;
 }
 
 }  // namespace warptape

@@ -32,10 +32,10 @@ enum Zone {
 
 /// A value with its two lines.
 #[derive(Clone, Copy, Debug)]
-struct Relation {
-    value: f64,
-    upper: f64,
-    lower: f64,
+pub(super) struct Relation {
+    pub value: f64,
+    pub upper: f64,
+    pub lower: f64,
 }
 
 impl Relation {
@@ -75,12 +75,11 @@ impl SignalSlab {
     pub fn detect(&mut self, closed: &ClosedBars, indicators: &IndicatorColumns, out: &mut Vec<Detected>) {
         assert_eq!(closed.len(), indicators.len(), "indicators were computed from other bars");
         for row in 0..closed.len() {
-            let close = scaled(closed.close_e9[row]);
-            let number = u32::try_from(row).expect("bars of a batch are counted in 32 bits");
-            out.push(Detected { row: number, kind: SignalKind::Bar, value: close, threshold: 0.0 });
+            let bar = detected_bar(closed, row);
+            out.push(bar);
             let zones = &mut self.zones[closed.slot[row] as usize];
             for ((zone, relation), (above, below)) in
-                zones.iter_mut().zip(relations(&self.params, close, indicators, row)).zip(KINDS)
+                zones.iter_mut().zip(relations(&self.params, bar.value, indicators, row)).zip(KINDS)
             {
                 let before = std::mem::replace(zone, relation.zone());
                 if before == *zone || before == Zone::None {
@@ -91,7 +90,7 @@ impl SignalSlab {
                     Zone::Below => (below, relation.lower),
                     Zone::Between | Zone::None => continue,
                 };
-                out.push(Detected { row: number, kind, value: relation.value, threshold });
+                out.push(Detected { row: bar.row, kind, value: relation.value, threshold });
             }
         }
     }
@@ -139,8 +138,14 @@ fn packed(zones: &[Zone; RELATIONS]) -> u8 {
     zones.iter().rev().fold(0, |byte, &zone| byte << 2 | zone as u8)
 }
 
+/// The signal that a bar is.
+pub(super) fn detected_bar(closed: &ClosedBars, row: usize) -> Detected {
+    let number = u32::try_from(row).expect("bars of a batch are counted in 32 bits");
+    Detected { row: number, kind: SignalKind::Bar, value: scaled(closed.close_e9[row]), threshold: 0.0 }
+}
+
 /// In the order of [`KINDS`].
-fn relations(
+pub(super) fn relations(
     params: &SignalParams,
     close: f64,
     indicators: &IndicatorColumns,

@@ -1,227 +1,277 @@
 //! Kernels of devices against their twins in Rust: one test body for every device.
 
-mod bars;
 mod compiled;
-mod cuda;
-mod emulator;
 
 use proptest::prelude::*;
+use warptape_emulator::{Emulator, Fault, FaultyDevice};
 use warptape_kernels::device::{
-    ClosedBarsArgs, DETECT_SIGNALS, IndicatorArgs, IndicatorArrays, IndicatorConstants, KERNELS, Kernel,
-    NONE, SignalArgs, UPDATE_INDICATORS, detected_kinds,
+    Device, DeviceError, DeviceSlab, GroupRows, KERNELS, SlabConfig, SlotState, SpecState,
 };
 use warptape_kernels::{
-    ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, SignalKind,
-    SignalParams, SignalSlab,
+    BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
+    QuoteSlab, RowKind, Rows, SignalParams, SignalSlab,
 };
 
+use crate::bars::specs;
 use crate::chain::short_params;
-use crate::invariance::any_bars;
-use emulator::Emulator;
+use crate::market::{Market, Numbers};
 
-const QUIET_E9: i64 = 5_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
+const LATENESS_NS: i64 = 2 * SECOND_NS;
 
-/// Something that runs kernels, with memory of its own.
-trait Device {
-    /// Copies values to new memory, and gives its address.
-    fn upload<T: Copy>(&mut self, values: &[T]) -> u64;
-    /// Copies values from where they were uploaded to.
-    fn download<T: Copy + Default>(&mut self, address: u64, count: usize) -> Vec<T>;
-    /// Runs a kernel with so many threads at least, and waits for it.
-    fn launch<A>(&mut self, kernel: &Kernel, args: &A, threads: usize);
-    /// Frees all memory.
-    fn clear(&mut self);
+/// A bar that closed: slot, row that closed it, what else is in it, the bits of its indicators, and what was detected.
+type Line = (u32, u32, [i64; 9], [i128; 2], [u64; INDICATORS], Vec<(u8, u64, u64)>);
+
+/// What a bar's columns come to.
+type Columns = (ClosedBars, IndicatorColumns, Vec<Detected>);
+
+fn lines((closed, columns, detected): &Columns) -> Vec<Line> {
+    // Numbers that are not available have one form.
+    let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
+    let line = |bar: usize| {
+        let numbers = [
+            closed.start_ns[bar],
+            closed.end_ns[bar],
+            closed.open_e9[bar],
+            closed.high_e9[bar],
+            closed.low_e9[bar],
+            closed.close_e9[bar],
+            closed.trades[bar],
+            closed.bid_price_e9[bar],
+            closed.ask_price_e9[bar],
+        ];
+        let sums = [closed.volume_e9[bar], closed.notional_e18[bar]];
+        let of_bar = detected.iter().filter(|found| found.row as usize == bar);
+        let kinds = of_bar.map(|found| (found.kind as u8, bits(found.value), bits(found.threshold)));
+        let indicators = columns.of_bar(bar).map(bits);
+        (closed.slot[bar], closed.row[bar], numbers, sums, indicators, kinds.collect())
+    };
+    let mut lines: Vec<Line> = (0..closed.len()).map(line).collect();
+    // A device closes the bars of several slots in any order.
+    lines.sort();
+    lines
 }
 
-/// What a bar came to: the bits of its indicators, and what was detected beside itself.
-type Outcome = ([u64; INDICATORS], Vec<SignalKind>);
-
-/// Numbers that are not available have one form.
-fn bits(values: [f64; INDICATORS]) -> [u64; INDICATORS] {
-    values.map(|value| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
+/// Moves some markets to the time around the epoch, gives some trades as large as they can be, so that sums of them
+/// saturate, and keeps some markets quiet: nothing deviates, and numbers are on their lines.
+fn extreme(seed: u64, mut rows: Rows) -> Rows {
+    // A multiple of all intervals.
+    const AWAY_NS: i64 = 1_723_000_020 * SECOND_NS;
+    const QUIET_E9: i64 = 5_000_000_000;
+    let quiet = rows.len() / 3..2 * rows.len() / 3;
+    for row in 0..rows.len() {
+        if seed % 2 == 1 && rows.kind[row] != RowKind::Barrier {
+            rows.time_ns[row] -= AWAY_NS;
+        }
+        if rows.kind[row] == RowKind::Trade {
+            if seed % 3 == 1 {
+                rows.price_e9[row] = i64::MAX - row as i64;
+                rows.size_e9[row] = i64::MAX / 2 + row as i64;
+            } else if seed % 3 == 2 && quiet.contains(&row) {
+                rows.price_e9[row] = QUIET_E9;
+            }
+        }
+    }
+    rows
 }
 
-/// Where a slot of the slab is on the device.
-fn place(slot: usize, capacity: usize) -> usize {
-    capacity - 1 - slot
+/// A group with its state on the host.
+struct Group {
+    params: IndicatorParams,
+    slots: usize,
+    quotes: QuoteSlab,
+    bars: Vec<BarSlab>,
+    indicators: Vec<IndicatorSlab>,
+    signals: Vec<SignalSlab>,
 }
 
-/// State of slots on the host: the same whether a device or the host has moved it on.
-struct State {
-    indicators: IndicatorSlab,
-    signals: SignalSlab,
-}
-
-impl State {
-    fn new(params: &IndicatorParams, slots: usize) -> State {
-        let mut state = State {
-            indicators: IndicatorSlab::new(params.clone()),
-            signals: SignalSlab::new(SignalParams::default()),
+impl Group {
+    fn new(params: &IndicatorParams, slots: usize) -> Group {
+        let specs = specs();
+        let mut group = Group {
+            params: params.clone(),
+            slots,
+            quotes: QuoteSlab::default(),
+            bars: specs.iter().map(|spec| BarSlab::new(*spec, LATENESS_NS)).collect(),
+            indicators: specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
+            signals: specs.iter().map(|_| SignalSlab::new(SignalParams::default())).collect(),
         };
-        state.indicators.resize(slots);
-        state.signals.resize(slots);
-        state
+        group.quotes.resize(slots);
+        group.bars.iter_mut().for_each(|slab| slab.resize(slots));
+        group.indicators.iter_mut().for_each(|slab| slab.resize(slots));
+        group.signals.iter_mut().for_each(|slab| slab.resize(slots));
+        group
     }
 
-    fn run_on_host(&mut self, closed: &ClosedBars) -> Vec<Outcome> {
-        let (mut columns, mut detected) = (IndicatorColumns::default(), Vec::new());
-        self.indicators.update(Isa::Baseline, closed, &mut columns);
-        self.signals.detect(closed, &columns, &mut detected);
-        let kinds_of = |row: usize| {
-            let others = |found: &&Detected| found.row as usize == row && found.kind != SignalKind::Bar;
-            detected.iter().filter(others).map(|found| found.kind).collect()
-        };
-        (0..closed.len()).map(|row| (bits(columns.of_bar(row)), kinds_of(row))).collect()
+    fn state(&mut self) -> SlotState<'_> {
+        let of_specs = self.bars.iter_mut().zip(&mut self.indicators).zip(&mut self.signals);
+        let specs = of_specs.map(|((bars, indicators), signals)| SpecState { bars, indicators, signals });
+        SlotState { quotes: &mut self.quotes, specs: specs.collect() }
     }
 
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.indicators.write(&mut bytes);
-        self.signals.write(&mut bytes);
+        self.quotes.write(&mut bytes);
+        for spec in 0..self.bars.len() {
+            self.bars[spec].write(&mut bytes);
+            self.indicators[spec].write(&mut bytes);
+            self.signals[spec].write(&mut bytes);
+        }
         bytes
     }
 
-    fn run_on<D: Device>(
-        &mut self,
-        device: &mut D,
-        params: &IndicatorParams,
-        slots: usize,
-        closed: &ClosedBars,
-    ) -> Vec<Outcome> {
-        let (bars, capacity) = (closed.len(), slots + 3);
-        // Each slot's bars as a list.
-        let mut first = vec![NONE; slots];
-        let mut last = vec![NONE; slots];
-        let mut next = vec![NONE; bars];
-        for bar in 0..bars {
-            let slot = closed.slot[bar] as usize;
-            match last[slot] {
-                NONE => first[slot] = bar as u32,
-                before => next[before as usize] = bar as u32,
-            }
-            last[slot] = bar as u32;
+    /// By specification, what some rows come to.
+    fn run(&mut self, rows: &Rows) -> Vec<Vec<Line>> {
+        let all = 0..rows.len();
+        let mut by_spec = Vec::new();
+        for spec in 0..self.bars.len() {
+            let mut out = Columns::default();
+            self.bars[spec].fold(rows, all.clone(), &mut out.0);
+            self.quotes.fill(rows, all.clone(), &mut out.0);
+            self.indicators[spec].update(Isa::Baseline, &out.0, &mut out.1);
+            self.signals[spec].detect(&out.0, &out.1, &mut out.2);
+            by_spec.push(lines(&out));
         }
-        let at: Vec<u32> = (0..slots).map(|slot| place(slot, capacity) as u32).collect();
-        let list = ClosedBarsArgs {
-            slots: slots as u64,
-            slot: device.upload(&at),
-            first: device.upload(&first),
-            next: device.upload(&next),
-            high_e9: device.upload(&closed.high_e9),
-            low_e9: device.upload(&closed.low_e9),
-            close_e9: device.upload(&closed.close_e9),
-            volume_e9: device.upload(&closed.volume_e9),
-            notional_e18: device.upload(&closed.notional_e18),
-        };
+        self.quotes.fold(rows, all);
+        by_spec
+    }
 
-        let mut arrays = IndicatorArrays::new(params, capacity);
-        for slot in 0..slots {
-            arrays.scatter(place(slot, capacity), &self.indicators, slot);
-        }
-        let out = device.upload(&vec![f64::NAN; INDICATORS * bars]);
-        let args = IndicatorArgs {
-            bars: list,
-            constants: IndicatorConstants::new(params),
-            capacity: capacity as u64,
-            numbers: device.upload(&arrays.numbers),
-            closes: device.upload(&arrays.closes),
-            squared_returns: device.upload(&arrays.squared_returns),
-            weights: device.upload(&arrays.weights),
-            out_capacity: bars as u64,
-            out,
-        };
-        device.launch(&UPDATE_INDICATORS, &args, slots);
-        arrays.numbers = device.download(args.numbers, arrays.numbers.len());
-        arrays.closes = device.download(args.closes, arrays.closes.len());
-        arrays.squared_returns = device.download(args.squared_returns, arrays.squared_returns.len());
-        arrays.weights = device.download(args.weights, arrays.weights.len());
-        for slot in 0..slots {
-            arrays.gather(place(slot, capacity), &mut self.indicators, slot);
-        }
-
-        let thresholds = SignalParams::default();
-        let mut zones = vec![0_u8; capacity];
-        for (slot, packed) in self.signals.packed_zones().enumerate() {
-            zones[place(slot, capacity)] = packed;
-        }
-        let args = SignalArgs {
-            bars: list,
-            rsi_upper: thresholds.rsi_upper,
-            rsi_lower: thresholds.rsi_lower,
-            zscore_threshold: thresholds.zscore_threshold,
-            zones: device.upload(&zones),
-            indicators_capacity: bars as u64,
-            indicators: out,
-            detected: device.upload(&vec![0_u8; bars]),
-        };
-        device.launch(&DETECT_SIGNALS, &args, slots);
-        let zones: Vec<u8> = device.download(args.zones, capacity);
-        for slot in 0..slots {
-            self.signals.set_packed_zones(slot, zones[place(slot, capacity)]);
-        }
-
-        let values: Vec<f64> = device.download(out, INDICATORS * bars);
-        let detected: Vec<u8> = device.download(args.detected, bars);
-        device.clear();
-        let of_bar = |bar: usize| std::array::from_fn(|indicator| values[indicator * bars + bar]);
-        (0..bars).map(|bar| (bits(of_bar(bar)), detected_kinds(detected[bar]).collect())).collect()
+    /// The same state, from a device.
+    fn read(&self, slab: &mut DeviceSlab, slots: &[u32]) -> Result<Group, DeviceError> {
+        let mut group = Group::new(&self.params, self.slots);
+        slab.read(slots, &mut group.state())?;
+        Ok(group)
     }
 }
 
-/// Bars go through the kernels of a device and through their twins, in two parts; says what differs first.
-fn compare<D: Device>(
-    device: &mut D,
+/// Rows of groups go through a device, by group and specification what they come to.
+fn run_on<'a>(
+    slab: &mut DeviceSlab,
+    slots: &'a [Vec<u32>],
+    parts: &'a [Rows],
+) -> Result<Vec<Vec<Vec<Line>>>, DeviceError> {
+    let group = |(slots, rows): (_, &'a Rows)| GroupRows { slots, rows, range: 0..rows.len() };
+    let groups: Vec<GroupRows<'a>> = slots.iter().map(Vec::as_slice).zip(parts).map(group).collect();
+    let closed = slab.run(&groups)?;
+    let mut out: Vec<Vec<Columns>> =
+        parts.iter().map(|_| closed.iter().map(|_| Columns::default()).collect()).collect();
+    for (spec, bars) in closed.iter().enumerate() {
+        for bar in bars {
+            let (mut group, mut slot, mut row) = (0, bar.place as usize, bar.row as usize);
+            while slot >= slots[group].len() {
+                slot -= slots[group].len();
+                row -= parts[group].len();
+                group += 1;
+            }
+            let (closed, columns, detected) = &mut out[group][spec];
+            let signals = SignalParams::default();
+            bar.receive(slot as u32, &parts[group], row, &signals, (closed, columns, detected));
+        }
+    }
+    Ok(out.iter().map(|by_spec| by_spec.iter().map(lines).collect()).collect())
+}
+
+/// The rows of a range, as a batch would have them.
+fn part_of(rows: &Rows, from: usize, to: usize) -> Rows {
+    let mut rest = rows.clone();
+    rest.take_front(from);
+    rest.take_front(to - from)
+}
+
+/// Rows of three groups go through the kernels of a device and through their twins, in batches, while slots come, go and
+/// move; says what differs first.
+fn compare(
+    device: Box<dyn Device>,
     params: &IndicatorParams,
     seed: u64,
     slots: u32,
-    bars: usize,
+    ticks: usize,
 ) -> Result<(), String> {
-    let slots_count = slots as usize;
-    let (mut host, mut other) = (State::new(params, slots_count), State::new(params, slots_count));
-    for part in 0..2 {
-        let mut closed = any_bars(seed ^ part, slots, bars);
-        if seed % 2 == part {
-            // A quiet market: nothing deviates, and numbers are on their lines.
-            for column in [&mut closed.high_e9, &mut closed.low_e9, &mut closed.close_e9] {
-                column.fill(QUIET_E9);
+    let failed = |error: DeviceError| error.to_string();
+    let config = SlabConfig {
+        bars: specs(),
+        allowed_lateness_ns: LATENESS_NS,
+        indicators: params.clone(),
+        signals: SignalParams::default(),
+    };
+    let market = |group: u64| Market {
+        seed: seed ^ group << 32,
+        slots: slots + group as u32,
+        ticks: ticks >> group,
+        allowed_lateness_ns: LATENESS_NS,
+        specs: specs(),
+    };
+    let markets = [0, 1, 2].map(market);
+    let rows = markets.each_ref().map(|market| extreme(market.seed, market.rows()));
+    let mut host = markets.each_ref().map(|market| Group::new(params, market.slots as usize));
+    let mut slab = DeviceSlab::new("emulator", device, config, 4).map_err(failed)?;
+    let mut at = Vec::new();
+    for group in &host {
+        // Half of the slots come at first.
+        at.push(slab.take_slots(group.slots / 2).map_err(failed)?);
+    }
+    for (slots, group) in at.iter_mut().zip(&host) {
+        slots.extend(slab.take_slots(group.slots - slots.len()).map_err(failed)?);
+    }
+    let mut numbers = Numbers::new(seed);
+    let batches = 1 + numbers.below(4) as usize;
+    for batch in 0..batches {
+        let cut = |rows: &Rows, batch: usize| rows.len() * batch / batches;
+        let parts = rows.each_ref().map(|rows| part_of(rows, cut(rows, batch), cut(rows, batch + 1)));
+        let found = run_on(&mut slab, &at, &parts).map_err(failed)?;
+        for (number, (group, rows)) in host.iter_mut().zip(&parts).enumerate() {
+            for (spec, expected) in group.run(rows).into_iter().enumerate() {
+                let found = &found[number][spec];
+                if expected != *found {
+                    let differs = expected.iter().zip(found).find(|(expected, found)| expected != found);
+                    let (spec, counts) = (&specs()[spec], [expected.len(), found.len()]);
+                    return Err(format!(
+                        "batch {batch}, group {number}, {spec}: {counts:?} bars, {differs:x?}"
+                    ));
+                }
             }
-        }
-        let expected = host.run_on_host(&closed);
-        let found = other.run_on(device, params, slots_count, &closed);
-        for (bar, (expected, found)) in expected.iter().zip(&found).enumerate() {
-            if expected != found {
-                return Err(format!("part {part}, bar {bar}: expected {expected:x?}, found {found:x?}"));
+            let mut other = group.read(&mut slab, &at[number]).map_err(failed)?;
+            if group.bytes() != other.bytes() {
+                return Err(format!("batch {batch}, group {number}: the state differs"));
             }
-        }
-        if host.bytes() != other.bytes() {
-            return Err(format!("part {part}: the state differs"));
+            if numbers.below(3) == 0 {
+                // Moves to other slots, by way of the host.
+                slab.give_back(&at[number]);
+                let stranger = slab.take_slots(1 + numbers.below(3) as usize).map_err(failed)?;
+                at[number] = slab.take_slots(group.slots).map_err(failed)?;
+                slab.install(&at[number], &other.state()).map_err(failed)?;
+                let mut fresh = Group::new(params, stranger.len());
+                if fresh.bytes() != fresh.read(&mut slab, &stranger).map_err(failed)?.bytes() {
+                    return Err(format!("batch {batch}, group {number}: a slot is not new"));
+                }
+                slab.install(&stranger, &fresh.state()).map_err(failed)?;
+                slab.give_back(&stranger);
+            }
         }
     }
     Ok(())
 }
 
 /// Random cases, so many, of all kernels.
-fn check<D: Device>(device: D, cases: u32) {
-    let device = std::cell::RefCell::new(device);
+fn check(device: impl Fn() -> Box<dyn Device>, cases: u32) {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
-    let inputs = (any::<u64>(), 1..30_u32, 1..700_usize, any::<bool>());
-    let result = runner.run(&inputs, |(seed, slots, bars, short)| {
+    let inputs = (any::<u64>(), 1..30_u32, 1..2_100_usize, any::<bool>());
+    let result = runner.run(&inputs, |(seed, slots, ticks, short)| {
         let params = if short { short_params() } else { IndicatorParams::default() };
-        let device = &mut *device.borrow_mut();
-        let compared = compare(device, &params, seed, slots, bars);
-        compared.and_then(|()| bars::compare(device, seed, slots, 3 * bars)).map_err(TestCaseError::fail)
+        compare(device(), &params, seed, slots, ticks).map_err(TestCaseError::fail)
     });
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
 fn emulated_kernels_give_the_bits_of_their_twins() {
-    check(Emulator::new(), 200);
+    let emulator = Emulator::new();
+    check(|| Box::new(emulator.device(usize::MAX)), 150);
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 16] = [
+const FAULTS: [(&str, &str, &str); 19] = [
     ("bars.cu", "bool fits = later.notional_e18 <=", "bool fits = 0 <="),
     ("bars.cu", "later.low_e9 < bar.low_e9", "later.low_e9 > bar.low_e9"),
     ("bars.cu", "later.close_time_ns >= bar.close_time_ns", "later.close_time_ns > bar.close_time_ns"),
@@ -238,18 +288,33 @@ const FAULTS: [(&str, &str, &str); 16] = [
     ("ln.cuh", "0.39999999999414676", "0.39999999999"),
     ("signals.cu", "before != ZONE_NONE && ", ""),
     ("signals.cu", "value < lower", "value <= lower"),
+    ("slots.cu", "words.slot ? words.slot[place] : place", "place"),
+    ("slots.cu", "slot * words.slot_stride", "slot"),
+    ("slots.cu", "args.from.at ? *word_of(args.from, place, word) : 0", "*word_of(args.to, place, word)"),
 ];
 
 #[test]
 fn a_fault_in_a_kernel_is_found() {
     for (file, from, to) in FAULTS {
         assert!(KERNELS.iter().any(|kernel| kernel.program().contains(from)), "{file}: {from}");
-        let mut device = Emulator::with(from, to);
-        let differs = |seed| match file {
-            "bars.cu" => bars::compare(&mut device, seed, 5, 900).is_err(),
-            _ => compare(&mut device, &short_params(), seed, 7, 600).is_err(),
-        };
-        let found = (0..40).any(differs);
+        let emulator = Emulator::with(from, to);
+        let device = || Box::new(emulator.device(usize::MAX));
+        // A state that cannot be is a panic.
+        let compared = |seed| std::panic::catch_unwind(|| compare(device(), &short_params(), seed, 6, 1_500));
+        let found = (0..60).any(|seed| !matches!(compared(seed), Ok(Ok(()))));
         assert!(found, "nobody notices {to:?} for {from:?} in {file}");
     }
+}
+
+#[test]
+fn a_device_that_fails_says_why() {
+    let emulator = Emulator::new();
+    let with =
+        |device: Box<dyn Device>| compare(device, &short_params(), 3, 20, 2_000).expect_err("it fails");
+    let faulty = |fault| with(Box::new(FaultyDevice::new(Box::new(emulator.device(usize::MAX)), fault)));
+    assert_eq!(faulty(Fault::Launch(30)), "emulator failed in launch: fault injected by a test");
+    assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download: fault injected by a test");
+    let no_memory = "emulator has no memory left: ";
+    assert!(faulty(Fault::OutOfMemory(30)).starts_with(no_memory));
+    assert!(with(Box::new(emulator.device(1 << 20))).starts_with(no_memory));
 }

@@ -1,0 +1,61 @@
+//! Closed bars as a device has them, and on their way into the host's columns.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::bars::ClosedBars;
+use crate::indicators::{INDICATORS, IndicatorColumns};
+use crate::rows::Rows;
+use crate::signals::{Detected, SignalParams};
+
+/// A closed bar, with what its indicators came to and what was detected on it: as `ClosedBar` of `device.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[expect(missing_docs, reason = "device.cuh says what each one is")]
+pub struct DeviceClosedBar {
+    pub volume_e9: i128,
+    pub notional_e18: i128,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub open_e9: i64,
+    pub high_e9: i64,
+    pub low_e9: i64,
+    pub close_e9: i64,
+    pub trades: i64,
+    pub bid_e9: i64,
+    pub ask_e9: i64,
+    pub place: u32,
+    pub row: u32,
+    pub next: u32,
+    pub detected: u32,
+    pub indicators: [f64; INDICATORS],
+    pub unused: u64,
+}
+
+/// The bars that slots have closed: as `ClosedBars` of `device.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[expect(missing_docs, reason = "device.cuh says what each one is")]
+pub struct ClosedBarsArgs {
+    pub places: u64,
+    pub slot: u64,
+    pub first: u64,
+    pub bars: u64,
+}
+
+impl DeviceClosedBar {
+    /// Adds the bar, which is one of `slot` and was closed by the row at `row`, to what the host's own kernels would
+    /// have added it to.
+    pub fn receive(
+        &self,
+        slot: u32,
+        rows: &Rows,
+        row: usize,
+        signals: &SignalParams,
+        (closed, columns, detected): (&mut ClosedBars, &mut IndicatorColumns, &mut Vec<Detected>),
+    ) {
+        let at = closed.len();
+        closed.push_device(slot, self, rows, row);
+        columns.push(self.indicators);
+        signals.add_detected(closed, columns, at, self.detected, detected);
+    }
+}

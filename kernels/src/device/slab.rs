@@ -1,0 +1,437 @@
+//! State of slots that stays in a device's memory, and the batches of rows that move it on.
+//!
+//! ```text
+//! StagedRows ──▶ fold_runs ──▶ close_bars ──▶ update_indicators ──▶ detect_signals ──▶ closed bars to the host
+//!                    (for each bar specification)                        then: fold_quotes
+//! ```
+
+use std::ops::Range;
+
+use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut};
+
+use super::closed::{ClosedBarsArgs, DeviceClosedBar};
+use super::slots::{
+    CLOSES, Field, MoveArgs, NUMBERS, OPEN, OPEN_COUNT, QUOTE_FIELDS, SPEC_FIELDS, SQUARED_RETURNS,
+    SlotState, WEIGHTS, Words, ZONES, fields, pack, unpack,
+};
+use super::{
+    Address, CLOSE_BARS, DETECT_SIGNALS, Device, DeviceError, FOLD_QUOTES, FOLD_RUNS, Kernel, MOVE_SLOTS,
+    UPDATE_INDICATORS,
+};
+use crate::bars::BarSpec;
+use crate::bars::device::{DevicePart, FoldArgs, RUN, StagedRows};
+use crate::indicators::IndicatorParams;
+use crate::indicators::device::{IndicatorArgs, IndicatorConstants};
+use crate::rows::Rows;
+use crate::signals::SignalParams;
+use crate::signals::device::SignalArgs;
+
+/// What arrays in one upload are aligned to.
+const ALIGNMENT: usize = 256;
+
+/// What the state of slots depends on.
+#[derive(Clone, Debug)]
+pub struct SlabConfig {
+    /// Bar specifications.
+    pub bars: Vec<BarSpec>,
+    /// How far event times may fall behind, in nanoseconds.
+    pub allowed_lateness_ns: i64,
+    /// Windows of indicators.
+    pub indicators: IndicatorParams,
+    /// Thresholds of signals.
+    pub signals: SignalParams,
+}
+
+impl SlabConfig {
+    /// Most bars of a slot that can be open at once.
+    pub(super) fn open_max(&self, spec: BarSpec) -> usize {
+        spec.open_bars_max(self.allowed_lateness_ns) as usize
+    }
+}
+
+/// Rows of a group that a batch has.
+pub struct GroupRows<'a> {
+    /// The group's slots on the device, by its own slots.
+    pub slots: &'a [u32],
+    /// Rows of the group.
+    pub rows: &'a Rows,
+    /// Those that are meant.
+    pub range: Range<usize>,
+}
+
+/// State of slots in a device's memory.
+pub struct DeviceSlab {
+    name: String,
+    device: Box<dyn Device>,
+    config: SlabConfig,
+    fields: Vec<Field>,
+    /// By field, each with room for `capacity` slots.
+    memory: Vec<Address>,
+    capacity: usize,
+    /// Slots that were ever taken: those behind are zeros.
+    used: usize,
+    /// Slots that were given back, whose words are anything.
+    free: Vec<u32>,
+    /// What is uploaded.
+    input: Buffer,
+    /// What kernels hand on to each other.
+    work: Buffer,
+}
+
+/// Memory that grows.
+#[derive(Default)]
+struct Buffer {
+    address: Address,
+    bytes: usize,
+}
+
+impl Buffer {
+    /// Memory of so many bytes, with anything in it.
+    fn room(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
+        if self.bytes < bytes {
+            if self.bytes > 0 {
+                self.bytes = 0;
+                device.free(self.address)?;
+            }
+            let wanted = bytes.next_power_of_two();
+            self.address = device.allocate(wanted)?;
+            self.bytes = wanted;
+        }
+        Ok(self.address)
+    }
+}
+
+/// Arrays one behind the other.
+#[derive(Default)]
+struct Layout {
+    bytes: usize,
+}
+
+impl Layout {
+    /// Room for another array; gives its distance from the beginning.
+    fn add<T>(&mut self, count: usize) -> u64 {
+        let at = self.bytes;
+        self.bytes += (count * size_of::<T>()).next_multiple_of(ALIGNMENT);
+        at as u64
+    }
+}
+
+impl DeviceSlab {
+    /// No slots, with room for some at first.
+    pub fn new(
+        name: &str,
+        device: Box<dyn Device>,
+        config: SlabConfig,
+        capacity: usize,
+    ) -> Result<Self, DeviceError> {
+        let mut slab = Self {
+            name: name.to_owned(),
+            device,
+            fields: fields(&config),
+            config,
+            memory: Vec::new(),
+            capacity,
+            used: 0,
+            free: Vec::new(),
+            input: Buffer::default(),
+            work: Buffer::default(),
+        };
+        slab.memory = slab.allocate(capacity)?;
+        Ok(slab)
+    }
+
+    /// Takes slots in the state that slots begin with.
+    pub fn take_slots(&mut self, count: usize) -> Result<Vec<u32>, DeviceError> {
+        let again = self.free.split_off(self.free.len().saturating_sub(count));
+        self.clear(&again)?;
+        let mut slots = again;
+        let fresh = count - slots.len();
+        if self.used + fresh > self.capacity {
+            self.grow((self.used + fresh).next_power_of_two())?;
+        }
+        slots.extend(self.used as u32..(self.used + fresh) as u32);
+        self.used += fresh;
+        Ok(slots)
+    }
+
+    /// Gives slots back.
+    pub fn give_back(&mut self, slots: &[u32]) {
+        self.free.extend_from_slice(slots);
+    }
+
+    /// Sets the state of slots to that of the first ones of slabs on the host.
+    pub fn install(&mut self, slots: &[u32], state: &SlotState<'_>) -> Result<(), DeviceError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let packed = pack(&self.config, slots.len(), state);
+        let [at, slot] = self.upload([cast_slice(&packed), cast_slice(slots)])?;
+        self.move_slots(slots.len(), slot, Packed::From(at))
+    }
+
+    /// Sets the state of the first slots of slabs on the host, which have room for them, to that of slots.
+    pub fn read(&mut self, slots: &[u32], state: &mut SlotState<'_>) -> Result<(), DeviceError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let words: usize = self.fields.iter().map(|field| field.words * slots.len()).sum();
+        let at = self.work.room(self.device.as_mut(), 8 * words)?;
+        let [slot] = self.upload([cast_slice(slots)])?;
+        self.move_slots(slots.len(), slot, Packed::To(at))?;
+        let mut packed = vec![0_u64; words];
+        self.device.download(at, cast_slice_mut(&mut packed))?;
+        unpack(&self.config, slots.len(), &packed, state);
+        Ok(())
+    }
+
+    /// Runs rows of groups, each group once: by specification the bars that they close, in any order. A bar's place counts
+    /// the slots of all groups, its row all their rows.
+    pub fn run(&mut self, groups: &[GroupRows<'_>]) -> Result<Vec<Vec<DeviceClosedBar>>, DeviceError> {
+        let slots: Vec<u32> = groups.iter().flat_map(|group| group.slots).copied().collect();
+        if slots.is_empty() {
+            return Ok(vec![Vec::new(); self.config.bars.len()]);
+        }
+        let counted: Vec<(usize, &Rows, Range<usize>)> =
+            groups.iter().map(|group| (group.slots.len(), group.rows, group.range.clone())).collect();
+        let staged = StagedRows::new(&counted);
+        let rows = self.stage(&slots, &staged)?;
+        let (places, trades) = (slots.len(), staged.trade_row.len());
+
+        let specs = self.config.bars.len();
+        let mut layout = Layout::default();
+        let parts = layout.add::<DevicePart>(trades);
+        let part_count = layout.add::<u32>(trades.div_ceil(RUN));
+        let counters = layout.add::<[u32; 2]>(specs);
+        let closed_max: Vec<usize> =
+            self.config.bars.iter().map(|spec| self.closed_max(*spec, places, trades)).collect();
+        let of_specs: Vec<(u64, u64)> = closed_max
+            .iter()
+            .map(|&max| (layout.add::<u32>(places), layout.add::<DeviceClosedBar>(max)))
+            .collect();
+        let work = self.work.room(self.device.as_mut(), layout.bytes)?;
+        self.device.clear(work + counters, specs * size_of::<[u32; 2]>())?;
+
+        for spec in 0..specs {
+            let (first, closed) = of_specs[spec];
+            let counter = work + counters + 8 * spec as u64;
+            let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
+            let args = FoldArgs {
+                kind: of_spec.kind,
+                parameter: of_spec.parameter,
+                open_max: of_spec.open_max,
+                open: self.field(spec, OPEN),
+                open_count: self.field(spec, OPEN_COUNT),
+                parts: work + parts,
+                part_count: work + part_count,
+                closed_max: closed_max[spec] as u64,
+                closed_count: counter,
+                failed: counter + 4,
+                first: work + first,
+                closed: work + closed,
+                ..rows
+            };
+            let bars = ClosedBarsArgs {
+                places: places as u64,
+                slot: rows.slot,
+                first: args.first,
+                bars: args.closed,
+            };
+            let indicators = IndicatorArgs {
+                bars,
+                constants: IndicatorConstants::new(&self.config.indicators),
+                capacity: self.capacity as u64,
+                numbers: self.field(spec, NUMBERS),
+                closes: self.field(spec, CLOSES),
+                squared_returns: self.field(spec, SQUARED_RETURNS),
+                weights: self.field(spec, WEIGHTS),
+            };
+            let zones = self.field(spec, ZONES);
+            let signals = SignalArgs { bars, zones, ..SignalArgs::new(&self.config.signals) };
+            self.launch(&FOLD_RUNS, &args, trades.div_ceil(RUN))?;
+            self.launch(&CLOSE_BARS, &args, places)?;
+            self.launch(&UPDATE_INDICATORS, &indicators, places)?;
+            self.launch(&DETECT_SIGNALS, &signals, places)?;
+        }
+        self.launch(&FOLD_QUOTES, &rows, places)?;
+
+        let mut counts = vec![[0_u32; 2]; specs];
+        self.device.download(work + counters, cast_slice_mut(&mut counts))?;
+        let mut closed_by_spec = Vec::new();
+        for (&[count, failed], (_, closed)) in counts.iter().zip(of_specs) {
+            if failed != 0 {
+                return Err(DeviceError::Void { device: self.name.clone() });
+            }
+            let mut bars = vec![DeviceClosedBar::default(); count as usize];
+            if count > 0 {
+                self.device.download(work + closed, cast_slice_mut(&mut bars))?;
+            }
+            closed_by_spec.push(bars);
+        }
+        Ok(closed_by_spec)
+    }
+
+    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
+    pub fn memory_bytes(&self) -> [usize; 3] {
+        let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();
+        [slots, self.input.bytes, self.work.bytes]
+    }
+
+    /// Uploads rows: arguments with their addresses, and those of quotes.
+    fn stage(&mut self, slots: &[u32], staged: &StagedRows) -> Result<FoldArgs, DeviceError> {
+        let addresses = self.upload([
+            cast_slice(slots),
+            cast_slice(&staged.group),
+            cast_slice(&staged.trade_begin),
+            cast_slice(&staged.trade_place),
+            cast_slice(&staged.trade_row),
+            cast_slice(&staged.trade_time_ns),
+            cast_slice(&staged.trade_price_e9),
+            cast_slice(&staged.trade_size_e9),
+            cast_slice(&staged.quote_begin),
+            cast_slice(&staged.quote_row),
+            cast_slice(&staged.quote_bid_e9),
+            cast_slice(&staged.quote_ask_e9),
+            cast_slice(&staged.mark_begin),
+            cast_slice(&staged.mark_row),
+            cast_slice(&staged.mark_ns),
+        ])?;
+        let [
+            slot,
+            group,
+            trade_begin,
+            trade_place,
+            trade_row,
+            trade_time_ns,
+            trade_price_e9,
+            trade_size_e9,
+            quote_begin,
+            quote_row,
+            quote_bid_e9,
+            quote_ask_e9,
+            mark_begin,
+            mark_row,
+            mark_ns,
+        ] = addresses;
+        Ok(FoldArgs {
+            places: slots.len() as u64,
+            slot,
+            group,
+            trades: staged.trade_row.len() as u64,
+            trade_begin,
+            trade_place,
+            trade_row,
+            trade_time_ns,
+            trade_price_e9,
+            trade_size_e9,
+            quote_begin,
+            quote_row,
+            quote_bid_e9,
+            quote_ask_e9,
+            mark_begin,
+            mark_row,
+            mark_ns,
+            bid_e9: self.memory[0],
+            ask_e9: self.memory[1],
+            ..FoldArgs::default()
+        })
+    }
+
+    /// Most bars that so many trades can close.
+    fn closed_max(&self, spec: BarSpec, places: usize, trades: usize) -> usize {
+        match spec {
+            BarSpec::Time { .. } => trades + places * self.config.open_max(spec),
+            BarSpec::Ticks { count } => (trades / count as usize + places).min(trades),
+            BarSpec::Volume { .. } => trades,
+        }
+    }
+
+    /// Copies arrays to the device, all at once, and gives their addresses.
+    fn upload<const N: usize>(&mut self, arrays: [&[u8]; N]) -> Result<[Address; N], DeviceError> {
+        let mut layout = Layout::default();
+        let places = arrays.map(|array| layout.add::<u8>(array.len()));
+        let input = self.input.room(self.device.as_mut(), layout.bytes)?;
+        let staging = self.device.staging(layout.bytes)?;
+        for (array, at) in arrays.into_iter().zip(places) {
+            staging[at as usize..][..array.len()].copy_from_slice(array);
+        }
+        self.device.upload(input, layout.bytes)?;
+        Ok(places.map(|at| input + at))
+    }
+
+    fn launch<A: Pod>(&mut self, kernel: &Kernel, args: &A, threads: usize) -> Result<(), DeviceError> {
+        if threads == 0 {
+            return Ok(());
+        }
+        self.device.launch(kernel, bytes_of(args), threads)
+    }
+
+    fn field(&self, spec: usize, field: usize) -> Address {
+        self.memory[QUOTE_FIELDS + SPEC_FIELDS * spec + field]
+    }
+
+    fn allocate(&mut self, capacity: usize) -> Result<Vec<Address>, DeviceError> {
+        self.fields.iter().map(|field| self.device.allocate(field.bytes(capacity))).collect()
+    }
+
+    fn grow(&mut self, capacity: usize) -> Result<(), DeviceError> {
+        let memory = self.allocate(capacity)?;
+        for ((field, &from), &to) in self.fields.clone().iter().zip(&self.memory.clone()).zip(&memory) {
+            let args = MoveArgs {
+                places: self.capacity as u64,
+                words: field.words as u64,
+                from: field.words(from, 0, self.capacity),
+                to: field.words(to, 0, capacity),
+            };
+            self.launch(&MOVE_SLOTS, &args, self.capacity * field.words)?;
+            self.device.free(from)?;
+        }
+        self.memory = memory;
+        self.capacity = capacity;
+        Ok(())
+    }
+
+    /// Sets the state of slots to that in which slots begin.
+    fn clear(&mut self, slots: &[u32]) -> Result<(), DeviceError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let [slot] = self.upload([cast_slice(slots)])?;
+        self.move_slots(slots.len(), slot, Packed::Zeros)
+    }
+
+    /// Moves all fields of so many slots, whose numbers are at an address.
+    fn move_slots(&mut self, count: usize, slots: Address, packed: Packed) -> Result<(), DeviceError> {
+        let mut packed_before = 0;
+        for (field, &memory) in self.fields.clone().iter().zip(&self.memory.clone()) {
+            let of_slab = field.words(memory, slots, self.capacity);
+            let of_packed = |at: Address| field.words(at + packed_before, 0, count);
+            let (from, to) = match packed {
+                Packed::Zeros => (Words::default(), of_slab),
+                Packed::From(at) => (of_packed(at), of_slab),
+                Packed::To(at) => (of_slab, of_packed(at)),
+            };
+            let args = MoveArgs { places: count as u64, words: field.words as u64, from, to };
+            self.launch(&MOVE_SLOTS, &args, count * field.words)?;
+            packed_before += field.bytes(count) as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The other end when slots are moved: words of all their fields, one behind the other.
+#[derive(Clone, Copy)]
+enum Packed {
+    Zeros,
+    From(Address),
+    To(Address),
+}
+
+impl Drop for DeviceSlab {
+    fn drop(&mut self) {
+        let buffers = [&self.input, &self.work].into_iter().filter(|buffer| buffer.bytes > 0);
+        for address in self.memory.iter().copied().chain(buffers.map(|buffer| buffer.address)) {
+            // A device that has failed has lost its memory with everything else.
+            drop(self.device.free(address));
+        }
+    }
+}

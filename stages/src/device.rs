@@ -1,0 +1,162 @@
+//! Groups whose state stays in a device's memory: the lane side of a GPU.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use warptape_kernels::device::{Device, DeviceClosedBar, DeviceError, DeviceSlab, GroupRows, SlabConfig};
+use warptape_kernels::{RowKind, SignalParams};
+
+use crate::{GroupInput, GroupOutput, GroupStage, StageConfig};
+
+/// Slots that there is room for at first.
+const CAPACITY_MIN: usize = 1024;
+
+/// Groups whose state stays in a device's memory. What they give is what their [`GroupStage`]s would give.
+pub struct DeviceGroups<K> {
+    slab: DeviceSlab,
+    signals: SignalParams,
+    groups: BTreeMap<K, DeviceGroup>,
+}
+
+struct DeviceGroup {
+    /// Knows the symbols and how signals are written. Its slabs are as old as the last barrier.
+    stage: Box<GroupStage>,
+    /// The device's slot of each slot.
+    slots: Vec<u32>,
+}
+
+/// What is left of a group's input.
+struct Part<K> {
+    key: K,
+    input: GroupInput,
+    /// Barriers among the rows, the last one first.
+    barriers: Vec<usize>,
+    /// Rows that were run.
+    done: usize,
+    output: GroupOutput,
+}
+
+impl<K: Ord + Copy> DeviceGroups<K> {
+    /// No groups, on a device of this name.
+    pub fn new(name: &str, device: Box<dyn Device>, config: &StageConfig) -> Result<Self, DeviceError> {
+        let slab = SlabConfig {
+            bars: config.bars.clone(),
+            allowed_lateness_ns: config.allowed_lateness_ns,
+            indicators: config.indicators.clone(),
+            signals: config.signals.clone(),
+        };
+        Ok(Self {
+            slab: DeviceSlab::new(name, device, slab, CAPACITY_MIN)?,
+            signals: config.signals.clone(),
+            groups: BTreeMap::new(),
+        })
+    }
+
+    /// Takes a group on, in place of an older state of it.
+    pub fn install(&mut self, key: K, mut stage: Box<GroupStage>) -> Result<(), DeviceError> {
+        self.retain(|other| *other != key);
+        let slots = self.slab.take_slots(stage.symbol_count())?;
+        self.slab.install(&slots, &stage.slot_state())?;
+        self.groups.insert(key, DeviceGroup { stage, slots });
+        Ok(())
+    }
+
+    /// Lets go of all other groups.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&K) -> bool) {
+        let Self { slab, groups, .. } = self;
+        groups.retain(|key, group| {
+            let kept = keeps(key);
+            if !kept {
+                slab.give_back(&group.slots);
+            }
+            kept
+        });
+    }
+
+    /// Processes rows of groups that were installed, each named once; outputs are in the order of the inputs.
+    pub fn run(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Vec<GroupOutput>, DeviceError> {
+        let mut parts: Vec<Part<K>> = inputs.into_iter().map(Part::new).collect();
+        while parts.iter().any(|part| !part.is_done()) {
+            self.run_to_barriers(&mut parts)?;
+        }
+        Ok(parts.into_iter().map(|part| part.output).collect())
+    }
+
+    /// Runs the rows of each group up to its next barrier, all at once.
+    fn run_to_barriers(&mut self, parts: &mut [Part<K>]) -> Result<(), DeviceError> {
+        for part in parts.iter_mut().filter(|part| !part.is_done()) {
+            let group = self.groups.get_mut(&part.key).expect("the group was installed");
+            let offset = part.barriers.last().map_or(i64::MAX, |&barrier| part.input.rows.offset[barrier]);
+            group.stage.add_symbols(&mut part.input.symbols, offset);
+            let fresh = group.stage.symbol_count() - group.slots.len();
+            group.slots.extend(self.slab.take_slots(fresh)?);
+        }
+        let running: Vec<GroupRows<'_>> = parts
+            .iter()
+            .filter(|part| !part.is_done())
+            .map(|part| GroupRows {
+                slots: &self.groups[&part.key].slots,
+                rows: &part.input.rows,
+                range: part.next_range(),
+            })
+            .collect();
+        let closed_by_spec = self.slab.run(&running)?;
+        self.receive(parts, &closed_by_spec);
+        for part in parts.iter_mut().filter(|part| !part.is_done()) {
+            let group = self.groups.get_mut(&part.key).expect("the group was installed");
+            group.stage.emit(&mut part.output.signals);
+            part.done = part.next_range().end;
+            if let Some(barrier) = part.barriers.pop() {
+                self.slab.read(&group.slots, &mut group.stage.slot_state())?;
+                let mut bytes = Vec::new();
+                group.stage.write(&mut bytes);
+                part.output.snapshots.push((part.input.rows.time_ns[barrier], bytes));
+                part.done = barrier + 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each group the bars that it closed.
+    fn receive(&mut self, parts: &[Part<K>], closed_by_spec: &[Vec<DeviceClosedBar>]) {
+        // Where the places and rows of each group end.
+        let (mut places, mut rows) = (0, 0);
+        let mut ends = Vec::new();
+        for part in parts.iter().filter(|part| !part.is_done()) {
+            let group = self.groups.get_mut(&part.key).expect("the group was installed");
+            group.stage.specs.iter_mut().for_each(|spec| spec.clear());
+            let firsts = (places, rows);
+            places += group.slots.len();
+            rows += part.input.rows.len();
+            ends.push((places, firsts, part));
+        }
+        for (spec, closed) in closed_by_spec.iter().enumerate() {
+            for bar in closed {
+                let at = ends.partition_point(|&(end, ..)| end <= bar.place as usize);
+                let (_, (first_place, first_row), part) = ends[at];
+                let group = self.groups.get_mut(&part.key).expect("the group was installed");
+                let state = &mut group.stage.specs[spec];
+                let out = (&mut state.closed, &mut state.columns, &mut state.detected);
+                let (slot, row) = (bar.place - first_place as u32, bar.row as usize - first_row);
+                bar.receive(slot, &part.input.rows, row, &self.signals, out);
+            }
+        }
+    }
+}
+
+impl<K> Part<K> {
+    fn new((key, input): (K, GroupInput)) -> Self {
+        let barriers = (0..input.rows.len()).rev();
+        let barriers = barriers.filter(|&row| input.rows.kind[row] == RowKind::Barrier).collect();
+        Self { key, input, barriers, done: 0, output: GroupOutput::default() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.done == self.input.rows.len() && self.input.symbols.is_empty()
+    }
+
+    /// Rows up to the next barrier.
+    fn next_range(&self) -> Range<usize> {
+        self.done..self.barriers.last().copied().unwrap_or(self.input.rows.len())
+    }
+}
