@@ -15,6 +15,10 @@ pub struct Coverage {
     pub commits_cut: usize,
     /// Lanes lost.
     pub lanes_lost: usize,
+    /// Commands that lanes on devices were given.
+    pub device_commands: usize,
+    /// Lanes lost because their devices failed.
+    pub device_faults: usize,
     /// Partitions paused.
     pub pauses: usize,
     /// Fetches that a restore made stale.
@@ -37,6 +41,8 @@ impl Coverage {
             crashes: self.crashes + other.crashes,
             commits_cut: self.commits_cut + other.commits_cut,
             lanes_lost: self.lanes_lost + other.lanes_lost,
+            device_commands: self.device_commands + other.device_commands,
+            device_faults: self.device_faults + other.device_faults,
             pauses: self.pauses + other.pauses,
             stale_fetches: self.stale_fetches + other.stale_fetches,
             faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
@@ -54,6 +60,8 @@ impl Coverage {
             self.crashes,
             self.commits_cut,
             self.lanes_lost,
+            self.device_commands,
+            self.device_faults,
             self.pauses,
             self.stale_fetches,
             self.faults_while_stopping,

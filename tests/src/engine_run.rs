@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::bounded;
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_kernels::Isa;
+use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
@@ -40,6 +41,8 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         poll_records_max: 256,
         poll_bytes_max: 4 << 20,
         schemas: None,
+        devices: Arc::new(NoDevices),
+        device_deadline: Duration::from_secs(5),
         lane_faults: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine.
 
 pub mod coverage;
+pub mod devices;
 pub mod engine_run;
 pub mod market;
 pub mod random;

@@ -5,20 +5,23 @@
 //! with the plain sequential run, and every journal entry is stepped again.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use warptape_eventlog::Record;
+use warptape_kernels::device::{DeviceError, NoDevices};
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
     CommitRequest, EngineConfig, LaneCommand, LaneStages, PartOutput, RecordError, Stop, Topics, restore_from,
 };
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Input, LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{Input, LaneId, LaneSpec, SchedulerConfig};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick, decode_snapshot,
 };
 
 use crate::coverage::Coverage;
+use crate::devices::SimulatedDevices;
 use crate::market::{self, SourceLog};
 use crate::random::Random;
 use crate::sequential::{self, Outputs};
@@ -69,12 +72,14 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let source = market::source_log(&mut random, partitions, records);
     config.topics = Topics::new("");
     let expected: Vec<Outputs> = source.iter().map(|log| sequential::run(&config.stages, log)).collect();
+    let devices = Arc::new(SimulatedDevices::new(random.clone()));
+    config.devices = devices.clone();
     let mut world = World::new(random, config, source, plant);
     world.start_process()?;
     for _ in 0..TURBULENT_EVENTS {
         world.turbulent_event()?;
     }
-    world.heal()?;
+    world.heal(&devices)?;
     world.check(&expected)?;
     for outputs in &expected {
         world.coverage.signals += outputs.signals.len();
@@ -87,6 +92,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
 /// A configuration whose limits are met all the time.
 fn engine_config(random: &mut Random) -> EngineConfig {
     let lanes = random.between(1, 8) as i32;
+    let has_devices = random.one_in(3);
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
     EngineConfig {
@@ -108,7 +114,11 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             low_water_rows: random.between(0, high_water_rows - 1),
         },
         lanes: (0..lanes)
-            .map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: random.between(1, 4) as i32 })
+            .map(|lane| {
+                let kind = if has_devices && random.one_in(2) { "cuda" } else { "cpu" };
+                let device = format!("{kind}:{lane}");
+                LaneSpec { lane, device, weight: random.between(1, 4) as i32 }
+            })
             .collect(),
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
         commit_interval: std::time::Duration::ZERO,
@@ -116,6 +126,8 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         poll_records_max: random.between(1, 30) as usize,
         poll_bytes_max: usize::MAX,
         schemas: None,
+        devices: Arc::new(NoDevices),
+        device_deadline: std::time::Duration::MAX,
         lane_faults: Vec::new(),
     }
 }
@@ -123,9 +135,21 @@ fn engine_config(random: &mut Random) -> EngineConfig {
 /// A lane: commands that wait, and results that the core does not know of yet.
 #[derive(Default)]
 struct SimulatedLane {
-    stages: LaneStages,
+    /// Opened at the first command.
+    stages: Option<LaneStages>,
     commands: VecDeque<LaneCommand>,
     results: VecDeque<(i64, Vec<PartOutput>)>,
+}
+
+impl SimulatedLane {
+    fn obey(&mut self, command: LaneCommand, config: &EngineConfig, index: usize) -> Result<(), DeviceError> {
+        let stages = match &mut self.stages {
+            Some(stages) => stages,
+            none => none.insert(config.lane_stages(index as LaneId)?),
+        };
+        self.results.extend(stages.obey(command)?);
+        Ok(())
+    }
 }
 
 /// Where a partition is read.
@@ -292,7 +316,7 @@ impl World {
             }
             0 => self.read(),
             1 => self.deliver()?,
-            2 | 3 => self.work(),
+            2 | 3 => self.work()?,
             4 | 5 => self.report()?,
             6 => self.begin_commit(),
             _ => self.finish_commit(),
@@ -334,15 +358,21 @@ impl World {
         Ok(())
     }
 
-    /// A lane obeys a command.
-    fn work(&mut self) {
+    /// A lane obeys a command, or fails.
+    fn work(&mut self) -> Result<(), Failure> {
         let index = self.random.index(self.lanes.len());
-        let Some(lane) = &mut self.lanes[index] else { return };
-        if let Some(mut command) = lane.commands.pop_front() {
-            if self.plant == Plant::RowsSwapped {
-                swap_prices(&mut command);
+        let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
+        let Some(mut command) = lane.commands.pop_front() else { return Ok(()) };
+        if self.plant == Plant::RowsSwapped {
+            swap_prices(&mut command);
+        }
+        self.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
+        match lane.obey(command, &self.config, index) {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                self.coverage.device_faults += 1;
+                self.lose_lane(index)
             }
-            lane.results.extend(lane.stages.obey(command));
         }
     }
 
@@ -402,13 +432,14 @@ impl World {
     }
 
     /// Everything is read, drained and committed; the last faults come while that begins.
-    fn heal(&mut self) -> Result<(), Failure> {
+    fn heal(&mut self, devices: &SimulatedDevices) -> Result<(), Failure> {
         self.stopping = true;
         self.stop()?;
         self.obey()?;
         for _ in 0..STOPPING_EVENTS {
             self.turbulent_event()?;
         }
+        devices.heal();
         for _ in 0..HEALING_EVENTS_MAX {
             if self.core.is_drained() && self.in_flight.is_none() && !self.core.has_uncommitted() {
                 return Ok(());

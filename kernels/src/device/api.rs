@@ -38,6 +38,17 @@ pub trait Devices: Send + Sync {
     fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError>;
 }
 
+/// No devices at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDevices;
+
+impl Devices for NoDevices {
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        let reason = "there are no devices here but the processor".to_owned();
+        Err(DeviceError::Unavailable { device: name.to_owned(), reason })
+    }
+}
+
 /// Why a device does not do what it is asked to.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeviceError {

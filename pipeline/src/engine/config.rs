@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use warptape_eventlog::TopicSpec;
 use warptape_kernels::Isa;
+use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneId, LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
-use super::LaneFault;
+use super::{LaneFault, LaneStages};
 
 /// Configuration of an engine, checked where it was read.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EngineConfig {
     /// Name of the process, for people.
     pub node: String,
@@ -30,6 +31,10 @@ pub struct EngineConfig {
     pub lanes: Vec<LaneSpec>,
     /// Instruction set of the CPU lanes.
     pub isa: Isa,
+    /// Where the devices of the other lanes come from.
+    pub devices: Arc<dyn Devices>,
+    /// How long a lane on a device may take for a batch.
+    pub device_deadline: Duration,
     /// Time between commits.
     pub commit_interval: Duration,
     /// Source records of a partition between snapshots.
@@ -48,6 +53,22 @@ impl EngineConfig {
     /// The same in every life of the process, so that a new one fences the one before.
     pub fn transactional_id(&self) -> String {
         format!("{}-{}", self.group, self.ordinal)
+    }
+
+    /// Whether a lane's state is elsewhere than in the host's memory.
+    pub fn is_on_device(&self, lane: LaneId) -> bool {
+        !self.lanes[lane as usize].device.starts_with("cpu:")
+    }
+
+    /// A lane without groups, on its device.
+    pub fn lane_stages(&self, lane: LaneId) -> Result<LaneStages, DeviceError> {
+        let name = &self.lanes[lane as usize].device;
+        if !self.is_on_device(lane) {
+            return Ok(LaneStages::on_host());
+        }
+        // Several lanes of a device have names of their own.
+        let device = name.split_once('#').map_or(name.as_str(), |(device, _)| device);
+        LaneStages::on_device(name, self.devices.open(device)?, &self.stages)
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
+use warptape_kernels::device::{Device, DeviceError};
 use warptape_schemas::journal::LaneId;
-use warptape_stages::{GroupInput, GroupOutput, GroupStage};
+use warptape_stages::{DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
-/// Commands a lane may have waiting besides batches: installs of groups. The engine waits when there are more.
-const LANE_COMMANDS_MAX: usize = 64;
+use super::EngineConfig;
 
 /// A group of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,11 +60,20 @@ pub struct BatchPart {
 }
 
 /// What a lane tells the engine.
-pub(super) enum LaneEvent {
+pub(super) struct LaneEvent {
+    pub(super) lane: LaneId,
+    /// How often the lane had been started again: what an earlier life says is of no use.
+    pub(super) life: u32,
+    pub(super) news: LaneNews,
+}
+
+pub(super) enum LaneNews {
+    /// The lane's device is open.
+    Ready,
     /// A batch is done.
-    Completed { lane: LaneId, batch: i64, service_ns: i64, parts: Vec<PartOutput> },
+    Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput> },
     /// The lane failed; its thread waits for nothing any more.
-    Lost { lane: LaneId, reason: String },
+    Lost { reason: String },
 }
 
 /// What one group of a batch gave.
@@ -88,108 +97,199 @@ pub struct LaneFault {
 
 /// Handle of a running lane.
 pub(super) struct Lane {
-    pub(super) commands: Sender<LaneCommand>,
-    thread: Option<JoinHandle<()>>,
+    pub(super) life: u32,
+    commands: Sender<LaneCommand>,
+    thread: JoinHandle<()>,
+    /// Since when it has been ready, or working on a batch.
+    working_since_ns: Option<i64>,
+    batches_in_flight: u32,
 }
 
 impl Lane {
     /// Starts the lane's thread.
     pub(super) fn start(
         lane: LaneId,
-        batches_max: usize,
+        life: u32,
+        config: &EngineConfig,
         fault: Option<u64>,
         events: Sender<LaneEvent>,
     ) -> Self {
-        let (commands, received) = bounded(LANE_COMMANDS_MAX + batches_max);
+        // What waits is bounded by the credit of the lane and the number of groups.
+        let (commands, received) = unbounded();
+        let worker = LaneWorker { lane, life, config: config.clone(), fault, events };
         let thread = std::thread::Builder::new()
             .name(format!("lane-{lane}"))
-            .spawn(move || LaneWorker { lane, stages: LaneStages::default(), fault, events }.run(&received))
+            .spawn(move || worker.run(&received))
             .expect("the system can start a thread");
-        Self { commands, thread: Some(thread) }
+        Self { life, commands, thread, working_since_ns: None, batches_in_flight: 0 }
+    }
+
+    /// Tells the lane. One that just failed takes nothing any more; its loss is on its way to the engine.
+    pub(super) fn command(&mut self, command: LaneCommand, now_ns: i64) {
+        if matches!(command, LaneCommand::Run(_)) {
+            if self.batches_in_flight == 0 && self.working_since_ns.is_some() {
+                self.working_since_ns = Some(now_ns);
+            }
+            self.batches_in_flight += 1;
+        }
+        drop(self.commands.send(command));
+    }
+
+    /// The lane's device is open.
+    pub(super) fn ready(&mut self, now_ns: i64) {
+        self.working_since_ns = Some(now_ns);
+    }
+
+    /// A batch was completed, and the lane goes on with the next one.
+    pub(super) fn completed(&mut self, now_ns: i64) {
+        self.batches_in_flight -= 1;
+        self.working_since_ns = Some(now_ns);
+    }
+
+    /// Whether the lane has worked on a batch for so long. How long it takes to open a device is not counted.
+    pub(super) fn is_overdue(&self, now_ns: i64, deadline: Duration) -> bool {
+        let worked_ns = self.working_since_ns.map_or(0, |since_ns| now_ns - since_ns);
+        self.batches_in_flight > 0 && worked_ns as u128 > deadline.as_nanos()
     }
 
     /// Ends the thread and waits for it.
-    pub(super) fn stop(mut self) {
-        let (gone, _) = bounded(0);
-        self.commands = gone;
-        if let Some(thread) = self.thread.take() {
-            thread.join().expect("a lane catches the panics of its stages");
-        }
+    pub(super) fn stop(self) {
+        let Self { commands, thread, .. } = self;
+        drop(commands);
+        thread.join().expect("a lane catches the panics of its stages");
     }
 }
 
 /// The groups of a lane and what they do with a command: the part of a lane that knows no thread.
-#[derive(Default)]
 pub struct LaneStages {
-    stages: BTreeMap<GroupId, (i64, Box<GroupStage>)>,
+    epochs: BTreeMap<GroupId, i64>,
+    state: LaneState,
+}
+
+/// Where a lane's groups have their state.
+enum LaneState {
+    Host(BTreeMap<GroupId, Box<GroupStage>>),
+    Device(DeviceGroups<GroupId>),
 }
 
 impl LaneStages {
-    /// Obeys a command; a batch gives its outputs.
-    pub fn obey(&mut self, command: LaneCommand) -> Option<(i64, Vec<PartOutput>)> {
+    /// No groups, on the host.
+    pub fn on_host() -> Self {
+        Self { epochs: BTreeMap::new(), state: LaneState::Host(BTreeMap::new()) }
+    }
+
+    /// No groups, on a device.
+    pub fn on_device(name: &str, device: Box<dyn Device>, config: &StageConfig) -> Result<Self, DeviceError> {
+        let groups = DeviceGroups::new(name, device, config)?;
+        Ok(Self { epochs: BTreeMap::new(), state: LaneState::Device(groups) })
+    }
+
+    /// Obeys a command; a batch gives its outputs. After an error the lane's state is void.
+    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<(i64, Vec<PartOutput>)>, DeviceError> {
         match command {
             LaneCommand::Install { group, epoch, stage } => {
-                self.stages.insert(group, (epoch, stage));
-                None
+                self.epochs.insert(group, epoch);
+                match &mut self.state {
+                    LaneState::Host(stages) => drop(stages.insert(group, stage)),
+                    LaneState::Device(groups) => groups.install(group, stage)?,
+                }
+                Ok(None)
             }
             LaneCommand::Drop { partition } => {
-                self.stages.retain(|group, _| group.partition != partition);
-                None
+                let stays = |group: &GroupId| group.partition != partition;
+                self.epochs.retain(|group, _| stays(group));
+                match &mut self.state {
+                    LaneState::Host(stages) => stages.retain(|group, _| stays(group)),
+                    LaneState::Device(groups) => groups.retain(stays),
+                }
+                Ok(None)
             }
-            LaneCommand::Run(batch) => {
-                let parts = batch.parts.into_iter().map(|part| self.run(part)).collect();
-                Some((batch.batch, parts))
-            }
+            LaneCommand::Run(batch) => Ok(Some((batch.batch, self.run(batch.parts)?))),
         }
     }
 
-    fn run(&mut self, part: BatchPart) -> PartOutput {
-        let mut output = GroupOutput::default();
-        // A part of an older epoch was cut off by a restore: its rows come again.
-        if let Some((epoch, stage)) = self.stages.get_mut(&part.group)
-            && *epoch == part.epoch
-        {
-            stage.run(part.input, &mut output);
+    fn run(&mut self, parts: Vec<BatchPart>) -> Result<Vec<PartOutput>, DeviceError> {
+        let mut outputs = Vec::with_capacity(parts.len());
+        let mut inputs = Vec::with_capacity(parts.len());
+        for BatchPart { group, epoch, input } in parts {
+            outputs.push(PartOutput { group, epoch, output: GroupOutput::default() });
+            // A part of an older epoch was cut off by a restore: its rows come again.
+            if self.epochs.get(&group) == Some(&epoch) {
+                inputs.push((group, input));
+            }
         }
-        PartOutput { group: part.group, epoch: part.epoch, output }
+        let current: Vec<GroupOutput> = match &mut self.state {
+            LaneState::Host(stages) => {
+                inputs.into_iter().map(|(group, input)| run_on_host(stages, group, input)).collect()
+            }
+            LaneState::Device(groups) => groups.run(inputs)?,
+        };
+        let ran = outputs.iter_mut().filter(|part| self.epochs.get(&part.group) == Some(&part.epoch));
+        for (part, output) in ran.zip(current) {
+            part.output = output;
+        }
+        Ok(outputs)
     }
+}
+
+fn run_on_host(
+    stages: &mut BTreeMap<GroupId, Box<GroupStage>>,
+    group: GroupId,
+    input: GroupInput,
+) -> GroupOutput {
+    let mut output = GroupOutput::default();
+    stages.get_mut(&group).expect("a group with an epoch has a stage").run(input, &mut output);
+    output
 }
 
 struct LaneWorker {
     lane: LaneId,
-    stages: LaneStages,
+    life: u32,
+    config: EngineConfig,
     /// Batches until an injected fault.
     fault: Option<u64>,
     events: Sender<LaneEvent>,
 }
 
 impl LaneWorker {
-    /// Runs until the engine drops its end, or a stage panics.
+    /// Runs until the engine drops its end, or the lane fails.
     fn run(mut self, commands: &Receiver<LaneCommand>) {
-        for command in commands {
-            let started = Instant::now();
-            let event = match catch_unwind(AssertUnwindSafe(|| self.obey(command))) {
-                Ok(None) => continue,
-                Ok(Some((batch, parts))) => {
-                    let service_ns = started.elapsed().as_nanos() as i64;
-                    LaneEvent::Completed { lane: self.lane, batch, service_ns, parts }
-                }
-                Err(panic) => LaneEvent::Lost { lane: self.lane, reason: panic_message(panic.as_ref()) },
-            };
-            let lost = matches!(event, LaneEvent::Lost { .. });
-            // An engine that has ended reads no more: what it will not read is of no use.
-            if self.events.send(event).is_err() || lost {
-                return;
-            }
-        }
+        let lost = match catch_unwind(AssertUnwindSafe(|| self.work(commands))) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => panic_message(panic.as_ref()),
+        };
+        // An engine that has ended reads no more: what it will not read is of no use.
+        drop(self.tell(LaneNews::Lost { reason: lost }));
     }
 
-    fn obey(&mut self, command: LaneCommand) -> Option<(i64, Vec<PartOutput>)> {
-        if let (LaneCommand::Run(_), Some(left)) = (&command, &mut self.fault) {
+    fn tell(&self, news: LaneNews) -> Result<(), SendError<LaneEvent>> {
+        self.events.send(LaneEvent { lane: self.lane, life: self.life, news })
+    }
+
+    fn work(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
+        let mut stages = self.config.lane_stages(self.lane)?;
+        if self.tell(LaneNews::Ready).is_err() {
+            return Ok(());
+        }
+        for command in commands {
+            let started = Instant::now();
+            self.fail_if_due(&command);
+            if let Some((batch, parts)) = stages.obey(command)? {
+                let service_ns = started.elapsed().as_nanos() as i64;
+                if self.tell(LaneNews::Completed { batch, service_ns, parts }).is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fail_if_due(&mut self, command: &LaneCommand) {
+        if let (LaneCommand::Run(_), Some(left)) = (command, &mut self.fault) {
             assert!(*left > 0, "fault injected by configuration");
             *left -= 1;
         }
-        self.stages.obey(command)
     }
 }
 

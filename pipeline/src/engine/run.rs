@@ -14,7 +14,7 @@ use super::commit::{CommitEvent, CommitRequest, Committer};
 use super::core::{Command, Core};
 use super::failpoint::{self, Failpoint};
 use super::journal_tail::last_entry;
-use super::lanes::{Lane, LaneCommand, LaneEvent};
+use super::lanes::{Lane, LaneCommand, LaneEvent, LaneNews};
 use super::lifecycle::LifecycleLog;
 use super::restore::restore;
 use super::source::{Source, SourceCommand, SourceEvent};
@@ -78,7 +78,6 @@ struct Engine {
     source: Source,
     committer: Committer,
     lanes: Vec<Option<Lane>>,
-    lane_restarts: Vec<u32>,
     lane_events: Receiver<LaneEvent>,
     lane_events_sender: Sender<LaneEvent>,
     /// Held, never looked at.
@@ -118,12 +117,11 @@ impl Engine {
         let topic = config.topics.ticks.clone();
         let (records_max, bytes_max) = (config.poll_records_max, config.poll_bytes_max);
         let batches_max = config.scheduler.lane_batches_max as usize;
-        let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 2));
+        let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 3));
         Ok(Self {
             source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
             committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
             lanes: Vec::new(),
-            lane_restarts: vec![0; config.lanes.len()],
             log,
             config,
             progress,
@@ -148,16 +146,15 @@ impl Engine {
     fn begin(&mut self) -> Result<(), EngineError> {
         for index in 0..self.config.lanes.len() {
             let fault = self.config.lane_faults.iter().find(|fault| fault.lane as usize == index);
-            let lane = self.start_lane(index, fault.map(|fault| fault.after_batches));
+            let lane = self.start_lane(index, 0, fault.map(|fault| fault.after_batches));
             self.lanes.push(Some(lane));
         }
         self.core.begin(self.clock.now_ns())?;
         self.obey()
     }
 
-    fn start_lane(&self, index: usize, fault: Option<u64>) -> Lane {
-        let batches_max = self.config.scheduler.lane_batches_max as usize;
-        Lane::start(index as LaneId, batches_max, fault, self.lane_events_sender.clone())
+    fn start_lane(&self, index: usize, life: u32, fault: Option<u64>) -> Lane {
+        Lane::start(index as LaneId, life, &self.config, fault, self.lane_events_sender.clone())
     }
 
     fn turn_until_done(&mut self, stop: &Receiver<Stop>) -> Result<(), EngineError> {
@@ -197,6 +194,7 @@ impl Engine {
                 }
                 default(self.wait()) => {}
             }
+            self.fence_overdue_lanes()?;
             self.core.on_time(self.clock.now_ns())?;
             self.obey()?;
             self.release_if_settled()?;
@@ -252,14 +250,13 @@ impl Engine {
         }
     }
 
-    fn command_lane(&self, lane: LaneId, command: LaneCommand) {
+    fn command_lane(&mut self, lane: LaneId, command: LaneCommand) {
         if let LaneCommand::Run(batch) = &command {
             let rows = self.core.batch_rows(batch.batch);
             self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
         }
-        if let Some(lane) = &self.lanes[lane as usize] {
-            // A lane that just failed takes nothing any more; its loss is on its way here.
-            drop(lane.commands.send(command));
+        if let Some(lane) = &mut self.lanes[lane as usize] {
+            lane.command(command, self.clock.now_ns());
         }
     }
 
@@ -322,8 +319,15 @@ impl Engine {
     }
 
     fn on_lane(&mut self, event: LaneEvent) -> Result<(), EngineError> {
-        match event {
-            LaneEvent::Completed { lane, batch, service_ns, parts } => {
+        let LaneEvent { lane, life, news } = event;
+        let Some(current) = &mut self.lanes[lane as usize] else { return Ok(()) };
+        if current.life != life {
+            return Ok(());
+        }
+        match news {
+            LaneNews::Ready => current.ready(self.clock.now_ns()),
+            LaneNews::Completed { batch, service_ns, parts } => {
+                current.completed(self.clock.now_ns());
                 let figures = &self.progress.lanes[lane as usize];
                 let rows = self.core.batch_rows(batch);
                 figures.in_flight_rows.fetch_sub(rows, Ordering::Relaxed);
@@ -331,22 +335,47 @@ impl Engine {
                 Progress::add(&figures.busy_ns, service_ns as u64);
                 self.core.on_completed(self.clock.now_ns(), lane, batch, service_ns, parts)?;
             }
-            LaneEvent::Lost { lane, reason } => self.on_lane_lost(lane, reason)?,
+            LaneNews::Lost { reason } => {
+                if let Some(lost) = self.lanes[lane as usize].take() {
+                    lost.stop();
+                }
+                self.on_lane_lost(lane, life, reason)?;
+            }
         }
         self.obey()
     }
 
-    fn on_lane_lost(&mut self, lane: LaneId, reason: String) -> Result<(), EngineError> {
-        tracing::error!(lane, reason, "lane lost");
-        let index = lane as usize;
-        if let Some(lost) = self.lanes[index].take() {
-            lost.stop();
+    /// Gives up lanes on devices that have worked on one batch for too long.
+    fn fence_overdue_lanes(&mut self) -> Result<(), EngineError> {
+        let (now_ns, deadline) = (self.clock.now_ns(), self.config.device_deadline);
+        for index in 0..self.lanes.len() {
+            if !self.config.is_on_device(index as LaneId) {
+                continue;
+            }
+            // Its thread may never come back, and is not waited for.
+            if let Some(lane) = self.lanes[index].take_if(|lane| lane.is_overdue(now_ns, deadline)) {
+                let reason = format!("no answer within {} ms", deadline.as_millis());
+                self.on_lane_lost(index as LaneId, lane.life, reason)?;
+            }
         }
+        Ok(())
+    }
+
+    /// What is left of a lane is gone; one on the processor is started again.
+    fn on_lane_lost(&mut self, lane: LaneId, life: u32, reason: String) -> Result<(), EngineError> {
+        let index = lane as usize;
+        let device = &self.config.lanes[index].device;
+        // A process that has lost a GPU once does not get it back.
+        let restart = !self.config.is_on_device(lane) && life < LANE_RESTARTS_MAX;
+        let reason = if self.config.is_on_device(lane) {
+            format!("{reason}; {device} is used again after a restart of this process")
+        } else {
+            reason
+        };
+        tracing::error!(lane, device, reason, "lane lost");
         self.progress.lanes[index].in_flight_rows.store(0, Ordering::Relaxed);
-        let restart = self.lane_restarts[index] < LANE_RESTARTS_MAX;
         if restart {
-            self.lane_restarts[index] += 1;
-            self.lanes[index] = Some(self.start_lane(index, None));
+            self.lanes[index] = Some(self.start_lane(index, life + 1, None));
         } else if self.lanes.iter().all(Option::is_none) {
             return Err(EngineError::NoLanes { reason });
         }

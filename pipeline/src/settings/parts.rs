@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::Durability;
+use warptape_kernels::device::NoDevices;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
 use warptape_schemas::SchemaSource;
@@ -155,6 +156,8 @@ impl Settings {
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
+            devices: Arc::new(NoDevices),
+            device_deadline: Duration::from_secs(5),
             lane_faults: Vec::new(),
         }
     }
