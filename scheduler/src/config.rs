@@ -110,8 +110,8 @@ pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
             let allowed = format!("lanes are numbered from 0 in order, so it must be {index}");
             mistakes.push(mistake(format!("lanes[{index}].lane"), spec.lane, allowed));
         }
-        if spec.weight < 1 || spec.weight > WEIGHT_MAX {
-            let allowed = format!("it must be from 1 to {WEIGHT_MAX}");
+        if spec.weight < 0 || spec.weight > WEIGHT_MAX {
+            let allowed = format!("it must be from 0 (stands by) to {WEIGHT_MAX}");
             mistakes.push(mistake(format!("lanes[{index}].weight"), spec.weight, allowed));
         }
     }
@@ -190,12 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_dense_and_have_weight() {
-        check_lane_list(&[(0, 1), (1, WEIGHT_MAX)], &[]);
+    fn lanes_are_dense_and_weights_in_range() {
+        check_lane_list(&[(0, 0), (1, WEIGHT_MAX)], &[]);
         check_lane_list(&[], &["lanes"]);
         check_lane_list(&[(0, 1); LANES_MAX + 1], &["lanes"]);
         check_lane_list(
-            &[(0, 0), (2, 1), (2, WEIGHT_MAX + 1)],
+            &[(0, -1), (2, 1), (2, WEIGHT_MAX + 1)],
             &["lanes[0].weight", "lanes[1].lane", "lanes[2].weight"],
         );
     }

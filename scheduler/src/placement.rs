@@ -60,7 +60,8 @@ impl PlacementPolicy {
     /// Score of a lane for the group at a counter; the highest wins.
     fn score(self, stream: i64, counter: i64, lane: &Lane) -> i64 {
         match self {
-            Self::Rendezvous => rendezvous::score(stream, counter, lane.id, lane.weight),
+            // Lanes that stand by are equals among themselves.
+            Self::Rendezvous => rendezvous::score(stream, counter, lane.id, lane.weight.max(1)),
         }
     }
 }
@@ -162,14 +163,17 @@ fn choose(
     }
 }
 
-/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all ready lanes)`.
+/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all ready lanes)`. Lanes of
+/// weight 0 stand by: they may have none while another is ready, and have a weight of 1 otherwise.
 fn groups_max_per_lane(life: &Life) -> Vec<i32> {
-    let weight_total: i64 =
-        life.lanes.iter().filter(|lane| lane.ready).map(|lane| i64::from(lane.weight)).sum();
+    let ready = || life.lanes.iter().filter(|lane| lane.ready);
+    let stand_in = !ready().any(|lane| lane.weight > 0);
+    let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight });
+    let weight_total: i64 = ready().map(weight).sum();
     let scaled_groups = i64::from(life.config.load_factor_percent) * life.groups_assigned;
     let bound = |lane: &Lane| {
-        // Rounded up; all terms are positive.
-        let share = (scaled_groups * i64::from(lane.weight) + 100 * weight_total - 1) / (100 * weight_total);
+        // Rounded up; no term is negative.
+        let share = (scaled_groups * weight(lane) + 100 * weight_total - 1) / (100 * weight_total);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
     };
     life.lanes.iter().map(|lane| if lane.ready { bound(lane) } else { 0 }).collect()

@@ -46,7 +46,8 @@ pub struct LaneSpec {
     pub lane: LaneId,
     /// Device name, such as `cpu:0`.
     pub device: String,
-    /// Relative speed, for weighted placement. Positive; equal lanes have equal weights.
+    /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by, and gets groups only
+    /// when no lane with a weight is ready.
     pub weight: i32,
 }
 
@@ -204,7 +205,7 @@ pub struct Candidate {
 pub enum ExclusionReason {
     /// The lane is lost.
     Lost,
-    /// The lane has as many groups as the bounded load allows.
+    /// The lane has as many groups as the bounded load allows: none, if it stands by while another is ready.
     Full,
 }
 

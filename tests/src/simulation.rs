@@ -117,7 +117,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             .map(|lane| {
                 let kind = if has_devices && random.one_in(2) { "cuda" } else { "cpu" };
                 let device = format!("{kind}:{lane}");
-                LaneSpec { lane, device, weight: random.between(1, 4) as i32 }
+                LaneSpec { lane, device, weight: random.between(0, 4) as i32 }
             })
             .collect(),
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },

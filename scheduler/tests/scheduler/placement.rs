@@ -93,3 +93,17 @@ fn a_returning_lane_takes_only_groups_nobody_owns() {
     }
     assert!(scheduler.placements().all(|placement| placement.lane == Some(1) && placement.epoch == 2));
 }
+
+#[test]
+fn a_lane_that_stands_by_gets_groups_only_when_no_other_is_ready() {
+    let weights = [3, 0, 1, 0];
+    let total = (PARTITIONS * GROUPS) as usize;
+    let on = |lost: &[LaneId]| loads(&place_all(125, &weights, lost), weights.len());
+    for (lost, standing_by) in [(&[][..], [1, 3]), (&[0], [1, 3]), (&[0, 2], [0, 2]), (&[0, 1, 2], [0, 2])] {
+        let loads = on(lost);
+        assert!(standing_by.iter().all(|&lane| loads[lane] == 0), "{lost:?} lost: {loads:?}");
+        assert_eq!(loads.iter().sum::<i32>() as usize, total);
+    }
+    let [_, left, _, right] = on(&[0, 2])[..] else { panic!("there are four lanes") };
+    assert!(left.abs_diff(right) < 300, "lanes that stand by are equals: {left} and {right}");
+}
