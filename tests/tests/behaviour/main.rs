@@ -1,5 +1,6 @@
 //! Behaviour of the crates together.
 
+mod devices;
 mod engine;
 mod kafka;
 mod recordings;
