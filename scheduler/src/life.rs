@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{PartitionId, SchedulerConfig, Started};
+use warptape_schemas::journal::{LaneId, PartitionId, SchedulerConfig, Started};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{check_config, check_lanes};
@@ -105,6 +105,29 @@ impl Life {
     pub(crate) fn refresh_clock(&mut self) {
         let now = self.clock_hash();
         self.hash.replace(&mut self.clock_contribution, now);
+    }
+
+    /// Takes all groups from a lane; the rows that wait for them go on waiting.
+    pub(crate) fn take_groups(&mut self, lane: LaneId) {
+        let Self { lanes, partitions, hash, groups_unplaced, .. } = self;
+        let lane = &mut lanes[lane as usize];
+        for partition in partitions.values_mut() {
+            for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
+                if group.lane != Some(lane.id) {
+                    continue;
+                }
+                let key = GroupKey { partition: partition.id, group: group_index as i32 };
+                group.lane = None;
+                group.refresh(key, hash);
+                *groups_unplaced += 1;
+                lane.groups_placed -= 1;
+                lane.waiting_rows -= group.waiting_rows;
+                if let Some(oldest_ns) = group.oldest_ns() {
+                    lane.dequeue(QueueHead { oldest_ns, key });
+                }
+            }
+        }
+        lane.refresh(hash);
     }
 
     /// Ends what a partition has: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten.

@@ -133,6 +133,12 @@ fn complete(life: &mut Life, completed: &Completed) {
 fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
     let groups = life.lanes[lost.lane as usize].groups_placed;
     decisions.push(Decision::Fence(Fence { lane: lost.lane, groups, reason: lost.reason.clone() }));
+    if lost.kept {
+        life.take_groups(lost.lane);
+        life.lanes[lost.lane as usize].lose(life.batch_next, &mut life.hash);
+        placement::place_all(life, decisions);
+        return;
+    }
     let affected: Vec<_> = life
         .partitions
         .values()

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::known::{self, KnownSchema};
+use crate::wire::Wire;
 use crate::{frame, hex};
 
 /// Turns records of every published schema version into JSON, as they were written: fields by their names in the
@@ -65,6 +66,7 @@ pub(crate) fn value(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError>
 fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {
     Ok(match schema {
         Schema::Null => Value::Null,
+        Schema::Boolean => json!(bool::get(cursor)?),
         Schema::Int => json!(cursor.int()?),
         Schema::Long => json!(cursor.long()?),
         Schema::Double => {

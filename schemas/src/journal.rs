@@ -149,6 +149,9 @@ pub struct LaneLost {
     pub lane: LaneId,
     /// What happened, in words.
     pub reason: String,
+    /// Whether the rows that its groups have had since their last states are still there: then the groups alone are
+    /// placed again, and rows that were in flight arrive again; otherwise their partitions are restored.
+    pub kept: bool,
 }
 
 /// See [`Input::LaneReady`].

@@ -39,7 +39,7 @@ wire_record!(PartitionAssigned { partition, groups, committed_offset, snapshot_o
 wire_record!(PartitionRevoked { partition });
 wire_record!(Arrived { partition, next_offset, groups });
 wire_record!(Completed { lane, batch, service_ns });
-wire_record!(LaneLost { lane, reason });
+wire_record!(LaneLost { lane, reason, kept });
 wire_record!(LaneReady { lane });
 wire_record!(Woke {});
 wire_record!(Draining {});

@@ -46,7 +46,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 1, 0xb52e_a2d3_4177_ba88
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 2, 0x3764_01e5_24a6_906f
 );
 known!(
     /// Stage state at an offset.
@@ -70,7 +70,13 @@ pub const CURRENT: [KnownSchema; 8] =
     [TICK, TICK_BATCH, SIGNAL, JOURNAL_ENTRY, SNAPSHOT, LATE_TICK, DEAD_LETTER, LIFECYCLE];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 0] = [];
+pub const OLD: [KnownSchema; 1] = [KnownSchema {
+    name: "JournalEntry",
+    file: "journal_entry",
+    version: 1,
+    fingerprint: 0xb52e_a2d3_4177_ba88,
+    text: include_str!("../avro/old/journal_entry_1.avsc"),
+}];
 
 /// All versions of all records.
 pub fn all() -> impl Iterator<Item = KnownSchema> {

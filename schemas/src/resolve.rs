@@ -1,39 +1,93 @@
 //! Data written with an older version of a schema, brought to the current one by Avro's rules.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
+use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 
 use crate::describe;
 use crate::error::DecodeError;
-use crate::known::KnownSchema;
+use crate::known::{self, KnownSchema};
 
-/// Rewrites a datum of `writer` as a datum of `reader`. Both are parsed on each call: old records are rare.
+/// All published schemas, by fingerprint.
+static PUBLISHED: LazyLock<BTreeMap<u64, Schema>> =
+    LazyLock::new(|| known::all().map(|schema| (schema.fingerprint, parsed(schema))).collect());
+
+fn parsed(schema: KnownSchema) -> Schema {
+    // The texts are compiled in, and a test parses each of them.
+    Schema::parse_str(schema.text).expect("a published schema parses")
+}
+
+/// Rewrites a datum of `writer` as a datum of `reader`.
 pub(crate) fn resolve(
     writer: KnownSchema,
     reader: KnownSchema,
     datum: &[u8],
 ) -> Result<Vec<u8>, DecodeError> {
-    let parse = |schema: KnownSchema| {
-        // The texts are compiled in, and a test parses each of them.
-        Schema::parse_str(schema.text).expect("a published schema parses")
-    };
-    let (writer_schema, reader_schema) = (parse(writer), parse(reader));
-    let unresolvable = |error: apache_avro::Error| DecodeError::Unresolvable {
-        name: reader.name,
-        detail: error.to_string(),
-    };
+    rewrite(&PUBLISHED[&writer.fingerprint], &PUBLISHED[&reader.fingerprint], reader.name, datum)
+}
+
+fn rewrite(
+    writer: &Schema,
+    reader: &Schema,
+    name: &'static str,
+    datum: &[u8],
+) -> Result<Vec<u8>, DecodeError> {
+    let unresolvable =
+        |error: apache_avro::Error| DecodeError::Unresolvable { name, detail: error.to_string() };
     // apache-avro takes an end that comes too early for null in places; ours does not.
-    describe::value(&writer_schema, datum)?;
-    let value = GenericDatumReader::builder(&writer_schema)
-        .reader_schema(&reader_schema)
+    describe::value(writer, datum)?;
+    GenericDatumReader::builder(writer)
         .build()
         .and_then(|avro| avro.read_value(&mut &datum[..]))
-        .map_err(unresolvable)?;
-    GenericDatumWriter::builder(&reader_schema)
-        .build()
-        .and_then(|avro| avro.write_value_to_vec(value))
+        .and_then(|value| resolved(value, writer, reader))
+        .and_then(|value| GenericDatumWriter::builder(reader).build()?.write_value_to_vec(value))
         .map_err(unresolvable)
+}
+
+/// A value by the rules of Avro's resolution. Branches of a union are found by their names: apache-avro alone takes the
+/// first record whose fields are there.
+fn resolved(value: Value, writer: &Schema, reader: &Schema) -> Result<Value, apache_avro::Error> {
+    Ok(match (value, writer, reader) {
+        (Value::Union(branch, inner), Schema::Union(writers), Schema::Union(readers)) => {
+            let writer = &writers.variants()[branch as usize];
+            let same = |reader: &&Schema| match (writer.name(), reader.name()) {
+                (Some(writer), Some(reader)) => writer == reader,
+                _ => writer == *reader,
+            };
+            match readers.variants().iter().enumerate().find(|(_, reader)| same(reader)) {
+                Some((branch, reader)) => {
+                    Value::Union(branch as u32, Box::new(resolved(*inner, writer, reader)?))
+                }
+                None => inner.resolve(reader)?,
+            }
+        }
+        (Value::Record(members), Schema::Record(writer), Schema::Record(reader)) => {
+            let mut members: BTreeMap<String, Value> = members.into_iter().collect();
+            let mut fields = Vec::new();
+            for field in &reader.fields {
+                let value = match (members.remove(&field.name), &field.default) {
+                    (Some(value), _) => {
+                        let written = writer.fields.iter().find(|other| other.name == field.name);
+                        let written = written.expect("a member that was read has a field");
+                        resolved(value, &written.schema, &field.schema)?
+                    }
+                    (None, Some(default)) => Value::try_from(default.clone())?.resolve(&field.schema)?,
+                    (None, None) => Value::Null.resolve(&field.schema)?,
+                };
+                fields.push((field.name.clone(), value));
+            }
+            Value::Record(fields)
+        }
+        (Value::Array(items), Schema::Array(writer), Schema::Array(reader)) => {
+            let items = items.into_iter().map(|item| resolved(item, &writer.items, &reader.items));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        (other, _, reader) => other.resolve(reader)?,
+    })
 }
 
 #[cfg(test)]
@@ -58,11 +112,15 @@ mod tests {
     }
 
     /// The signal schema as it would have been before its last indicator and its last kind came.
-    fn older() -> KnownSchema {
+    fn older() -> Schema {
         let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL.text).expect("JSON");
         json["fields"].as_array_mut().expect("fields").pop();
         json["fields"][1]["type"]["symbols"].as_array_mut().expect("symbols").pop();
-        KnownSchema { version: 0, fingerprint: 1, text: json.to_string().leak(), ..known::SIGNAL }
+        Schema::parse_str(&json.to_string()).expect("a schema")
+    }
+
+    fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
+        rewrite(&older(), &parsed(known::SIGNAL), "Signal", datum)
     }
 
     #[test]
@@ -72,7 +130,7 @@ mod tests {
         let datum = &payload[frame::HEADER_SIZE..];
         // The last field is null, one byte: the older writer did not have it.
         let older_datum = &datum[..datum.len() - 1];
-        assert_eq!(resolve(older(), known::SIGNAL, older_datum), Ok(datum.to_vec()));
+        assert_eq!(from_older(older_datum), Ok(datum.to_vec()));
     }
 
     #[test]
@@ -80,9 +138,9 @@ mod tests {
         let mut payload = Vec::new();
         record::encode_signal(&signal(), &mut payload);
         let datum = &payload[frame::HEADER_SIZE..];
-        assert_eq!(resolve(older(), known::SIGNAL, datum), Err(DecodeError::TrailingBytes { count: 1 }));
+        assert_eq!(from_older(datum), Err(DecodeError::TrailingBytes { count: 1 }));
         for cut in 0..datum.len() - 1 {
-            let error = resolve(older(), known::SIGNAL, &datum[..cut]);
+            let error = from_older(&datum[..cut]);
             assert_eq!(error, Err(DecodeError::Truncated { length: cut }));
         }
     }

@@ -109,6 +109,20 @@ impl Wire for f64 {
     }
 }
 
+impl Wire for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        match cursor.take(1)? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(cursor.malformed("a boolean is 0 or 1")),
+        }
+    }
+}
+
 impl Wire for String {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);

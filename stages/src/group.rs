@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
@@ -44,17 +45,43 @@ impl GroupQueue {
         let last = if self.rows.is_empty() { Some(i64::MAX) } else { rows.offset.last().copied() };
         let count = last.map_or(0, |last| self.symbols.partition_point(|symbol| symbol.offset <= last));
         let symbols = self.symbols.drain(..count).collect();
-        GroupInput { symbols, rows }
+        GroupInput { symbols, rows: Arc::new(rows) }
+    }
+
+    /// Puts back what was taken last, the oldest first.
+    pub fn put_back(&mut self, taken: impl IntoIterator<Item = GroupInput>) {
+        let mut whole = Self::default();
+        for input in taken {
+            whole.symbols.extend(input.symbols);
+            whole.rows.append(&mut Arc::unwrap_or_clone(input.rows));
+        }
+        whole.symbols.append(&mut self.symbols);
+        whole.rows.append(&mut self.rows);
+        *self = whole;
     }
 }
 
 /// Part of a batch: what one group has to process.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GroupInput {
     /// New symbols, by slot.
     pub symbols: Vec<SlotSymbol>,
     /// Rows in log order.
-    pub rows: Rows,
+    pub rows: Arc<Rows>,
+}
+
+impl GroupInput {
+    /// What lies behind a barrier among the rows.
+    pub fn behind(&self, barrier: i64) -> Self {
+        let (kind, number) = (&self.rows.kind, &self.rows.time_ns);
+        let at = (0..self.rows.len()).find(|&row| kind[row] == RowKind::Barrier && number[row] == barrier);
+        let at = at.expect("the barrier is among the rows");
+        let offset = self.rows.offset[at];
+        let symbols = self.symbols.iter().filter(|symbol| symbol.offset >= offset).cloned().collect();
+        let mut rows = Rows::clone(&self.rows);
+        rows.take_front(at + 1);
+        Self { symbols, rows: Arc::new(rows) }
+    }
 }
 
 /// What a group made of its input.
@@ -116,7 +143,7 @@ impl GroupStage {
 
     /// Processes rows; `output` is added to.
     pub fn run(&mut self, mut input: GroupInput, output: &mut GroupOutput) {
-        let rows = &input.rows;
+        let rows = &*input.rows;
         let barriers: Vec<usize> =
             (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::Barrier).collect();
         let mut start = 0;

@@ -19,6 +19,8 @@ pub struct Coverage {
     pub device_commands: usize,
     /// Lanes lost because their devices failed.
     pub device_faults: usize,
+    /// Lanes lost whose groups were placed again from memory.
+    pub losses_kept: usize,
     /// Partitions paused.
     pub pauses: usize,
     /// Fetches that a restore made stale.
@@ -43,6 +45,7 @@ impl Coverage {
             lanes_lost: self.lanes_lost + other.lanes_lost,
             device_commands: self.device_commands + other.device_commands,
             device_faults: self.device_faults + other.device_faults,
+            losses_kept: self.losses_kept + other.losses_kept,
             pauses: self.pauses + other.pauses,
             stale_fetches: self.stale_fetches + other.stale_fetches,
             faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
@@ -62,6 +65,7 @@ impl Coverage {
             self.lanes_lost,
             self.device_commands,
             self.device_faults,
+            self.losses_kept,
             self.pauses,
             self.stale_fetches,
             self.faults_while_stopping,

@@ -15,7 +15,7 @@ use warptape_pipeline::engine::{
     CommitRequest, EngineConfig, LaneCommand, LaneStages, PartOutput, RecordError, Stop, Topics, restore_from,
 };
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Input, LaneId, LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{Input, JournalEntry, LaneId, LaneSpec, SchedulerConfig};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick, decode_snapshot,
 };
@@ -81,6 +81,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     }
     world.heal(&devices)?;
     world.check(&expected)?;
+    world.coverage.losses_kept = world.losses_kept();
     for outputs in &expected {
         world.coverage.signals += outputs.signals.len();
         world.coverage.late += outputs.late.len();
@@ -478,6 +479,14 @@ impl World {
         self.check_journal()
     }
 
+    /// Lanes that were lost without their groups.
+    fn losses_kept(&self) -> usize {
+        let entries = self.topic("journal", 0).iter();
+        let entries = entries.map(|record| decode_journal_entry(record).expect("entries are written whole"));
+        let kept = |entry: &JournalEntry| matches!(&entry.input, Input::LaneLost(lost) if lost.kept);
+        entries.filter(kept).count()
+    }
+
     /// Every entry follows its predecessor, and steps to the decisions it holds.
     fn check_journal(&self) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
@@ -508,7 +517,7 @@ impl World {
 fn swap_prices(command: &mut LaneCommand) {
     let LaneCommand::Run(batch) = command else { return };
     for part in &mut batch.parts {
-        let rows = &mut part.input.rows;
+        let rows = Arc::make_mut(&mut part.input.rows);
         let trades: Vec<usize> =
             (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::Trade).take(2).collect();
         if let [first, second] = trades[..] {

@@ -64,11 +64,11 @@ impl EngineConfig {
     pub fn lane_stages(&self, lane: LaneId) -> Result<LaneStages, DeviceError> {
         let name = &self.lanes[lane as usize].device;
         if !self.is_on_device(lane) {
-            return Ok(LaneStages::on_host());
+            return Ok(LaneStages::on_host(&self.stages, self.isa));
         }
         // Several lanes of a device have names of their own.
         let device = name.split_once('#').map_or(name.as_str(), |(device, _)| device);
-        LaneStages::on_device(name, self.devices.open(device)?, &self.stages)
+        LaneStages::on_device(name, self.devices.open(device)?, &self.stages, self.isa)
     }
 }
 

@@ -276,7 +276,19 @@ impl Core {
         restarted: bool,
     ) -> Result<(), RecordError> {
         self.batches.retain(|_, (owner, _)| *owner != lane);
-        self.step(now_ns, &Input::LaneLost(LaneLost { lane, reason }))?;
+        let kept = self.config.is_on_device(lane)
+            && self.partitions.values().all(|owned| owned.keeps_groups_of(lane));
+        let mut again = Vec::new();
+        if kept {
+            for (&partition, owned) in &mut self.partitions {
+                let groups = owned.take_back(lane);
+                again.push(Arrived { partition, next_offset: owned.next_offset, groups });
+            }
+        }
+        self.step(now_ns, &Input::LaneLost(LaneLost { lane, reason, kept }))?;
+        for arrived in again.into_iter().filter(|arrived| !arrived.groups.is_empty()) {
+            self.step(now_ns, &Input::Arrived(arrived))?;
+        }
         if restarted {
             self.step(now_ns, &Input::LaneReady(LaneReady { lane }))?;
         }
@@ -369,18 +381,19 @@ impl Core {
     fn place(&mut self, place: &Place) {
         let partition =
             self.partitions.get_mut(&place.partition).expect("placed groups are of owned partitions");
-        let stage = partition.place(place.group, place.epoch);
+        let state = partition.place(place, self.config.is_on_device(place.lane));
         let group = GroupId { partition: place.partition, group: place.group };
         self.commands
-            .push(Command::Lane(place.lane, LaneCommand::Install { group, epoch: place.epoch, stage }));
+            .push(Command::Lane(place.lane, LaneCommand::Install { group, epoch: place.epoch, state }));
     }
 
     fn dispatch(&mut self, dispatch: &Dispatch) {
         let mut parts = Vec::with_capacity(dispatch.takes.len());
+        let on_device = self.config.is_on_device(dispatch.lane);
         for take in &dispatch.takes {
             let partition = self.partitions.get_mut(&take.partition).expect("rows are of owned partitions");
             let group = GroupId { partition: take.partition, group: take.group };
-            let input = partition.take(take.group, take.rows);
+            let input = partition.take(take.group, take.rows, on_device);
             parts.push(BatchPart { group, epoch: take.epoch, input });
         }
         self.batches.insert(dispatch.batch, (dispatch.lane, dispatch.rows));

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
+use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_schemas::journal::LaneId;
 use warptape_stages::{DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
@@ -30,7 +31,7 @@ pub enum LaneCommand {
         /// Its epoch.
         epoch: i64,
         /// Its state.
-        stage: Box<GroupStage>,
+        state: GroupState,
     },
     /// The partition's groups are no longer the lane's.
     Drop {
@@ -39,6 +40,51 @@ pub enum LaneCommand {
     },
     /// Run a batch.
     Run(LaneBatch),
+}
+
+/// The state of a group on its way to a lane.
+pub enum GroupState {
+    /// As it is.
+    Stage(Box<GroupStage>),
+    /// As it was, with what has happened to it since: the outputs of that exist.
+    Kept(Kept),
+}
+
+/// What the state of a group can be made from again.
+#[derive(Clone, Default)]
+pub struct Kept {
+    /// The state at some time.
+    pub(super) state: Vec<u8>,
+    /// What was processed since.
+    pub(super) tail: Vec<GroupInput>,
+    /// Rows of that.
+    pub(super) rows: usize,
+}
+
+impl GroupState {
+    /// The state again, to be kept.
+    pub(super) fn to_kept(&self) -> Kept {
+        match self {
+            Self::Kept(kept) => kept.clone(),
+            Self::Stage(stage) => {
+                let mut state = Vec::new();
+                stage.write(&mut state);
+                Kept { state, ..Kept::default() }
+            }
+        }
+    }
+
+    fn into_stage(self, config: &StageConfig, isa: Isa) -> Box<GroupStage> {
+        match self {
+            Self::Stage(stage) => stage,
+            Self::Kept(Kept { state, tail, .. }) => {
+                let stage = GroupStage::read(config, isa, &state);
+                let mut stage = Box::new(stage.expect("this process has written the state"));
+                tail.into_iter().for_each(|input| stage.run(input, &mut GroupOutput::default()));
+                stage
+            }
+        }
+    }
 }
 
 /// A batch on its way to a lane.
@@ -162,45 +208,56 @@ impl Lane {
 
 /// The groups of a lane and what they do with a command: the part of a lane that knows no thread.
 pub struct LaneStages {
+    config: StageConfig,
+    isa: Isa,
     epochs: BTreeMap<GroupId, i64>,
-    state: LaneState,
+    groups: LaneGroups,
 }
 
 /// Where a lane's groups have their state.
-enum LaneState {
+enum LaneGroups {
     Host(BTreeMap<GroupId, Box<GroupStage>>),
     Device(DeviceGroups<GroupId>),
 }
 
 impl LaneStages {
     /// No groups, on the host.
-    pub fn on_host() -> Self {
-        Self { epochs: BTreeMap::new(), state: LaneState::Host(BTreeMap::new()) }
+    pub fn on_host(config: &StageConfig, isa: Isa) -> Self {
+        Self::new(config, isa, LaneGroups::Host(BTreeMap::new()))
     }
 
     /// No groups, on a device.
-    pub fn on_device(name: &str, device: Box<dyn Device>, config: &StageConfig) -> Result<Self, DeviceError> {
-        let groups = DeviceGroups::new(name, device, config)?;
-        Ok(Self { epochs: BTreeMap::new(), state: LaneState::Device(groups) })
+    pub fn on_device(
+        name: &str,
+        device: Box<dyn Device>,
+        config: &StageConfig,
+        isa: Isa,
+    ) -> Result<Self, DeviceError> {
+        Ok(Self::new(config, isa, LaneGroups::Device(DeviceGroups::new(name, device, config)?)))
+    }
+
+    fn new(config: &StageConfig, isa: Isa, groups: LaneGroups) -> Self {
+        Self { config: config.clone(), isa, epochs: BTreeMap::new(), groups }
     }
 
     /// Obeys a command; a batch gives its outputs. After an error the lane's state is void.
     pub fn obey(&mut self, command: LaneCommand) -> Result<Option<(i64, Vec<PartOutput>)>, DeviceError> {
         match command {
-            LaneCommand::Install { group, epoch, stage } => {
+            LaneCommand::Install { group, epoch, state } => {
                 self.epochs.insert(group, epoch);
-                match &mut self.state {
-                    LaneState::Host(stages) => drop(stages.insert(group, stage)),
-                    LaneState::Device(groups) => groups.install(group, stage)?,
+                let stage = state.into_stage(&self.config, self.isa);
+                match &mut self.groups {
+                    LaneGroups::Host(stages) => drop(stages.insert(group, stage)),
+                    LaneGroups::Device(groups) => groups.install(group, stage)?,
                 }
                 Ok(None)
             }
             LaneCommand::Drop { partition } => {
                 let stays = |group: &GroupId| group.partition != partition;
                 self.epochs.retain(|group, _| stays(group));
-                match &mut self.state {
-                    LaneState::Host(stages) => stages.retain(|group, _| stays(group)),
-                    LaneState::Device(groups) => groups.retain(stays),
+                match &mut self.groups {
+                    LaneGroups::Host(stages) => stages.retain(|group, _| stays(group)),
+                    LaneGroups::Device(groups) => groups.retain(stays),
                 }
                 Ok(None)
             }
@@ -218,11 +275,11 @@ impl LaneStages {
                 inputs.push((group, input));
             }
         }
-        let current: Vec<GroupOutput> = match &mut self.state {
-            LaneState::Host(stages) => {
+        let current: Vec<GroupOutput> = match &mut self.groups {
+            LaneGroups::Host(stages) => {
                 inputs.into_iter().map(|(group, input)| run_on_host(stages, group, input)).collect()
             }
-            LaneState::Device(groups) => groups.run(inputs)?,
+            LaneGroups::Device(groups) => groups.run(inputs)?,
         };
         let ran = outputs.iter_mut().filter(|part| self.epochs.get(&part.group) == Some(&part.epoch));
         for (part, output) in ran.zip(current) {

@@ -37,7 +37,9 @@ pub use clock::Clock;
 pub use commit::{CommitRequest, Receipt};
 pub use config::{EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;
-pub use lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, LaneFault, LaneStages, PartOutput};
+pub use lanes::{
+    BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneStages, PartOutput,
+};
 pub use partition::Accepted;
 pub use progress::{LaneProgress, Progress};
 pub use recorder::RecordError;

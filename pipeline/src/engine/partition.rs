@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_kernels::Rows;
 use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
-use warptape_schemas::journal::GroupArrival;
+use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
-use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
+use warptape_stages::{GroupInput, GroupOutput, GroupQueue, Late, PartitionIntake, SignalMerge};
 
 use super::commit::{Aside, AsideTopic, Receipt, Sealed};
-use super::lanes::GroupId;
+use super::lanes::{GroupId, GroupState, Kept};
 use super::restore::Restored;
 use super::snapshots::{PendingSnapshot, snapshot_records};
 
@@ -45,13 +45,26 @@ pub(super) struct Partition {
     late: Vec<Late>,
 }
 
+/// Rows that are kept of a partition's groups on devices, at most, since their states were written last.
+const KEPT_ROWS_MAX: usize = 1 << 20;
+
 /// A group's way through the lanes.
 struct Group {
-    /// Stage state that no lane has yet.
-    stage: Option<Box<GroupStage>>,
+    /// State that no lane has yet.
+    state: Option<GroupState>,
     epoch: i64,
-    /// First source offset of each batch in flight.
-    in_flight: VecDeque<i64>,
+    lane: Option<LaneId>,
+    in_flight: VecDeque<InFlight>,
+    /// What the group's state on a device can be made from again; nothing where that would be too much.
+    kept: Option<Kept>,
+}
+
+/// Rows of a group in a batch in flight.
+struct InFlight {
+    /// Source offset of the first one.
+    first: i64,
+    /// The rows, if they are on a device, which may lose them.
+    input: Option<GroupInput>,
 }
 
 /// Ticks and asides of an accepted fetch.
@@ -75,9 +88,11 @@ impl Partition {
         counted_offset: i64,
     ) -> Self {
         let groups = restored.stages.into_iter().map(|stage| Group {
-            stage: Some(Box::new(stage)),
+            state: Some(GroupState::Stage(Box::new(stage))),
             epoch: 0,
+            lane: None,
             in_flight: VecDeque::new(),
+            kept: None,
         });
         let groups: Vec<Group> = groups.collect();
         Self {
@@ -178,17 +193,21 @@ impl Partition {
     }
 
     /// The group goes to a lane under a new epoch; gives the state to be installed there.
-    pub(super) fn place(&mut self, group: i32, epoch: i64) -> Box<GroupStage> {
-        let group = &mut self.groups[group as usize];
-        group.epoch = epoch;
-        group.stage.take().expect("the scheduler places a group once per restore")
+    pub(super) fn place(&mut self, place: &Place, on_device: bool) -> GroupState {
+        let group = &mut self.groups[place.group as usize];
+        group.epoch = place.epoch;
+        group.lane = Some(place.lane);
+        let state = group.state.take().expect("the scheduler places a group that no lane has");
+        group.kept = on_device.then(|| state.to_kept());
+        state
     }
 
     /// Takes rows off the head of a group's queue for a batch.
-    pub(super) fn take(&mut self, group: i32, rows: i64) -> GroupInput {
+    pub(super) fn take(&mut self, group: i32, rows: i64, on_device: bool) -> GroupInput {
         let input = self.queues[group as usize].take(rows as usize);
         let first = *input.rows.offset.first().expect("a take has rows");
-        self.groups[group as usize].in_flight.push_back(first);
+        let kept = on_device.then(|| input.clone());
+        self.groups[group as usize].in_flight.push_back(InFlight { first, input: kept });
         input
     }
 
@@ -198,7 +217,14 @@ impl Partition {
         if group.epoch != epoch {
             return;
         }
-        group.in_flight.pop_front().expect("a batch in flight comes back once");
+        let InFlight { input, .. } = group.in_flight.pop_front().expect("a batch in flight comes back once");
+        if let Some(input) = input {
+            group.keep(input, output.snapshots.last());
+            let kept_rows: usize = self.groups.iter().map(Group::kept_rows).sum();
+            if kept_rows > KEPT_ROWS_MAX {
+                self.groups[id.group as usize].kept = None;
+            }
+        }
         self.signals.push(output.signals);
         for (barrier, bytes) in output.snapshots {
             if let Some(pending) = &mut self.snapshot
@@ -211,10 +237,37 @@ impl Partition {
         }
     }
 
+    /// Whether the state of all groups of a lane can be made again.
+    pub(super) fn keeps_groups_of(&self, lane: LaneId) -> bool {
+        self.groups.iter().all(|group| group.lane != Some(lane) || group.kept.is_some())
+    }
+
+    /// Takes the groups of a lost lane back, all of which were kept; what was in flight waits again, and is given.
+    pub(super) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
+        let mut again = Vec::new();
+        for (number, group) in self.groups.iter_mut().enumerate() {
+            if group.lane != Some(lane) {
+                continue;
+            }
+            group.lane = None;
+            group.state = group.kept.take().map(GroupState::Kept);
+            let inputs: Vec<GroupInput> =
+                group.in_flight.drain(..).filter_map(|in_flight| in_flight.input).collect();
+            let rows: usize = inputs.iter().map(|input| input.rows.len()).sum();
+            self.queues[number].put_back(inputs);
+            if rows > 0 {
+                let bytes = (rows * Rows::BYTES_PER_ROW) as i64;
+                again.push(GroupArrival { group: number as i32, rows: rows as i64, bytes });
+            }
+        }
+        again
+    }
+
     /// All records before this offset are complete.
     pub(super) fn complete_before(&self) -> i64 {
         let first = |(group, queue): (&Group, &GroupQueue)| {
-            group.in_flight.front().or_else(|| queue.rows.offset.first()).copied()
+            let in_flight = group.in_flight.front().map(|in_flight| in_flight.first);
+            in_flight.or_else(|| queue.rows.offset.first().copied())
         };
         self.groups.iter().zip(&self.queues).filter_map(first).min().unwrap_or(self.next_offset)
     }
@@ -311,5 +364,26 @@ impl Partition {
         }
         self.sealed_offset = self.sealed_offset.max(before);
         sealed
+    }
+}
+
+impl Group {
+    /// Keeps rows that were processed, with the state at the last barrier among them.
+    fn keep(&mut self, input: GroupInput, snapshot: Option<&(i64, Vec<u8>)>) {
+        let input = match snapshot {
+            Some((barrier, state)) => {
+                self.kept = Some(Kept { state: state.clone(), ..Kept::default() });
+                input.behind(*barrier)
+            }
+            None => input,
+        };
+        if let Some(kept) = &mut self.kept {
+            kept.rows += input.rows.len();
+            kept.tail.push(input);
+        }
+    }
+
+    fn kept_rows(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.rows)
     }
 }

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(changed, [(0, 0, 0, 1, 5, 3), (0, 1, 1, 1, 5, 3)]);
         assert!(!placements.has_changed());
 
-        let lost = Input::LaneLost(LaneLost { lane: 1, reason: "fire".to_owned() });
+        let lost = Input::LaneLost(LaneLost { lane: 1, reason: "fire".to_owned(), kept: false });
         push(&mut placements, 4, lost, Vec::new());
         assert_eq!(lanes(&placements), [(0, LaneState::Ready, 2, 1), (1, LaneState::Lost, 4, 0)]);
         push(&mut placements, 5, assigned(0, 9), vec![place(0, 0, 0, 2), place(0, 1, 0, 2)]);

@@ -78,7 +78,7 @@ fn input() -> impl Strategy<Value = Input> {
         8 => (index(), number(), number()).prop_map(|(lane, batch, service_ns)| {
             Input::Completed(Completed { lane, batch, service_ns })
         }),
-        1 => index().prop_map(|lane| Input::LaneLost(LaneLost { lane, reason: "gone".into() })),
+        1 => index().prop_map(|lane| Input::LaneLost(LaneLost { lane, reason: "gone".into(), kept: false })),
         2 => index().prop_map(|lane| Input::LaneReady(LaneReady { lane })),
         1 => Just(Input::Woke(Woke {})),
         1 => Just(Input::Draining(Draining {})),

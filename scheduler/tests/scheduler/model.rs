@@ -70,6 +70,8 @@ pub struct Model {
     pub timer_ns: Option<i64>,
     pub draining: bool,
     batch_next: i64,
+    /// Whether the rows of the lane lost last were kept.
+    rows_kept: bool,
     pub journal: Vec<Recorded>,
     /// How often each kind of decision, and each reason, was seen.
     pub seen: BTreeMap<String, i64>,
@@ -87,6 +89,7 @@ impl Model {
             timer_ns: None,
             draining: false,
             batch_next: 0,
+            rows_kept: false,
             journal: Vec::new(),
             seen: BTreeMap::new(),
         };
@@ -179,6 +182,7 @@ impl Model {
                 lane.ready = false;
                 let voided: Vec<_> = lane.in_flight.drain(..).map(|dispatch| dispatch.batch).collect();
                 lane.voided.extend(voided);
+                self.rows_kept = lost.kept;
             }
             Input::LaneReady(ready) => self.lanes[ready.lane as usize].ready = true,
             Input::Woke(_) => self.timer_ns = None,
@@ -216,7 +220,14 @@ impl Model {
             }
             Decision::Fence(fence) => {
                 assert_eq!(fence.groups as usize, self.groups_on(fence.lane), "groups that lose their lane");
-                "fence".to_owned()
+                if !self.rows_kept {
+                    return self.saw("fence");
+                }
+                let groups = self.partitions.values_mut().flat_map(|partition| &mut partition.groups);
+                for group in groups.filter(|group| group.lane == Some(fence.lane)) {
+                    group.lane = None;
+                }
+                "fence, rows kept".to_owned()
             }
             Decision::Restore(restore) => {
                 let partition = self.partitions.get_mut(&restore.partition).unwrap();
@@ -232,7 +243,11 @@ impl Model {
                 "wake".to_owned()
             }
         };
-        *self.seen.entry(name).or_default() += 1;
+        self.saw(&name);
+    }
+
+    fn saw(&mut self, name: &str) {
+        *self.seen.entry(name.to_owned()).or_default() += 1;
     }
 
     fn groups_on(&self, lane: LaneId) -> usize {

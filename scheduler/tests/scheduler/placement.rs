@@ -16,7 +16,8 @@ type Map = BTreeMap<(PartitionId, GroupIndex), LaneId>;
 fn place_all(load_factor_percent: i32, weights: &[i32], lost: &[LaneId]) -> Map {
     let mut scheduler = Scheduler::new();
     let config = SchedulerConfig { load_factor_percent, ..config() };
-    let losses = lost.iter().map(|&lane| Input::LaneLost(LaneLost { lane, reason: String::new() }));
+    let losses =
+        lost.iter().map(|&lane| Input::LaneLost(LaneLost { lane, reason: String::new(), kept: false }));
     let assignments = (0..PARTITIONS).map(|partition| assigned(partition, GROUPS));
     let mut placed = Map::new();
     for input in [started(config, weights)].into_iter().chain(losses).chain(assignments) {
@@ -83,7 +84,7 @@ fn loads_stay_within_their_bounds() {
 fn a_returning_lane_takes_only_groups_nobody_owns() {
     let mut scheduler = Scheduler::new();
     let mut decisions = Vec::new();
-    let lost = |lane| Input::LaneLost(LaneLost { lane, reason: String::new() });
+    let lost = |lane| Input::LaneLost(LaneLost { lane, reason: String::new(), kept: false });
     for input in [started(config(), &[1, 1]), assigned(0, 4), lost(0), lost(1), assigned(0, 4)] {
         scheduler.step(0, &input, &mut decisions).expect("good input");
     }

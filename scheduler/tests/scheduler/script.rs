@@ -91,7 +91,7 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
             batch: argument(1).into(),
             service_ns: argument(2).into(),
         }),
-        "lost" => Input::LaneLost(LaneLost { lane: argument(0), reason: "gone".into() }),
+        "lost" => Input::LaneLost(LaneLost { lane: argument(0), reason: "gone".into(), kept: false }),
         "ready" => Input::LaneReady(LaneReady { lane: argument(0) }),
         "woke" => Input::Woke(Woke {}),
         "drain" => Input::Draining(Draining {}),

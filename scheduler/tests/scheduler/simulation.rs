@@ -44,6 +44,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "dispatch Full",
         "dispatch Idle",
         "fence",
+        "fence, rows kept",
         "pause",
         "place",
         "restore",
@@ -130,7 +131,8 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
         }
         92..94 => {
             if let Some(lane) = draws.pick(&ready) {
-                model.step(Input::LaneLost(LaneLost { lane, reason: "gone".into() }));
+                let kept = draws.percent(50);
+                model.step(Input::LaneLost(LaneLost { lane, reason: "gone".into(), kept }));
             }
         }
         94..97 => {
@@ -202,9 +204,9 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
             at_ns = model.journal.last().expect("a run begins with a start").at_ns - 1;
             Input::Woke(Woke {})
         }
-        1 => Input::LaneLost(LaneLost { lane: lanes, reason: String::new() }),
+        1 => Input::LaneLost(LaneLost { lane: lanes, reason: String::new(), kept: false }),
         2 if model.lanes[lane as usize].ready => Input::LaneReady(LaneReady { lane }),
-        2 => Input::LaneLost(LaneLost { lane, reason: String::new() }),
+        2 => Input::LaneLost(LaneLost { lane, reason: String::new(), kept: false }),
         3 => Input::Completed(Completed { lane, batch: i64::MAX, service_ns: 1 }),
         4 if model.lanes[lane as usize].in_flight.len() > 1 => {
             let batch = model.lanes[lane as usize].in_flight[1].batch;

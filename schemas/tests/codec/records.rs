@@ -142,6 +142,7 @@ fn assert_same(avro: &Value, json: &serde_json::Value) {
             assert_eq!(items.len(), expected.len());
             items.iter().zip(expected).for_each(|(item, expected)| assert_same(item, expected));
         }
+        (Value::Boolean(value), expected) => assert_eq!(expected.as_bool(), Some(*value)),
         (Value::Long(number), expected) => assert_eq!(expected.as_i64(), Some(*number)),
         (Value::Int(number), expected) => assert_eq!(expected.as_i64(), Some(i64::from(*number))),
         (Value::String(text) | Value::Enum(_, text), expected) => {

@@ -231,7 +231,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             vec![Decision::Resume(Resume { partition: 0, waiting_rows: 1, low_water_rows: 2 })],
         ),
         (
-            Input::LaneLost(LaneLost { lane: 1, reason: "thread ended".into() }),
+            Input::LaneLost(LaneLost { lane: 1, reason: "thread ended".into(), kept: true }),
             vec![
                 Decision::Fence(Fence { lane: 1, groups: 4, reason: "thread ended".into() }),
                 Decision::Restore(Restore { partition: 0, lost_lane: 1 }),
