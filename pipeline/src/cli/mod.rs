@@ -171,6 +171,7 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         environment,
         flags: log.chain(hot_state).collect(),
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        gpus: commands::devices::PROBE,
     })
 }
 

@@ -297,11 +297,13 @@ pub const KEYS: &[Key] = &[
         path: "engine.devices",
         kind: Kind::List {
             default: &["cpu:2"],
-            allowed: "`cpu:N` (N lanes, 1 to 64) or `auto` (one CPU lane per core but one); this build has no CUDA devices",
+            allowed: "`cpu:N` (N lanes on the CPU, 1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes on \
+                      it, 1 to 16) or `auto` (a lane on each GPU; without any, one CPU lane per core but one)",
             items_max: 64,
             check: syntax::is_device,
         },
-        about: "Devices that lanes run on: `cpu:N` is N lanes on the CPU, `auto` one lane per core but one.",
+        about: "Devices that lanes run on: `cpu:N` is N lanes on the CPU, `cuda:N` a lane on GPU N, `auto` one on each GPU \
+                or, without any, one per core but one. Lanes on GPUs bring one more on the CPU, which stands by.",
     },
     integer("engine.commit_interval_ms", 100, 1, 60_000, "Time between transactions, in milliseconds."),
     integer(

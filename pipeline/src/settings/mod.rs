@@ -5,10 +5,11 @@
 //!        tree of values with origins  --table of keys (keys)-->  checked values (value)  -->  Settings (parts)
 //! ```
 //!
-//! All mistakes are reported at once. This module reads the file, and the files of secrets, and nothing else: arguments, environment and the
-//! number of cores are handed in.
+//! All mistakes are reported at once. This module reads the file, and the files of secrets, and nothing else: arguments, environment, the
+//! number of cores and how GPUs are found are handed in.
 
 mod keys;
+mod lanes;
 mod mistake;
 mod parts;
 mod secret;
@@ -24,6 +25,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use keys::{KEYS, Key, Kind};
+pub use lanes::GpuProbe;
 pub use mistake::{Mistake, SettingsError};
 pub use parts::{
     EngineSettings, GroupProtocol, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings, Settings,
@@ -32,7 +34,7 @@ pub use parts::{
 pub use secret::Secret;
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
-pub use syntax::LANES_MAX;
+pub use syntax::{LANES_MAX, gpu_of_lane};
 pub use table::{Entry, EntryText};
 pub use value::Setting;
 
@@ -61,16 +63,21 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
         }
         effective.push(entry);
     }
-    let settings = parts::build(&effective, sources.cores);
+    let inventory = parts::inventory(&effective, &sources.gpus);
+    let mut settings = parts::build(&effective, sources.cores, inventory.usable().len());
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
     let involves = |mistake: &Mistake, path: &str| {
         let name = path.rsplit('.').next().unwrap_or(path);
         mistake.key == path || mistake.allowed.contains(name)
     };
-    let mut relations = parts::relations(&settings, &effective);
+    let mut relations = parts::relations(&settings, &effective, &inventory);
     relations.retain(|mistake| !refused.iter().any(|path| involves(mistake, path)));
     mistakes.append(&mut relations);
-    if mistakes.is_empty() { Ok((settings, effective)) } else { Err(SettingsError::Mistakes(mistakes)) }
+    if !mistakes.is_empty() {
+        return Err(SettingsError::Mistakes(mistakes));
+    }
+    lanes::weigh(&mut settings.engine.lanes, &inventory, &sources.gpus);
+    Ok((settings, effective))
 }
 
 /// The value that these leaves give to a key; its default where there are none or they are refused.

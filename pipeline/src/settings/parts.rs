@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use warptape_cuda::Inventory;
 use warptape_eventlog::Durability;
 use warptape_kernels::device::NoDevices;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
@@ -12,6 +13,7 @@ use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
+use super::lanes::{self, GpuProbe};
 use super::mistake::Mistake;
 use super::secret::Secret;
 use super::show::Effective;
@@ -195,8 +197,13 @@ impl Settings {
     }
 }
 
+/// The GPUs that there are, if the devices may be some.
+pub(super) fn inventory(effective: &[Effective], probe: &GpuProbe) -> Inventory {
+    lanes::inventory_for(&Values(effective).list("engine.devices"), probe)
+}
+
 /// The settings that checked values amount to.
-pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
+pub(super) fn build(effective: &[Effective], cores: usize, gpus: usize) -> Settings {
     let values = Values(effective);
     let ordinal = values.integer("engine.ordinal") as i32;
     let replicas = |key: &str| Some(values.integer(key) as i16).filter(|&replicas| replicas > 0);
@@ -252,7 +259,7 @@ pub(super) fn build(effective: &[Effective], cores: usize) -> Settings {
                 name => name,
             },
             ordinal,
-            lanes: syntax::lanes(&values.list("engine.devices"), cores),
+            lanes: syntax::lanes(&values.list("engine.devices"), cores, gpus),
             commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
             snapshot_interval_records: values.integer("engine.snapshot_interval_records"),
             poll_records_max: values.integer("engine.poll_records_max") as usize,
@@ -321,8 +328,11 @@ fn registry(values: &Values<'_>) -> Option<RegistrySettings> {
 }
 
 /// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
-pub(super) fn relations(settings: &Settings, effective: &[Effective]) -> Vec<Mistake> {
+pub(super) fn relations(settings: &Settings, effective: &[Effective], inventory: &Inventory) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
+    if let Some(allowed) = lanes::absent(&Values(effective).list("engine.devices"), inventory) {
+        mistakes.push(relation(effective, "engine.devices", &allowed));
+    }
     let lanes = settings.engine.lanes.len();
     if lanes > LANES_MAX {
         mistakes.push(relation(

@@ -12,6 +12,7 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider, Source};
 use toml_edit::{ImDocument, Item, TableLike};
 
+use super::lanes::GpuProbe;
 use super::mistake::SettingsError;
 
 /// Every variable that begins with this is a setting: `WARPTAPE__SECTION__KEY`.
@@ -30,6 +31,8 @@ pub struct Sources {
     pub flags: Vec<Assignment>,
     /// Cores of this machine, for `auto` devices.
     pub cores: usize,
+    /// How its GPUs are found.
+    pub gpus: GpuProbe,
 }
 
 /// A value given as text by something that has a name.

@@ -8,6 +8,8 @@ use crate::hot::HotUrl;
 
 /// Greatest number of lanes of one process.
 pub const LANES_MAX: usize = 64;
+/// Greatest number of lanes of one GPU.
+pub const GPU_LANES_MAX: usize = 16;
 /// Longest name of a group, a node or a topic prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
@@ -38,26 +40,88 @@ pub fn is_hot_state_url(text: &str) -> bool {
     HotUrl::parse(text).is_some()
 }
 
-/// `cpu:N` or `auto`.
-pub fn is_device(text: &str) -> bool {
-    device_lanes(text, 1).is_some()
+/// What an item of `engine.devices` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceSyntax {
+    /// `auto`: all GPUs, or all cores but one.
+    Auto,
+    /// `cpu:N`: lanes on the CPU.
+    Cpu {
+        /// N.
+        lanes: usize,
+    },
+    /// `cuda:N` or `cuda:N#M`: lanes on a GPU.
+    Gpu {
+        /// N.
+        ordinal: u32,
+        /// M, or one.
+        lanes: usize,
+    },
 }
 
-/// Number of lanes that a device stands for on a machine of so many cores.
-pub fn device_lanes(text: &str, cores: usize) -> Option<usize> {
-    if text == "auto" {
-        return Some(cores.saturating_sub(1).clamp(1, LANES_MAX));
+impl DeviceSyntax {
+    /// `None` if it is none of them.
+    pub fn parse(text: &str) -> Option<DeviceSyntax> {
+        if text == "auto" {
+            return Some(DeviceSyntax::Auto);
+        }
+        let within = |digits: &str, min: usize, max: usize| {
+            let is_canonical = digits == "0" || !digits.starts_with('0');
+            let is_number = is_canonical && digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse().ok().filter(|number| is_number && (min..=max).contains(number))
+        };
+        if let Some(lanes) = text.strip_prefix("cpu:") {
+            return Some(DeviceSyntax::Cpu { lanes: within(lanes, 1, LANES_MAX)? });
+        }
+        let (ordinal, lanes) = match text.strip_prefix("cuda:")?.split_once('#') {
+            Some((ordinal, lanes)) => (ordinal, within(lanes, 1, GPU_LANES_MAX)?),
+            None => (text.strip_prefix("cuda:")?, 1),
+        };
+        Some(DeviceSyntax::Gpu { ordinal: within(ordinal, 0, LANES_MAX - 1)? as u32, lanes })
     }
-    let digits = text.strip_prefix("cpu:")?;
-    let canonical = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|lanes| canonical && (1..=LANES_MAX).contains(lanes))
 }
 
-/// Lanes of equal weight, one for each of the devices' lanes in order.
-pub fn lanes(devices: &[String], cores: usize) -> Vec<LaneSpec> {
-    let count: usize = devices.iter().map(|device| device_lanes(device, cores).unwrap_or(0)).sum();
-    let lane = |index: i32| LaneSpec { lane: index, device: format!("cpu:{index}"), weight: 1 };
-    (0..count as i32).map(lane).collect()
+/// `cpu:N`, `cuda:N`, `cuda:N#M` or `auto`.
+pub fn is_device(text: &str) -> bool {
+    DeviceSyntax::parse(text).is_some()
+}
+
+/// Lanes of equal weight, one for each of the devices' lanes in order, on a machine of so many cores and GPUs that can be
+/// used. Where one is on a GPU, there is a lane on the CPU behind all, to stand by.
+pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
+    // Each lane's GPU.
+    let mut places: Vec<Option<u32>> = Vec::new();
+    for device in devices.iter().filter_map(|device| DeviceSyntax::parse(device)) {
+        match device {
+            DeviceSyntax::Auto if gpus > 0 => places.extend((0..gpus as u32).map(Some)),
+            DeviceSyntax::Auto => {
+                places.extend(std::iter::repeat_n(None, cores.saturating_sub(1).clamp(1, LANES_MAX)));
+            }
+            DeviceSyntax::Cpu { lanes } => places.extend(std::iter::repeat_n(None, lanes)),
+            DeviceSyntax::Gpu { ordinal, lanes } => {
+                places.extend(std::iter::repeat_n(Some(ordinal), lanes));
+            }
+        }
+    }
+    if places.iter().any(Option::is_some) {
+        places.push(None);
+    }
+    let lane = |(index, place): (usize, &Option<u32>)| {
+        let count = |places: &[Option<u32>]| places.iter().filter(|other| *other == place).count();
+        let device = match place {
+            None => format!("cpu:{index}"),
+            Some(ordinal) if count(&places) == 1 => format!("cuda:{ordinal}"),
+            Some(ordinal) => format!("cuda:{ordinal}#{}", count(&places[..index])),
+        };
+        LaneSpec { lane: index as i32, device, weight: 1 }
+    };
+    places.iter().enumerate().map(lane).collect()
+}
+
+/// The GPU that a lane is on, by the name it is opened with: `cuda:0` for `cuda:0` and `cuda:0#1`.
+pub fn gpu_of_lane(device: &str) -> Option<&str> {
+    let name = device.split('#').next()?;
+    name.starts_with("cuda:").then_some(name)
 }
 
 /// A name that librdkafka may know, and that is not Warptape's own to set.
@@ -100,25 +164,65 @@ mod tests {
 
     #[test]
     fn devices() {
-        let check =
-            |text: &str, expected: Option<usize>| assert_eq!(device_lanes(text, 8), expected, "{text}");
-        check("cpu:1", Some(1));
-        check("cpu:64", Some(64));
-        check("auto", Some(7));
-        for wrong in
-            ["", "cpu", "cpu:", "cpu:0", "cpu:65", "cpu:+1", "cpu:01", "cpu:1x", "cuda:0", "AUTO", "cpu:-1"]
-        {
-            check(wrong, None);
+        let check = |text: &str, expected: DeviceSyntax| {
+            assert_eq!(DeviceSyntax::parse(text), Some(expected), "{text}");
+        };
+        check("auto", DeviceSyntax::Auto);
+        check("cpu:1", DeviceSyntax::Cpu { lanes: 1 });
+        check("cpu:64", DeviceSyntax::Cpu { lanes: 64 });
+        check("cuda:0", DeviceSyntax::Gpu { ordinal: 0, lanes: 1 });
+        check("cuda:63#16", DeviceSyntax::Gpu { ordinal: 63, lanes: 16 });
+        check("cuda:10#1", DeviceSyntax::Gpu { ordinal: 10, lanes: 1 });
+        for wrong in [
+            "",
+            "cpu",
+            "cpu:",
+            "cpu:0",
+            "cpu:65",
+            "cpu:+1",
+            "cpu:01",
+            "cpu:1x",
+            "AUTO",
+            "cpu:-1",
+            "cpu:1#2",
+            "cuda",
+            "cuda:",
+            "cuda:00",
+            "cuda:-1",
+            "cuda:64",
+            "cuda:0#",
+            "cuda:0#0",
+            "cuda:0#17",
+            "cuda:#1",
+            "cuda:0#1#1",
+            "cuda:0 ",
+            "cuda:٣",
+        ] {
+            assert!(!is_device(wrong), "{wrong}");
         }
-        assert_eq!(device_lanes("auto", 1), Some(1));
-        assert_eq!(device_lanes("auto", 1000), Some(LANES_MAX));
     }
 
     #[test]
     fn lanes_are_numbered_over_all_devices() {
-        let devices = ["cpu:2".to_owned(), "cpu:1".to_owned()];
-        let names: Vec<_> = lanes(&devices, 8).into_iter().map(|lane| (lane.lane, lane.device)).collect();
-        assert_eq!(names, [(0, "cpu:0".to_owned()), (1, "cpu:1".to_owned()), (2, "cpu:2".to_owned())]);
+        let check = |devices: &[&str], cores: usize, gpus: usize, expected: &[&str]| {
+            let devices: Vec<_> = devices.iter().map(|device| device.to_string()).collect();
+            let lanes = lanes(&devices, cores, gpus);
+            let names: Vec<_> = lanes.iter().map(|lane| lane.device.as_str()).collect();
+            assert_eq!(names, expected, "{devices:?}");
+            assert!(
+                lanes.iter().enumerate().all(|(index, lane)| lane.lane == index as i32 && lane.weight == 1)
+            );
+        };
+        check(&["cpu:2", "cpu:1"], 8, 0, &["cpu:0", "cpu:1", "cpu:2"]);
+        check(&["cpu:1"], 8, 2, &["cpu:0"]);
+        check(&["auto"], 4, 0, &["cpu:0", "cpu:1", "cpu:2"]);
+        check(&["auto"], 1, 0, &["cpu:0"]);
+        check(&["auto"], 8, 2, &["cuda:0", "cuda:1", "cpu:2"]);
+        check(&["cuda:1"], 8, 2, &["cuda:1", "cpu:1"]);
+        check(&["cuda:0#2", "cpu:1", "cuda:1"], 8, 2, &["cuda:0#0", "cuda:0#1", "cpu:2", "cuda:1", "cpu:4"]);
+        check(&["cuda:0", "auto"], 8, 2, &["cuda:0#0", "cuda:0#1", "cuda:1", "cpu:3"]);
+        assert_eq!(lanes(&["auto".to_owned()], 1000, 0).len(), LANES_MAX);
+        assert_eq!(["cuda:3", "cuda:3#12", "cpu:3"].map(gpu_of_lane), [Some("cuda:3"), Some("cuda:3"), None]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ fn read(
             .map(|(giver, key, value)| Assignment { giver, key, value: value.to_string() })
             .collect(),
         cores: 8,
+        ..Sources::default()
     })
 }
 
@@ -101,8 +102,9 @@ fn one_mistake_each() {
     );
     check(
         "[engine]\ndevices = [\"cuda:0\", 7]",
-        "engine.devices @ w.toml:2: [\"cuda:0\", 7]; a list of 1 to 64 strings, each `cpu:N` (N lanes, 1 to 64) or \
-         `auto` (one CPU lane per core but one); this build has no CUDA devices",
+        "engine.devices @ w.toml:2: [\"cuda:0\", 7]; a list of 1 to 64 strings, each `cpu:N` (N lanes on the CPU, \
+         1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes on it, 1 to 16) or `auto` (a lane on each GPU; \
+         without any, one CPU lane per core but one)",
     );
     check(
         "[stages]\nbars = []",
@@ -237,7 +239,7 @@ fn relations_between_keys() {
 fn all_mistakes_at_once_each_with_its_origin() {
     let found = mistakes(
         "[log]\ndurability = 1\n[engine]\nnod = \"x\"\n",
-        &[("WARPTAPE__TOPICS__PARTITIONS", "many"), ("WARPTAPE__ENGINE__DEVICES", "cpu:2,cuda:0")],
+        &[("WARPTAPE__TOPICS__PARTITIONS", "many"), ("WARPTAPE__ENGINE__DEVICES", "cpu:2,gpu:0")],
         &[("--log", "log.url", "nowhere")],
     );
     let heads: Vec<_> = found.iter().map(|line| line.split(';').next().unwrap()).collect();
@@ -248,7 +250,7 @@ fn all_mistakes_at_once_each_with_its_origin() {
             "log.url @ flag --log: \"nowhere\"",
             "log.durability @ w.toml:2: 1",
             "topics.partitions @ environment WARPTAPE__TOPICS__PARTITIONS: \"many\"",
-            "engine.devices @ environment WARPTAPE__ENGINE__DEVICES: \"cpu:2,cuda:0\"",
+            "engine.devices @ environment WARPTAPE__ENGINE__DEVICES: \"cpu:2,gpu:0\"",
         ]
     );
 }

@@ -149,7 +149,16 @@ fn devices_lists_the_configured_lanes() {
     let (out, _) =
         texts(&warptape_with(folder.path(), &["devices"], &[("WARPTAPE__ENGINE__DEVICES", "cpu:3")]), 0);
     assert!(out.contains("Lanes (3):") && out.contains("lane 2: cpu:2"), "{out}");
-    assert!(out.contains("no GPU support"), "{out}");
+    let gpus = out.lines().filter(|line| line.starts_with("no GPU") || line.starts_with("cuda:")).count();
+    assert!(gpus > 0, "{out}");
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_refused() {
+    let folder = folder();
+    let output = warptape_with(folder.path(), &["devices"], &[("WARPTAPE__ENGINE__DEVICES", "cuda:63")]);
+    let (_, error) = texts(&output, 2);
+    assert!(error.contains("engine.devices") && error.contains("cuda:63 is not"), "{error}");
 }
 
 /// A log with a topic of two partitions: what is no record of ours in the first, nothing in the second.

@@ -1,0 +1,180 @@
+//! A GPU as a device of the kernels: one stream, host memory for copies, and the kernels.
+
+use std::collections::BTreeSet;
+
+use warptape_kernels::device::{Address, Device, DeviceError, Kernel};
+
+use crate::raw::{ARGS_BYTES_MAX, DriverResult, Function, Pinned, Session, describe, is_out_of_memory};
+
+/// Threads of a block, which is what the kernels are written for.
+const BLOCK_THREADS: usize = 128;
+/// Least size of host memory for copies.
+const PINNED_BYTES_MIN: usize = 64 * 1024;
+/// Greatest piece of a download: host memory that the device can reach is scarce.
+const DOWNLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A GPU, opened by one lane. Whatever it owns waits for the stream before it goes.
+pub(crate) struct CudaDevice {
+    name: String,
+    session: Session,
+    functions: Vec<(&'static str, Function)>,
+    /// Filled in turns: one is being uploaded while the other is filled.
+    staging: [Option<Pinned>; 2],
+    /// Which one was given last.
+    staged: usize,
+    downloaded: Option<Pinned>,
+    memory: BTreeSet<Address>,
+    /// The first failure, which is every later call's answer.
+    failure: Option<DeviceError>,
+}
+
+impl CudaDevice {
+    pub(crate) fn new(
+        name: String,
+        session: Session,
+        functions: Vec<(&'static str, Function)>,
+    ) -> CudaDevice {
+        CudaDevice {
+            name,
+            session,
+            functions,
+            staging: [None, None],
+            staged: 0,
+            downloaded: None,
+            memory: BTreeSet::new(),
+            failure: None,
+        }
+    }
+
+    fn working(&self) -> Result<(), DeviceError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn failed(&mut self, call: &'static str, reason: String) -> DeviceError {
+        let error = DeviceError::Failed { device: self.name.clone(), call, reason };
+        self.failure = Some(error.clone());
+        error
+    }
+
+    fn check<T>(&mut self, call: &'static str, result: DriverResult<T>) -> Result<T, DeviceError> {
+        result.map_err(|error| self.failed(call, describe(error)))
+    }
+
+    /// As `check`, for what may find no memory, which is no failure.
+    fn check_memory<T>(
+        &mut self,
+        call: &'static str,
+        wanted_bytes: usize,
+        result: DriverResult<T>,
+    ) -> Result<T, DeviceError> {
+        match result {
+            Err(error) if is_out_of_memory(error) => {
+                Err(DeviceError::OutOfMemory { device: self.name.clone(), wanted_bytes })
+            }
+            other => self.check(call, other),
+        }
+    }
+
+    /// Host memory of at least so many bytes that no copy uses: what there was, or twice as much and more.
+    fn ready(
+        &mut self,
+        call: &'static str,
+        pinned: Option<Pinned>,
+        bytes: usize,
+    ) -> Result<Pinned, DeviceError> {
+        if let Some(mut pinned) = pinned {
+            let waited = pinned.wait();
+            self.check(call, waited)?;
+            if pinned.len() >= bytes {
+                return Ok(pinned);
+            }
+        }
+        let size = bytes.max(PINNED_BYTES_MIN).checked_next_power_of_two().unwrap_or(bytes);
+        let pinned = self.session.pin(size);
+        self.check_memory(call, size, pinned)
+    }
+}
+
+impl Device for CudaDevice {
+    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
+        const CALL: &str = "allocate";
+        self.working()?;
+        let allocated = self.session.allocate(bytes);
+        let address = self.check_memory(CALL, bytes, allocated)?;
+        self.memory.insert(address);
+        let cleared = self.session.clear(address, bytes);
+        self.check(CALL, cleared)?;
+        Ok(address)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
+        self.working()?;
+        assert!(self.memory.remove(&address), "only what was allocated is freed");
+        let freed = self.session.free(address);
+        self.check("free", freed)
+    }
+
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
+        self.working()?;
+        self.staged = 1 - self.staged;
+        let before = self.staging[self.staged].take();
+        let pinned = self.ready("staging", before, bytes)?;
+        Ok(&mut self.staging[self.staged].insert(pinned).bytes_mut()[..bytes])
+    }
+
+    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.working()?;
+        let staged = self.staging[self.staged].as_mut().expect("what is uploaded was staged before");
+        let uploaded = self.session.upload(to, staged, bytes);
+        self.check("upload", uploaded)
+    }
+
+    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        const CALL: &str = "download";
+        self.working()?;
+        if bytes.is_empty() {
+            let done = self.session.synchronize();
+            return self.check(CALL, done);
+        }
+        let mut from = from;
+        for piece in bytes.chunks_mut(DOWNLOAD_BYTES_MAX) {
+            let before = self.downloaded.take();
+            let mut pinned = self.ready(CALL, before, piece.len())?;
+            let downloaded = self.session.download(from, &mut pinned, piece.len());
+            let waited = downloaded.and_then(|()| pinned.wait());
+            self.check(CALL, waited)?;
+            piece.copy_from_slice(&pinned.bytes_mut()[..piece.len()]);
+            self.downloaded = Some(pinned);
+            from += piece.len() as Address;
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.working()?;
+        let cleared = self.session.clear(address, bytes);
+        self.check("clear", cleared)
+    }
+
+    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
+        const CALL: &str = "launch";
+        self.working()?;
+        assert!(args.len() <= ARGS_BYTES_MAX, "the arguments of {} are too large", kernel.function);
+        let Ok(blocks) = u32::try_from(threads.div_ceil(BLOCK_THREADS).max(1)) else {
+            return Err(self.failed(CALL, format!("{threads} threads are too many")));
+        };
+        let found = self.functions.iter().find(|(name, _)| *name == kernel.function);
+        let (_, function) = found.expect("all kernels were loaded when the device was opened");
+        let launched = self.session.launch(function, blocks, BLOCK_THREADS as u32, args);
+        self.check(CALL, launched)
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        for address in &self.memory {
+            // Memory of a context that has failed went with it.
+            let _ = self.session.free(*address);
+        }
+    }
+}

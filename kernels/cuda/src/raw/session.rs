@@ -1,0 +1,295 @@
+//! A GPU at work: its context, a stream, memory on both sides, and kernels.
+
+use std::ffi::{CString, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+use warptape_kernels::device::Address;
+
+use super::{DriverResult, GpuHandle};
+
+/// Greatest size of the arguments of a kernel, which is the least that all GPUs take.
+pub const ARGS_BYTES_MAX: usize = 4096;
+
+/// The primary context of a GPU, shared by all who work with it in this process.
+struct Context {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+// SAFETY: the driver's handles belong to no thread; it takes them from any, at the same time too.
+unsafe impl Send for Context {}
+// SAFETY: likewise.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// A thread has one current context at a time, and may work with several GPUs.
+    fn make_current(&self) -> DriverResult<()> {
+        // SAFETY: the context is retained.
+        unsafe { result::ctx::set_current(self.context) }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once, and all that was made in it is gone: whatever is holds it. If this fails, the
+        // process has nothing left to release.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+/// A stream of a GPU: what is asked of it happens in the order of the calls.
+pub struct Session {
+    context: Arc<Context>,
+    stream: sys::CUstream,
+}
+
+// SAFETY: a stream belongs to no thread, and every call makes its context current first.
+unsafe impl Send for Session {}
+
+impl Session {
+    /// A new stream of the greatest priority.
+    pub fn open(gpu: GpuHandle) -> DriverResult<Session> {
+        // SAFETY: the driver gave the device.
+        let context = unsafe { result::primary_ctx::retain(gpu.device) }?;
+        let context = Arc::new(Context { device: gpu.device, context });
+        context.make_current()?;
+        let (_, greatest) = result::stream::get_priority_range()?;
+        let stream = result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, greatest)?;
+        Ok(Session { context, stream })
+    }
+
+    /// Memory of undefined content.
+    pub fn allocate(&self, bytes: usize) -> DriverResult<Address> {
+        self.context.make_current()?;
+        // SAFETY: it is the device's memory, which is nobody's in this program.
+        unsafe { result::malloc_sync(bytes.max(1)) }
+    }
+
+    /// Frees memory, once everything before is done.
+    pub fn free(&self, address: Address) -> DriverResult<()> {
+        let done = self.synchronize();
+        self.context.make_current()?;
+        // SAFETY: nothing on this stream uses it any more; the driver refuses what it has not allocated.
+        let freed = unsafe { result::free_sync(address) };
+        done.and(freed)
+    }
+
+    pub fn clear(&self, address: Address, bytes: usize) -> DriverResult<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        // SAFETY: it writes the device's memory alone.
+        unsafe { result::memset_d8_async(address, 0, bytes, self.stream) }
+    }
+
+    /// Copies the first bytes of host memory, which has to be waited for before it is seen again.
+    pub fn upload(&self, to: Address, from: &mut Pinned, bytes: usize) -> DriverResult<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        from.is_in_use = true;
+        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy.
+        unsafe {
+            result::memcpy_htod_async(to, from.slice(bytes), self.stream)?;
+            result::event::record(from.last_use, self.stream)
+        }
+    }
+
+    /// Copies bytes to the beginning of host memory, which has to be waited for.
+    pub fn download(&self, from: Address, to: &mut Pinned, bytes: usize) -> DriverResult<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        to.is_in_use = true;
+        // SAFETY: as for an upload.
+        unsafe {
+            result::memcpy_dtoh_async(to.slice_mut(bytes), from, self.stream)?;
+            result::event::record(to.last_use, self.stream)
+        }
+    }
+
+    /// Copies within the device.
+    pub fn copy(&self, to: Address, from: Address, bytes: usize) -> DriverResult<()> {
+        self.context.make_current()?;
+        // SAFETY: it reads and writes the device's memory alone.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
+    }
+
+    /// Waits until everything is done.
+    pub fn synchronize(&self) -> DriverResult<()> {
+        self.context.make_current()?;
+        // SAFETY: the stream lives.
+        unsafe { result::stream::synchronize(self.stream) }
+    }
+
+    /// Bytes of the device's memory that are free.
+    pub fn memory_free_bytes(&self) -> DriverResult<usize> {
+        self.context.make_current()?;
+        result::mem_get_info().map(|(free, _)| free)
+    }
+
+    /// Functions of a program: machine code, or PTX that ends with a zero byte.
+    pub fn load(&self, image: &[u8], functions: &[&str]) -> DriverResult<Vec<Function>> {
+        self.context.make_current()?;
+        // SAFETY: the image is one that the compiler made; the driver copies it.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }?;
+        let module = Arc::new(Module { context: Arc::clone(&self.context), module });
+        let function = |name: &&str| {
+            let name = CString::new(*name).expect("names of functions have no zero bytes");
+            // SAFETY: the module is loaded, and the function holds it.
+            let function = unsafe { result::module::get_function(module.module, name) }?;
+            Ok(Function { _module: Arc::clone(&module), function })
+        };
+        functions.iter().map(function).collect()
+    }
+
+    /// Runs a function that takes one struct by value, given its bytes.
+    pub fn launch(
+        &self,
+        function: &Function,
+        blocks: u32,
+        block_threads: u32,
+        args: &[u8],
+    ) -> DriverResult<()> {
+        // The driver copies as much as the function takes, and asks nobody how much there is.
+        let mut aligned = Args([0; ARGS_BYTES_MAX]);
+        aligned.0[..args.len()].copy_from_slice(args);
+        let mut params: [*mut c_void; 1] = [ptr::from_mut(&mut aligned).cast()];
+        self.context.make_current()?;
+        let (grid, block) = ((blocks, 1, 1), (block_threads, 1, 1));
+        // SAFETY: the one parameter is a struct no larger than the buffer, aligned for anything it may hold, and is copied
+        // before this returns. The kernel sees the device's memory; what it does there is no memory of this program.
+        unsafe { result::launch_kernel(function.function, grid, block, 0, self.stream, &mut params) }
+    }
+
+    /// Host memory that the device can reach, of zeros.
+    pub fn pin(&self, bytes: usize) -> DriverResult<Pinned> {
+        self.context.make_current()?;
+        let last_use = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
+        // SAFETY: the memory is given to nobody else.
+        let allocated = unsafe { result::malloc_host(bytes.max(1), 0) };
+        match allocated.map(|pointer| NonNull::new(pointer.cast::<u8>())) {
+            Ok(Some(pointer)) => {
+                // SAFETY: so many bytes were allocated.
+                unsafe { pointer.write_bytes(0, bytes.max(1)) };
+                let context = Arc::clone(&self.context);
+                Ok(Pinned { context, pointer, bytes, last_use, is_in_use: false })
+            }
+            failed => {
+                // SAFETY: nothing waits for the event, and nobody else has it.
+                let _ = unsafe { result::event::destroy(last_use) };
+                let out_of_memory = sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+                Err(failed.err().unwrap_or(cudarc::driver::DriverError(out_of_memory)))
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.synchronize();
+        // SAFETY: nobody else has the stream. A context that has failed takes it with it.
+        let _ = unsafe { result::stream::destroy(self.stream) };
+    }
+}
+
+/// The bytes of a kernel's arguments, aligned for anything.
+#[repr(C, align(16))]
+struct Args([u8; ARGS_BYTES_MAX]);
+
+struct Module {
+    context: Arc<Context>,
+    module: sys::CUmodule,
+}
+
+// SAFETY: a module belongs to no thread.
+unsafe impl Send for Module {}
+// SAFETY: it is only read.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let _ = self.context.make_current();
+        // SAFETY: no function of it is held any more.
+        let _ = unsafe { result::module::unload(self.module) };
+    }
+}
+
+/// A kernel that is loaded, to be launched in the context that loaded it.
+pub struct Function {
+    _module: Arc<Module>,
+    function: sys::CUfunction,
+}
+
+// SAFETY: a function belongs to no thread.
+unsafe impl Send for Function {}
+
+/// Host memory that the device can reach.
+pub struct Pinned {
+    context: Arc<Context>,
+    pointer: NonNull<u8>,
+    bytes: usize,
+    /// Comes after the last copy from or to it.
+    last_use: sys::CUevent,
+    is_in_use: bool,
+}
+
+// SAFETY: the memory is this value's alone, and belongs to no thread.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Waits for the last copy from or to it, and for all that was asked before that.
+    pub fn wait(&mut self) -> DriverResult<()> {
+        if self.is_in_use {
+            self.context.make_current()?;
+            // SAFETY: the event lives.
+            unsafe { result::event::synchronize(self.last_use) }?;
+            self.is_in_use = false;
+        }
+        Ok(())
+    }
+
+    /// What is in it, to be read and written once it was waited for.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        assert!(!self.is_in_use, "host memory is waited for before it is seen");
+        // SAFETY: so many bytes were allocated and written, and no copy is under way.
+        unsafe { self.slice_mut(self.bytes) }
+    }
+
+    /// # Safety
+    /// The slice is for the driver, which may go on using its memory until `last_use`.
+    unsafe fn slice(&self, bytes: usize) -> &[u8] {
+        assert!(bytes <= self.bytes, "no more is copied than there is");
+        // SAFETY: so many bytes were allocated and written.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), bytes) }
+    }
+
+    /// # Safety
+    /// As for `slice`.
+    unsafe fn slice_mut(&mut self, bytes: usize) -> &mut [u8] {
+        assert!(bytes <= self.bytes, "no more is copied than there is");
+        // SAFETY: so many bytes were allocated and written.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), bytes) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = self.wait();
+        let _ = self.context.make_current();
+        // SAFETY: the last copy is done, or the context has failed and copies nothing any more.
+        unsafe {
+            let _ = result::free_host(self.pointer.as_ptr().cast());
+            let _ = result::event::destroy(self.last_use);
+        }
+    }
+}

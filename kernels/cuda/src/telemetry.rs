@@ -1,0 +1,152 @@
+//! How GPUs fare, from NVML: plain figures, taken when asked for.
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::bitmasks::event::EventTypes;
+use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
+use nvml_wrapper::enums::event::XidError;
+use nvml_wrapper::event::EventSet;
+use thiserror::Error;
+
+/// Events that one sample looks at, at most.
+const EVENTS_MAX: usize = 64;
+
+/// NVML, and the events of the GPUs that were asked for.
+pub struct Telemetry {
+    /// NVML is not shut down before the process ends: sets of events borrow it.
+    nvml: &'static Nvml,
+    watched: Vec<Watched>,
+}
+
+struct Watched {
+    pci_bus_id: String,
+    /// `None` where the GPU has no events, or some that cannot be had.
+    events: Option<EventSet<'static>>,
+}
+
+/// Why there are no figures.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("NVML (libnvidia-ml.so.1) does not answer: {reason}")]
+pub struct NoTelemetry {
+    /// Its words.
+    pub reason: String,
+}
+
+/// Figures of a GPU. What it does not answer is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Share of the last moments in which a kernel ran, %.
+    pub utilization_percent: Option<u32>,
+    /// Share of the last moments in which memory was read or written, %.
+    pub memory_utilization_percent: Option<u32>,
+    /// Memory in use, bytes.
+    pub memory_used_bytes: Option<u64>,
+    /// Temperature of the chip, °C.
+    pub temperature_c: Option<u32>,
+    /// Power drawn, mW.
+    pub power_mw: Option<u32>,
+    /// Clock of the multiprocessors, MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Clock of the memory, MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Why the clocks are not higher: bits of [`THROTTLE_REASONS`].
+    pub throttle_bits: Option<u64>,
+    /// Memory errors since the driver was loaded that could not be corrected.
+    pub ecc_errors_uncorrected: Option<u64>,
+    /// The last critical Xid error since the sample before. The first sample begins to look for them.
+    pub xid: Option<u64>,
+}
+
+/// Why clocks are low, by the bit that says so.
+pub const THROTTLE_REASONS: [(u64, &str); 9] = [
+    (ThrottleReasons::GPU_IDLE.bits(), "idle"),
+    (ThrottleReasons::APPLICATIONS_CLOCKS_SETTING.bits(), "applications_clocks_setting"),
+    (ThrottleReasons::SW_POWER_CAP.bits(), "sw_power_cap"),
+    (ThrottleReasons::HW_SLOWDOWN.bits(), "hw_slowdown"),
+    (ThrottleReasons::SYNC_BOOST.bits(), "sync_boost"),
+    (ThrottleReasons::SW_THERMAL_SLOWDOWN.bits(), "sw_thermal_slowdown"),
+    (ThrottleReasons::HW_THERMAL_SLOWDOWN.bits(), "hw_thermal_slowdown"),
+    (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN.bits(), "hw_power_brake_slowdown"),
+    (ThrottleReasons::DISPLAY_CLOCK_SETTING.bits(), "display_clock_setting"),
+];
+
+/// Names of the reasons among these bits.
+pub fn throttle_reasons(bits: u64) -> impl Iterator<Item = &'static str> {
+    THROTTLE_REASONS.into_iter().filter(move |(bit, _)| bits & bit != 0).map(|(_, name)| name)
+}
+
+impl Telemetry {
+    /// Loads NVML; once in a process is enough.
+    pub fn open() -> Result<Telemetry, NoTelemetry> {
+        let nvml = Nvml::init().map_err(|error| NoTelemetry { reason: error.to_string() })?;
+        Ok(Telemetry { nvml: Box::leak(Box::new(nvml)), watched: Vec::new() })
+    }
+
+    /// Figures of the GPU at a place on the bus ([`Gpu::pci_bus_id`](crate::Gpu::pci_bus_id)). Nothing is waited for.
+    pub fn sample(&mut self, pci_bus_id: &str) -> Result<Sample, NoTelemetry> {
+        let no_answer = |error: nvml_wrapper::error::NvmlError| NoTelemetry { reason: error.to_string() };
+        let device = self.nvml.device_by_pci_bus_id(pci_bus_id).map_err(no_answer)?;
+        let utilization = device.utilization_rates().ok();
+        Ok(Sample {
+            utilization_percent: utilization.as_ref().map(|rates| rates.gpu),
+            memory_utilization_percent: utilization.map(|rates| rates.memory),
+            memory_used_bytes: device.memory_info().ok().map(|memory| memory.used),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
+            power_mw: device.power_usage().ok(),
+            sm_clock_mhz: device.clock_info(Clock::SM).ok(),
+            memory_clock_mhz: device.clock_info(Clock::Memory).ok(),
+            throttle_bits: device.current_throttle_reasons().ok().map(|reasons| reasons.bits()),
+            ecc_errors_uncorrected: device
+                .total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
+                .ok(),
+            xid: self.last_xid(pci_bus_id),
+        })
+    }
+
+    fn last_xid(&mut self, pci_bus_id: &str) -> Option<u64> {
+        let index = match self.watched.iter().position(|watched| watched.pci_bus_id == pci_bus_id) {
+            Some(index) => index,
+            None => {
+                let events = self.watch(pci_bus_id);
+                self.watched.push(Watched { pci_bus_id: pci_bus_id.to_owned(), events });
+                self.watched.len() - 1
+            }
+        };
+        let events = self.watched[index].events.as_ref()?;
+        let xids = (0..EVENTS_MAX).map_while(|_| events.wait(0).ok()).filter_map(|event| event.event_data);
+        xids.last().map(|xid| match xid {
+            XidError::Value(number) => number,
+            XidError::Unknown => XID_UNKNOWN,
+        })
+    }
+
+    fn watch(&self, pci_bus_id: &str) -> Option<EventSet<'static>> {
+        let device = self.nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
+        let set = self.nvml.create_event_set().ok()?;
+        let watched = device.register_events(EventTypes::CRITICAL_XID_ERROR, set);
+        watched.inspect_err(|error| tracing::debug!(%error, pci_bus_id, "no Xid errors can be seen")).ok()
+    }
+}
+
+/// What NVML gives for an error that it does not know.
+const XID_UNKNOWN: u64 = 999;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons() {
+        assert_eq!(throttle_reasons(0).count(), 0);
+        assert_eq!(throttle_reasons(0b101).collect::<Vec<_>>(), ["idle", "sw_power_cap"]);
+        assert_eq!(throttle_reasons(u64::MAX).count(), THROTTLE_REASONS.len());
+    }
+
+    #[test]
+    fn without_nvml_it_says_so() {
+        match Telemetry::open() {
+            Err(error) => assert!(error.to_string().contains("NVML"), "{error}"),
+            Ok(mut telemetry) => assert!(telemetry.sample("ffff:ff:1f.7").is_err()),
+        }
+    }
+}
