@@ -100,7 +100,8 @@ impl<K: Ord + Copy> DeviceGroups<K> {
                 range: part.next_range(),
             })
             .collect();
-        let closed_by_spec = self.slab.run(&running)?;
+        let staged = self.slab.stage(&running)?;
+        let closed_by_spec = self.slab.run(&staged)?;
         self.receive(parts, &closed_by_spec);
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");

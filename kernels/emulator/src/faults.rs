@@ -15,6 +15,8 @@ pub enum Fault {
     OutOfMemory(u64),
     /// The device is gone after so many downloads.
     Gone(u64),
+    /// It is gone once so many bytes were uploaded.
+    GoneAfterBytes(u64),
 }
 
 /// A device with a fault.
@@ -24,13 +26,14 @@ pub struct FaultyDevice {
     launches: u64,
     allocations: u64,
     downloads: u64,
+    uploaded_bytes: u64,
     failed: bool,
 }
 
 impl FaultyDevice {
     /// A device that works until the fault.
     pub fn new(device: Box<dyn Device>, fault: Fault) -> Self {
-        Self { device, fault, launches: 0, allocations: 0, downloads: 0, failed: false }
+        Self { device, fault, launches: 0, allocations: 0, downloads: 0, uploaded_bytes: 0, failed: false }
     }
 
     fn check(&mut self, call: &'static str, fails: bool) -> Result<(), DeviceError> {
@@ -69,7 +72,9 @@ impl Device for FaultyDevice {
     }
 
     fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
-        self.check("upload", false)?;
+        self.uploaded_bytes += bytes as u64;
+        let is_gone = matches!(self.fault, Fault::GoneAfterBytes(last) if self.uploaded_bytes > last);
+        self.check("upload", is_gone)?;
         self.device.upload(to, bytes)
     }
 

@@ -13,7 +13,7 @@ pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorCon
 pub use crate::signals::device::SignalArgs;
 pub use api::{Address, Device, DeviceError, Devices, NoDevices};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
-pub use slab::{DeviceSlab, GroupRows, SlabConfig};
+pub use slab::{DeviceSlab, GroupRows, SlabConfig, StagedBatch};
 pub use slots::{MoveArgs, SlotState, SpecState, Words};
 
 /// A file of CUDA C++.

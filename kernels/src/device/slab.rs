@@ -59,6 +59,12 @@ pub struct GroupRows<'a> {
     pub range: Range<usize>,
 }
 
+/// Rows in a device's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct StagedBatch {
+    args: FoldArgs,
+}
+
 /// State of slots in a device's memory.
 pub struct DeviceSlab {
     name: String,
@@ -184,19 +190,23 @@ impl DeviceSlab {
         Ok(())
     }
 
-    /// Runs rows of groups, each group once: by specification the bars that they close, in any order. A bar's place counts
-    /// the slots of all groups, its row all their rows.
-    pub fn run(&mut self, groups: &[GroupRows<'_>]) -> Result<Vec<Vec<DeviceClosedBar>>, DeviceError> {
+    /// Brings rows of groups to the device, each group once, for the next run.
+    pub fn stage(&mut self, groups: &[GroupRows<'_>]) -> Result<StagedBatch, DeviceError> {
         let slots: Vec<u32> = groups.iter().flat_map(|group| group.slots).copied().collect();
-        if slots.is_empty() {
-            return Ok(vec![Vec::new(); self.config.bars.len()]);
-        }
         let counted: Vec<(usize, &Rows, Range<usize>)> =
             groups.iter().map(|group| (group.slots.len(), group.rows, group.range.clone())).collect();
         let staged = StagedRows::new(&counted);
-        let rows = self.stage(&slots, &staged)?;
-        let (places, trades) = (slots.len(), staged.trade_row.len());
+        Ok(StagedBatch { args: self.upload_rows(&slots, &staged)? })
+    }
 
+    /// Runs rows that were staged last: by specification the bars that they close, in any order. A bar's place counts the
+    /// slots of all groups, its row all their rows.
+    pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<Vec<DeviceClosedBar>>, DeviceError> {
+        let rows = batch.args;
+        let (places, trades) = (rows.places as usize, rows.trades as usize);
+        if places == 0 {
+            return Ok(vec![Vec::new(); self.config.bars.len()]);
+        }
         let specs = self.config.bars.len();
         let mut layout = Layout::default();
         let parts = layout.add::<DevicePart>(trades);
@@ -276,8 +286,8 @@ impl DeviceSlab {
         [slots, self.input.bytes, self.work.bytes]
     }
 
-    /// Uploads rows: arguments with their addresses, and those of quotes.
-    fn stage(&mut self, slots: &[u32], staged: &StagedRows) -> Result<FoldArgs, DeviceError> {
+    /// Arguments with the addresses of rows, and those of quotes.
+    fn upload_rows(&mut self, slots: &[u32], staged: &StagedRows) -> Result<FoldArgs, DeviceError> {
         let addresses = self.upload([
             cast_slice(slots),
             cast_slice(&staged.group),

@@ -78,6 +78,9 @@ pub fn execute(
         engine_config.lanes.len(),
         log.url()
     );
+    if let Some(missing) = &settings.engine.gpus_missing {
+        eprintln!("{missing}; lanes are on the CPU");
+    }
 
     let (stop_engine, engine_stopped) = bounded(1);
     let (engine_runs, engine_gone) = bounded::<()>(0);

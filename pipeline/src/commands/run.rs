@@ -25,6 +25,9 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     let config = settings.engine_config(schemas);
     require_journal(&*log, &config)?;
     eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());
+    if let Some(missing) = &settings.engine.gpus_missing {
+        eprintln!("{missing}; lanes are on the CPU");
+    }
     let has_ticks = |info: &TopicInfo| {
         info.spec.name == config.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
     };

@@ -126,9 +126,9 @@ mod tests {
         let check = |devices: &str, expected: &[&str]| {
             assert_eq!(lanes(devices, probe).unwrap(), expected, "{devices}");
         };
-        check("auto", &["cuda:0*900", "cuda:1*301", "cpu:2*1"]);
-        check("cuda:1", &["cuda:1*301", "cpu:1*1"]);
-        check("cuda:0,cuda:1#2", &["cuda:0*900", "cuda:1#0*150", "cuda:1#1*150", "cpu:3*1"]);
+        check("auto", &["cuda:0*900", "cuda:1*301", "cpu:2*0", "cpu:3*0", "cpu:4*0"]);
+        check("cuda:1,cpu:1", &["cuda:1*301", "cpu:1*1"]);
+        check("cuda:0,cuda:1#2,cpu:1", &["cuda:0*900", "cuda:1#0*150", "cuda:1#1*150", "cpu:3*1"]);
         check("cpu:2", &["cpu:0*1", "cpu:1*1"]);
     }
 
@@ -136,7 +136,7 @@ mod tests {
     fn without_a_score_all_weigh_the_same() {
         let score = |gpu: &Gpu| (gpu.ordinal == 0).then_some(900);
         let probe = GpuProbe { inventory: two_gpus, score };
-        assert_eq!(lanes("auto", probe).unwrap(), ["cuda:0*1", "cuda:1*1", "cpu:2*1"]);
+        assert_eq!(lanes("auto,cpu:1", probe).unwrap(), ["cuda:0*1", "cuda:1*1", "cpu:2*1"]);
     }
 
     #[test]
@@ -155,6 +155,17 @@ mod tests {
             "GPUs that are there, and cuda:0 is not: no GPU can be used: X"
         );
         assert_eq!(lanes("auto", probe).unwrap(), ["cpu:0*1", "cpu:1*1", "cpu:2*1"]);
+    }
+
+    #[test]
+    fn what_was_not_found_is_kept() {
+        let missing = |devices: &str| {
+            let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
+            let (settings, _) = load(&Sources { environment, cores: 4, ..Sources::default() }).unwrap();
+            settings.engine.gpus_missing
+        };
+        assert_eq!(missing("auto").as_deref(), Some("no GPU"));
+        assert_eq!(missing("cpu:1"), None);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
         effective.push(entry);
     }
     let inventory = parts::inventory(&effective, &sources.gpus);
-    let mut settings = parts::build(&effective, sources.cores, inventory.usable().len());
+    let mut settings = parts::build(&effective, sources.cores, &inventory);
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
     let involves = |mistake: &Mistake, path: &str| {
         let name = path.rsplit('.').next().unwrap_or(path);

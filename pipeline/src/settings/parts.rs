@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptape_cuda::Inventory;
+use warptape_cuda::{CudaDevices, Inventory, cache_folder};
 use warptape_eventlog::Durability;
-use warptape_kernels::device::NoDevices;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
 use warptape_schemas::SchemaSource;
@@ -131,6 +130,10 @@ pub struct EngineSettings {
     pub ordinal: i32,
     /// One entry for each lane, by index.
     pub lanes: Vec<LaneSpec>,
+    /// Why none of them is on a GPU, though it might be: what was not found.
+    pub gpus_missing: Option<String>,
+    /// Time that a GPU may take for a batch.
+    pub device_deadline: Duration,
     /// Time between transactions.
     pub commit_interval: Duration,
     /// Source records of a partition between two snapshots.
@@ -158,8 +161,8 @@ impl Settings {
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
-            devices: Arc::new(NoDevices),
-            device_deadline: Duration::from_secs(5),
+            devices: Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name)))),
+            device_deadline: self.engine.device_deadline,
             lane_faults: Vec::new(),
         }
     }
@@ -203,7 +206,7 @@ pub(super) fn inventory(effective: &[Effective], probe: &GpuProbe) -> Inventory 
 }
 
 /// The settings that checked values amount to.
-pub(super) fn build(effective: &[Effective], cores: usize, gpus: usize) -> Settings {
+pub(super) fn build(effective: &[Effective], cores: usize, inventory: &Inventory) -> Settings {
     let values = Values(effective);
     let ordinal = values.integer("engine.ordinal") as i32;
     let replicas = |key: &str| Some(values.integer(key) as i16).filter(|&replicas| replicas > 0);
@@ -259,7 +262,9 @@ pub(super) fn build(effective: &[Effective], cores: usize, gpus: usize) -> Setti
                 name => name,
             },
             ordinal,
-            lanes: syntax::lanes(&values.list("engine.devices"), cores, gpus),
+            lanes: syntax::lanes(&values.list("engine.devices"), cores, inventory.usable().len()),
+            gpus_missing: inventory.missing.clone(),
+            device_deadline: Duration::from_millis(values.integer("engine.device_deadline_ms") as u64),
             commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
             snapshot_interval_records: values.integer("engine.snapshot_interval_records"),
             poll_records_max: values.integer("engine.poll_records_max") as usize,

@@ -10,6 +10,8 @@ use crate::hot::HotUrl;
 pub const LANES_MAX: usize = 64;
 /// Greatest number of lanes of one GPU.
 pub const GPU_LANES_MAX: usize = 16;
+/// Greatest number of lanes that stand by.
+const STAND_BY_MAX: usize = 8;
 /// Longest name of a group, a node or a topic prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
@@ -87,24 +89,24 @@ pub fn is_device(text: &str) -> bool {
 }
 
 /// Lanes of equal weight, one for each of the devices' lanes in order, on a machine of so many cores and GPUs that can be
-/// used. Where one is on a GPU, there is a lane on the CPU behind all, to stand by.
+/// used. Where all are on GPUs, there are some of weight 0 on the CPU behind them, which stand by.
 pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
+    let spare_cores = cores.saturating_sub(1);
     // Each lane's GPU.
     let mut places: Vec<Option<u32>> = Vec::new();
     for device in devices.iter().filter_map(|device| DeviceSyntax::parse(device)) {
         match device {
             DeviceSyntax::Auto if gpus > 0 => places.extend((0..gpus as u32).map(Some)),
-            DeviceSyntax::Auto => {
-                places.extend(std::iter::repeat_n(None, cores.saturating_sub(1).clamp(1, LANES_MAX)));
-            }
+            DeviceSyntax::Auto => places.extend(std::iter::repeat_n(None, spare_cores.clamp(1, LANES_MAX))),
             DeviceSyntax::Cpu { lanes } => places.extend(std::iter::repeat_n(None, lanes)),
             DeviceSyntax::Gpu { ordinal, lanes } => {
                 places.extend(std::iter::repeat_n(Some(ordinal), lanes));
             }
         }
     }
-    if places.iter().any(Option::is_some) {
-        places.push(None);
+    let at_work = places.len();
+    if places.iter().all(Option::is_some) {
+        places.extend(std::iter::repeat_n(None, spare_cores.clamp(1, STAND_BY_MAX)));
     }
     let lane = |(index, place): (usize, &Option<u32>)| {
         let count = |places: &[Option<u32>]| places.iter().filter(|other| *other == place).count();
@@ -113,7 +115,7 @@ pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
             Some(ordinal) if count(&places) == 1 => format!("cuda:{ordinal}"),
             Some(ordinal) => format!("cuda:{ordinal}#{}", count(&places[..index])),
         };
-        LaneSpec { lane: index as i32, device, weight: 1 }
+        LaneSpec { lane: index as i32, device, weight: i32::from(index < at_work) }
     };
     places.iter().enumerate().map(lane).collect()
 }
@@ -209,18 +211,20 @@ mod tests {
             let lanes = lanes(&devices, cores, gpus);
             let names: Vec<_> = lanes.iter().map(|lane| lane.device.as_str()).collect();
             assert_eq!(names, expected, "{devices:?}");
-            assert!(
-                lanes.iter().enumerate().all(|(index, lane)| lane.lane == index as i32 && lane.weight == 1)
-            );
+            assert!(lanes.iter().enumerate().all(|(index, lane)| lane.lane == index as i32));
+            lanes.iter().filter(|lane| lane.weight == 0).count()
         };
+        assert_eq!(check(&["cuda:0"], 1, 1, &["cuda:0", "cpu:1"]), 1);
+        assert_eq!(check(&["auto"], 3, 2, &["cuda:0", "cuda:1", "cpu:2", "cpu:3"]), 2);
+        assert_eq!(check(&["auto", "cpu:1"], 3, 1, &["cuda:0", "cpu:1"]), 0);
+        assert_eq!(lanes(&["auto".to_owned()], 1000, 1).len(), 1 + STAND_BY_MAX);
         check(&["cpu:2", "cpu:1"], 8, 0, &["cpu:0", "cpu:1", "cpu:2"]);
         check(&["cpu:1"], 8, 2, &["cpu:0"]);
         check(&["auto"], 4, 0, &["cpu:0", "cpu:1", "cpu:2"]);
         check(&["auto"], 1, 0, &["cpu:0"]);
-        check(&["auto"], 8, 2, &["cuda:0", "cuda:1", "cpu:2"]);
-        check(&["cuda:1"], 8, 2, &["cuda:1", "cpu:1"]);
-        check(&["cuda:0#2", "cpu:1", "cuda:1"], 8, 2, &["cuda:0#0", "cuda:0#1", "cpu:2", "cuda:1", "cpu:4"]);
-        check(&["cuda:0", "auto"], 8, 2, &["cuda:0#0", "cuda:0#1", "cuda:1", "cpu:3"]);
+        check(&["cuda:1"], 2, 2, &["cuda:1", "cpu:1"]);
+        check(&["cuda:0#2", "cpu:1", "cuda:1"], 8, 2, &["cuda:0#0", "cuda:0#1", "cpu:2", "cuda:1"]);
+        check(&["cuda:0", "auto"], 2, 2, &["cuda:0#0", "cuda:0#1", "cuda:1", "cpu:3"]);
         assert_eq!(lanes(&["auto".to_owned()], 1000, 0).len(), LANES_MAX);
         assert_eq!(["cuda:3", "cuda:3#12", "cpu:3"].map(gpu_of_lane), [Some("cuda:3"), Some("cuda:3"), None]);
     }

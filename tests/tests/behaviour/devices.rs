@@ -1,16 +1,21 @@
 //! The real engine with lanes on devices: they do not show, and neither do their faults.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::TempDir;
+use warptape_cuda::CudaDevices;
 use warptape_emulator::{Fault, FaultyDevice};
-use warptape_eventlog::{Durability, EventLog, SqliteLog};
+use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition};
 use warptape_kernels::device::{Device, DeviceError, Devices};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
-use warptape_schemas::journal::LaneSpec;
+use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneSpec};
 use warptape_schemas::tick::Tick;
-use warptape_schemas::{Lifecycle, LifecycleEvent, decode_lifecycle};
+use warptape_schemas::{Lifecycle, LifecycleEvent, decode_journal_entry, decode_lifecycle};
 use warptape_stages::StageConfig;
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{self, engine_config, feed, read_partition, run_to_end};
@@ -22,6 +27,9 @@ const RECORD_TICKS: usize = 64;
 /// Longer than any batch takes, shorter than a hang.
 const DEADLINE: Duration = Duration::from_secs(1);
 const HANG: Duration = Duration::from_secs(4);
+/// Synthetic ticks for the emulator, and for a GPU unless WARPTAPE_TEST_GPU_TICKS says otherwise.
+const TICKS: u64 = 100_000;
+const GPU_TICKS: u64 = 50_000_000;
 
 /// All kinds of bars.
 fn stage_config() -> StageConfig {
@@ -29,7 +37,7 @@ fn stage_config() -> StageConfig {
 }
 
 /// Lanes by device, each with its weight.
-fn config(devices: Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
+fn config(devices: &Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
     let mut config = engine_config(stage_config(), 0);
     let spec = |(lane, (device, weight)): (i32, &(&str, i32))| LaneSpec {
         lane,
@@ -37,49 +45,89 @@ fn config(devices: Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
         weight: *weight,
     };
     config.lanes = (0..).zip(lanes).map(spec).collect();
-    config.devices = devices;
+    config.devices = devices.clone();
     config.device_deadline = DEADLINE;
-    config.scheduler.batch_rows_max = 4_000;
     config.snapshot_interval_records = 100;
     config
 }
 
-fn synthetic_ticks(count: u64) -> Vec<Tick> {
+fn synthetic_ticks(count: u64) -> impl Iterator<Item = Tick> {
     let config = SynthConfig { symbols: 100, ticks: Some(count), ..SynthConfig::default() };
-    SynthSource::new(config).expect("the configuration is valid").take(count as usize).collect()
+    SynthSource::new(config).expect("the configuration is valid").take(count as usize)
 }
 
-/// What a run leaves: the signals of each partition, and what is in its lifecycle.
-struct Run {
-    signals: Vec<Vec<Vec<u8>>>,
-    lifecycle: Vec<Lifecycle>,
+/// A log of ticks, to be copied for each run.
+struct Market {
+    folder: TempDir,
+    ticks: u64,
 }
 
-fn run(ticks: &[Tick], config: EngineConfig) -> Run {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
-    let log: Arc<dyn EventLog> = Arc::new(log);
-    feed(&log, PARTITIONS, RECORD_TICKS, ticks.iter().cloned());
-    let summary = run_to_end(&log, config);
-    assert_eq!((summary.ticks, summary.dead_letters), (ticks.len() as u64, 0));
-    let values =
-        |partition| read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value);
-    let lifecycle = read_partition(log.as_ref(), "lifecycle", 0).into_iter();
-    Run {
-        signals: (0..PARTITIONS).map(|partition| values(partition).collect()).collect(),
-        lifecycle: lifecycle.map(|record| decode_lifecycle(&record.value).expect("it is whole")).collect(),
+impl Market {
+    fn new(ticks: impl Iterator<Item = Tick>) -> Market {
+        let mut market = Market { folder: tempfile::tempdir().expect("a temporary folder"), ticks: 0 };
+        let log = open(market.folder.path().join("ticks.db"));
+        feed(&log, PARTITIONS, RECORD_TICKS, ticks.inspect(|_| market.ticks += 1));
+        market
+    }
+
+    fn run(&self, config: EngineConfig) -> Run {
+        let path = self.folder.path().join("run.db");
+        std::fs::copy(self.folder.path().join("ticks.db"), &path).expect("there is room for a copy");
+        let log = open(path.clone());
+        let summary = run_to_end(&log, config);
+        assert_eq!((summary.ticks, summary.dead_letters), (self.ticks, 0));
+        let values = |topic| read_partition(log.as_ref(), topic, 0).into_iter().map(|record| record.value);
+        let run = Run {
+            signals: (0..PARTITIONS).map(|partition| signals(log.as_ref(), partition)).collect(),
+            lifecycle: values("lifecycle")
+                .map(|value| decode_lifecycle(&value).expect("it is whole"))
+                .collect(),
+            journal: values("journal")
+                .map(|value| decode_journal_entry(&value).expect("it is whole"))
+                .collect(),
+        };
+        drop(log);
+        std::fs::remove_file(path).expect("it was there");
+        run
     }
 }
 
+fn open(path: PathBuf) -> Arc<dyn EventLog> {
+    Arc::new(SqliteLog::open(path, Durability::Process).expect("a log"))
+}
+
+/// What a run leaves: number and hash of the signals of each partition, lifecycle and journal.
+struct Run {
+    signals: Vec<(u64, u64)>,
+    lifecycle: Vec<Lifecycle>,
+    journal: Vec<JournalEntry>,
+}
+
+/// Number and hash of the signals of a partition.
+fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
+    let partition = TopicPartition { topic: "signals".to_owned(), partition };
+    let mut reader = log.reader(std::slice::from_ref(&partition)).expect("the topic exists");
+    let end = reader.offsets(&partition).expect("the log is readable").next;
+    let (mut count, mut hasher) = (0, DefaultHasher::new());
+    while reader.position(&partition).expect("the log is readable") < end {
+        let fetched = reader.poll(Duration::from_millis(100), 4_096, 16 << 20).expect("the log is readable");
+        if let Fetched::Records { records, .. } = fetched {
+            count += records.len() as u64;
+            records.iter().for_each(|record| (record.offset, &record.key, &record.value).hash(&mut hasher));
+        }
+    }
+    (count, hasher.finish())
+}
+
 /// The signals of runs on the processor, on one device, on several lanes of it, and on both are the same.
-fn check_placements(devices: &Arc<dyn Devices>, ticks: &[Tick]) {
-    let signals = |lanes: &[(&str, i32)]| run(ticks, config(devices.clone(), lanes)).signals;
+fn check_placements(devices: &Arc<dyn Devices>, market: &Market) {
+    let signals = |lanes: &[(&str, i32)]| market.run(config(devices, lanes)).signals;
     let expected = signals(&[("cpu:0", 1), ("cpu:1", 1)]);
-    assert!(expected.iter().flatten().count() > 1_000, "there is something to compare");
-    assert!(expected == signals(&[("cuda:0", 1), ("cpu:1", 0)]), "one lane");
+    assert!(expected.iter().map(|(count, _)| count).sum::<u64>() > 1_000, "there is something to compare");
+    assert_eq!(expected, signals(&[("cuda:0", 1), ("cpu:1", 0)]), "one lane");
     let four = [("cuda:0#0", 1), ("cuda:0#1", 1), ("cuda:0#2", 1), ("cuda:0#3", 1)];
-    assert!(expected == signals(&four), "four lanes of one device");
-    assert!(expected == signals(&[("cuda:0", 2), ("cpu:1", 1)]), "a device and the processor");
+    assert_eq!(expected, signals(&four), "four lanes of one device");
+    assert_eq!(expected, signals(&[("cuda:0", 2), ("cpu:1", 1)]), "a device and the processor");
 }
 
 /// Devices with a fault.
@@ -95,47 +143,120 @@ impl Devices for FaultyDevices {
 }
 
 /// Whatever becomes of a device, its groups go on elsewhere.
-fn check_faults(devices: &Arc<dyn Devices>, ticks: &[Tick]) {
-    let expected = run(ticks, config(devices.clone(), &[("cpu:0", 1)])).signals;
+fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
+    let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
     let faults = [
         Fault::Launch(0),
         Fault::Launch(40),
-        Fault::Launch(2_000),
+        Fault::Launch(1_000),
         Fault::Hang(500, HANG),
         Fault::OutOfMemory(3),
         Fault::OutOfMemory(31),
         Fault::Gone(10),
-        Fault::Gone(150),
+        Fault::Gone(90),
     ];
     for fault in faults {
-        let faulty = Arc::new(FaultyDevices { devices: devices.clone(), fault });
-        let Run { signals, lifecycle } = run(ticks, config(faulty, &[("cuda:0", 1), ("cpu:1", 0)]));
-        assert!(signals == expected, "{fault:?} shows");
+        let faulty: Arc<dyn Devices> = Arc::new(FaultyDevices { devices: devices.clone(), fault });
+        let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
+        config.scheduler.batch_rows_max = 4_000;
+        let Run { signals, lifecycle, journal } = market.run(config);
+        assert_eq!(signals, expected, "{fault:?} shows");
         let lost: Vec<&Lifecycle> =
             lifecycle.iter().filter(|event| event.event == LifecycleEvent::LaneLost).collect();
         let [lost] = lost[..] else { panic!("{fault:?}: the lane is lost once: {lost:?}") };
         assert!(lost.detail.contains("used again after a restart of this process"), "{}", lost.detail);
-        let restored = lifecycle
-            .iter()
-            .filter(|event| event.event == LifecycleEvent::Restored && event.at_ns >= lost.at_ns)
-            .map(|event| event.at_ns)
-            .max();
-        let took_ms = restored.map_or(0, |at_ns| (at_ns - lost.at_ns) / 1_000_000);
-        println!("{fault:?}: {}; partitions restored {took_ms} ms later", lost.detail);
+        println!("{fault:?}: {}; {}", lost.detail, recovery(&journal));
+    }
+}
+
+/// How it went on after a lane was lost, in words: when the first of the lanes that took its groups had done a batch, and
+/// the last, whose groups are all up to date by then.
+fn recovery(journal: &[JournalEntry]) -> String {
+    let lost = journal.iter().position(|entry| matches!(entry.input, Input::LaneLost(_)));
+    let (lost, behind) = journal[lost.expect("a lane was lost")..].split_first().expect("that entry");
+    assert!(matches!(&lost.input, Input::LaneLost(lost) if lost.kept), "no partition is restored");
+    let mut done_us = BTreeMap::new();
+    for entry in behind {
+        if let Input::Completed(completed) = &entry.input {
+            done_us.entry(completed.lane).or_insert((entry.at_ns - lost.at_ns) / 1_000);
+        }
+    }
+    let [first, last] = [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0));
+    format!("the next batch was done {first} us later, all groups were current after {last} us")
+}
+
+/// Rows behind the last snapshot when a device is lost: about as many as are uploaded with this many bytes.
+const TAIL_ROWS: u64 = 200_000;
+const TAIL_BYTES: u64 = 36 * TAIL_ROWS;
+
+/// A device is lost with a long tail behind its last snapshot.
+fn check_failover(devices: &Arc<dyn Devices>) {
+    let market = Market::new(synthetic_ticks(TAIL_ROWS + TAIL_ROWS / 2));
+    let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
+    let fault = Fault::GoneAfterBytes(TAIL_BYTES);
+    let faulty: Arc<dyn Devices> = Arc::new(FaultyDevices { devices: devices.clone(), fault });
+    let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
+    config.scheduler.batch_rows_max = 4_000;
+    config.snapshot_interval_records = i64::MAX;
+    let Run { signals, journal, .. } = market.run(config);
+    assert_eq!(signals, expected, "the loss shows");
+    let rows = |entry: &JournalEntry| match &entry.input {
+        Input::Completed(completed) => Some(completed.batch),
+        _ => None,
+    };
+    let lost = journal.iter().position(|entry| matches!(entry.input, Input::LaneLost(_)));
+    let done: BTreeSet<i64> = journal[..lost.expect("it was lost")].iter().filter_map(rows).collect();
+    let dispatched =
+        journal.iter().flat_map(|entry| &entry.decisions).filter_map(|decision| match decision {
+            Decision::Dispatch(dispatch) if done.contains(&dispatch.batch) => Some(dispatch.rows),
+            _ => None,
+        });
+    let tail: i64 = dispatched.sum();
+    assert!(tail as u64 > TAIL_ROWS / 2, "{tail} rows are no long tail");
+    println!("failover with {tail} rows behind the last snapshot: {}", recovery(&journal));
+}
+
+fn check_recordings(devices: &Arc<dyn Devices>) {
+    if let Some(ticks) = recorded_ticks() {
+        check_placements(devices, &Market::new(ticks.into_iter()));
     }
 }
 
 #[test]
 fn devices_do_not_show() {
     let devices: Arc<dyn Devices> = EMULATOR.clone();
-    check_placements(&devices, &synthetic_ticks(100_000));
-    if let Some(ticks) = recorded_ticks() {
-        check_placements(&devices, &ticks);
-    }
+    check_placements(&devices, &Market::new(synthetic_ticks(TICKS)));
+    check_recordings(&devices);
+}
+
+#[test]
+fn a_long_tail_is_made_up_for() {
+    let devices: Arc<dyn Devices> = EMULATOR.clone();
+    check_failover(&devices);
 }
 
 #[test]
 fn faults_of_devices_do_not_show() {
     let devices: Arc<dyn Devices> = EMULATOR.clone();
-    check_faults(&devices, &synthetic_ticks(100_000));
+    check_faults(&devices, &Market::new(synthetic_ticks(TICKS)));
+}
+
+fn gpu() -> Arc<dyn Devices> {
+    Arc::new(CudaDevices::new(None))
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_does_not_show() {
+    let given = std::env::var("WARPTAPE_TEST_GPU_TICKS");
+    let ticks = given.map_or(GPU_TICKS, |ticks| ticks.parse().expect("a number of ticks"));
+    check_recordings(&gpu());
+    check_placements(&gpu(), &Market::new(synthetic_ticks(ticks)));
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn faults_of_a_gpu_do_not_show() {
+    check_faults(&gpu(), &Market::new(synthetic_ticks(TICKS)));
+    check_failover(&gpu());
 }

@@ -1,6 +1,7 @@
 //! Kernels of devices against their twins in Rust: one test body for every device.
 
 mod compiled;
+mod cuda;
 
 use proptest::prelude::*;
 use warptape_emulator::{Emulator, Fault, FaultyDevice};
@@ -152,7 +153,8 @@ fn run_on<'a>(
 ) -> Result<Vec<Vec<Vec<Line>>>, DeviceError> {
     let group = |(slots, rows): (_, &'a Rows)| GroupRows { slots, rows, range: 0..rows.len() };
     let groups: Vec<GroupRows<'a>> = slots.iter().map(Vec::as_slice).zip(parts).map(group).collect();
-    let closed = slab.run(&groups)?;
+    let staged = slab.stage(&groups)?;
+    let closed = slab.run(&staged)?;
     let mut out: Vec<Vec<Columns>> =
         parts.iter().map(|_| closed.iter().map(|_| Columns::default()).collect()).collect();
     for (spec, bars) in closed.iter().enumerate() {
