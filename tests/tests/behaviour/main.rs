@@ -1,5 +1,6 @@
 //! Behaviour of the crates together.
 
+mod device_figures;
 mod devices;
 mod engine;
 mod kafka;
