@@ -109,7 +109,8 @@ impl Loop {
         for decision in &self.decisions {
             if let Decision::Dispatch(dispatch) = decision {
                 let service_ns = dispatch.rows * 300;
-                let completed = Completed { lane: dispatch.lane, batch: dispatch.batch, service_ns };
+                let completed =
+                    Completed { lane: dispatch.lane, batch: dispatch.batch, service_ns, sample: None };
                 self.in_flight.push_back((completed, dispatch.rows));
             }
         }

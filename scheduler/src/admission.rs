@@ -110,7 +110,7 @@ fn admit_arrived(life: &Life, arrived: &Arrived) -> Result<(), StepError> {
 }
 
 fn admit_completed(life: &Life, completed: &Completed) -> Result<(), StepError> {
-    let &Completed { lane: lane_id, batch, service_ns } = completed;
+    let &Completed { lane: lane_id, batch, service_ns, .. } = completed;
     let lane = find_lane(life, lane_id)?;
     if service_ns < 0 {
         return Err(StepError::NegativeServiceTime { batch, service_ns });

@@ -140,6 +140,35 @@ pub struct Completed {
     pub batch: i64,
     /// Time the lane worked on it, in nanoseconds.
     pub service_ns: i64,
+    /// How the lane's device fares, about once a second.
+    pub sample: Option<DeviceSample>,
+}
+
+/// How a lane's device fares. What the device does not say is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSample {
+    /// Memory of the lane's slots, in bytes.
+    pub slots_bytes: i64,
+    /// Its memory for what is uploaded, in bytes.
+    pub staging_bytes: i64,
+    /// Its memory for what kernels hand on, in bytes.
+    pub work_bytes: i64,
+    /// Memory of the device in use by anybody, in bytes.
+    pub memory_used_bytes: Option<i64>,
+    /// Share of the last moments in which a kernel ran.
+    pub utilization_percent: Option<i64>,
+    /// Temperature of the chip.
+    pub temperature_c: Option<i64>,
+    /// Power drawn.
+    pub power_mw: Option<i64>,
+    /// Clock of the multiprocessors.
+    pub sm_clock_mhz: Option<i64>,
+    /// Clock of the memory.
+    pub memory_clock_mhz: Option<i64>,
+    /// Why the clocks are not higher, as NVML's bits.
+    pub throttle_bits: Option<i64>,
+    /// Memory errors since the driver was loaded that could not be corrected.
+    pub ecc_errors_uncorrected: Option<i64>,
 }
 
 /// See [`Input::LaneLost`].

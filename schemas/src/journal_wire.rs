@@ -1,10 +1,10 @@
 //! How the types of [`crate::journal`] lie in the datum of a journal entry.
 
 use crate::journal::{
-    Arrived, Candidate, Completed, Decision, Dispatch, Draining, Exclusion, ExclusionReason, Fence,
-    GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, LaneTelemetry, PartitionAssigned,
-    PartitionRevoked, Pause, Place, PolicyRef, ReleaseReason, Restore, Resume, SchedulerConfig, Started,
-    Take, WakeAt, Woke,
+    Arrived, Candidate, Completed, Decision, DeviceSample, Dispatch, Draining, Exclusion, ExclusionReason,
+    Fence, GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, LaneTelemetry,
+    PartitionAssigned, PartitionRevoked, Pause, Place, PolicyRef, ReleaseReason, Restore, Resume,
+    SchedulerConfig, Started, Take, WakeAt, Woke,
 };
 use crate::wire::{wire_enum, wire_record, wire_union};
 
@@ -38,7 +38,20 @@ wire_record!(Started { node, software, stage_config, scheduler, lanes });
 wire_record!(PartitionAssigned { partition, groups, committed_offset, snapshot_offset });
 wire_record!(PartitionRevoked { partition });
 wire_record!(Arrived { partition, next_offset, groups });
-wire_record!(Completed { lane, batch, service_ns });
+wire_record!(Completed { lane, batch, service_ns, sample });
+wire_record!(DeviceSample {
+    slots_bytes,
+    staging_bytes,
+    work_bytes,
+    memory_used_bytes,
+    utilization_percent,
+    temperature_c,
+    power_mw,
+    sm_clock_mhz,
+    memory_clock_mhz,
+    throttle_bits,
+    ecc_errors_uncorrected,
+});
 wire_record!(LaneLost { lane, reason, kept });
 wire_record!(LaneReady { lane });
 wire_record!(Woke {});

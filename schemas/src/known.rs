@@ -46,7 +46,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 2, 0x3764_01e5_24a6_906f
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 2, 0x8598_da1d_dddc_75e0
 );
 known!(
     /// Stage state at an offset.

@@ -73,6 +73,11 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         });
     }
 
+    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
+    pub fn memory_bytes(&self) -> [usize; 3] {
+        self.slab.memory_bytes()
+    }
+
     /// Processes rows of groups that were installed, each named once; outputs are in the order of the inputs.
     pub fn run(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Vec<GroupOutput>, DeviceError> {
         let mut parts: Vec<Part<K>> = inputs.into_iter().map(Part::new).collect();

@@ -129,6 +129,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         schemas: None,
         devices: Arc::new(NoDevices),
         device_deadline: std::time::Duration::MAX,
+        device_sample_interval: std::time::Duration::MAX,
         lane_faults: Vec::new(),
     }
 }
@@ -383,7 +384,9 @@ impl World {
         let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
         let Some((batch, parts)) = lane.results.pop_front() else { return Ok(()) };
         let service_ns = self.random.between(1, 1_000_000);
-        self.core.on_completed(self.now_ns, index as i32, batch, service_ns, parts).map_err(Failure::from)
+        self.core
+            .on_completed(self.now_ns, index as i32, batch, service_ns, parts, None)
+            .map_err(Failure::from)
     }
 
     /// A lane fails, with all that it has; mostly a new worker takes its place.

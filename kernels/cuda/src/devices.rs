@@ -1,19 +1,22 @@
 //! Opening GPUs by name.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use warptape_kernels::device::{COMPILER_OPTIONS, Device, DeviceError, Devices, KERNELS, Kernel};
+use warptape_kernels::device::{COMPILER_OPTIONS, Device, DeviceError, Devices, KERNELS, Kernel, Sample};
 
 use crate::cache::Cache;
 use crate::compiler::{Compiler, Program, Target};
 use crate::device::CudaDevice;
 use crate::raw::{Driver, Function, Nvrtc, Session, describe};
+use crate::telemetry::Telemetry;
 
 /// The GPUs of this machine that CUDA shows, as `cuda:0`, `cuda:1` and so on.
 pub struct CudaDevices {
     pub(crate) cache: Cache,
     pub(crate) compiler: Compiler,
+    /// Opened at the first sample, and nothing then where there is no NVML.
+    telemetry: Mutex<Option<Option<Telemetry>>>,
 }
 
 /// A GPU that was opened, with what compiles for it.
@@ -29,7 +32,7 @@ impl CudaDevices {
     /// alone.
     pub fn new(cache_folder: Option<PathBuf>) -> CudaDevices {
         let cache = Cache::new(cache_folder);
-        CudaDevices { compiler: Compiler::new(cache.clone()), cache }
+        CudaDevices { compiler: Compiler::new(cache.clone()), cache, telemetry: Mutex::default() }
     }
 
     pub(crate) fn open_gpu(&self, name: &str, ordinal: u32) -> Result<Opened, DeviceError> {
@@ -97,6 +100,17 @@ impl Devices for CudaDevices {
         }
         Ok(Box::new(CudaDevice::new(name.to_owned(), opened.session, functions)))
     }
+
+    fn sample(&self, name: &str) -> Option<Sample> {
+        let gpu = Driver::load().ok()?.gpu(ordinal_of(name)?).ok()?;
+        let mut telemetry = self.telemetry.lock().unwrap_or_else(PoisonError::into_inner);
+        let telemetry = telemetry.get_or_insert_with(open_telemetry).as_mut()?;
+        telemetry.sample(&gpu.pci_bus_id().ok()?).ok()
+    }
+}
+
+fn open_telemetry() -> Option<Telemetry> {
+    Telemetry::open().inspect_err(|error| tracing::warn!(%error, "GPUs are not watched")).ok()
 }
 
 /// `cuda:N`.

@@ -24,4 +24,4 @@ pub use cache::cache_folder;
 pub use devices::CudaDevices;
 pub use inventory::{Clocks, Gpu, Inventory, Mig, PcieLink, inventory};
 pub use score::Score;
-pub use telemetry::{NoTelemetry, Sample, THROTTLE_REASONS, Telemetry, throttle_reasons};
+pub use telemetry::{NoTelemetry, Telemetry};

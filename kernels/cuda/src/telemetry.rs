@@ -1,12 +1,12 @@
 //! How GPUs fare, from NVML: plain figures, taken when asked for.
 
 use nvml_wrapper::Nvml;
-use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::bitmasks::event::EventTypes;
 use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
 use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::event::EventSet;
 use thiserror::Error;
+use warptape_kernels::device::Sample;
 
 /// Events that one sample looks at, at most.
 const EVENTS_MAX: usize = 64;
@@ -32,49 +32,6 @@ pub struct NoTelemetry {
     pub reason: String,
 }
 
-/// Figures of a GPU. What it does not answer is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// Share of the last moments in which a kernel ran, %.
-    pub utilization_percent: Option<u32>,
-    /// Share of the last moments in which memory was read or written, %.
-    pub memory_utilization_percent: Option<u32>,
-    /// Memory in use, bytes.
-    pub memory_used_bytes: Option<u64>,
-    /// Temperature of the chip, °C.
-    pub temperature_c: Option<u32>,
-    /// Power drawn, mW.
-    pub power_mw: Option<u32>,
-    /// Clock of the multiprocessors, MHz.
-    pub sm_clock_mhz: Option<u32>,
-    /// Clock of the memory, MHz.
-    pub memory_clock_mhz: Option<u32>,
-    /// Why the clocks are not higher: bits of [`THROTTLE_REASONS`].
-    pub throttle_bits: Option<u64>,
-    /// Memory errors since the driver was loaded that could not be corrected.
-    pub ecc_errors_uncorrected: Option<u64>,
-    /// The last critical Xid error since the sample before. The first sample begins to look for them.
-    pub xid: Option<u64>,
-}
-
-/// Why clocks are low, by the bit that says so.
-pub const THROTTLE_REASONS: [(u64, &str); 9] = [
-    (ThrottleReasons::GPU_IDLE.bits(), "idle"),
-    (ThrottleReasons::APPLICATIONS_CLOCKS_SETTING.bits(), "applications_clocks_setting"),
-    (ThrottleReasons::SW_POWER_CAP.bits(), "sw_power_cap"),
-    (ThrottleReasons::HW_SLOWDOWN.bits(), "hw_slowdown"),
-    (ThrottleReasons::SYNC_BOOST.bits(), "sync_boost"),
-    (ThrottleReasons::SW_THERMAL_SLOWDOWN.bits(), "sw_thermal_slowdown"),
-    (ThrottleReasons::HW_THERMAL_SLOWDOWN.bits(), "hw_thermal_slowdown"),
-    (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN.bits(), "hw_power_brake_slowdown"),
-    (ThrottleReasons::DISPLAY_CLOCK_SETTING.bits(), "display_clock_setting"),
-];
-
-/// Names of the reasons among these bits.
-pub fn throttle_reasons(bits: u64) -> impl Iterator<Item = &'static str> {
-    THROTTLE_REASONS.into_iter().filter(move |(bit, _)| bits & bit != 0).map(|(_, name)| name)
-}
-
 impl Telemetry {
     /// Loads NVML; once in a process is enough.
     pub fn open() -> Result<Telemetry, NoTelemetry> {
@@ -88,8 +45,7 @@ impl Telemetry {
         let device = self.nvml.device_by_pci_bus_id(pci_bus_id).map_err(no_answer)?;
         let utilization = device.utilization_rates().ok();
         Ok(Sample {
-            utilization_percent: utilization.as_ref().map(|rates| rates.gpu),
-            memory_utilization_percent: utilization.map(|rates| rates.memory),
+            utilization_percent: utilization.map(|rates| rates.gpu),
             memory_used_bytes: device.memory_info().ok().map(|memory| memory.used),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_mw: device.power_usage().ok(),
@@ -134,13 +90,6 @@ const XID_UNKNOWN: u64 = 999;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reasons() {
-        assert_eq!(throttle_reasons(0).count(), 0);
-        assert_eq!(throttle_reasons(0b101).collect::<Vec<_>>(), ["idle", "sw_power_cap"]);
-        assert_eq!(throttle_reasons(u64::MAX).count(), THROTTLE_REASONS.len());
-    }
 
     #[test]
     fn without_nvml_it_says_so() {

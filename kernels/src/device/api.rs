@@ -36,6 +36,35 @@ pub trait Device: Send {
 pub trait Devices: Send + Sync {
     /// Opens a device by its name, as `cuda:0`.
     fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError>;
+
+    /// How a device fares; nothing where that cannot be known. Takes no longer than a few milliseconds.
+    fn sample(&self, _name: &str) -> Option<Sample> {
+        None
+    }
+}
+
+/// Figures of a device. What it does not answer is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Share of the last moments in which a kernel ran, %.
+    pub utilization_percent: Option<u32>,
+    /// Memory in use, bytes.
+    pub memory_used_bytes: Option<u64>,
+    /// Temperature of the chip, °C.
+    pub temperature_c: Option<u32>,
+    /// Power drawn, mW.
+    pub power_mw: Option<u32>,
+    /// Clock of the multiprocessors, MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Clock of the memory, MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Why the clocks are not higher, as NVML's bits.
+    pub throttle_bits: Option<u64>,
+    /// Memory errors since the driver was loaded that could not be corrected.
+    pub ecc_errors_uncorrected: Option<u64>,
+    /// The last critical Xid error since the sample before: after it, nothing of the device can be trusted. The first sample
+    /// begins to look for them.
+    pub xid: Option<u64>,
 }
 
 /// No devices at all.

@@ -11,7 +11,7 @@ mod slots;
 pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN, StagedRows};
 pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
 pub use crate::signals::device::SignalArgs;
-pub use api::{Address, Device, DeviceError, Devices, NoDevices};
+pub use api::{Address, Device, DeviceError, Devices, NoDevices, Sample};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
 pub use slab::{DeviceSlab, GroupRows, SlabConfig, StagedBatch};
 pub use slots::{MoveArgs, SlotState, SpecState, Words};

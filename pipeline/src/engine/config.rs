@@ -1,5 +1,6 @@
 //! What an engine needs to be told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct EngineConfig {
     pub devices: Arc<dyn Devices>,
     /// How long a lane on a device may take for a batch.
     pub device_deadline: Duration,
+    /// Time between looks at how devices fare.
+    pub device_sample_interval: Duration,
     /// Time between commits.
     pub commit_interval: Duration,
     /// Source records of a partition between snapshots.
@@ -60,15 +63,26 @@ impl EngineConfig {
         !self.lanes[lane as usize].device.starts_with("cpu:")
     }
 
+    /// The device of a lane, by the name it is opened with: several lanes of a device have names of their own.
+    pub fn device_of(&self, lane: LaneId) -> &str {
+        let name = self.lanes[lane as usize].device.as_str();
+        name.split_once('#').map_or(name, |(device, _)| device)
+    }
+
+    /// All devices that lanes are on, the processor left out.
+    pub fn device_names(&self) -> Vec<String> {
+        let lanes = (0..self.lanes.len() as LaneId).filter(|lane| self.is_on_device(*lane));
+        let names: BTreeSet<String> = lanes.map(|lane| self.device_of(lane).to_owned()).collect();
+        names.into_iter().collect()
+    }
+
     /// A lane without groups, on its device.
     pub fn lane_stages(&self, lane: LaneId) -> Result<LaneStages, DeviceError> {
-        let name = &self.lanes[lane as usize].device;
         if !self.is_on_device(lane) {
             return Ok(LaneStages::on_host(&self.stages, self.isa));
         }
-        // Several lanes of a device have names of their own.
-        let device = name.split_once('#').map_or(name.as_str(), |(device, _)| device);
-        LaneStages::on_device(name, self.devices.open(device)?, &self.stages, self.isa)
+        let device = self.devices.open(self.device_of(lane))?;
+        LaneStages::on_device(&self.lanes[lane as usize].device, device, &self.stages, self.isa)
     }
 }
 

@@ -10,8 +10,8 @@ use std::mem::take;
 use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::journal::{
-    Arrived, Completed, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost, LaneReady,
-    PartitionAssigned, PartitionRevoked, Place, Started, Woke,
+    Arrived, Completed, Decision, DeviceSample, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost,
+    LaneReady, PartitionAssigned, PartitionRevoked, Place, Started, Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
 
@@ -257,6 +257,7 @@ impl Core {
         batch: i64,
         service_ns: i64,
         parts: Vec<PartOutput>,
+        sample: Option<DeviceSample>,
     ) -> Result<(), RecordError> {
         self.batches.remove(&batch);
         for part in parts {
@@ -264,7 +265,7 @@ impl Core {
                 partition.complete(part.group, part.epoch, part.output);
             }
         }
-        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns }))
+        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample }))
     }
 
     /// A lane failed; `restarted` says that a new worker has taken its place.

@@ -117,7 +117,7 @@ pub(super) enum LaneNews {
     /// The lane's device is open.
     Ready,
     /// A batch is done.
-    Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput> },
+    Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput>, memory_bytes: Option<[usize; 3]> },
     /// The lane failed; its thread waits for nothing any more.
     Lost { reason: String },
 }
@@ -240,6 +240,14 @@ impl LaneStages {
         Self { config: config.clone(), isa, epochs: BTreeMap::new(), groups }
     }
 
+    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
+    pub fn memory_bytes(&self) -> Option<[usize; 3]> {
+        match &self.groups {
+            LaneGroups::Host(_) => None,
+            LaneGroups::Device(groups) => Some(groups.memory_bytes()),
+        }
+    }
+
     /// Obeys a command; a batch gives its outputs. After an error the lane's state is void.
     pub fn obey(&mut self, command: LaneCommand) -> Result<Option<(i64, Vec<PartOutput>)>, DeviceError> {
         match command {
@@ -334,7 +342,8 @@ impl LaneWorker {
             self.fail_if_due(&command);
             if let Some((batch, parts)) = stages.obey(command)? {
                 let service_ns = started.elapsed().as_nanos() as i64;
-                if self.tell(LaneNews::Completed { batch, service_ns, parts }).is_err() {
+                let memory_bytes = stages.memory_bytes();
+                if self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes }).is_err() {
                     return Ok(());
                 }
             }

@@ -30,6 +30,7 @@ mod run;
 mod snapshots;
 mod source;
 mod summary;
+mod telemetry;
 mod transaction;
 mod worker;
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use hdrhistogram::Histogram;
 use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_kernels::device::Sample;
 use warptape_schemas::LifecycleEvent;
 use warptape_schemas::journal::LaneId;
 
@@ -19,6 +20,7 @@ use super::lifecycle::LifecycleLog;
 use super::restore::restore;
 use super::source::{Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
+use super::telemetry::Telemetry;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 use crate::transaction::{Outage, TransactionWriter};
 
@@ -77,6 +79,7 @@ struct Engine {
     lifecycle: LifecycleLog,
     source: Source,
     committer: Committer,
+    telemetry: Telemetry,
     lanes: Vec<Option<Lane>>,
     lane_events: Receiver<LaneEvent>,
     lane_events_sender: Sender<LaneEvent>,
@@ -121,6 +124,11 @@ impl Engine {
         Ok(Self {
             source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
             committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
+            telemetry: Telemetry::start(
+                config.devices.clone(),
+                config.device_names(),
+                config.device_sample_interval,
+            ),
             lanes: Vec::new(),
             log,
             config,
@@ -176,6 +184,10 @@ impl Engine {
             select! {
                 recv(self.lane_events) -> event => {
                     self.on_lane(event.expect("the engine holds a sender"))?;
+                }
+                recv(self.telemetry.samples) -> sample => {
+                    let (device, sample) = sample.map_err(|_| EngineError::ThreadGone { thread: "telemetry" })?;
+                    self.on_sample(device, sample)?;
                 }
                 recv(self.committer.events) -> event => {
                     self.on_commit(event.map_err(|_| EngineError::ThreadGone { thread: "commit" })?)?;
@@ -326,14 +338,16 @@ impl Engine {
         }
         match news {
             LaneNews::Ready => current.ready(self.clock.now_ns()),
-            LaneNews::Completed { batch, service_ns, parts } => {
+            LaneNews::Completed { batch, service_ns, parts, memory_bytes } => {
                 current.completed(self.clock.now_ns());
                 let figures = &self.progress.lanes[lane as usize];
                 let rows = self.core.batch_rows(batch);
                 figures.in_flight_rows.fetch_sub(rows, Ordering::Relaxed);
                 Progress::add(&figures.rows, rows as u64);
                 Progress::add(&figures.busy_ns, service_ns as u64);
-                self.core.on_completed(self.clock.now_ns(), lane, batch, service_ns, parts)?;
+                let device = self.config.device_of(lane);
+                let sample = memory_bytes.and_then(|bytes| self.telemetry.record(lane, device, bytes));
+                self.core.on_completed(self.clock.now_ns(), lane, batch, service_ns, parts, sample)?;
             }
             LaneNews::Lost { reason } => {
                 if let Some(lost) = self.lanes[lane as usize].take() {
@@ -358,6 +372,23 @@ impl Engine {
                 self.on_lane_lost(index as LaneId, lane.life, reason)?;
             }
         }
+        Ok(())
+    }
+
+    /// Keeps a device's sample; one that has met a critical error is given up.
+    fn on_sample(&mut self, device: String, sample: Sample) -> Result<(), EngineError> {
+        if let Some(xid) = sample.xid {
+            for index in 0..self.lanes.len() {
+                let lane = index as LaneId;
+                if self.config.device_of(lane) != device {
+                    continue;
+                }
+                if let Some(lost) = self.lanes[index].take() {
+                    self.on_lane_lost(lane, lost.life, format!("{device} has met Xid error {xid}"))?;
+                }
+            }
+        }
+        self.telemetry.keep(device, sample);
         Ok(())
     }
 
@@ -485,6 +516,7 @@ impl Engine {
         self.source.stop();
         self.committer.stop();
         self.lifecycle.stop();
+        self.telemetry.stop();
         for lane in self.lanes.into_iter().flatten() {
             lane.stop();
         }

@@ -1,4 +1,4 @@
-//! A thread of the engine, which is waited for when the process ends, but not for ever: the log may not answer.
+//! A thread of the engine, which is waited for when the process ends, but not for ever: what it waits for may not answer.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Worker {
     /// Waits for its end. A thread that does not end in time is left alone: the process is about to end.
     pub(super) fn join(self) {
         if self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
-            tracing::error!(thread = self.name, "still waits for the log, and is left alone");
+            tracing::error!(thread = self.name, "does not end in time, and is left alone");
         } else {
             self.thread.join().expect("threads of the engine do not panic");
         }

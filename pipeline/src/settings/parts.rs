@@ -144,6 +144,9 @@ pub struct EngineSettings {
     pub poll_bytes_max: usize,
 }
 
+/// Time between looks at how GPUs fare: what changes on them takes as long.
+const DEVICE_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
 impl Settings {
     /// What the engine is told: these settings and the writer schemas of a registry, with the fastest instructions that this processor has.
     pub fn engine_config(&self, schemas: Option<Arc<dyn SchemaSource>>) -> EngineConfig {
@@ -163,6 +166,7 @@ impl Settings {
             poll_bytes_max: self.engine.poll_bytes_max,
             devices: Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name)))),
             device_deadline: self.engine.device_deadline,
+            device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
         }
     }

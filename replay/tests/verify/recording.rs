@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
                         .run(take.group as usize, take.rows as usize);
                 }
                 let (lane, batch) = (dispatch.lane, dispatch.batch);
-                inputs.push(Input::Completed(Completed { lane, batch, service_ns: 1_000 }));
+                inputs.push(Input::Completed(Completed { lane, batch, service_ns: 1_000, sample: None }));
             }
             // Completions come in the order of dispatch.
             inputs.reverse();

@@ -76,7 +76,7 @@ fn input() -> impl Strategy<Value = Input> {
             Input::Arrived(Arrived { partition, next_offset, groups })
         }),
         8 => (index(), number(), number()).prop_map(|(lane, batch, service_ns)| {
-            Input::Completed(Completed { lane, batch, service_ns })
+            Input::Completed(Completed { lane, batch, service_ns, sample: None })
         }),
         1 => index().prop_map(|lane| Input::LaneLost(LaneLost { lane, reason: "gone".into(), kept: false })),
         2 => index().prop_map(|lane| Input::LaneReady(LaneReady { lane })),

@@ -90,6 +90,7 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
             lane: argument(0),
             batch: argument(1).into(),
             service_ns: argument(2).into(),
+            sample: None,
         }),
         "lost" => Input::LaneLost(LaneLost { lane: argument(0), reason: "gone".into(), kept: false }),
         "ready" => Input::LaneReady(LaneReady { lane: argument(0) }),

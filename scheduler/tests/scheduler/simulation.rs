@@ -143,7 +143,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
         97..99 => {
             if let Some(lane) = draws.pick(&late) {
                 let batch = model.lanes[lane as usize].voided[0];
-                model.step(Input::Completed(Completed { lane, batch, service_ns: 5 }));
+                model.step(Input::Completed(Completed { lane, batch, service_ns: 5, sample: None }));
             }
         }
         _ => {
@@ -190,7 +190,7 @@ fn arrive(model: &mut Model, draws: &mut Draws, partition: PartitionId) {
 
 fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
     let batch = model.lanes[lane as usize].in_flight[0].batch;
-    model.step(Input::Completed(Completed { lane, batch, service_ns }));
+    model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }
 
 /// Gives the scheduler something it must refuse.
@@ -207,12 +207,12 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
         1 => Input::LaneLost(LaneLost { lane: lanes, reason: String::new(), kept: false }),
         2 if model.lanes[lane as usize].ready => Input::LaneReady(LaneReady { lane }),
         2 => Input::LaneLost(LaneLost { lane, reason: String::new(), kept: false }),
-        3 => Input::Completed(Completed { lane, batch: i64::MAX, service_ns: 1 }),
+        3 => Input::Completed(Completed { lane, batch: i64::MAX, service_ns: 1, sample: None }),
         4 if model.lanes[lane as usize].in_flight.len() > 1 => {
             let batch = model.lanes[lane as usize].in_flight[1].batch;
-            Input::Completed(Completed { lane, batch, service_ns: 1 })
+            Input::Completed(Completed { lane, batch, service_ns: 1, sample: None })
         }
-        4 => Input::Completed(Completed { lane: -1, batch: 0, service_ns: 1 }),
+        4 => Input::Completed(Completed { lane: -1, batch: 0, service_ns: 1, sample: None }),
         5 => Input::PartitionRevoked(PartitionRevoked { partition: 4 }),
         6 => Input::PartitionAssigned(PartitionAssigned {
             partition: 0,

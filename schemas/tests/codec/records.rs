@@ -123,10 +123,12 @@ fn decision_branch(decision: &Decision) -> u32 {
 /// is `{"Name": …}` in JSON and a branch in Avro.
 fn assert_same(avro: &Value, json: &serde_json::Value) {
     match (avro, json) {
-        (Value::Union(_, inner), serde_json::Value::Object(variant)) => {
-            assert_eq!(variant.len(), 1);
+        (Value::Union(0, inner), serde_json::Value::Null) => assert_eq!(**inner, Value::Null),
+        (Value::Union(_, inner), serde_json::Value::Object(variant)) if variant.len() == 1 => {
             assert_same(inner, variant.values().next().expect("a variant"));
         }
+        // A nullable value stands for itself in JSON.
+        (Value::Union(1, inner), json) => assert_same(inner, json),
         (Value::Record(fields), serde_json::Value::Object(members)) => {
             assert!(
                 fields

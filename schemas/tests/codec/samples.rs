@@ -226,8 +226,26 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 .map(dispatch)
                 .to_vec(),
         ),
+        (Input::Completed(Completed { lane: 1, batch: 8, service_ns: 123_456, sample: None }), vec![]),
         (
-            Input::Completed(Completed { lane: 1, batch: 8, service_ns: 123_456 }),
+            Input::Completed(Completed {
+                lane: 1,
+                batch: 9,
+                service_ns: 123_457,
+                sample: Some(DeviceSample {
+                    slots_bytes: 1,
+                    staging_bytes: 2,
+                    work_bytes: 3,
+                    memory_used_bytes: Some(4),
+                    utilization_percent: Some(5),
+                    temperature_c: Some(-6),
+                    power_mw: Some(7),
+                    sm_clock_mhz: None,
+                    memory_clock_mhz: None,
+                    throttle_bits: Some(i64::MAX),
+                    ecc_errors_uncorrected: Some(0),
+                }),
+            }),
             vec![Decision::Resume(Resume { partition: 0, waiting_rows: 1, low_water_rows: 2 })],
         ),
         (

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_cuda::CudaDevices;
 use warptape_emulator::{Fault, FaultyDevice};
 use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition};
-use warptape_kernels::device::{Device, DeviceError, Devices};
+use warptape_kernels::device::{Device, DeviceError, Devices, Sample};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneSpec};
@@ -121,7 +122,12 @@ fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
 
 /// The signals of runs on the processor, on one device, on several lanes of it, and on both are the same.
 fn check_placements(devices: &Arc<dyn Devices>, market: &Market) {
-    let signals = |lanes: &[(&str, i32)]| market.run(config(devices, lanes)).signals;
+    let signals = |lanes: &[(&str, i32)]| {
+        let Run { signals, lifecycle, .. } = market.run(config(devices, lanes));
+        let lost = lifecycle.iter().find(|event| event.event == LifecycleEvent::LaneLost);
+        assert!(lost.is_none(), "{}", lost.map_or("", |event| &event.detail));
+        signals
+    };
     let expected = signals(&[("cpu:0", 1), ("cpu:1", 1)]);
     assert!(expected.iter().map(|(count, _)| count).sum::<u64>() > 1_000, "there is something to compare");
     assert_eq!(expected, signals(&[("cuda:0", 1), ("cpu:1", 0)]), "one lane");
@@ -233,6 +239,56 @@ fn devices_do_not_show() {
 fn a_long_tail_is_made_up_for() {
     let devices: Arc<dyn Devices> = EMULATOR.clone();
     check_failover(&devices);
+}
+
+/// Devices that say how they fare, and one of which meets an error.
+struct WatchedDevices {
+    asked: AtomicU32,
+    fails_at: u32,
+}
+
+impl Devices for WatchedDevices {
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        EMULATOR.open(name)
+    }
+
+    fn sample(&self, name: &str) -> Option<Sample> {
+        assert_eq!(name, "cuda:0", "lanes of a device have it in common");
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let xid = (asked == self.fails_at).then_some(79);
+        Some(Sample { power_mw: Some(300_000 + asked), xid, ..Sample::default() })
+    }
+}
+
+#[test]
+fn how_devices_fare_is_recorded_and_an_error_fences_their_lanes() {
+    let market = Market::new(synthetic_ticks(TICKS));
+    let run = |fails_at: u32, lanes: &[(&str, i32)]| {
+        let devices: Arc<dyn Devices> = Arc::new(WatchedDevices { asked: AtomicU32::new(0), fails_at });
+        let config =
+            EngineConfig { device_sample_interval: Duration::from_millis(5), ..config(&devices, lanes) };
+        market.run(config)
+    };
+    let lanes = [("cuda:0#0", 1), ("cuda:0#1", 1), ("cpu:2", 0)];
+    let sound = run(u32::MAX, &lanes);
+    let samples = sound.journal.iter().filter_map(|entry| match &entry.input {
+        Input::Completed(completed) => completed.sample.as_ref().map(|sample| (completed.lane, sample)),
+        _ => None,
+    });
+    let samples: Vec<_> = samples.collect();
+    assert!([0, 1].iter().all(|lane| samples.iter().any(|(of, _)| of == lane)), "{samples:?}");
+    assert!(samples.iter().all(|(_, sample)| sample.power_mw >= Some(300_000) && sample.slots_bytes > 0));
+
+    let failing = run(3, &lanes);
+    assert_eq!(failing.signals, sound.signals);
+    let lost: Vec<&str> = failing
+        .lifecycle
+        .iter()
+        .filter(|event| event.event == LifecycleEvent::LaneLost)
+        .map(|event| event.detail.as_str())
+        .collect();
+    let is_named = |detail: &&str| detail.contains("cuda:0 has met Xid error 79");
+    assert!(lost.len() == 2 && lost.iter().all(is_named), "{lost:?}");
 }
 
 #[test]
