@@ -70,10 +70,11 @@ impl Telemetry {
         };
         let events = self.watched[index].events.as_ref()?;
         let xids = (0..EVENTS_MAX).map_while(|_| events.wait(0).ok()).filter_map(|event| event.event_data);
-        xids.last().map(|xid| match xid {
+        let numbers = xids.map(|xid| match xid {
             XidError::Value(number) => number,
             XidError::Unknown => XID_UNKNOWN,
-        })
+        });
+        numbers.filter(|xid| !XIDS_OF_PROGRAMS.contains(xid)).last()
     }
 
     fn watch(&self, pci_bus_id: &str) -> Option<EventSet<'static>> {
@@ -83,6 +84,10 @@ impl Telemetry {
         watched.inspect_err(|error| tracing::debug!(%error, pci_bus_id, "no Xid errors can be seen")).ok()
     }
 }
+
+/// Errors of one program on the GPU, which may be a stranger's and leave the others alone (NVIDIA, "XID Errors"): if it is
+/// ours, the driver tells us itself.
+const XIDS_OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 68];
 
 /// What NVML gives for an error that it does not know.
 const XID_UNKNOWN: u64 = 999;

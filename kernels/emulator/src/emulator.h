@@ -10,7 +10,8 @@
 struct EmulatedIndex {
     unsigned x;
 };
-static EmulatedIndex blockIdx, blockDim, threadIdx;
+// Several devices run kernels at once, each on a thread of the host.
+static thread_local EmulatedIndex blockIdx, blockDim, threadIdx;
 
 static inline double __longlong_as_double(long long bits) {
     double value;

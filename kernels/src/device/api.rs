@@ -62,7 +62,7 @@ pub struct Sample {
     pub throttle_bits: Option<u64>,
     /// Memory errors since the driver was loaded that could not be corrected.
     pub ecc_errors_uncorrected: Option<u64>,
-    /// The last critical Xid error since the sample before: after it, nothing of the device can be trusted. The first sample
+    /// The last critical Xid error of the device since the sample before: after it, nothing of it can be trusted. The first sample
     /// begins to look for them.
     pub xid: Option<u64>,
 }

@@ -29,6 +29,10 @@ use crate::signals::device::SignalArgs;
 /// What arrays in one upload are aligned to.
 const ALIGNMENT: usize = 256;
 
+/// Bytes of closed bars up to which room is made for all bars that may be open, without asking how many are: where many may
+/// be, few are.
+const OPEN_BYTES_UNASKED: usize = 64 << 20;
+
 /// What the state of slots depends on.
 #[derive(Clone, Debug)]
 pub struct SlabConfig {
@@ -212,8 +216,7 @@ impl DeviceSlab {
         let parts = layout.add::<DevicePart>(trades);
         let part_count = layout.add::<u32>(trades.div_ceil(RUN));
         let counters = layout.add::<[u32; 2]>(specs);
-        let closed_max: Vec<usize> =
-            self.config.bars.iter().map(|spec| self.closed_max(*spec, places, trades)).collect();
+        let closed_max = self.closed_max(rows.slot, places, trades)?;
         let of_specs: Vec<(u64, u64)> = closed_max
             .iter()
             .map(|&max| (layout.add::<u32>(places), layout.add::<DeviceClosedBar>(max)))
@@ -346,13 +349,38 @@ impl DeviceSlab {
         })
     }
 
-    /// Most bars that so many trades can close.
-    fn closed_max(&self, spec: BarSpec, places: usize, trades: usize) -> usize {
-        match spec {
-            BarSpec::Time { .. } => trades + places * self.config.open_max(spec),
-            BarSpec::Ticks { count } => (trades / count as usize + places).min(trades),
-            BarSpec::Volume { .. } => trades,
+    /// Most bars that so many trades can close, by specification.
+    fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<Vec<usize>, DeviceError> {
+        let mut closed_max = Vec::new();
+        for (number, spec) in self.config.bars.clone().into_iter().enumerate() {
+            closed_max.push(match spec {
+                BarSpec::Time { .. } => {
+                    let open_max = places * self.config.open_max(spec);
+                    let few = open_max * size_of::<DeviceClosedBar>() <= OPEN_BYTES_UNASKED;
+                    trades + if few { open_max } else { self.open_bars(number, slot, places)? }
+                }
+                BarSpec::Ticks { count } => (trades / count as usize + places).min(trades),
+                BarSpec::Volume { .. } => trades,
+            });
         }
+        Ok(closed_max)
+    }
+
+    /// Open bars of slots, whose numbers are at an address.
+    fn open_bars(&mut self, spec: usize, slot: Address, places: usize) -> Result<usize, DeviceError> {
+        let number = QUOTE_FIELDS + SPEC_FIELDS * spec + OPEN_COUNT;
+        let (field, memory) = (self.fields[number], self.memory[number]);
+        let at = self.work.room(self.device.as_mut(), field.bytes(places))?;
+        let args = MoveArgs {
+            places: places as u64,
+            words: field.words as u64,
+            from: field.words(memory, slot, self.capacity),
+            to: field.words(at, 0, places),
+        };
+        self.launch(&MOVE_SLOTS, &args, places * field.words)?;
+        let mut counts = vec![0_u64; places];
+        self.device.download(at, cast_slice_mut(&mut counts))?;
+        Ok(counts.iter().sum::<u64>() as usize)
     }
 
     /// Copies arrays to the device, all at once, and gives their addresses.
@@ -384,8 +412,9 @@ impl DeviceSlab {
     }
 
     fn grow(&mut self, capacity: usize) -> Result<(), DeviceError> {
-        let memory = self.allocate(capacity)?;
-        for ((field, &from), &to) in self.fields.clone().iter().zip(&self.memory.clone()).zip(&memory) {
+        let larger = self.allocate(capacity)?;
+        for (number, to) in larger.into_iter().enumerate() {
+            let (field, from) = (self.fields[number], self.memory[number]);
             let args = MoveArgs {
                 places: self.capacity as u64,
                 words: field.words as u64,
@@ -393,9 +422,9 @@ impl DeviceSlab {
                 to: field.words(to, 0, capacity),
             };
             self.launch(&MOVE_SLOTS, &args, self.capacity * field.words)?;
+            self.memory[number] = to;
             self.device.free(from)?;
         }
-        self.memory = memory;
         self.capacity = capacity;
         Ok(())
     }

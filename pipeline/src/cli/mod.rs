@@ -104,6 +104,11 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Whether a command uses the lanes that are configured: it alone needs their devices here.
+fn runs_lanes(command: &Command) -> bool {
+    matches!(command, Command::Demo(_) | Command::Run(_) | Command::Devices(_))
+}
+
 fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
     let mut sources = sources(cli)?;
     if let Command::Demo(args) = &cli.command {
@@ -171,7 +176,7 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         environment,
         flags: log.chain(hot_state).collect(),
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        gpus: commands::devices::PROBE,
+        gpus: runs_lanes(&cli.command).then_some(commands::devices::PROBE),
     })
 }
 

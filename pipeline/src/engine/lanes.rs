@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
 use warptape_kernels::Isa;
@@ -11,7 +12,8 @@ use warptape_kernels::device::{Device, DeviceError};
 use warptape_schemas::journal::LaneId;
 use warptape_stages::{DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
-use super::EngineConfig;
+use super::worker::Worker;
+use super::{Clock, EngineConfig};
 
 /// A group of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,8 +59,8 @@ pub struct Kept {
     pub(super) state: Vec<u8>,
     /// What was processed since.
     pub(super) tail: Vec<GroupInput>,
-    /// Rows of that.
-    pub(super) rows: usize,
+    /// Bytes of that, about.
+    pub(super) bytes: usize,
 }
 
 impl GroupState {
@@ -114,8 +116,6 @@ pub(super) struct LaneEvent {
 }
 
 pub(super) enum LaneNews {
-    /// The lane's device is open.
-    Ready,
     /// A batch is done.
     Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput>, memory_bytes: Option<[usize; 3]> },
     /// The lane failed; its thread waits for nothing any more.
@@ -145,10 +145,39 @@ pub struct LaneFault {
 pub(super) struct Lane {
     pub(super) life: u32,
     commands: Sender<LaneCommand>,
-    thread: JoinHandle<()>,
-    /// Since when it has been ready, or working on a batch.
-    working_since_ns: Option<i64>,
-    batches_in_flight: u32,
+    thread: Worker,
+    work: Arc<Work>,
+}
+
+/// How long a lane may take for what is no batch: to open its device, or to make up for what a group has missed.
+const OTHER_WORK_MAX: Duration = Duration::from_secs(60);
+
+/// Since when a lane's thread has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
+/// The thread says so itself: what the engine has not heard yet, because it was busy, is not held against the lane.
+#[derive(Default)]
+struct Work(AtomicI64);
+
+impl Work {
+    fn on_batch(&self, now_ns: i64) {
+        self.0.store(now_ns, Ordering::Relaxed);
+    }
+
+    fn on_other(&self, now_ns: i64) {
+        self.0.store(-now_ns, Ordering::Relaxed);
+    }
+
+    fn done(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn is_overdue(&self, now_ns: i64, batch_max: Duration) -> bool {
+        let (since_ns, allowed) = match self.0.load(Ordering::Relaxed) {
+            0 => return false,
+            other if other < 0 => (-other, OTHER_WORK_MAX.max(batch_max)),
+            batch => (batch, batch_max),
+        };
+        (now_ns - since_ns).max(0) as u128 > allowed.as_nanos()
+    }
 }
 
 impl Lane {
@@ -157,52 +186,34 @@ impl Lane {
         lane: LaneId,
         life: u32,
         config: &EngineConfig,
+        clock: Clock,
         fault: Option<u64>,
         events: Sender<LaneEvent>,
     ) -> Self {
         // What waits is bounded by the credit of the lane and the number of groups.
         let (commands, received) = unbounded();
-        let worker = LaneWorker { lane, life, config: config.clone(), fault, events };
-        let thread = std::thread::Builder::new()
-            .name(format!("lane-{lane}"))
-            .spawn(move || worker.run(&received))
-            .expect("the system can start a thread");
-        Self { life, commands, thread, working_since_ns: None, batches_in_flight: 0 }
+        let work = Arc::new(Work::default());
+        let worker =
+            LaneWorker { lane, life, config: config.clone(), clock, work: work.clone(), fault, events };
+        let thread = Worker::start(format!("lane-{lane}"), move || worker.run(&received));
+        Self { life, commands, thread, work }
     }
 
     /// Tells the lane. One that just failed takes nothing any more; its loss is on its way to the engine.
-    pub(super) fn command(&mut self, command: LaneCommand, now_ns: i64) {
-        if matches!(command, LaneCommand::Run(_)) {
-            if self.batches_in_flight == 0 && self.working_since_ns.is_some() {
-                self.working_since_ns = Some(now_ns);
-            }
-            self.batches_in_flight += 1;
-        }
+    pub(super) fn command(&self, command: LaneCommand) {
         drop(self.commands.send(command));
     }
 
-    /// The lane's device is open.
-    pub(super) fn ready(&mut self, now_ns: i64) {
-        self.working_since_ns = Some(now_ns);
+    /// Whether the lane takes longer than it may, for a batch or for anything else.
+    pub(super) fn is_overdue(&self, now_ns: i64, batch_max: Duration) -> bool {
+        self.work.is_overdue(now_ns, batch_max)
     }
 
-    /// A batch was completed, and the lane goes on with the next one.
-    pub(super) fn completed(&mut self, now_ns: i64) {
-        self.batches_in_flight -= 1;
-        self.working_since_ns = Some(now_ns);
-    }
-
-    /// Whether the lane has worked on a batch for so long. How long it takes to open a device is not counted.
-    pub(super) fn is_overdue(&self, now_ns: i64, deadline: Duration) -> bool {
-        let worked_ns = self.working_since_ns.map_or(0, |since_ns| now_ns - since_ns);
-        self.batches_in_flight > 0 && worked_ns as u128 > deadline.as_nanos()
-    }
-
-    /// Ends the thread and waits for it.
+    /// Ends the thread.
     pub(super) fn stop(self) {
         let Self { commands, thread, .. } = self;
         drop(commands);
-        thread.join().expect("a lane catches the panics of its stages");
+        thread.join();
     }
 }
 
@@ -311,6 +322,8 @@ struct LaneWorker {
     lane: LaneId,
     life: u32,
     config: EngineConfig,
+    clock: Clock,
+    work: Arc<Work>,
     /// Batches until an injected fault.
     fault: Option<u64>,
     events: Sender<LaneEvent>,
@@ -319,11 +332,12 @@ struct LaneWorker {
 impl LaneWorker {
     /// Runs until the engine drops its end, or the lane fails.
     fn run(mut self, commands: &Receiver<LaneCommand>) {
-        let lost = match catch_unwind(AssertUnwindSafe(|| self.work(commands))) {
+        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
             Err(panic) => panic_message(panic.as_ref()),
         };
+        self.work.done();
         // An engine that has ended reads no more: what it will not read is of no use.
         drop(self.tell(LaneNews::Lost { reason: lost }));
     }
@@ -332,16 +346,21 @@ impl LaneWorker {
         self.events.send(LaneEvent { lane: self.lane, life: self.life, news })
     }
 
-    fn work(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
+    fn obey(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
+        self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
-        if self.tell(LaneNews::Ready).is_err() {
-            return Ok(());
-        }
+        self.work.done();
         for command in commands {
-            let started = Instant::now();
+            let started_ns = self.clock.now_ns();
+            match command {
+                LaneCommand::Run(_) => self.work.on_batch(started_ns),
+                LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(started_ns),
+            }
             self.fail_if_due(&command);
-            if let Some((batch, parts)) = stages.obey(command)? {
-                let service_ns = started.elapsed().as_nanos() as i64;
+            let done = stages.obey(command)?;
+            self.work.done();
+            if let Some((batch, parts)) = done {
+                let service_ns = self.clock.now_ns() - started_ns;
                 let memory_bytes = stages.memory_bytes();
                 if self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes }).is_err() {
                     return Ok(());

@@ -23,6 +23,8 @@ pub(super) struct Partition {
     intake: PartitionIntake,
     queues: Vec<GroupQueue>,
     groups: Vec<Group>,
+    /// Bytes of rows that are kept for groups on devices.
+    kept_bytes: usize,
     /// Next record to accept.
     pub(super) next_offset: i64,
     /// Up to where the source was read, which is further where the last offsets have no records.
@@ -45,8 +47,11 @@ pub(super) struct Partition {
     late: Vec<Late>,
 }
 
-/// Rows that are kept of a partition's groups on devices, at most, since their states were written last.
-const KEPT_ROWS_MAX: usize = 1 << 20;
+/// Bytes of rows that are kept of a partition's groups on devices, at most, since their states were written last: of a
+/// million rows and more in batches of some size.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+/// What a batch takes besides its rows, about.
+const KEPT_BATCH_BYTES: usize = 512;
 
 /// A group's way through the lanes.
 struct Group {
@@ -101,6 +106,7 @@ impl Partition {
             intake: restored.intake,
             queues: groups.iter().map(|_| GroupQueue::default()).collect(),
             groups,
+            kept_bytes: 0,
             next_offset: restored.offset,
             read_to: restored.offset,
             sealed_offset,
@@ -199,6 +205,7 @@ impl Partition {
         group.lane = Some(place.lane);
         let state = group.state.take().expect("the scheduler places a group that no lane has");
         group.kept = on_device.then(|| state.to_kept());
+        self.kept_bytes += group.kept_bytes();
         state
     }
 
@@ -219,10 +226,16 @@ impl Partition {
         }
         let InFlight { input, .. } = group.in_flight.pop_front().expect("a batch in flight comes back once");
         if let Some(input) = input {
+            let lane = group.lane;
+            self.kept_bytes -= group.kept_bytes();
             group.keep(input, output.snapshots.last());
-            let kept_rows: usize = self.groups.iter().map(Group::kept_rows).sum();
-            if kept_rows > KEPT_ROWS_MAX {
-                self.groups[id.group as usize].kept = None;
+            self.kept_bytes += group.kept_bytes();
+            if self.kept_bytes > KEPT_BYTES_MAX {
+                // Without one of them, the others of the lane are of no use.
+                for group in self.groups.iter_mut().filter(|group| group.lane == lane) {
+                    self.kept_bytes -= group.kept_bytes();
+                    group.kept = None;
+                }
             }
         }
         self.signals.push(output.signals);
@@ -250,6 +263,7 @@ impl Partition {
                 continue;
             }
             group.lane = None;
+            self.kept_bytes -= group.kept_bytes();
             group.state = group.kept.take().map(GroupState::Kept);
             let inputs: Vec<GroupInput> =
                 group.in_flight.drain(..).filter_map(|in_flight| in_flight.input).collect();
@@ -378,12 +392,12 @@ impl Group {
             None => input,
         };
         if let Some(kept) = &mut self.kept {
-            kept.rows += input.rows.len();
+            kept.bytes += KEPT_BATCH_BYTES + input.rows.len() * Rows::BYTES_PER_ROW;
             kept.tail.push(input);
         }
     }
 
-    fn kept_rows(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.rows)
+    fn kept_bytes(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.bytes)
     }
 }

@@ -162,7 +162,7 @@ impl Engine {
     }
 
     fn start_lane(&self, index: usize, life: u32, fault: Option<u64>) -> Lane {
-        Lane::start(index as LaneId, life, &self.config, fault, self.lane_events_sender.clone())
+        Lane::start(index as LaneId, life, &self.config, self.clock, fault, self.lane_events_sender.clone())
     }
 
     fn turn_until_done(&mut self, stop: &Receiver<Stop>) -> Result<(), EngineError> {
@@ -185,10 +185,11 @@ impl Engine {
                 recv(self.lane_events) -> event => {
                     self.on_lane(event.expect("the engine holds a sender"))?;
                 }
-                recv(self.telemetry.samples) -> sample => {
-                    let (device, sample) = sample.map_err(|_| EngineError::ThreadGone { thread: "telemetry" })?;
-                    self.on_sample(device, sample)?;
-                }
+                recv(self.telemetry.samples) -> sample => match sample {
+                    Ok((device, sample)) => self.on_sample(device, sample)?,
+                    // It goes on without figures.
+                    Err(_) => self.telemetry.samples = never(),
+                },
                 recv(self.committer.events) -> event => {
                     self.on_commit(event.map_err(|_| EngineError::ThreadGone { thread: "commit" })?)?;
                 }
@@ -262,13 +263,13 @@ impl Engine {
         }
     }
 
-    fn command_lane(&mut self, lane: LaneId, command: LaneCommand) {
+    fn command_lane(&self, lane: LaneId, command: LaneCommand) {
         if let LaneCommand::Run(batch) = &command {
             let rows = self.core.batch_rows(batch.batch);
             self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
         }
-        if let Some(lane) = &mut self.lanes[lane as usize] {
-            lane.command(command, self.clock.now_ns());
+        if let Some(lane) = &self.lanes[lane as usize] {
+            lane.command(command);
         }
     }
 
@@ -332,14 +333,11 @@ impl Engine {
 
     fn on_lane(&mut self, event: LaneEvent) -> Result<(), EngineError> {
         let LaneEvent { lane, life, news } = event;
-        let Some(current) = &mut self.lanes[lane as usize] else { return Ok(()) };
-        if current.life != life {
+        if self.lanes[lane as usize].as_ref().is_none_or(|current| current.life != life) {
             return Ok(());
         }
         match news {
-            LaneNews::Ready => current.ready(self.clock.now_ns()),
             LaneNews::Completed { batch, service_ns, parts, memory_bytes } => {
-                current.completed(self.clock.now_ns());
                 let figures = &self.progress.lanes[lane as usize];
                 let rows = self.core.batch_rows(batch);
                 figures.in_flight_rows.fetch_sub(rows, Ordering::Relaxed);
@@ -359,7 +357,7 @@ impl Engine {
         self.obey()
     }
 
-    /// Gives up lanes on devices that have worked on one batch for too long.
+    /// Gives up lanes on devices that take too long.
     fn fence_overdue_lanes(&mut self) -> Result<(), EngineError> {
         let (now_ns, deadline) = (self.clock.now_ns(), self.config.device_deadline);
         for index in 0..self.lanes.len() {
@@ -368,7 +366,7 @@ impl Engine {
             }
             // Its thread may never come back, and is not waited for.
             if let Some(lane) = self.lanes[index].take_if(|lane| lane.is_overdue(now_ns, deadline)) {
-                let reason = format!("no answer within {} ms", deadline.as_millis());
+                let reason = format!("no answer in time (a batch may take {} ms)", deadline.as_millis());
                 self.on_lane_lost(index as LaneId, lane.life, reason)?;
             }
         }

@@ -10,7 +10,7 @@ const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A thread that ends by itself once it is told.
 pub(super) struct Worker {
-    name: &'static str,
+    name: String,
     /// Ends with the thread.
     running: Receiver<()>,
     thread: JoinHandle<()>,
@@ -18,10 +18,11 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts it.
-    pub(super) fn start(name: &'static str, work: impl FnOnce() + Send + 'static) -> Self {
+    pub(super) fn start(name: impl Into<String>, work: impl FnOnce() + Send + 'static) -> Self {
+        let name = name.into();
         let (alive, running) = bounded(0);
         let thread = std::thread::Builder::new()
-            .name(name.to_owned())
+            .name(name.clone())
             .spawn(move || {
                 let _alive: Sender<()> = alive;
                 work();

@@ -7,7 +7,7 @@ use warptape_schemas::journal::LaneSpec;
 
 use super::syntax::{DeviceSyntax, gpu_of_lane};
 
-/// How GPUs are found and measured. Its default finds none.
+/// How GPUs are found and measured.
 #[derive(Clone, Copy, Debug)]
 pub struct GpuProbe {
     /// What there is.
@@ -16,19 +16,12 @@ pub struct GpuProbe {
     pub score: fn(&Gpu) -> Option<i32>,
 }
 
-impl Default for GpuProbe {
-    fn default() -> GpuProbe {
-        let inventory = || Inventory { missing: Some("no GPU".to_owned()), ..Inventory::default() };
-        GpuProbe { inventory, score: |_| None }
-    }
-}
-
-/// What there is, if a device may be a GPU.
-pub(super) fn inventory_for(devices: &[String], probe: &GpuProbe) -> Inventory {
+/// What there is, if a device may be a GPU and anybody wants to know.
+pub(super) fn inventory_for(devices: &[String], probe: Option<&GpuProbe>) -> Option<Inventory> {
     let may_be_gpu = |device: &String| {
         matches!(DeviceSyntax::parse(device), Some(DeviceSyntax::Auto | DeviceSyntax::Gpu { .. }))
     };
-    if devices.iter().any(may_be_gpu) { (probe.inventory)() } else { Inventory::default() }
+    probe.filter(|_| devices.iter().any(may_be_gpu)).map(|probe| (probe.inventory)())
 }
 
 /// What is allowed instead of GPUs that are not there; `None` if all are.
@@ -99,7 +92,8 @@ mod tests {
     }
 
     /// Lanes as `DEVICE*WEIGHT`, or what is allowed instead.
-    fn lanes(devices: &str, gpus: GpuProbe) -> Result<Vec<String>, String> {
+    fn lanes(devices: &str, probe: GpuProbe) -> Result<Vec<String>, String> {
+        let gpus = Some(probe);
         let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
         match load(&Sources { environment, cores: 4, gpus, ..Sources::default() }) {
             Ok((settings, _)) => Ok(settings
@@ -159,13 +153,17 @@ mod tests {
 
     #[test]
     fn what_was_not_found_is_kept() {
-        let missing = |devices: &str| {
+        let nothing = || Inventory { missing: Some("no GPU".to_owned()), ..Inventory::default() };
+        let probe = GpuProbe { inventory: nothing, score: |_| None };
+        let engine = |devices: &str, gpus: Option<GpuProbe>| {
             let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
-            let (settings, _) = load(&Sources { environment, cores: 4, ..Sources::default() }).unwrap();
-            settings.engine.gpus_missing
+            let sources = Sources { environment, cores: 4, gpus, ..Sources::default() };
+            load(&sources).unwrap().0.engine
         };
-        assert_eq!(missing("auto").as_deref(), Some("no GPU"));
-        assert_eq!(missing("cpu:1"), None);
+        assert_eq!(engine("auto", Some(probe)).gpus_missing.as_deref(), Some("no GPU"));
+        assert_eq!(engine("cpu:1", Some(probe)).gpus_missing, None);
+        // Who runs no lanes asks for no GPUs, and reads a file of another machine.
+        assert_eq!(engine("cuda:7,cpu:1", None).lanes.len(), 2);
     }
 
     #[test]

@@ -63,20 +63,22 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
         }
         effective.push(entry);
     }
-    let inventory = parts::inventory(&effective, &sources.gpus);
-    let mut settings = parts::build(&effective, sources.cores, &inventory);
+    let inventory = parts::inventory(&effective, sources.gpus.as_ref());
+    let mut settings = parts::build(&effective, sources.cores, inventory.as_ref());
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
     let involves = |mistake: &Mistake, path: &str| {
         let name = path.rsplit('.').next().unwrap_or(path);
         mistake.key == path || mistake.allowed.contains(name)
     };
-    let mut relations = parts::relations(&settings, &effective, &inventory);
+    let mut relations = parts::relations(&settings, &effective, inventory.as_ref());
     relations.retain(|mistake| !refused.iter().any(|path| involves(mistake, path)));
     mistakes.append(&mut relations);
     if !mistakes.is_empty() {
         return Err(SettingsError::Mistakes(mistakes));
     }
-    lanes::weigh(&mut settings.engine.lanes, &inventory, &sources.gpus);
+    if let (Some(inventory), Some(probe)) = (&inventory, &sources.gpus) {
+        lanes::weigh(&mut settings.engine.lanes, inventory, probe);
+    }
     Ok((settings, effective))
 }
 

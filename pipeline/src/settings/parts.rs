@@ -204,13 +204,13 @@ impl Settings {
     }
 }
 
-/// The GPUs that there are, if the devices may be some.
-pub(super) fn inventory(effective: &[Effective], probe: &GpuProbe) -> Inventory {
+/// The GPUs that there are, if the devices may be some and anybody wants to know.
+pub(super) fn inventory(effective: &[Effective], probe: Option<&GpuProbe>) -> Option<Inventory> {
     lanes::inventory_for(&Values(effective).list("engine.devices"), probe)
 }
 
 /// The settings that checked values amount to.
-pub(super) fn build(effective: &[Effective], cores: usize, inventory: &Inventory) -> Settings {
+pub(super) fn build(effective: &[Effective], cores: usize, inventory: Option<&Inventory>) -> Settings {
     let values = Values(effective);
     let ordinal = values.integer("engine.ordinal") as i32;
     let replicas = |key: &str| Some(values.integer(key) as i16).filter(|&replicas| replicas > 0);
@@ -266,8 +266,12 @@ pub(super) fn build(effective: &[Effective], cores: usize, inventory: &Inventory
                 name => name,
             },
             ordinal,
-            lanes: syntax::lanes(&values.list("engine.devices"), cores, inventory.usable().len()),
-            gpus_missing: inventory.missing.clone(),
+            lanes: syntax::lanes(
+                &values.list("engine.devices"),
+                cores,
+                inventory.map_or(0, |found| found.usable().len()),
+            ),
+            gpus_missing: inventory.and_then(|found| found.missing.clone()),
             device_deadline: Duration::from_millis(values.integer("engine.device_deadline_ms") as u64),
             commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
             snapshot_interval_records: values.integer("engine.snapshot_interval_records"),
@@ -337,9 +341,14 @@ fn registry(values: &Values<'_>) -> Option<RegistrySettings> {
 }
 
 /// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
-pub(super) fn relations(settings: &Settings, effective: &[Effective], inventory: &Inventory) -> Vec<Mistake> {
+pub(super) fn relations(
+    settings: &Settings,
+    effective: &[Effective],
+    inventory: Option<&Inventory>,
+) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
-    if let Some(allowed) = lanes::absent(&Values(effective).list("engine.devices"), inventory) {
+    let devices = Values(effective).list("engine.devices");
+    if let Some(allowed) = inventory.and_then(|found| lanes::absent(&devices, found)) {
         mistakes.push(relation(effective, "engine.devices", &allowed));
     }
     let lanes = settings.engine.lanes.len();

@@ -31,8 +31,8 @@ pub struct Sources {
     pub flags: Vec<Assignment>,
     /// Cores of this machine, for `auto` devices.
     pub cores: usize,
-    /// How its GPUs are found.
-    pub gpus: GpuProbe,
+    /// How its GPUs are found; `None` where nobody wants to know, and any may be named.
+    pub gpus: Option<GpuProbe>,
 }
 
 /// A value given as text by something that has a name.

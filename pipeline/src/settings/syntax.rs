@@ -106,7 +106,8 @@ pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
     }
     let at_work = places.len();
     if places.iter().all(Option::is_some) {
-        places.extend(std::iter::repeat_n(None, spare_cores.clamp(1, STAND_BY_MAX)));
+        let room = LANES_MAX.saturating_sub(at_work);
+        places.extend(std::iter::repeat_n(None, spare_cores.clamp(1, STAND_BY_MAX).min(room)));
     }
     let lane = |(index, place): (usize, &Option<u32>)| {
         let count = |places: &[Option<u32>]| places.iter().filter(|other| *other == place).count();
@@ -218,6 +219,7 @@ mod tests {
         assert_eq!(check(&["auto"], 3, 2, &["cuda:0", "cuda:1", "cpu:2", "cpu:3"]), 2);
         assert_eq!(check(&["auto", "cpu:1"], 3, 1, &["cuda:0", "cpu:1"]), 0);
         assert_eq!(lanes(&["auto".to_owned()], 1000, 1).len(), 1 + STAND_BY_MAX);
+        assert_eq!(lanes(&[0, 1, 2, 3].map(|gpu| format!("cuda:{gpu}#15")), 1000, 4).len(), LANES_MAX);
         check(&["cpu:2", "cpu:1"], 8, 0, &["cpu:0", "cpu:1", "cpu:2"]);
         check(&["cpu:1"], 8, 2, &["cpu:0"]);
         check(&["auto"], 4, 0, &["cpu:0", "cpu:1", "cpu:2"]);

@@ -139,8 +139,8 @@ fn measure(devices: &dyn Devices, plan: &Plan, copy_gb_s: Option<f64>) {
     let bytes = TRADE_BYTES * plan.resident_ticks * config().bars.len();
     println!("figure resident_{}_ticks {resident_us:.1} us", plan.resident_ticks);
     if let Some(copy_gb_s) = copy_gb_s {
-        // Every specification reads all trades.
-        let floor_us = bytes as f64 / (copy_gb_s * 1e3);
+        // Every specification reads all trades; a byte that is copied is read and written.
+        let floor_us = bytes as f64 / (2.0 * copy_gb_s * 1e3);
         println!("figure resident_floor {floor_us:.1} us");
         println!("figure resident_share_of_floor {:.3} of_1", floor_us / resident_us);
     }

@@ -30,7 +30,8 @@ const OF_PRICE: f64 = 1e-14;
 
 /// The ticks of the recordings; `None`, with a line that says so, where the folder is missing.
 pub fn recorded_ticks() -> Option<Vec<Tick>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/binance-2024-08");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/binance-2024-08");
+    let folder = std::env::var_os("WARPTAPE_TEST_RECORDINGS").map_or(here, PathBuf::from);
     if !folder.is_dir() {
         eprintln!("recordings are not here ({}): nothing to compare", folder.display());
         return None;

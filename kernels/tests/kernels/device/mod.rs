@@ -79,6 +79,7 @@ fn extreme(seed: u64, mut rows: Rows) -> Rows {
 /// A group with its state on the host.
 struct Group {
     params: IndicatorParams,
+    lateness_ns: i64,
     slots: usize,
     quotes: QuoteSlab,
     bars: Vec<BarSlab>,
@@ -87,13 +88,14 @@ struct Group {
 }
 
 impl Group {
-    fn new(params: &IndicatorParams, slots: usize) -> Group {
+    fn new(params: &IndicatorParams, lateness_ns: i64, slots: usize) -> Group {
         let specs = specs();
         let mut group = Group {
             params: params.clone(),
+            lateness_ns,
             slots,
             quotes: QuoteSlab::default(),
-            bars: specs.iter().map(|spec| BarSlab::new(*spec, LATENESS_NS)).collect(),
+            bars: specs.iter().map(|spec| BarSlab::new(*spec, lateness_ns)).collect(),
             indicators: specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
             signals: specs.iter().map(|_| SignalSlab::new(SignalParams::default())).collect(),
         };
@@ -139,7 +141,7 @@ impl Group {
 
     /// The same state, from a device.
     fn read(&self, slab: &mut DeviceSlab, slots: &[u32]) -> Result<Group, DeviceError> {
-        let mut group = Group::new(&self.params, self.slots);
+        let mut group = Group::new(&self.params, self.lateness_ns, self.slots);
         slab.read(slots, &mut group.state())?;
         Ok(group)
     }
@@ -185,6 +187,7 @@ fn part_of(rows: &Rows, from: usize, to: usize) -> Rows {
 fn compare(
     device: Box<dyn Device>,
     params: &IndicatorParams,
+    lateness_ns: i64,
     seed: u64,
     slots: u32,
     ticks: usize,
@@ -192,7 +195,7 @@ fn compare(
     let failed = |error: DeviceError| error.to_string();
     let config = SlabConfig {
         bars: specs(),
-        allowed_lateness_ns: LATENESS_NS,
+        allowed_lateness_ns: lateness_ns,
         indicators: params.clone(),
         signals: SignalParams::default(),
     };
@@ -200,12 +203,12 @@ fn compare(
         seed: seed ^ group << 32,
         slots: slots + group as u32,
         ticks: ticks >> group,
-        allowed_lateness_ns: LATENESS_NS,
+        allowed_lateness_ns: lateness_ns,
         specs: specs(),
     };
     let markets = [0, 1, 2].map(market);
     let rows = markets.each_ref().map(|market| extreme(market.seed, market.rows()));
-    let mut host = markets.each_ref().map(|market| Group::new(params, market.slots as usize));
+    let mut host = markets.each_ref().map(|market| Group::new(params, lateness_ns, market.slots as usize));
     let mut slab = DeviceSlab::new("emulator", device, config, 4).map_err(failed)?;
     let mut at = Vec::new();
     for group in &host {
@@ -242,7 +245,7 @@ fn compare(
                 let stranger = slab.take_slots(1 + numbers.below(3) as usize).map_err(failed)?;
                 at[number] = slab.take_slots(group.slots).map_err(failed)?;
                 slab.install(&at[number], &other.state()).map_err(failed)?;
-                let mut fresh = Group::new(params, stranger.len());
+                let mut fresh = Group::new(params, lateness_ns, stranger.len());
                 if fresh.bytes() != fresh.read(&mut slab, &stranger).map_err(failed)?.bytes() {
                     return Err(format!("batch {batch}, group {number}: a slot is not new"));
                 }
@@ -261,7 +264,7 @@ fn check(device: impl Fn() -> Box<dyn Device>, cases: u32) {
     let inputs = (any::<u64>(), 1..30_u32, 1..2_100_usize, any::<bool>());
     let result = runner.run(&inputs, |(seed, slots, ticks, short)| {
         let params = if short { short_params() } else { IndicatorParams::default() };
-        compare(device(), &params, seed, slots, ticks).map_err(TestCaseError::fail)
+        compare(device(), &params, LATENESS_NS, seed, slots, ticks).map_err(TestCaseError::fail)
     });
     result.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -270,6 +273,13 @@ fn check(device: impl Fn() -> Box<dyn Device>, cases: u32) {
 fn emulated_kernels_give_the_bits_of_their_twins() {
     let emulator = Emulator::new();
     check(|| Box::new(emulator.device(usize::MAX)), 150);
+}
+
+#[test]
+fn many_bars_may_be_open_while_few_are() {
+    let emulator = Emulator::new();
+    let device = Box::new(emulator.device(usize::MAX));
+    compare(device, &short_params(), 2_000 * SECOND_NS, 5, 150, 3_000).unwrap();
 }
 
 /// A text of a source, and one with another meaning.
@@ -302,7 +312,9 @@ fn a_fault_in_a_kernel_is_found() {
         let emulator = Emulator::with(from, to);
         let device = || Box::new(emulator.device(usize::MAX));
         // A state that cannot be is a panic.
-        let compared = |seed| std::panic::catch_unwind(|| compare(device(), &short_params(), seed, 6, 1_500));
+        let compared = |seed| {
+            std::panic::catch_unwind(|| compare(device(), &short_params(), LATENESS_NS, seed, 6, 1_500))
+        };
         let found = (0..60).any(|seed| !matches!(compared(seed), Ok(Ok(()))));
         assert!(found, "nobody notices {to:?} for {from:?} in {file}");
     }
@@ -311,8 +323,9 @@ fn a_fault_in_a_kernel_is_found() {
 #[test]
 fn a_device_that_fails_says_why() {
     let emulator = Emulator::new();
-    let with =
-        |device: Box<dyn Device>| compare(device, &short_params(), 3, 20, 2_000).expect_err("it fails");
+    let with = |device: Box<dyn Device>| {
+        compare(device, &short_params(), LATENESS_NS, 3, 20, 2_000).expect_err("it fails")
+    };
     let faulty = |fault| with(Box::new(FaultyDevice::new(Box::new(emulator.device(usize::MAX)), fault)));
     assert_eq!(faulty(Fault::Launch(30)), "emulator failed in launch: fault injected by a test");
     assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download: fault injected by a test");
