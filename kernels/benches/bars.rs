@@ -1,10 +1,12 @@
-//! Folding rows into bars: rows per second on one core, 100 slots, rows in batches of 4,096.
+//! Folding rows into bars: rows per second on one core, 100 slots, rows in batches of 4,096; and sorting a batch of 64,000
+//! rows of 10,000 slots for a device.
 //!
 //! There is no rival that does the same. Trades come at 100,000 per second of event time, slots in random order.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use warptape_kernels::device::{GroupRows, StagedRows};
 use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuoteSlab, Rows};
 
 const SLOTS: u32 = 100;
@@ -80,5 +82,30 @@ fn fold(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, fold);
+fn stage(criterion: &mut Criterion) {
+    const SLOTS: u32 = 10_000;
+    const ROWS: u32 = 64_000;
+    let mut rows = Rows::default();
+    let mut number: u64 = 7;
+    for index in 0..ROWS {
+        number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let slot = (number >> 33) as u32 % SLOTS;
+        rows.push_trade(slot, i64::from(index), 50_000_000_000, 1_000_000_000, 0, index);
+    }
+    let mut group = criterion.benchmark_group("rows sorted for a device");
+    group.throughput(Throughput::Elements(ROWS.into()));
+    group.bench_function("64,000 trades of 10,000 slots", |bencher| {
+        let slots: Vec<u32> = (0..SLOTS).collect();
+        let mut memory = Vec::new();
+        bencher.iter(|| {
+            let groups = [GroupRows { slots: &slots, rows: &rows, range: 0..ROWS as usize }];
+            let staged = StagedRows::count(&groups);
+            memory.resize(staged.bytes().div_ceil(size_of::<u128>()), 0_u128);
+            black_box(staged.write(bytemuck::cast_slice_mut(&mut memory), 0));
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, fold, stage);
 criterion_main!(benches);

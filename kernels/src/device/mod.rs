@@ -7,14 +7,16 @@ mod api;
 mod closed;
 mod slab;
 mod slots;
+mod staged;
 
-pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN, StagedRows};
+pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN};
 pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
 pub use crate::signals::device::SignalArgs;
 pub use api::{Address, Device, DeviceError, Devices, NoDevices, Sample};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
-pub use slab::{DeviceSlab, GroupRows, SlabConfig, StagedBatch};
+pub use slab::{DeviceSlab, SlabConfig, StagedBatch};
 pub use slots::{MoveArgs, SlotState, SpecState, Words};
+pub use staged::{GroupRows, StagedRows};
 
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

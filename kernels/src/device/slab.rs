@@ -5,8 +5,6 @@
 //!                    (for each bar specification)                        then: fold_quotes
 //! ```
 
-use std::ops::Range;
-
 use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut};
 
 use super::closed::{ClosedBarsArgs, DeviceClosedBar};
@@ -14,20 +12,17 @@ use super::slots::{
     CLOSES, Field, MoveArgs, NUMBERS, OPEN, OPEN_COUNT, QUOTE_FIELDS, SPEC_FIELDS, SQUARED_RETURNS,
     SlotState, WEIGHTS, Words, ZONES, fields, pack, unpack,
 };
+use super::staged::{ALIGNMENT, GroupRows, StagedRows};
 use super::{
     Address, CLOSE_BARS, DETECT_SIGNALS, Device, DeviceError, FOLD_QUOTES, FOLD_RUNS, Kernel, MOVE_SLOTS,
     UPDATE_INDICATORS,
 };
 use crate::bars::BarSpec;
-use crate::bars::device::{DevicePart, FoldArgs, RUN, StagedRows};
+use crate::bars::device::{DevicePart, FoldArgs, RUN};
 use crate::indicators::IndicatorParams;
 use crate::indicators::device::{IndicatorArgs, IndicatorConstants};
-use crate::rows::Rows;
 use crate::signals::SignalParams;
 use crate::signals::device::SignalArgs;
-
-/// What arrays in one upload are aligned to.
-const ALIGNMENT: usize = 256;
 
 /// Bytes of closed bars up to which room is made for all bars that may be open, without asking how many are: where many may
 /// be, few are.
@@ -51,16 +46,6 @@ impl SlabConfig {
     pub(super) fn open_max(&self, spec: BarSpec) -> usize {
         spec.open_bars_max(self.allowed_lateness_ns) as usize
     }
-}
-
-/// Rows of a group that a batch has.
-pub struct GroupRows<'a> {
-    /// The group's slots on the device, by its own slots.
-    pub slots: &'a [u32],
-    /// Rows of the group.
-    pub rows: &'a Rows,
-    /// Those that are meant.
-    pub range: Range<usize>,
 }
 
 /// Rows in a device's memory.
@@ -196,11 +181,12 @@ impl DeviceSlab {
 
     /// Brings rows of groups to the device, each group once, for the next run.
     pub fn stage(&mut self, groups: &[GroupRows<'_>]) -> Result<StagedBatch, DeviceError> {
-        let slots: Vec<u32> = groups.iter().flat_map(|group| group.slots).copied().collect();
-        let counted: Vec<(usize, &Rows, Range<usize>)> =
-            groups.iter().map(|group| (group.slots.len(), group.rows, group.range.clone())).collect();
-        let staged = StagedRows::new(&counted);
-        Ok(StagedBatch { args: self.upload_rows(&slots, &staged)? })
+        let rows = StagedRows::count(groups);
+        let bytes = rows.bytes();
+        let input = self.input.room(self.device.as_mut(), bytes)?;
+        let args = rows.write(self.device.staging(bytes)?, input);
+        self.device.upload(input, bytes)?;
+        Ok(StagedBatch { args: FoldArgs { bid_e9: self.memory[0], ask_e9: self.memory[1], ..args } })
     }
 
     /// Runs rows that were staged last: by specification the bars that they close, in any order. A bar's place counts the
@@ -287,66 +273,6 @@ impl DeviceSlab {
     pub fn memory_bytes(&self) -> [usize; 3] {
         let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();
         [slots, self.input.bytes, self.work.bytes]
-    }
-
-    /// Arguments with the addresses of rows, and those of quotes.
-    fn upload_rows(&mut self, slots: &[u32], staged: &StagedRows) -> Result<FoldArgs, DeviceError> {
-        let addresses = self.upload([
-            cast_slice(slots),
-            cast_slice(&staged.group),
-            cast_slice(&staged.trade_begin),
-            cast_slice(&staged.trade_place),
-            cast_slice(&staged.trade_row),
-            cast_slice(&staged.trade_time_ns),
-            cast_slice(&staged.trade_price_e9),
-            cast_slice(&staged.trade_size_e9),
-            cast_slice(&staged.quote_begin),
-            cast_slice(&staged.quote_row),
-            cast_slice(&staged.quote_bid_e9),
-            cast_slice(&staged.quote_ask_e9),
-            cast_slice(&staged.mark_begin),
-            cast_slice(&staged.mark_row),
-            cast_slice(&staged.mark_ns),
-        ])?;
-        let [
-            slot,
-            group,
-            trade_begin,
-            trade_place,
-            trade_row,
-            trade_time_ns,
-            trade_price_e9,
-            trade_size_e9,
-            quote_begin,
-            quote_row,
-            quote_bid_e9,
-            quote_ask_e9,
-            mark_begin,
-            mark_row,
-            mark_ns,
-        ] = addresses;
-        Ok(FoldArgs {
-            places: slots.len() as u64,
-            slot,
-            group,
-            trades: staged.trade_row.len() as u64,
-            trade_begin,
-            trade_place,
-            trade_row,
-            trade_time_ns,
-            trade_price_e9,
-            trade_size_e9,
-            quote_begin,
-            quote_row,
-            quote_bid_e9,
-            quote_ask_e9,
-            mark_begin,
-            mark_row,
-            mark_ns,
-            bid_e9: self.memory[0],
-            ask_e9: self.memory[1],
-            ..FoldArgs::default()
-        })
     }
 
     /// Most bars that so many trades can close, by specification.

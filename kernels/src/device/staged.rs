@@ -1,0 +1,185 @@
+//! Rows on their way to a device.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, cast_slice_mut};
+
+use super::Address;
+use crate::bars::device::FoldArgs;
+use crate::rows::{RowKind, Rows};
+
+/// What arrays in one piece of memory are aligned to.
+pub(super) const ALIGNMENT: usize = 256;
+
+/// Rows of a group that a batch has.
+pub struct GroupRows<'a> {
+    /// The group's slots on the device, by its own slots.
+    pub slots: &'a [u32],
+    /// Rows of the group.
+    pub rows: &'a Rows,
+    /// Those that are meant.
+    pub range: Range<usize>,
+}
+
+/// Rows of groups, counted by slot, to be written sorted by slot: each slot's in log order, trades, quotes and watermarks
+/// apart. The *place* of a slot counts all slots of the groups, the first group's first.
+pub struct StagedRows<'a> {
+    groups: &'a [GroupRows<'a>],
+    marks: usize,
+    /// Where the trades of each place begin, and the end; likewise its quotes.
+    trade_begin: Vec<u32>,
+    quote_begin: Vec<u32>,
+}
+
+/// Arrays one behind the other, at an address of the device.
+struct Arrays<'a> {
+    memory: &'a mut [u8],
+    at: Address,
+}
+
+/// Bytes of an array, and to the next.
+fn padded<T>(count: usize) -> usize {
+    (count * size_of::<T>()).next_multiple_of(ALIGNMENT)
+}
+
+impl<'a> Arrays<'a> {
+    /// The next array, with its address.
+    fn take<T: Pod>(&mut self, count: usize) -> (&'a mut [T], Address) {
+        let (array, rest) = std::mem::take(&mut self.memory).split_at_mut(padded::<T>(count));
+        let at = self.at;
+        self.memory = rest;
+        self.at += array.len() as Address;
+        (cast_slice_mut(&mut array[..count * size_of::<T>()]), at)
+    }
+}
+
+impl<'a> StagedRows<'a> {
+    /// Counts the rows of groups. They are numbered through all groups, those outside of the ranges too, in 32 bits.
+    pub fn count(groups: &'a [GroupRows<'a>]) -> Self {
+        let rows_total: usize = groups.iter().map(|group| group.rows.len()).sum();
+        assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
+        let places: usize = groups.iter().map(|group| group.slots.len()).sum();
+        let (mut trade_begin, mut quote_begin) = (vec![0_u32; places + 1], vec![0_u32; places + 1]);
+        let (mut first_place, mut marks) = (0, 0);
+        for GroupRows { slots, rows, range } in groups {
+            let places = first_place + 1..first_place + 1 + slots.len();
+            let (trades, quotes) = (&mut trade_begin[places.clone()], &mut quote_begin[places]);
+            for (kind, slot) in rows.kind[range.clone()].iter().zip(&rows.slot[range.clone()]) {
+                match kind {
+                    RowKind::Trade => trades[*slot as usize] += 1,
+                    RowKind::Quote => quotes[*slot as usize] += 1,
+                    RowKind::Watermark => marks += 1,
+                    RowKind::Barrier => {}
+                }
+            }
+            first_place += slots.len();
+        }
+        for begins in [&mut trade_begin, &mut quote_begin] {
+            (0..places).for_each(|place| begins[place + 1] += begins[place]);
+        }
+        Self { groups, marks, trade_begin, quote_begin }
+    }
+
+    fn places(&self) -> usize {
+        self.trade_begin.len() - 1
+    }
+
+    fn trades(&self) -> usize {
+        self.trade_begin[self.places()] as usize
+    }
+
+    fn quotes(&self) -> usize {
+        self.quote_begin[self.places()] as usize
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        let (places, trades, quotes, marks) = (self.places(), self.trades(), self.quotes(), self.marks);
+        let by_place = 2 * padded::<u32>(places) + 2 * padded::<u32>(places + 1);
+        let of_trades = 2 * padded::<u32>(trades) + 3 * padded::<i64>(trades);
+        let of_quotes = padded::<u32>(quotes) + 2 * padded::<i64>(quotes);
+        let of_marks = padded::<u32>(self.groups.len() + 1) + padded::<u32>(marks) + padded::<i64>(marks);
+        by_place + of_trades + of_quotes + of_marks
+    }
+
+    /// Writes them to memory that is to be copied to an address, and gives the arguments that follow: counts and addresses.
+    pub fn write(mut self, memory: &mut [u8], at: Address) -> FoldArgs {
+        let (places, trades, quotes) = (self.places(), self.trades(), self.quotes());
+        let mut arrays = Arrays { memory, at };
+        let (slots, slot) = arrays.take::<u32>(places);
+        let (groups, group) = arrays.take::<u32>(places);
+        let (trade_begins, trade_begin) = arrays.take::<u32>(places + 1);
+        let (trade_places, trade_place) = arrays.take::<u32>(trades);
+        let (trade_rows, trade_row) = arrays.take::<u32>(trades);
+        let (trade_times_ns, trade_time_ns) = arrays.take::<i64>(trades);
+        let (trade_prices_e9, trade_price_e9) = arrays.take::<i64>(trades);
+        let (trade_sizes_e9, trade_size_e9) = arrays.take::<i64>(trades);
+        let (quote_begins, quote_begin) = arrays.take::<u32>(places + 1);
+        let (quote_rows, quote_row) = arrays.take::<u32>(quotes);
+        let (quote_bids_e9, quote_bid_e9) = arrays.take::<i64>(quotes);
+        let (quote_asks_e9, quote_ask_e9) = arrays.take::<i64>(quotes);
+        let (mark_begins, mark_begin) = arrays.take::<u32>(self.groups.len() + 1);
+        let (mark_rows, mark_row) = arrays.take::<u32>(self.marks);
+        let (marks_ns, mark_ns) = arrays.take::<i64>(self.marks);
+
+        trade_begins.copy_from_slice(&self.trade_begin);
+        quote_begins.copy_from_slice(&self.quote_begin);
+        mark_begins[0] = 0;
+        let (mut first_place, mut first_row, mut marks) = (0, 0, 0);
+        for (number, GroupRows { slots: of_group, rows, range }) in self.groups.iter().enumerate() {
+            let places = first_place..first_place + of_group.len();
+            slots[places.clone()].copy_from_slice(of_group);
+            groups[places].fill(number as u32);
+            for row in range.clone() {
+                let (place, number) = (first_place + rows.slot[row] as usize, (first_row + row) as u32);
+                match rows.kind[row] {
+                    RowKind::Trade => {
+                        let to = self.trade_begin[place] as usize;
+                        self.trade_begin[place] += 1;
+                        trade_places[to] = place as u32;
+                        trade_rows[to] = number;
+                        trade_times_ns[to] = rows.time_ns[row];
+                        trade_prices_e9[to] = rows.price_e9[row];
+                        trade_sizes_e9[to] = rows.size_e9[row];
+                    }
+                    RowKind::Quote => {
+                        let to = self.quote_begin[place] as usize;
+                        self.quote_begin[place] += 1;
+                        quote_rows[to] = number;
+                        quote_bids_e9[to] = rows.price_e9[row];
+                        quote_asks_e9[to] = rows.size_e9[row];
+                    }
+                    RowKind::Watermark => {
+                        mark_rows[marks] = number;
+                        marks_ns[marks] = rows.time_ns[row];
+                        marks += 1;
+                    }
+                    RowKind::Barrier => {}
+                }
+            }
+            mark_begins[number + 1] = marks as u32;
+            first_place += of_group.len();
+            first_row += rows.len();
+        }
+        FoldArgs {
+            places: places as u64,
+            slot,
+            group,
+            trades: trades as u64,
+            trade_begin,
+            trade_place,
+            trade_row,
+            trade_time_ns,
+            trade_price_e9,
+            trade_size_e9,
+            quote_begin,
+            quote_row,
+            quote_bid_e9,
+            quote_ask_e9,
+            mark_begin,
+            mark_row,
+            mark_ns,
+            ..FoldArgs::default()
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a simulated run must have left.
+
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::{Input, JournalEntry};
+use warptape_schemas::{
+    GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
+};
+
+use super::{Failure, World};
+use crate::sequential::Outputs;
+
+impl World {
+    pub(super) fn check(&self, expected: &[Outputs]) -> Result<(), Failure> {
+        for (partition, expected) in (0_i32..).zip(expected) {
+            let signals = self.topic("signals", partition).iter().cloned();
+            let late = self.topic("late", partition).iter().map(|record| {
+                let late = decode_late_tick(record).expect("late ticks are written whole");
+                (late.offset, late.index)
+            });
+            let dead = self.topic("dead-letter", partition).iter();
+            let dead =
+                dead.map(|record| decode_dead_letter(record).expect("letters are written whole").offset);
+            let found = Outputs { signals: signals.collect(), late: late.collect(), dead: dead.collect() };
+            if found != *expected {
+                let difference = difference(expected, &found);
+                return Err(Failure::Outputs(format!("partition {partition}: {difference}")));
+            }
+            let end = self.source[partition as usize].len() as i64;
+            let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
+            if committed != end {
+                let found = format!("partition {partition}: committed offset {committed} of {end}");
+                return Err(Failure::Outputs(found));
+            }
+        }
+        self.check_journal()
+    }
+
+    /// Lanes that were lost without their groups.
+    pub(super) fn losses_kept(&self) -> usize {
+        let entries = self.topic("journal", 0).iter();
+        let entries = entries.map(|record| decode_journal_entry(record).expect("entries are written whole"));
+        let kept = |entry: &JournalEntry| matches!(&entry.input, Input::LaneLost(lost) if lost.kept);
+        entries.filter(kept).count()
+    }
+
+    /// Every entry follows its predecessor, and steps to the decisions it holds.
+    fn check_journal(&self) -> Result<(), Failure> {
+        let mut scheduler = Scheduler::new();
+        let mut previous = GENESIS_HASH.to_owned();
+        for (sequence, record) in (0_i64..).zip(self.topic("journal", 0)) {
+            let failed = |what: &dyn std::fmt::Display| Failure::Journal(format!("entry {sequence}: {what}"));
+            check_chain(&previous, record).map_err(|error| failed(&error))?;
+            let entry = decode_journal_entry(record).map_err(|error| failed(&error))?;
+            if entry.sequence != sequence {
+                return Err(failed(&format!("has sequence {}", entry.sequence)));
+            }
+            if matches!(entry.input, Input::Started(_)) {
+                scheduler = Scheduler::new();
+            }
+            let hash = format!("{:016x}", scheduler.state_hash());
+            let mut decisions = Vec::new();
+            scheduler.step(entry.at_ns, &entry.input, &mut decisions).map_err(|error| failed(&error))?;
+            if hash != entry.state_hash || decisions != entry.decisions {
+                return Err(failed(&"not what its input gives"));
+            }
+            previous = entry.hash;
+        }
+        Ok(())
+    }
+}
+
+fn difference(expected: &Outputs, found: &Outputs) -> String {
+    let first = expected.signals.iter().zip(&found.signals).position(|(expected, found)| expected != found);
+    format!(
+        "{} signals expected, {} found, first difference at {first:?}; {} and {} late; {} and {} dead",
+        expected.signals.len(),
+        found.signals.len(),
+        expected.late.len(),
+        found.late.len(),
+        expected.dead.len(),
+        found.dead.len()
+    )
+}
