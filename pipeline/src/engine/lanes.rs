@@ -228,7 +228,7 @@ pub struct LaneStages {
 /// Where a lane's groups have their state.
 enum LaneGroups {
     Host(BTreeMap<GroupId, Box<GroupStage>>),
-    Device(DeviceGroups<GroupId>),
+    Device(Box<DeviceGroups<GroupId>>),
 }
 
 impl LaneStages {
@@ -244,7 +244,7 @@ impl LaneStages {
         config: &StageConfig,
         isa: Isa,
     ) -> Result<Self, DeviceError> {
-        Ok(Self::new(config, isa, LaneGroups::Device(DeviceGroups::new(name, device, config)?)))
+        Ok(Self::new(config, isa, LaneGroups::Device(Box::new(DeviceGroups::new(name, device, config)?))))
     }
 
     fn new(config: &StageConfig, isa: Isa, groups: LaneGroups) -> Self {
