@@ -149,8 +149,9 @@ pub(super) struct Lane {
     work: Arc<Work>,
 }
 
-/// How long a lane may take for what is no batch: to open its device, or to make up for what a group has missed.
-const OTHER_WORK_MAX: Duration = Duration::from_secs(60);
+/// How many times as long as for a batch a lane on a device may take for anything else: to open its device, or to make up for
+/// what a group has missed.
+const OTHER_WORK_FACTOR: u32 = 12;
 
 /// Since when a lane's thread has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
 /// The thread says so itself: what the engine has not heard yet, because it was busy, is not held against the lane.
@@ -173,7 +174,7 @@ impl Work {
     fn is_overdue(&self, now_ns: i64, batch_max: Duration) -> bool {
         let (since_ns, allowed) = match self.0.load(Ordering::Relaxed) {
             0 => return false,
-            other if other < 0 => (-other, OTHER_WORK_MAX.max(batch_max)),
+            other if other < 0 => (-other, batch_max.saturating_mul(OTHER_WORK_FACTOR)),
             batch => (batch, batch_max),
         };
         (now_ns - since_ns).max(0) as u128 > allowed.as_nanos()

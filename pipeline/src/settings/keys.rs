@@ -310,7 +310,8 @@ pub const KEYS: &[Key] = &[
         5_000,
         10,
         600_000,
-        "Time that a GPU may take for a batch, in milliseconds: then its lanes' groups go elsewhere.",
+        "Time that a GPU may take for a batch, in milliseconds, and a twelfth of what it may take to be opened: then its \
+         lanes' groups go elsewhere.",
     ),
     integer("engine.commit_interval_ms", 100, 1, 60_000, "Time between transactions, in milliseconds."),
     integer(

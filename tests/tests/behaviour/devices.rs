@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use warptape_cuda::CudaDevices;
 use warptape_emulator::{Fault, FaultyDevice};
 use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition};
-use warptape_kernels::device::{Device, DeviceError, Devices, Sample};
+use warptape_kernels::device::{Device, DeviceError, Devices, NoDevices, Sample};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneSpec};
@@ -239,6 +239,38 @@ fn devices_do_not_show() {
 fn a_long_tail_is_made_up_for() {
     let devices: Arc<dyn Devices> = EMULATOR.clone();
     check_failover(&devices);
+}
+
+/// Devices that do not open, or not soon.
+struct ClosedDevices {
+    takes: Duration,
+}
+
+impl Devices for ClosedDevices {
+    #[expect(clippy::disallowed_methods, reason = "a device that hangs makes its lane wait")]
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        std::thread::sleep(self.takes);
+        Err(DeviceError::Unavailable { device: name.to_owned(), reason: "it is closed".to_owned() })
+    }
+}
+
+#[test]
+fn a_device_that_does_not_open_does_not_show() {
+    let market = Market::new(synthetic_ticks(TICKS));
+    let run = |takes: Duration| {
+        let devices: Arc<dyn Devices> = Arc::new(ClosedDevices { takes });
+        let config = config(&devices, &[("cuda:0", 1), ("cpu:1", 0)]);
+        market.run(EngineConfig { device_deadline: Duration::from_millis(50), ..config })
+    };
+    let (refused, hanging) = (run(Duration::ZERO), run(HANG));
+    let nothing: Arc<dyn Devices> = Arc::new(NoDevices);
+    let expected = market.run(config(&nothing, &[("cpu:0", 1)])).signals;
+    for (run, reason) in [(refused, "cuda:0 cannot be used: it is closed"), (hanging, "no answer in time")] {
+        assert_eq!(run.signals, expected);
+        let lost = run.lifecycle.iter().find(|event| event.event == LifecycleEvent::LaneLost);
+        let detail = &lost.expect("the lane is lost").detail;
+        assert!(detail.contains(reason), "{detail}");
+    }
 }
 
 /// Devices that say how they fare, and one of which meets an error.
