@@ -106,8 +106,8 @@ impl<K: Ord + Copy> DeviceGroups<K> {
             })
             .collect();
         let staged = self.slab.stage(&running)?;
-        let closed_by_spec = self.slab.run(&staged)?;
-        self.receive(parts, &closed_by_spec);
+        let closed = self.slab.run(&staged)?;
+        self.receive(parts, &closed);
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
             group.stage.emit(&mut part.output.signals);
@@ -124,7 +124,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
     }
 
     /// Gives each group the bars that it closed.
-    fn receive(&mut self, parts: &[Part<K>], closed_by_spec: &[Vec<DeviceClosedBar>]) {
+    fn receive(&mut self, parts: &[Part<K>], closed: &[DeviceClosedBar]) {
         // Where the places and rows of each group end.
         let (mut places, mut rows) = (0, 0);
         let mut ends = Vec::new();
@@ -136,16 +136,14 @@ impl<K: Ord + Copy> DeviceGroups<K> {
             rows += part.input.rows.len();
             ends.push((places, firsts, part));
         }
-        for (spec, closed) in closed_by_spec.iter().enumerate() {
-            for bar in closed {
-                let at = ends.partition_point(|&(end, ..)| end <= bar.place as usize);
-                let (_, (first_place, first_row), part) = ends[at];
-                let group = self.groups.get_mut(&part.key).expect("the group was installed");
-                let state = &mut group.stage.specs[spec];
-                let out = (&mut state.closed, &mut state.columns, &mut state.detected);
-                let (slot, row) = (bar.place - first_place as u32, bar.row as usize - first_row);
-                bar.receive(slot, &part.input.rows, row, &self.signals, out);
-            }
+        for bar in closed {
+            let at = ends.partition_point(|&(end, ..)| end <= bar.place as usize);
+            let (_, (first_place, first_row), part) = ends[at];
+            let group = self.groups.get_mut(&part.key).expect("the group was installed");
+            let state = &mut group.stage.specs[bar.spec as usize];
+            let out = (&mut state.closed, &mut state.columns, &mut state.detected);
+            let (slot, row) = (bar.place - first_place as u32, bar.row as usize - first_row);
+            bar.receive(slot, &part.input.rows, row, &self.signals, out);
         }
     }
 }

@@ -40,6 +40,7 @@ struct Part {
 };
 
 struct FoldArgs {
+    u64 spec;  // Number of the specification.
     u64 kind;
     i64 parameter;  // Interval in nanoseconds, number of trades, or volume in 1e-9.
     u64 places;     // Slots that may change.
@@ -185,6 +186,7 @@ struct Closing {
         closed.place = place;
         closed.row = row;
         closed.next = NONE;
+        closed.spec = args.spec;
     }
 
     // Closes the time bars that are over at the last watermark before a row.

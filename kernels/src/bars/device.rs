@@ -39,6 +39,7 @@ pub const RUN: usize = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "bars.cu says what each one is")]
 pub struct FoldArgs {
+    pub spec: u64,
     pub kind: u64,
     pub parameter: i64,
     pub places: u64,

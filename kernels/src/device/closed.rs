@@ -28,7 +28,7 @@ pub struct DeviceClosedBar {
     pub next: u32,
     pub detected: u32,
     pub indicators: [f64; INDICATORS],
-    pub unused: u64,
+    pub spec: u64,
 }
 
 /// The bars that slots have closed: as `ClosedBars` of `device.cuh`.

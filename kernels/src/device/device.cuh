@@ -40,7 +40,7 @@ struct ClosedBar {
     u32 next;      // The slot's next one, or NONE.
     u32 detected;  // For each relation a bit for entering above, and the next for entering below.
     double indicators[INDICATOR_COLUMNS];
-    u64 unused;
+    u64 spec;  // Which bar specification: bars of all are in one list.
 };
 
 // The bars that slots have closed: each slot's in a list, in the order they closed.

@@ -5,7 +5,7 @@
 //!                    (for each bar specification)                        then: fold_quotes
 //! ```
 
-use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut};
+use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned};
 
 use super::closed::{ClosedBarsArgs, DeviceClosedBar};
 use super::slots::{
@@ -27,6 +27,12 @@ use crate::signals::device::SignalArgs;
 /// Bytes of closed bars up to which room is made for all bars that may be open, without asking how many are: where many may
 /// be, few are.
 const OPEN_BYTES_UNASKED: usize = 64 << 20;
+
+/// How many bars were closed, and whether there was no room for one.
+type Counters = [u32; 2];
+
+/// Closed bars that are asked for beyond those that are expected.
+const CLOSED_MORE: usize = 64;
 
 /// What the state of slots depends on.
 #[derive(Clone, Debug)]
@@ -67,6 +73,8 @@ pub struct DeviceSlab {
     used: usize,
     /// Slots that were given back, whose words are anything.
     free: Vec<u32>,
+    /// Bars that the last batch closed.
+    closed_before: usize,
     /// What is uploaded.
     input: Buffer,
     /// What kernels hand on to each other.
@@ -128,6 +136,7 @@ impl DeviceSlab {
             capacity,
             used: 0,
             free: Vec::new(),
+            closed_before: 0,
             input: Buffer::default(),
             work: Buffer::default(),
         };
@@ -189,32 +198,28 @@ impl DeviceSlab {
         Ok(StagedBatch { args: FoldArgs { bid_e9: self.memory[0], ask_e9: self.memory[1], ..args } })
     }
 
-    /// Runs rows that were staged last: by specification the bars that they close, in any order. A bar's place counts the
-    /// slots of all groups, its row all their rows.
-    pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<Vec<DeviceClosedBar>>, DeviceError> {
+    /// Runs rows that were staged last: the bars that they close, of all specifications, in any order. A bar's place counts
+    /// the slots of all groups, its row all their rows.
+    pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
         let rows = batch.args;
         let (places, trades) = (rows.places as usize, rows.trades as usize);
         if places == 0 {
-            return Ok(vec![Vec::new(); self.config.bars.len()]);
+            return Ok(Vec::new());
         }
-        let specs = self.config.bars.len();
+        let closed_max = self.closed_max(rows.slot, places, trades)?;
         let mut layout = Layout::default();
+        let counters = layout.add::<Counters>(1);
+        let closed = layout.add::<DeviceClosedBar>(closed_max);
+        let first = layout.add::<u32>(places);
         let parts = layout.add::<DevicePart>(trades);
         let part_count = layout.add::<u32>(trades.div_ceil(RUN));
-        let counters = layout.add::<[u32; 2]>(specs);
-        let closed_max = self.closed_max(rows.slot, places, trades)?;
-        let of_specs: Vec<(u64, u64)> = closed_max
-            .iter()
-            .map(|&max| (layout.add::<u32>(places), layout.add::<DeviceClosedBar>(max)))
-            .collect();
         let work = self.work.room(self.device.as_mut(), layout.bytes)?;
-        self.device.clear(work + counters, specs * size_of::<[u32; 2]>())?;
+        self.device.clear(work + counters, size_of::<Counters>())?;
 
-        for spec in 0..specs {
-            let (first, closed) = of_specs[spec];
-            let counter = work + counters + 8 * spec as u64;
-            let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
+        for (spec, bar_spec) in self.config.bars.clone().into_iter().enumerate() {
+            let of_spec = FoldArgs::new(bar_spec, self.config.allowed_lateness_ns);
             let args = FoldArgs {
+                spec: spec as u64,
                 kind: of_spec.kind,
                 parameter: of_spec.parameter,
                 open_max: of_spec.open_max,
@@ -222,9 +227,9 @@ impl DeviceSlab {
                 open_count: self.field(spec, OPEN_COUNT),
                 parts: work + parts,
                 part_count: work + part_count,
-                closed_max: closed_max[spec] as u64,
-                closed_count: counter,
-                failed: counter + 4,
+                closed_max: closed_max as u64,
+                closed_count: work + counters,
+                failed: work + counters + 4,
                 first: work + first,
                 closed: work + closed,
                 ..rows
@@ -252,21 +257,35 @@ impl DeviceSlab {
             self.launch(&DETECT_SIGNALS, &signals, places)?;
         }
         self.launch(&FOLD_QUOTES, &rows, places)?;
+        self.closed_bars(work + counters, work + closed, closed_max)
+    }
 
-        let mut counts = vec![[0_u32; 2]; specs];
-        self.device.download(work + counters, cast_slice_mut(&mut counts))?;
-        let mut closed_by_spec = Vec::new();
-        for (&[count, failed], (_, closed)) in counts.iter().zip(of_specs) {
-            if failed != 0 {
-                return Err(DeviceError::Void { device: self.name.clone() });
-            }
-            let mut bars = vec![DeviceClosedBar::default(); count as usize];
-            if count > 0 {
-                self.device.download(work + closed, cast_slice_mut(&mut bars))?;
-            }
-            closed_by_spec.push(bars);
+    /// The bars that were closed. With their number come as many as there were last, and some more: mostly one copy is enough.
+    fn closed_bars(
+        &mut self,
+        counters: Address,
+        closed: Address,
+        closed_max: usize,
+    ) -> Result<Vec<DeviceClosedBar>, DeviceError> {
+        let guess = (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(closed_max);
+        // The counters are before the bars, and take as much as the alignment.
+        let mut bytes = vec![0_u8; ALIGNMENT + guess * size_of::<DeviceClosedBar>()];
+        self.device.download(counters, &mut bytes)?;
+        let (head, bars) = bytes.split_at(ALIGNMENT);
+        let [count, failed]: Counters = pod_read_unaligned(&head[..size_of::<Counters>()]);
+        if failed != 0 {
+            return Err(DeviceError::Void { device: self.name.clone() });
         }
-        Ok(closed_by_spec)
+        let count = count as usize;
+        let mut closed_bars: Vec<DeviceClosedBar> =
+            bars.chunks_exact(size_of::<DeviceClosedBar>()).take(count).map(pod_read_unaligned).collect();
+        if count > guess {
+            closed_bars.resize(count, DeviceClosedBar::default());
+            let rest = closed + (guess * size_of::<DeviceClosedBar>()) as Address;
+            self.device.download(rest, cast_slice_mut(&mut closed_bars[guess..]))?;
+        }
+        self.closed_before = count;
+        Ok(closed_bars)
     }
 
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
@@ -275,11 +294,11 @@ impl DeviceSlab {
         [slots, self.input.bytes, self.work.bytes]
     }
 
-    /// Most bars that so many trades can close, by specification.
-    fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<Vec<usize>, DeviceError> {
-        let mut closed_max = Vec::new();
+    /// Most bars that so many trades can close, of all specifications.
+    fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<usize, DeviceError> {
+        let mut closed_max = 0;
         for (number, spec) in self.config.bars.clone().into_iter().enumerate() {
-            closed_max.push(match spec {
+            closed_max += match spec {
                 BarSpec::Time { .. } => {
                     let open_max = places * self.config.open_max(spec);
                     let few = open_max * size_of::<DeviceClosedBar>() <= OPEN_BYTES_UNASKED;
@@ -287,7 +306,7 @@ impl DeviceSlab {
                 }
                 BarSpec::Ticks { count } => (trades / count as usize + places).min(trades),
                 BarSpec::Volume { .. } => trades,
-            });
+            };
         }
         Ok(closed_max)
     }

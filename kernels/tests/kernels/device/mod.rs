@@ -157,20 +157,18 @@ fn run_on<'a>(
     let groups: Vec<GroupRows<'a>> = slots.iter().map(Vec::as_slice).zip(parts).map(group).collect();
     let staged = slab.stage(&groups)?;
     let closed = slab.run(&staged)?;
-    let mut out: Vec<Vec<Columns>> =
-        parts.iter().map(|_| closed.iter().map(|_| Columns::default()).collect()).collect();
-    for (spec, bars) in closed.iter().enumerate() {
-        for bar in bars {
-            let (mut group, mut slot, mut row) = (0, bar.place as usize, bar.row as usize);
-            while slot >= slots[group].len() {
-                slot -= slots[group].len();
-                row -= parts[group].len();
-                group += 1;
-            }
-            let (closed, columns, detected) = &mut out[group][spec];
-            let signals = SignalParams::default();
-            bar.receive(slot as u32, &parts[group], row, &signals, (closed, columns, detected));
+    let none = || specs().iter().map(|_| Columns::default()).collect();
+    let mut out: Vec<Vec<Columns>> = parts.iter().map(|_| none()).collect();
+    for bar in &closed {
+        let (mut group, mut slot, mut row) = (0, bar.place as usize, bar.row as usize);
+        while slot >= slots[group].len() {
+            slot -= slots[group].len();
+            row -= parts[group].len();
+            group += 1;
         }
+        let (closed, columns, detected) = &mut out[group][bar.spec as usize];
+        let signals = SignalParams::default();
+        bar.receive(slot as u32, &parts[group], row, &signals, (closed, columns, detected));
     }
     Ok(out.iter().map(|by_spec| by_spec.iter().map(lines).collect()).collect())
 }
