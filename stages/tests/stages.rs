@@ -193,7 +193,8 @@ fn a_device_gives_what_the_host_gives() {
         prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         any::<prop::sample::Index>(),
     );
-    let mut runner = TestRunner::new(ProptestConfig { cases: 60, ..ProptestConfig::default() });
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() });
     let result = runner.run(&inputs, |(ticks, cuts, barriers, moved_at)| {
         let config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
         let barriers: Vec<usize> = barriers.iter().map(|at| at.index(ticks.len())).collect();

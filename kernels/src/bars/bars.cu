@@ -39,6 +39,26 @@ struct Part {
     u32 unused;
 };
 
+struct Trade {
+    u32 place;
+    u32 row;
+    i64 time_ns;
+    i64 price_e9;
+    i64 size_e9;
+};
+
+struct Quote {
+    u64 row;
+    i64 bid_e9;
+    i64 ask_e9;
+};
+
+// A watermark.
+struct Mark {
+    u64 row;
+    i64 time_ns;
+};
+
 struct FoldArgs {
     u64 spec;  // Number of the specification.
     u64 kind;
@@ -48,18 +68,11 @@ struct FoldArgs {
     const u32 *group;  // By place: whose watermarks are its.
     u64 trades;
     const u32 *trade_begin;  // By place, and the end.
-    const u32 *trade_place;
-    const u32 *trade_row;
-    const i64 *trade_time_ns;
-    const i64 *trade_price_e9;
-    const i64 *trade_size_e9;
+    const Trade *trade;
     const u32 *quote_begin;  // By place, and the end.
-    const u32 *quote_row;
-    const i64 *quote_bid_e9;
-    const i64 *quote_ask_e9;
+    const Quote *quote;
     const u32 *mark_begin;  // By group, and the end.
-    const u32 *mark_row;
-    const i64 *mark_ns;
+    const Mark *mark;
     u64 open_max;
     Bar *open;        // By slot, so many for each, by ascending number.
     u64 *open_count;  // By slot.
@@ -76,8 +89,8 @@ struct FoldArgs {
 
 __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 127) - 1); }
 
-__device__ inline Bar bar_of_trade(const FoldArgs &args, u64 trade, i64 number) {
-    i64 time_ns = args.trade_time_ns[trade], price = args.trade_price_e9[trade], size = args.trade_size_e9[trade];
+__device__ inline Bar bar_of_trade(const Trade &trade, i64 number) {
+    i64 time_ns = trade.time_ns, price = trade.price_e9, size = trade.size_e9;
     return {(i128)size, (i128)price * size, number, time_ns, time_ns, price, price, price, price, 1};
 }
 
@@ -113,7 +126,7 @@ __device__ inline i64 time_of(i128 number, i64 interval_ns) {
 }
 
 __device__ inline i64 bar_number(const FoldArgs &args, u32 place, u64 trade) {
-    if (args.kind == TIME) return floor_divide(args.trade_time_ns[trade], args.parameter);
+    if (args.kind == TIME) return floor_divide(args.trade[trade].time_ns, args.parameter);
     u32 slot = args.slot[place];
     i64 before = args.open_count[slot] > 0 ? args.open[slot * args.open_max].trades : 0;
     return (before + (i64)(trade - args.trade_begin[place])) / args.parameter;
@@ -127,8 +140,9 @@ extern "C" __global__ void fold_runs(const __grid_constant__ FoldArgs args) {
     u32 count = 0;
     Part part = {};
     for (u64 trade = begin; trade < end; ++trade) {
-        u32 place = args.trade_place[trade], row = args.trade_row[trade];
-        Bar bar = bar_of_trade(args, trade, bar_number(args, place, trade));
+        const Trade &at = args.trade[trade];
+        u32 place = at.place, row = at.row;
+        Bar bar = bar_of_trade(at, bar_number(args, place, trade));
         if (trade > begin && part.place == place && part.bar.number == bar.number) {
             add(args.kind == TIME, part.bar, bar);
             part.last_row = row;
@@ -170,7 +184,7 @@ struct Closing {
         else args.closed[last].next = id;
         last = id;
         u32 begin = args.quote_begin[place];
-        u32 behind = first_where(begin, args.quote_begin[place + 1], [&](u32 quote) { return args.quote_row[quote] > row; });
+        u32 behind = first_where(begin, args.quote_begin[place + 1], [&](u32 quote) { return args.quote[quote].row > row; });
         ClosedBar &closed = args.closed[id];
         closed.volume_e9 = bar.volume_e9;
         closed.notional_e18 = bar.notional_e18;
@@ -181,8 +195,8 @@ struct Closing {
         closed.low_e9 = bar.low_e9;
         closed.close_e9 = bar.close_e9;
         closed.trades = bar.trades;
-        closed.bid_e9 = behind > begin ? args.quote_bid_e9[behind - 1] : args.bid_e9[slot];
-        closed.ask_e9 = behind > begin ? args.quote_ask_e9[behind - 1] : args.ask_e9[slot];
+        closed.bid_e9 = behind > begin ? args.quote[behind - 1].bid_e9 : args.bid_e9[slot];
+        closed.ask_e9 = behind > begin ? args.quote[behind - 1].ask_e9 : args.ask_e9[slot];
         closed.place = place;
         closed.row = row;
         closed.next = NONE;
@@ -191,15 +205,15 @@ struct Closing {
 
     // Closes the time bars that are over at the last watermark before a row.
     __device__ void close_before(u32 row) {
-        u32 behind = first_where(marks_begin, marks_end, [&](u32 mark) { return args.mark_row[mark] > row; });
+        u32 behind = first_where(marks_begin, marks_end, [&](u32 mark) { return args.mark[mark].row > row; });
         if (behind == marks_begin) return;
-        i64 watermark_ns = args.mark_ns[behind - 1];
+        i64 watermark_ns = args.mark[behind - 1].time_ns;
         u32 over = 0;
         for (; over < count; ++over) {
             i64 end_ns = time_of((i128)open[over].number + 1, args.parameter);
             if (end_ns > watermark_ns) break;
-            u32 mark = first_where(marks_begin, behind, [&](u32 mark) { return args.mark_ns[mark] >= end_ns; });
-            close(open[over], time_of(open[over].number, args.parameter), end_ns, args.mark_row[mark]);
+            u32 mark = first_where(marks_begin, behind, [&](u32 mark) { return args.mark[mark].time_ns >= end_ns; });
+            close(open[over], time_of(open[over].number, args.parameter), end_ns, (u32)args.mark[mark].row);
         }
         for (u32 bar = over; bar < count; ++bar) open[bar - over] = open[bar];
         count -= over;
@@ -245,7 +259,7 @@ extern "C" __global__ void close_bars(const __grid_constant__ FoldArgs args) {
     u64 begin = args.trade_begin[place], end = args.trade_begin[place + 1];
     if (args.kind == VOLUME) {
         for (u64 trade = begin; trade < end; ++trade) {
-            closing.add_until_full(bar_of_trade(args, trade, 0), args.trade_row[trade]);
+            closing.add_until_full(bar_of_trade(args.trade[trade], 0), args.trade[trade].row);
         }
     } else {
         for (u64 run = begin / RUN; run * RUN < end; ++run) {
@@ -266,8 +280,8 @@ extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
     if (place >= args.places) return;
     u32 end = args.quote_begin[place + 1];
     if (end == args.quote_begin[place]) return;
-    args.bid_e9[args.slot[place]] = args.quote_bid_e9[end - 1];
-    args.ask_e9[args.slot[place]] = args.quote_ask_e9[end - 1];
+    args.bid_e9[args.slot[place]] = args.quote[end - 1].bid_e9;
+    args.ask_e9[args.slot[place]] = args.quote[end - 1].ask_e9;
 }
 
 }  // namespace warptape

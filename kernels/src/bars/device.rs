@@ -30,6 +30,32 @@ pub struct DevicePart {
     rows: [u32; 4],
 }
 
+/// A trade: as `Trade` of `bars.cu`, and so are the next two.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct DeviceTrade {
+    pub place: u32,
+    pub row: u32,
+    pub time_ns: i64,
+    pub price_e9: i64,
+    pub size_e9: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct DeviceQuote {
+    pub row: u64,
+    pub bid_e9: i64,
+    pub ask_e9: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct DeviceMark {
+    pub row: u64,
+    pub time_ns: i64,
+}
+
 /// Trades that one thread of `fold_runs` takes.
 pub const RUN: usize = 32;
 
@@ -47,18 +73,11 @@ pub struct FoldArgs {
     pub group: u64,
     pub trades: u64,
     pub trade_begin: u64,
-    pub trade_place: u64,
-    pub trade_row: u64,
-    pub trade_time_ns: u64,
-    pub trade_price_e9: u64,
-    pub trade_size_e9: u64,
+    pub trade: u64,
     pub quote_begin: u64,
-    pub quote_row: u64,
-    pub quote_bid_e9: u64,
-    pub quote_ask_e9: u64,
+    pub quote: u64,
     pub mark_begin: u64,
-    pub mark_row: u64,
-    pub mark_ns: u64,
+    pub mark: u64,
     pub open_max: u64,
     pub open: u64,
     pub open_count: u64,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::{Pod, cast_slice_mut};
 
 use super::Address;
-use crate::bars::device::FoldArgs;
+use crate::bars::device::{DeviceMark, DeviceQuote, DeviceTrade, FoldArgs};
 use crate::rows::{RowKind, Rows};
 
 /// What arrays in one piece of memory are aligned to.
@@ -96,10 +96,9 @@ impl<'a> StagedRows<'a> {
     pub fn bytes(&self) -> usize {
         let (places, trades, quotes, marks) = (self.places(), self.trades(), self.quotes(), self.marks);
         let by_place = 2 * padded::<u32>(places) + 2 * padded::<u32>(places + 1);
-        let of_trades = 2 * padded::<u32>(trades) + 3 * padded::<i64>(trades);
-        let of_quotes = padded::<u32>(quotes) + 2 * padded::<i64>(quotes);
-        let of_marks = padded::<u32>(self.groups.len() + 1) + padded::<u32>(marks) + padded::<i64>(marks);
-        by_place + of_trades + of_quotes + of_marks
+        let of_rows =
+            padded::<DeviceTrade>(trades) + padded::<DeviceQuote>(quotes) + padded::<DeviceMark>(marks);
+        by_place + padded::<u32>(self.groups.len() + 1) + of_rows
     }
 
     /// Writes them to memory that is to be copied to an address, and gives the arguments that follow: counts and addresses.
@@ -109,18 +108,11 @@ impl<'a> StagedRows<'a> {
         let (slots, slot) = arrays.take::<u32>(places);
         let (groups, group) = arrays.take::<u32>(places);
         let (trade_begins, trade_begin) = arrays.take::<u32>(places + 1);
-        let (trade_places, trade_place) = arrays.take::<u32>(trades);
-        let (trade_rows, trade_row) = arrays.take::<u32>(trades);
-        let (trade_times_ns, trade_time_ns) = arrays.take::<i64>(trades);
-        let (trade_prices_e9, trade_price_e9) = arrays.take::<i64>(trades);
-        let (trade_sizes_e9, trade_size_e9) = arrays.take::<i64>(trades);
+        let (trades_out, trade) = arrays.take::<DeviceTrade>(trades);
         let (quote_begins, quote_begin) = arrays.take::<u32>(places + 1);
-        let (quote_rows, quote_row) = arrays.take::<u32>(quotes);
-        let (quote_bids_e9, quote_bid_e9) = arrays.take::<i64>(quotes);
-        let (quote_asks_e9, quote_ask_e9) = arrays.take::<i64>(quotes);
+        let (quotes_out, quote) = arrays.take::<DeviceQuote>(quotes);
         let (mark_begins, mark_begin) = arrays.take::<u32>(self.groups.len() + 1);
-        let (mark_rows, mark_row) = arrays.take::<u32>(self.marks);
-        let (marks_ns, mark_ns) = arrays.take::<i64>(self.marks);
+        let (marks_out, mark) = arrays.take::<DeviceMark>(self.marks);
 
         trade_begins.copy_from_slice(&self.trade_begin);
         quote_begins.copy_from_slice(&self.quote_begin);
@@ -132,26 +124,23 @@ impl<'a> StagedRows<'a> {
             groups[places].fill(number as u32);
             for row in range.clone() {
                 let (place, number) = (first_place + rows.slot[row] as usize, (first_row + row) as u32);
+                let (time_ns, price_e9, size_e9) = (rows.time_ns[row], rows.price_e9[row], rows.size_e9[row]);
                 match rows.kind[row] {
                     RowKind::Trade => {
-                        let to = self.trade_begin[place] as usize;
-                        self.trade_begin[place] += 1;
-                        trade_places[to] = place as u32;
-                        trade_rows[to] = number;
-                        trade_times_ns[to] = rows.time_ns[row];
-                        trade_prices_e9[to] = rows.price_e9[row];
-                        trade_sizes_e9[to] = rows.size_e9[row];
+                        let next = &mut self.trade_begin[place];
+                        let trade =
+                            DeviceTrade { place: place as u32, row: number, time_ns, price_e9, size_e9 };
+                        trades_out[*next as usize] = trade;
+                        *next += 1;
                     }
                     RowKind::Quote => {
-                        let to = self.quote_begin[place] as usize;
-                        self.quote_begin[place] += 1;
-                        quote_rows[to] = number;
-                        quote_bids_e9[to] = rows.price_e9[row];
-                        quote_asks_e9[to] = rows.size_e9[row];
+                        let next = &mut self.quote_begin[place];
+                        quotes_out[*next as usize] =
+                            DeviceQuote { row: number.into(), bid_e9: price_e9, ask_e9: size_e9 };
+                        *next += 1;
                     }
                     RowKind::Watermark => {
-                        mark_rows[marks] = number;
-                        marks_ns[marks] = rows.time_ns[row];
+                        marks_out[marks] = DeviceMark { row: number.into(), time_ns };
                         marks += 1;
                     }
                     RowKind::Barrier => {}
@@ -167,18 +156,11 @@ impl<'a> StagedRows<'a> {
             group,
             trades: trades as u64,
             trade_begin,
-            trade_place,
-            trade_row,
-            trade_time_ns,
-            trade_price_e9,
-            trade_size_e9,
+            trade,
             quote_begin,
-            quote_row,
-            quote_bid_e9,
-            quote_ask_e9,
+            quote,
             mark_begin,
-            mark_row,
-            mark_ns,
+            mark,
             ..FoldArgs::default()
         }
     }

@@ -289,7 +289,7 @@ const FAULTS: [(&str, &str, &str); 19] = [
     ("bars.cu", "dividend % divisor < 0 ? quotient - 1 : quotient", "quotient"),
     ("bars.cu", "open[bar] = open[bar - 1]", "open[bar] = open[bar]"),
     ("bars.cu", "if (end_ns > watermark_ns) break;", "if (end_ns >= watermark_ns) break;"),
-    ("bars.cu", "args.quote_row[quote] > row", "args.quote_row[quote] > row + 9"),
+    ("bars.cu", "args.quote[quote].row > row", "args.quote[quote].row > row + 9"),
     ("indicators.cu", "value % 4", "value % 2"),
     ("indicators.cu", "% WRAPS_PER_SUM == WRAPS_PER_SUM - 1", "% WRAPS_PER_SUM == 0"),
     ("indicators.cu", "(input - state) * period.alpha", "input * period.alpha - state * period.alpha"),
