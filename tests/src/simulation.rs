@@ -128,6 +128,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         schemas: None,
         devices: Arc::new(NoDevices),
         device_deadline: std::time::Duration::MAX,
+        device_open_deadline: std::time::Duration::MAX,
         device_sample_interval: std::time::Duration::MAX,
         lane_faults: Vec::new(),
     }

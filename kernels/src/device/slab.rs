@@ -31,8 +31,9 @@ const OPEN_BYTES_UNASKED: usize = 64 << 20;
 /// How many bars were closed, and whether there was no room for one.
 type Counters = [u32; 2];
 
-/// Closed bars that are asked for beyond those that are expected.
+/// Closed bars that are asked for beyond those that are expected, and the most that are asked for on a guess.
 const CLOSED_MORE: usize = 64;
+const GUESS_MAX: usize = 16_384;
 
 /// What the state of slots depends on.
 #[derive(Clone, Debug)]
@@ -267,7 +268,8 @@ impl DeviceSlab {
         closed: Address,
         closed_max: usize,
     ) -> Result<Vec<DeviceClosedBar>, DeviceError> {
-        let guess = (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(closed_max);
+        let guess =
+            (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(closed_max);
         // The counters are before the bars, and take as much as the alignment.
         let mut bytes = vec![0_u8; ALIGNMENT + guess * size_of::<DeviceClosedBar>()];
         self.device.download(counters, &mut bytes)?;
@@ -286,6 +288,11 @@ impl DeviceSlab {
         }
         self.closed_before = count;
         Ok(closed_bars)
+    }
+
+    /// Waits until everything before is done.
+    pub fn wait(&mut self) -> Result<(), DeviceError> {
+        self.device.download(self.memory[0], &mut [])
     }
 
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.

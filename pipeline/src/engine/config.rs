@@ -36,6 +36,8 @@ pub struct EngineConfig {
     pub devices: Arc<dyn Devices>,
     /// How long a lane on a device may take for a batch.
     pub device_deadline: Duration,
+    /// How long it may take for anything else: to open its device, or to make up for what a group has missed.
+    pub device_open_deadline: Duration,
     /// Time between looks at how devices fare.
     pub device_sample_interval: Duration,
     /// Time between commits.

@@ -149,10 +149,6 @@ pub(super) struct Lane {
     work: Arc<Work>,
 }
 
-/// How many times as long as for a batch a lane on a device may take for anything else: to open its device, or to make up for
-/// what a group has missed.
-const OTHER_WORK_FACTOR: u32 = 12;
-
 /// Since when a lane's thread has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
 /// The thread says so itself: what the engine has not heard yet, because it was busy, is not held against the lane.
 #[derive(Default)]
@@ -171,10 +167,10 @@ impl Work {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    fn is_overdue(&self, now_ns: i64, batch_max: Duration) -> bool {
+    fn is_overdue(&self, now_ns: i64, batch_max: Duration, other_max: Duration) -> bool {
         let (since_ns, allowed) = match self.0.load(Ordering::Relaxed) {
             0 => return false,
-            other if other < 0 => (-other, batch_max.saturating_mul(OTHER_WORK_FACTOR)),
+            other if other < 0 => (-other, other_max),
             batch => (batch, batch_max),
         };
         (now_ns - since_ns).max(0) as u128 > allowed.as_nanos()
@@ -206,15 +202,13 @@ impl Lane {
     }
 
     /// Whether the lane takes longer than it may, for a batch or for anything else.
-    pub(super) fn is_overdue(&self, now_ns: i64, batch_max: Duration) -> bool {
-        self.work.is_overdue(now_ns, batch_max)
+    pub(super) fn is_overdue(&self, now_ns: i64, batch_max: Duration, other_max: Duration) -> bool {
+        self.work.is_overdue(now_ns, batch_max, other_max)
     }
 
-    /// Ends the thread.
-    pub(super) fn stop(self) {
-        let Self { commands, thread, .. } = self;
-        drop(commands);
-        thread.join();
+    /// Tells the thread to end, and gives it, to be waited for.
+    pub(super) fn end(self) -> Worker {
+        self.thread
     }
 }
 

@@ -21,11 +21,14 @@ use super::restore::restore;
 use super::source::{Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::telemetry::Telemetry;
+use super::worker::Worker;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 use crate::transaction::{Outage, TransactionWriter};
 
 /// Bytes that may wait for commits before the engine reads no further.
 const WAITING_BYTES_MAX: usize = 16 << 20;
+/// How long a turn of the loop may take, in which lanes are judged.
+const TURN_MAX: Duration = Duration::from_secs(1);
 /// Longest sleep of the loop when nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 
@@ -162,6 +165,7 @@ impl Engine {
     fn turn_until_done(&mut self, stop: &Receiver<Stop>) -> Result<(), EngineError> {
         let nothing = never();
         let mut stop_asked = false;
+        let mut turned_at = Instant::now();
         while !(self.core.is_drained() && self.commit_sent.is_none() && !self.core.has_uncommitted()) {
             while let Ok(event) = self.lane_events.try_recv() {
                 self.on_lane(event)?;
@@ -201,7 +205,11 @@ impl Engine {
                 }
                 default(self.wait()) => {}
             }
-            self.fence_overdue_lanes()?;
+            // Who was stopped himself cannot tell who else is slow.
+            if turned_at.elapsed() < TURN_MAX {
+                self.fence_overdue_lanes()?;
+            }
+            turned_at = Instant::now();
             self.core.on_time(self.clock.now_ns())?;
             self.obey()?;
             self.release_if_settled()?;
@@ -419,9 +427,7 @@ impl Engine {
         self.committer.stop();
         self.lifecycle.stop();
         self.telemetry.stop();
-        for lane in self.lanes.into_iter().flatten() {
-            lane.stop();
-        }
+        Worker::join_all(self.lanes.into_iter().flatten().map(Lane::end).collect());
         result?;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Ok(Summary {

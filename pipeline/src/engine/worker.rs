@@ -1,7 +1,7 @@
 //! A thread of the engine, which is waited for when the process ends, but not for ever: what it waits for may not answer.
 
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -33,10 +33,18 @@ impl Worker {
 
     /// Waits for its end. A thread that does not end in time is left alone: the process is about to end.
     pub(super) fn join(self) {
-        if self.running.recv_timeout(STOP_WAIT_MAX).is_err_and(|error| error.is_timeout()) {
-            tracing::error!(thread = self.name, "does not end in time, and is left alone");
-        } else {
-            self.thread.join().expect("threads of the engine do not panic");
+        Self::join_all(vec![self]);
+    }
+
+    /// Waits for the ends of several, no longer than for that of one.
+    pub(super) fn join_all(workers: Vec<Self>) {
+        let deadline = Instant::now() + STOP_WAIT_MAX;
+        for worker in workers {
+            if worker.running.recv_deadline(deadline).is_err_and(|error| error.is_timeout()) {
+                tracing::error!(thread = worker.name, "does not end in time, and is left alone");
+            } else {
+                worker.thread.join().expect("threads of the engine do not panic");
+            }
         }
     }
 }

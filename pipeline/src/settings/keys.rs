@@ -303,15 +303,15 @@ pub const KEYS: &[Key] = &[
             check: syntax::is_device,
         },
         about: "Devices that lanes run on: `cpu:N` is N lanes on the CPU, `cuda:N` a lane on GPU N, `auto` one on each GPU \
-                or, without any, one per core but one. Where all are on GPUs, some on the CPU stand by.",
+                or, without any, one per core but one. Where all are on GPUs, some on the CPU stand by, as far as 64 in all allow.",
     },
     integer(
         "engine.device_deadline_ms",
         5_000,
         10,
         600_000,
-        "Time that a GPU may take for a batch, in milliseconds, and a twelfth of what it may take to be opened: then its \
-         lanes' groups go elsewhere.",
+        "Time that a GPU may take for a batch, in milliseconds: then its lanes' groups go elsewhere. To be opened, or to make \
+         up for what a group has missed, it may take a minute at least.",
     ),
     integer("engine.commit_interval_ms", 100, 1, 60_000, "Time between transactions, in milliseconds."),
     integer(

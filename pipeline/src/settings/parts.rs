@@ -144,6 +144,8 @@ pub struct EngineSettings {
     pub poll_bytes_max: usize,
 }
 
+/// How long a GPU may take to be opened, at least: its kernels may have to be compiled.
+const DEVICE_OPEN_DEADLINE_MIN: Duration = Duration::from_secs(60);
 /// Time between looks at how GPUs fare: what changes on them takes as long.
 const DEVICE_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -166,6 +168,7 @@ impl Settings {
             poll_bytes_max: self.engine.poll_bytes_max,
             devices: Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name)))),
             device_deadline: self.engine.device_deadline,
+            device_open_deadline: self.engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN),
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
         }
@@ -352,7 +355,9 @@ pub(super) fn relations(
         mistakes.push(relation(effective, "engine.devices", &allowed));
     }
     let lanes = settings.engine.lanes.len();
-    if lanes > LANES_MAX {
+    // Who does not know the GPUs does not know what `auto` comes to.
+    let counted = inventory.is_some() || !devices.iter().any(|device| device == "auto");
+    if counted && lanes > LANES_MAX {
         mistakes.push(relation(
             effective,
             "engine.devices",

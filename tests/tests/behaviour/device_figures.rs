@@ -112,6 +112,7 @@ fn resident_us(devices: &dyn Devices, plan: &Plan) -> f64 {
         let input = market.next(plan.resident_ticks);
         let rows = GroupRows { slots: &slots, rows: &input.rows, range: 0..input.rows.len() };
         let staged = slab.stage(&[rows]).expect("the device works");
+        slab.wait().expect("the device works");
         times_us.push(timed(|| slab.run(&staged).expect("the device works")).1);
     }
     median(times_us)

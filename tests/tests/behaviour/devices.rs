@@ -260,7 +260,7 @@ fn a_device_that_does_not_open_does_not_show() {
     let run = |takes: Duration| {
         let devices: Arc<dyn Devices> = Arc::new(ClosedDevices { takes });
         let config = config(&devices, &[("cuda:0", 1), ("cpu:1", 0)]);
-        market.run(EngineConfig { device_deadline: Duration::from_millis(50), ..config })
+        market.run(EngineConfig { device_open_deadline: DEADLINE, ..config })
     };
     let (refused, hanging) = (run(Duration::ZERO), run(HANG));
     let nothing: Arc<dyn Devices> = Arc::new(NoDevices);

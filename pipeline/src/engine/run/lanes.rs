@@ -45,7 +45,7 @@ impl Engine {
             }
             LaneNews::Lost { reason } => {
                 if let Some(lost) = self.lanes[lane as usize].take() {
-                    lost.stop();
+                    lost.end().join();
                 }
                 self.on_lane_lost(lane, life, reason)?;
             }
@@ -56,12 +56,13 @@ impl Engine {
     /// Gives up lanes on devices that take too long.
     pub(super) fn fence_overdue_lanes(&mut self) -> Result<(), EngineError> {
         let (now_ns, deadline) = (self.clock.now_ns(), self.config.device_deadline);
+        let other = self.config.device_open_deadline;
         for index in 0..self.lanes.len() {
             if !self.config.is_on_device(index as LaneId) {
                 continue;
             }
             // Its thread may never come back, and is not waited for.
-            if let Some(lane) = self.lanes[index].take_if(|lane| lane.is_overdue(now_ns, deadline)) {
+            if let Some(lane) = self.lanes[index].take_if(|lane| lane.is_overdue(now_ns, deadline, other)) {
                 let reason = format!("no answer in time (a batch may take {} ms)", deadline.as_millis());
                 self.on_lane_lost(index as LaneId, lane.life, reason)?;
             }
