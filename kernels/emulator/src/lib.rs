@@ -1,6 +1,7 @@
 //! A device for tests: the kernels' own sources, compiled for this processor by the C++ compiler and run here.
 //!
-//! Threads of a kernel run one after the other, forwards at one launch and backwards at the next.
+//! Threads of a kernel run one after the other, forwards at one launch and backwards at the next, and on two of the host's at the
+//! third.
 #![allow(unsafe_code)]
 
 mod faults;
@@ -18,6 +19,8 @@ pub use faults::{Fault, FaultyDevice};
 
 /// Threads of a block.
 const BLOCK: usize = 32;
+/// Orders in which `emulator.h` starts threads.
+const ORDERS: c_int = 3;
 
 /// The kernels, compiled.
 pub struct Emulator {
@@ -49,7 +52,7 @@ impl Emulator {
             memory: Vec::new(),
             memory_max,
             staging: Vec::new(),
-            backwards: false,
+            launches: 0,
         }
     }
 }
@@ -72,7 +75,15 @@ fn compile(folder: &Path, kernel: &Kernel, program: &str) -> Library {
     let (unit, library) = (folder.join(format!("{function}.cpp")), folder.join(format!("{function}.so")));
     std::fs::write(&unit, text).expect("a file can be written");
     let output = Command::new("c++")
-        .args(["-std=c++17", "-O1", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function"])
+        .args([
+            "-std=c++17",
+            "-O1",
+            "-ffp-contract=off",
+            "-pthread",
+            "-Wall",
+            "-Werror",
+            "-Wno-unused-function",
+        ])
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &unit])
         .output()
@@ -89,7 +100,7 @@ pub struct EmulatedDevice {
     memory: Vec<(Vec<u128>, usize)>,
     memory_max: usize,
     staging: Vec<u128>,
-    backwards: bool,
+    launches: c_int,
 }
 
 /// Memory for so many bytes, aligned for anything.
@@ -168,7 +179,8 @@ impl Device for EmulatedDevice {
         // As aligned as the struct is.
         let mut aligned = zeros(args.len());
         bytes_of(&mut aligned)[..args.len()].copy_from_slice(args);
-        self.backwards = !self.backwards;
+        let order = self.launches % ORDERS;
+        self.launches = order + 1;
         // SAFETY: the library was made from `emulator.h`, which defines both; the arguments are what the kernel takes, and
         // name memory of this device.
         unsafe {
@@ -183,7 +195,7 @@ impl Device for EmulatedDevice {
             );
             let launch = library.get::<Launch>(b"launch").expect("emulator.h defines it");
             let blocks = threads.div_ceil(BLOCK) as c_uint;
-            launch(aligned.as_ptr().cast(), blocks, BLOCK as c_uint, self.backwards.into());
+            launch(aligned.as_ptr().cast(), blocks, BLOCK as c_uint, order);
         }
         Ok(())
     }
