@@ -21,6 +21,8 @@ pub struct Coverage {
     pub device_faults: usize,
     /// Lanes lost whose groups were placed again from memory.
     pub losses_kept: usize,
+    /// Lanes on devices lost whose partitions were restored.
+    pub losses_not_kept: usize,
     /// Partitions paused.
     pub pauses: usize,
     /// Fetches that a restore made stale.
@@ -46,6 +48,7 @@ impl Coverage {
             device_commands: self.device_commands + other.device_commands,
             device_faults: self.device_faults + other.device_faults,
             losses_kept: self.losses_kept + other.losses_kept,
+            losses_not_kept: self.losses_not_kept + other.losses_not_kept,
             pauses: self.pauses + other.pauses,
             stale_fetches: self.stale_fetches + other.stale_fetches,
             faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
@@ -66,6 +69,7 @@ impl Coverage {
             self.device_commands,
             self.device_faults,
             self.losses_kept,
+            self.losses_not_kept,
             self.pauses,
             self.stale_fetches,
             self.faults_while_stopping,

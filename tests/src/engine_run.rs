@@ -43,6 +43,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         schemas: None,
         devices: Arc::new(NoDevices),
         device_deadline: Duration::from_secs(5),
+        kept_bytes_max: 64 << 20,
         device_open_deadline: Duration::from_secs(5),
         device_sample_interval: Duration::from_secs(5),
         lane_faults: Vec::new(),

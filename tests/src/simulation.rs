@@ -80,7 +80,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     }
     world.heal(&devices)?;
     world.check(&expected)?;
-    world.coverage.losses_kept = world.losses_kept();
+    [world.coverage.losses_kept, world.coverage.losses_not_kept] = world.losses_of_devices();
     for outputs in &expected {
         world.coverage.signals += outputs.signals.len();
         world.coverage.late += outputs.late.len();
@@ -92,7 +92,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
 /// A configuration whose limits are met all the time.
 fn engine_config(random: &mut Random) -> EngineConfig {
     let lanes = random.between(1, 8) as i32;
-    let has_devices = random.one_in(3);
+    let has_devices = random.one_in(2);
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
     EngineConfig {
@@ -128,6 +128,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         schemas: None,
         devices: Arc::new(NoDevices),
         device_deadline: std::time::Duration::MAX,
+        kept_bytes_max: if random.one_in(3) { usize::MAX } else { random.between(0, 1_000) as usize },
         device_open_deadline: std::time::Duration::MAX,
         device_sample_interval: std::time::Duration::MAX,
         lane_faults: Vec::new(),

@@ -38,6 +38,8 @@ pub struct EngineConfig {
     pub device_deadline: Duration,
     /// How long it may take for anything else: to open its device, or to make up for what a group has missed.
     pub device_open_deadline: Duration,
+    /// Bytes of rows that are kept of a partition's groups on devices, about, since their states were written last.
+    pub kept_bytes_max: usize,
     /// Time between looks at how devices fare.
     pub device_sample_interval: Duration,
     /// Time between commits.

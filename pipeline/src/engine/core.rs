@@ -262,7 +262,7 @@ impl Core {
         self.batches.remove(&batch);
         for part in parts {
             if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
-                partition.complete(part.group, part.epoch, part.output);
+                partition.complete(part.group, part.epoch, part.output, self.config.kept_bytes_max);
             }
         }
         self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample }))

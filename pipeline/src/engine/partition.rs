@@ -47,9 +47,6 @@ pub(super) struct Partition {
     late: Vec<Late>,
 }
 
-/// Bytes of rows that are kept of a partition's groups on devices, at most, since their states were written last: of a
-/// million rows and more in batches of some size.
-const KEPT_BYTES_MAX: usize = 64 << 20;
 /// What a batch takes besides its rows, about.
 const KEPT_BATCH_BYTES: usize = 512;
 
@@ -219,7 +216,7 @@ impl Partition {
     }
 
     /// The oldest batch of a group came back; one of an older epoch is ignored.
-    pub(super) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput) {
+    pub(super) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput, kept_bytes_max: usize) {
         let group = &mut self.groups[id.group as usize];
         if group.epoch != epoch {
             return;
@@ -230,7 +227,7 @@ impl Partition {
             self.kept_bytes -= group.kept_bytes();
             group.keep(input, output.snapshots.last());
             self.kept_bytes += group.kept_bytes();
-            if self.kept_bytes > KEPT_BYTES_MAX {
+            if self.kept_bytes > kept_bytes_max {
                 // Without one of them, the others of the lane are of no use.
                 for group in self.groups.iter_mut().filter(|group| group.lane == lane) {
                     self.kept_bytes -= group.kept_bytes();

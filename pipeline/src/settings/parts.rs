@@ -146,6 +146,8 @@ pub struct EngineSettings {
 
 /// How long a GPU may take to be opened, at least: its kernels may have to be compiled.
 const DEVICE_OPEN_DEADLINE_MIN: Duration = Duration::from_secs(60);
+/// Bytes of rows that are kept of a partition's groups on GPUs: of a million rows and more in batches of some size.
+const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Time between looks at how GPUs fare: what changes on them takes as long.
 const DEVICE_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -169,6 +171,7 @@ impl Settings {
             devices: Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name)))),
             device_deadline: self.engine.device_deadline,
             device_open_deadline: self.engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN),
+            kept_bytes_max: KEPT_BYTES_MAX,
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
         }

@@ -1,7 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Input, JournalEntry};
+use warptape_schemas::journal::Input;
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
@@ -35,12 +35,20 @@ impl World {
         self.check_journal()
     }
 
-    /// Lanes that were lost without their groups.
-    pub(super) fn losses_kept(&self) -> usize {
+    /// Lanes on devices that were lost: those whose groups were kept, and the others.
+    pub(super) fn losses_of_devices(&self) -> [usize; 2] {
         let entries = self.topic("journal", 0).iter();
         let entries = entries.map(|record| decode_journal_entry(record).expect("entries are written whole"));
-        let kept = |entry: &JournalEntry| matches!(&entry.input, Input::LaneLost(lost) if lost.kept);
-        entries.filter(kept).count()
+        let mut losses = [0; 2];
+        for entry in entries {
+            match entry.input {
+                Input::LaneLost(lost) if self.config.is_on_device(lost.lane) => {
+                    losses[usize::from(!lost.kept)] += 1;
+                }
+                _ => {}
+            }
+        }
+        losses
     }
 
     /// Every entry follows its predecessor, and steps to the decisions it holds.

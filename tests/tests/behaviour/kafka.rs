@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use warptape_eventlog::{Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog};
 use warptape_kernels::Isa;
@@ -45,6 +45,20 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     places.map(read).collect()
 }
 
+/// Wait for the markers of a transaction: it is committed before they are written, and read once they are.
+const MARKERS_MAX: Duration = Duration::from_secs(10);
+
+/// All outputs, once there are so many.
+fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<Output>> {
+    let since = Instant::now();
+    loop {
+        let found = outputs(log, topics);
+        if found.iter().flatten().count() >= expected || since.elapsed() > MARKERS_MAX {
+            return found;
+        }
+    }
+}
+
 /// Copies all ticks in one transaction, so that they have the same offsets: one more would leave a marker between them.
 fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
     let mut producer = to.producer(&format!("{topic}-copy")).expect("a producer");
@@ -59,6 +73,13 @@ fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
         }
     }
     producer.commit().expect("a commit");
+    let ticks = |log, topic| -> usize {
+        (0..PARTITIONS).map(|partition| read_partition(log, topic, partition).len()).sum()
+    };
+    let (expected, since) = (ticks(from, "ticks"), Instant::now());
+    while ticks(to, topic) < expected {
+        assert!(since.elapsed() < MARKERS_MAX, "the ticks cannot be read");
+    }
 }
 
 #[test]
@@ -81,7 +102,7 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
     let on_kafka = run_to_end(&kafka, config);
     assert_eq!((on_kafka.ticks, on_kafka.signals), (summary.ticks, summary.signals));
     assert!(
-        outputs(kafka.as_ref(), &topics) == expected,
+        outputs_of(kafka.as_ref(), &topics, expected.iter().flatten().count()) == expected,
         "the outputs differ from those on the embedded log"
     );
 
