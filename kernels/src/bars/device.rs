@@ -107,7 +107,7 @@ impl FoldArgs {
 
 impl BarSlab {
     /// Open bars of a slot as a device has them, by ascending number.
-    pub fn open_bars(&self, slot: usize) -> Vec<DeviceBar> {
+    pub(crate) fn open_bars(&self, slot: usize) -> Vec<DeviceBar> {
         match &self.open {
             OpenBars::Time(bars) => {
                 bars.of_slot(slot).map(|(number, bar)| DeviceBar::new(number, bar)).collect()
@@ -119,7 +119,7 @@ impl BarSlab {
     }
 
     /// Sets the open bars of a slot that has none, by ascending number.
-    pub fn set_open_bars(&mut self, slot: usize, open: &[DeviceBar]) {
+    pub(crate) fn set_open_bars(&mut self, slot: usize, open: &[DeviceBar]) {
         for bar in open {
             match &mut self.open {
                 OpenBars::Time(bars) => bars.set_bar(slot, bar.number, bar.bar()),

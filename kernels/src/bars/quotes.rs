@@ -57,12 +57,12 @@ impl QuoteSlab {
     }
 
     /// Bid and ask price of a slot's last quote.
-    pub fn quote(&self, slot: usize) -> [i64; 2] {
+    pub(crate) fn quote(&self, slot: usize) -> [i64; 2] {
         [self.quotes[slot].bid_price_e9, self.quotes[slot].ask_price_e9]
     }
 
     /// Sets them.
-    pub fn set_quote(&mut self, slot: usize, [bid_price_e9, ask_price_e9]: [i64; 2]) {
+    pub(crate) fn set_quote(&mut self, slot: usize, [bid_price_e9, ask_price_e9]: [i64; 2]) {
         self.quotes[slot] = Quote { bid_price_e9, ask_price_e9 };
     }
 

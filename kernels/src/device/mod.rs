@@ -9,13 +9,11 @@ mod slab;
 mod slots;
 mod staged;
 
-pub use crate::bars::device::{DeviceBar, DevicePart, FoldArgs, RUN};
-pub use crate::indicators::device::{IndicatorArgs, IndicatorArrays, IndicatorConstants};
-pub use crate::signals::device::SignalArgs;
+pub use crate::bars::device::FoldArgs;
 pub use api::{Address, Device, DeviceError, Devices, NoDevices, Sample};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
 pub use slab::{DeviceSlab, SlabConfig, StagedBatch};
-pub use slots::{MoveArgs, SlotState, SpecState, Words};
+pub use slots::{SlotState, SpecState};
 pub use staged::{GroupRows, StagedRows};
 
 /// A file of CUDA C++.
@@ -53,7 +51,7 @@ pub struct Kernel {
 
 const BARS: Source = Source { name: "bars.cu", text: include_str!("../bars/bars.cu") };
 
-/// Folds runs of trades, [`RUN`] of them a thread: takes [`FoldArgs`].
+/// Folds runs of trades, 32 of them a thread: takes [`FoldArgs`].
 pub const FOLD_RUNS: Kernel = Kernel { function: "fold_runs", args: "warptape::FoldArgs", source: BARS };
 
 /// Merges what `fold_runs` made into open bars, and closes them: takes [`FoldArgs`].
@@ -70,21 +68,21 @@ impl Kernel {
     }
 }
 
-/// Moves slots on by their closed bars: takes [`IndicatorArgs`].
+/// Moves slots on by their closed bars: takes `IndicatorArgs`.
 pub const UPDATE_INDICATORS: Kernel = Kernel {
     function: "update_indicators",
     args: "warptape::IndicatorArgs",
     source: Source { name: "indicators.cu", text: include_str!("../indicators/indicators.cu") },
 };
 
-/// Detects signals on closed bars: takes [`SignalArgs`].
+/// Detects signals on closed bars: takes `SignalArgs`.
 pub const DETECT_SIGNALS: Kernel = Kernel {
     function: "detect_signals",
     args: "warptape::SignalArgs",
     source: Source { name: "signals.cu", text: include_str!("../signals/signals.cu") },
 };
 
-/// Moves the state of slots from one place in memory to another: takes [`MoveArgs`].
+/// Moves the state of slots from one place in memory to another: takes `MoveArgs`.
 pub const MOVE_SLOTS: Kernel = Kernel {
     function: "move_slots",
     args: "warptape::MoveArgs",

@@ -12,7 +12,7 @@ use super::slots::{
     CLOSES, Field, MoveArgs, NUMBERS, OPEN, OPEN_COUNT, QUOTE_FIELDS, SPEC_FIELDS, SQUARED_RETURNS,
     SlotState, WEIGHTS, Words, ZONES, fields, pack, unpack,
 };
-use super::staged::{ALIGNMENT, GroupRows, StagedRows};
+use super::staged::{ALIGNMENT, GroupRows, StagedRows, padded};
 use super::{
     Address, CLOSE_BARS, DETECT_SIGNALS, Device, DeviceError, FOLD_QUOTES, FOLD_RUNS, Kernel, MOVE_SLOTS,
     UPDATE_INDICATORS,
@@ -66,6 +66,7 @@ pub struct DeviceSlab {
     name: String,
     device: Box<dyn Device>,
     config: SlabConfig,
+    constants: IndicatorConstants,
     fields: Vec<Field>,
     /// By field, each with room for `capacity` slots.
     memory: Vec<Address>,
@@ -115,7 +116,7 @@ impl Layout {
     /// Room for another array; gives its distance from the beginning.
     fn add<T>(&mut self, count: usize) -> u64 {
         let at = self.bytes;
-        self.bytes += (count * size_of::<T>()).next_multiple_of(ALIGNMENT);
+        self.bytes += padded::<T>(count);
         at as u64
     }
 }
@@ -132,6 +133,7 @@ impl DeviceSlab {
             name: name.to_owned(),
             device,
             fields: fields(&config),
+            constants: IndicatorConstants::new(&config.indicators),
             config,
             memory: Vec::new(),
             capacity,
@@ -243,7 +245,7 @@ impl DeviceSlab {
             };
             let indicators = IndicatorArgs {
                 bars,
-                constants: IndicatorConstants::new(&self.config.indicators),
+                constants: self.constants,
                 capacity: self.capacity as u64,
                 numbers: self.field(spec, NUMBERS),
                 closes: self.field(spec, CLOSES),

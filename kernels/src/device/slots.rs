@@ -17,7 +17,6 @@ const _: () = assert!(BAR_WORDS * 8 == size_of::<DeviceBar>());
 /// Words of slots in memory: as `Words` of `slots.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[expect(missing_docs, reason = "slots.cu says what each one is")]
 pub struct Words {
     pub at: u64,
     pub slot: u64,
@@ -28,7 +27,6 @@ pub struct Words {
 /// What `move_slots` is given: as `MoveArgs` of `slots.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[expect(missing_docs, reason = "slots.cu says what each one is")]
 pub struct MoveArgs {
     pub places: u64,
     pub words: u64,

@@ -38,7 +38,7 @@ struct Arrays<'a> {
 }
 
 /// Bytes of an array, and to the next.
-fn padded<T>(count: usize) -> usize {
+pub(super) fn padded<T>(count: usize) -> usize {
     (count * size_of::<T>()).next_multiple_of(ALIGNMENT)
 }
 

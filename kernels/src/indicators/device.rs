@@ -11,7 +11,6 @@ use crate::device::ClosedBarsArgs;
 /// What `update_indicators` is given: as `IndicatorArgs` of `indicators.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
-#[expect(missing_docs, reason = "indicators.cu says what each one is")]
 pub struct IndicatorArgs {
     pub bars: ClosedBarsArgs,
     pub constants: IndicatorConstants,

@@ -12,7 +12,6 @@ use crate::indicators::IndicatorColumns;
 /// What `detect_signals` is given: as `SignalArgs` of `signals.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
-#[expect(missing_docs, reason = "signals.cu says what each one is")]
 pub struct SignalArgs {
     pub bars: ClosedBarsArgs,
     pub rsi_upper: f64,

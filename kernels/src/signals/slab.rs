@@ -104,12 +104,12 @@ impl SignalSlab {
     }
 
     /// The zones of each slot as a device has them: two bits for each relation, the first one lowest.
-    pub fn packed_zones(&self) -> impl Iterator<Item = u8> + '_ {
+    pub(crate) fn packed_zones(&self) -> impl Iterator<Item = u8> + '_ {
         self.zones.iter().map(packed)
     }
 
     /// Sets those of a slot.
-    pub fn set_packed_zones(&mut self, slot: usize, zones: u8) {
+    pub(crate) fn set_packed_zones(&mut self, slot: usize, zones: u8) {
         self.zones[slot] = unpacked(zones);
     }
 

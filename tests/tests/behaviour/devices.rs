@@ -171,13 +171,14 @@ fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
             lifecycle.iter().filter(|event| event.event == LifecycleEvent::LaneLost).collect();
         let [lost] = lost[..] else { panic!("{fault:?}: the lane is lost once: {lost:?}") };
         assert!(lost.detail.contains("used again after a restart of this process"), "{}", lost.detail);
-        println!("{fault:?}: {}; {}", lost.detail, recovery(&journal));
+        let [first, last] = recovery_us(&journal);
+        println!("{fault:?}: {}; next batch done after {first} us, all current after {last} us", lost.detail);
     }
 }
 
-/// How it went on after a lane was lost, in words: when the first of the lanes that took its groups had done a batch, and
-/// the last, whose groups are all up to date by then.
-fn recovery(journal: &[JournalEntry]) -> String {
+/// How long after a lane was lost the first of the lanes that took its groups had done a batch, and the last, whose groups
+/// are all up to date by then: in microseconds.
+fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     let lost = journal.iter().position(|entry| matches!(entry.input, Input::LaneLost(_)));
     let (lost, behind) = journal[lost.expect("a lane was lost")..].split_first().expect("that entry");
     assert!(matches!(&lost.input, Input::LaneLost(lost) if lost.kept), "no partition is restored");
@@ -187,8 +188,7 @@ fn recovery(journal: &[JournalEntry]) -> String {
             done_us.entry(completed.lane).or_insert((entry.at_ns - lost.at_ns) / 1_000);
         }
     }
-    let [first, last] = [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0));
-    format!("the next batch was done {first} us later, all groups were current after {last} us")
+    [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0))
 }
 
 /// Rows behind the last snapshot when a device is lost: about as many as are uploaded with this many bytes.
@@ -219,7 +219,10 @@ fn check_failover(devices: &Arc<dyn Devices>) {
         });
     let tail: i64 = dispatched.sum();
     assert!(tail as u64 > TAIL_ROWS / 2, "{tail} rows are no long tail");
-    println!("failover with {tail} rows behind the last snapshot: {}", recovery(&journal));
+    let [first, last] = recovery_us(&journal);
+    println!("figure failover_tail {tail} rows");
+    println!("figure failover_next_batch {first} us");
+    println!("figure failover_all_current {last} us");
 }
 
 fn check_recordings(devices: &Arc<dyn Devices>) {
