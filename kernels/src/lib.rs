@@ -19,6 +19,7 @@
 //!   are the same, the speed is not.
 
 mod bars;
+mod compaction;
 pub mod device;
 mod indicators;
 mod isa;

@@ -123,27 +123,24 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(())
     }
 
-    /// Gives each group the bars that it closed.
-    fn receive(&mut self, parts: &[Part<K>], closed: &[DeviceClosedBar]) {
-        // Where the places and rows of each group end.
-        let (mut places, mut rows) = (0, 0);
-        let mut ends = Vec::new();
+    /// Gives each group the bars that it closed, which come in the order of the groups.
+    fn receive(&mut self, parts: &[Part<K>], mut closed: &[DeviceClosedBar]) {
+        let (mut first_place, mut first_row) = (0, 0);
         for part in parts.iter().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
             group.stage.specs.iter_mut().for_each(|spec| spec.clear());
-            let firsts = (places, rows);
-            places += group.slots.len();
-            rows += part.input.rows.len();
-            ends.push((places, firsts, part));
-        }
-        for bar in closed {
-            let at = ends.partition_point(|&(end, ..)| end <= bar.place as usize);
-            let (_, (first_place, first_row), part) = ends[at];
-            let group = self.groups.get_mut(&part.key).expect("the group was installed");
-            let state = &mut group.stage.specs[bar.spec as usize];
-            let out = (&mut state.closed, &mut state.columns, &mut state.detected);
-            let (slot, row) = (bar.place - first_place as u32, bar.row as usize - first_row);
-            bar.receive(slot, &part.input.rows, row, &self.signals, out);
+            let places_end = first_place + group.slots.len();
+            let (of_group, rest) =
+                closed.split_at(closed.partition_point(|bar| (bar.place as usize) < places_end));
+            for bar in of_group {
+                let state = &mut group.stage.specs[bar.spec as usize];
+                let out = (&mut state.closed, &mut state.columns, &mut state.detected);
+                let (slot, row) = (bar.place - first_place as u32, bar.row as usize - first_row);
+                bar.receive(slot, &part.input.rows, row, &self.signals, out);
+            }
+            closed = rest;
+            first_place = places_end;
+            first_row += part.input.rows.len();
         }
     }
 }

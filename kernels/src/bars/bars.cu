@@ -83,7 +83,8 @@ struct FoldArgs {
     u64 closed_max;
     u32 *closed_count;
     u32 *failed;  // Set where there were more open or closed bars than there is room for: then the state is no more good.
-    u32 *first;   // By place: its first closed bar.
+    u32 *first;   // By place: its first closed bar of this specification.
+    u32 *closed_by_place;  // How many bars it has closed, of all specifications.
     ClosedBar *closed;
 };
 
@@ -200,7 +201,8 @@ struct Closing {
         closed.place = place;
         closed.row = row;
         closed.next = NONE;
-        closed.spec = args.spec;
+        closed.spec = (u32)args.spec;
+        closed.rank = args.closed_by_place[place]++;
     }
 
     // Closes the time bars that are over at the last watermark before a row.

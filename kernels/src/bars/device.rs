@@ -89,6 +89,7 @@ pub struct FoldArgs {
     pub closed_count: u64,
     pub failed: u64,
     pub first: u64,
+    pub closed_by_place: u64,
     pub closed: u64,
 }
 

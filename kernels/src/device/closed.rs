@@ -28,7 +28,8 @@ pub struct DeviceClosedBar {
     pub next: u32,
     pub detected: u32,
     pub indicators: [f64; INDICATORS],
-    pub spec: u64,
+    pub spec: u32,
+    pub rank: u32,
 }
 
 /// The bars that slots have closed: as `ClosedBars` of `device.cuh`.

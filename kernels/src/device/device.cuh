@@ -40,7 +40,8 @@ struct ClosedBar {
     u32 next;      // The slot's next one, or NONE.
     u32 detected;  // For each relation a bit for entering above, and the next for entering below.
     double indicators[INDICATOR_COLUMNS];
-    u64 spec;  // Which bar specification: bars of all are in one list.
+    u32 spec;  // Which bar specification: bars of all are in one list.
+    u32 rank;  // Bars that its place had closed before it, of all specifications.
 };
 
 // The bars that slots have closed: each slot's in a list, in the order they closed.

@@ -4,15 +4,18 @@
 //! eight bytes, so that both sides lay it out alike; pointers are addresses in the device's memory.
 
 mod api;
+mod batch;
 mod closed;
 mod slab;
 mod slots;
 mod staged;
 
 pub use crate::bars::device::FoldArgs;
+pub use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE, ordered};
 pub use api::{Address, Device, DeviceError, Devices, NoDevices, Sample};
+pub use batch::StagedBatch;
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
-pub use slab::{DeviceSlab, SlabConfig, StagedBatch};
+pub use slab::{DeviceSlab, SlabConfig};
 pub use slots::{SlotState, SpecState};
 pub use staged::{GroupRows, StagedRows};
 
@@ -82,6 +85,22 @@ pub const DETECT_SIGNALS: Kernel = Kernel {
     source: Source { name: "signals.cu", text: include_str!("../signals/signals.cu") },
 };
 
+const COMPACTION: Source =
+    Source { name: "compaction.cu", text: include_str!("../compaction/compaction.cu") };
+
+const fn compaction(function: &'static str) -> Kernel {
+    Kernel { function, args: "warptape::CompactionArgs", source: COMPACTION }
+}
+
+/// Counts the closed bars before each place within its tile: takes [`CompactionArgs`].
+pub const SCAN_PLACES: Kernel = compaction("scan_places");
+
+/// Counts the closed bars before each tile, in one block: takes [`CompactionArgs`].
+pub const SCAN_TILES: Kernel = compaction("scan_tiles");
+
+/// Copies closed bars to where they belong: takes [`CompactionArgs`].
+pub const GATHER_BARS: Kernel = compaction("gather_bars");
+
 /// Moves the state of slots from one place in memory to another: takes `MoveArgs`.
 pub const MOVE_SLOTS: Kernel = Kernel {
     function: "move_slots",
@@ -90,8 +109,17 @@ pub const MOVE_SLOTS: Kernel = Kernel {
 };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 6] =
-    [FOLD_RUNS, CLOSE_BARS, FOLD_QUOTES, UPDATE_INDICATORS, DETECT_SIGNALS, MOVE_SLOTS];
+pub const KERNELS: [Kernel; 9] = [
+    FOLD_RUNS,
+    CLOSE_BARS,
+    FOLD_QUOTES,
+    UPDATE_INDICATORS,
+    DETECT_SIGNALS,
+    SCAN_PLACES,
+    SCAN_TILES,
+    GATHER_BARS,
+    MOVE_SLOTS,
+];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
 /// roots are rounded to nearest.

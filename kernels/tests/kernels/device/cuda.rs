@@ -3,7 +3,7 @@
 use warptape_cuda::CudaDevices;
 use warptape_kernels::device::Devices;
 
-use super::check;
+use super::{check, compaction};
 
 /// Random cases, each of all kernels.
 const CASES: u32 = 10_000;
@@ -15,5 +15,6 @@ fn a_gpu_gives_the_bits_of_the_twins() {
     let open = || devices.open("cuda:0").expect("a GPU");
     // Keeps the GPU's context from being made anew for each case.
     let _open = open();
+    compaction::check(open, CASES);
     check(open, CASES);
 }

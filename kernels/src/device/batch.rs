@@ -1,0 +1,225 @@
+//! Batches of rows that move the slots of a slab on.
+//!
+//! ```text
+//! StagedRows ──▶ fold_runs ──▶ close_bars ──▶ update_indicators ──▶ detect_signals     (for each bar specification)
+//!                fold_quotes ──▶ scan_places ──▶ scan_tiles ──▶ gather_bars ──▶ closed bars, in order, to the host
+//! ```
+
+use bytemuck::{cast_slice_mut, pod_read_unaligned};
+
+use super::closed::{ClosedBarsArgs, DeviceClosedBar};
+use super::slab::{DeviceSlab, Layout};
+use super::slots::{
+    CLOSES, MoveArgs, NUMBERS, OPEN, OPEN_COUNT, QUOTE_FIELDS, SPEC_FIELDS, SQUARED_RETURNS, WEIGHTS, ZONES,
+};
+use super::staged::{ALIGNMENT, GroupRows, StagedRows};
+use super::{
+    Address, CLOSE_BARS, DETECT_SIGNALS, DeviceError, FOLD_QUOTES, FOLD_RUNS, GATHER_BARS, MOVE_SLOTS,
+    SCAN_PLACES, SCAN_TILES, UPDATE_INDICATORS,
+};
+use crate::bars::BarSpec;
+use crate::bars::device::{DevicePart, FoldArgs, RUN};
+use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE};
+use crate::indicators::device::IndicatorArgs;
+use crate::signals::device::SignalArgs;
+
+/// Bytes of closed bars up to which room is made for all bars that may be open, without asking how many are: where many may
+/// be, few are.
+const OPEN_BYTES_UNASKED: usize = 64 << 20;
+
+/// How many bars were closed, and whether there was no room for one.
+type Counters = [u32; 2];
+
+/// Closed bars that are asked for beyond those that are expected, and the most that are asked for on a guess.
+const CLOSED_MORE: usize = 64;
+const GUESS_MAX: usize = 16_384;
+
+/// Rows in a device's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct StagedBatch {
+    args: FoldArgs,
+}
+
+/// What kernels hand on to each other, and to the host.
+struct Work {
+    /// By place: bars closed so far. The counters are behind it, and the bars in order behind them.
+    closed_by_place: Address,
+    counters: Address,
+    ordered: Address,
+    closed: Address,
+    closed_max: usize,
+    by_tile: Address,
+    first: Address,
+    parts: Address,
+    part_count: Address,
+}
+
+impl DeviceSlab {
+    /// Brings rows of groups to the device, each group once, for the next run.
+    pub fn stage(&mut self, groups: &[GroupRows<'_>]) -> Result<StagedBatch, DeviceError> {
+        let rows = StagedRows::count(groups);
+        let bytes = rows.bytes();
+        let input = self.input.room(self.device.as_mut(), bytes)?;
+        let args = rows.write(self.device.staging(bytes)?, input);
+        self.device.upload(input, bytes)?;
+        Ok(StagedBatch { args: FoldArgs { bid_e9: self.memory[0], ask_e9: self.memory[1], ..args } })
+    }
+
+    /// Runs rows that were staged last: the bars that they close, by place, and each place's by specification and as they
+    /// closed. A bar's place counts the slots of all groups, its row all their rows.
+    pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
+        let rows = batch.args;
+        let places = rows.places as usize;
+        if places == 0 {
+            return Ok(Vec::new());
+        }
+        let work = self.work_for(&rows)?;
+        for spec in 0..self.config.bars.len() {
+            self.run_spec(spec, &rows, &work)?;
+        }
+        self.launch(&FOLD_QUOTES, &rows, places)?;
+        let guess = self.guess(&work);
+        let compaction = CompactionArgs {
+            places: rows.places,
+            by_place: work.closed_by_place,
+            by_tile: work.by_tile,
+            closed_count: work.counters,
+            closed_max: work.closed_max as u64,
+            closed: work.closed,
+            ordered: work.ordered,
+        };
+        self.launch(&SCAN_PLACES, &compaction, places)?;
+        self.launch(&SCAN_TILES, &compaction, 1)?;
+        self.launch(&GATHER_BARS, &compaction, GATHER_THREADS * guess)?;
+        self.closed_bars(&work, guess)
+    }
+
+    /// Room for a batch, where nothing is counted yet.
+    fn work_for(&mut self, rows: &FoldArgs) -> Result<Work, DeviceError> {
+        let (places, trades) = (rows.places as usize, rows.trades as usize);
+        let closed_max = self.closed_max(rows.slot, places, trades)?;
+        let mut layout = Layout::default();
+        let closed_by_place = layout.add::<u32>(places);
+        let counters = layout.add::<Counters>(1);
+        let ordered = layout.add::<DeviceClosedBar>(closed_max);
+        let closed = layout.add::<DeviceClosedBar>(closed_max);
+        let by_tile = layout.add::<u32>(places.div_ceil(TILE));
+        let first = layout.add::<u32>(places);
+        let parts = layout.add::<DevicePart>(trades);
+        let part_count = layout.add::<u32>(trades.div_ceil(RUN));
+        let at = self.work.room(self.device.as_mut(), layout.bytes)?;
+        self.device.clear(at, ordered as usize)?;
+        Ok(Work {
+            closed_by_place: at + closed_by_place,
+            counters: at + counters,
+            ordered: at + ordered,
+            closed: at + closed,
+            closed_max,
+            by_tile: at + by_tile,
+            first: at + first,
+            parts: at + parts,
+            part_count: at + part_count,
+        })
+    }
+
+    /// Folds rows under one specification, and moves indicators and zones on.
+    fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &Work) -> Result<(), DeviceError> {
+        let (places, trades) = (rows.places as usize, rows.trades as usize);
+        let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
+        let fold = FoldArgs {
+            spec: spec as u64,
+            kind: of_spec.kind,
+            parameter: of_spec.parameter,
+            open_max: of_spec.open_max,
+            open: self.field(spec, OPEN),
+            open_count: self.field(spec, OPEN_COUNT),
+            parts: work.parts,
+            part_count: work.part_count,
+            closed_max: work.closed_max as u64,
+            closed_count: work.counters,
+            failed: work.counters + 4,
+            first: work.first,
+            closed_by_place: work.closed_by_place,
+            closed: work.closed,
+            ..*rows
+        };
+        let bars =
+            ClosedBarsArgs { places: rows.places, slot: rows.slot, first: work.first, bars: work.closed };
+        let indicators = IndicatorArgs {
+            bars,
+            constants: self.constants,
+            capacity: self.capacity as u64,
+            numbers: self.field(spec, NUMBERS),
+            closes: self.field(spec, CLOSES),
+            squared_returns: self.field(spec, SQUARED_RETURNS),
+            weights: self.field(spec, WEIGHTS),
+        };
+        let zones = self.field(spec, ZONES);
+        let signals = SignalArgs { bars, zones, ..SignalArgs::new(&self.config.signals) };
+        self.launch(&FOLD_RUNS, &fold, trades.div_ceil(RUN))?;
+        self.launch(&CLOSE_BARS, &fold, places)?;
+        self.launch(&UPDATE_INDICATORS, &indicators, places)?;
+        self.launch(&DETECT_SIGNALS, &signals, places)
+    }
+
+    /// How many bars are asked for before it is known how many there are: as many as there were last, and some more.
+    fn guess(&self, work: &Work) -> usize {
+        (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(work.closed_max)
+    }
+
+    /// The bars that were closed. With their number come as many as were guessed: mostly one copy is enough.
+    fn closed_bars(&mut self, work: &Work, guess: usize) -> Result<Vec<DeviceClosedBar>, DeviceError> {
+        // The counters are before the bars, and take as much as the alignment.
+        let mut bytes = vec![0_u8; ALIGNMENT + guess * size_of::<DeviceClosedBar>()];
+        self.device.download(work.counters, &mut bytes)?;
+        let (head, bars) = bytes.split_at(ALIGNMENT);
+        let [count, failed]: Counters = pod_read_unaligned(&head[..size_of::<Counters>()]);
+        if failed != 0 {
+            return Err(DeviceError::Void { device: self.name.clone() });
+        }
+        let count = count as usize;
+        let mut closed_bars: Vec<DeviceClosedBar> =
+            bars.chunks_exact(size_of::<DeviceClosedBar>()).take(count).map(pod_read_unaligned).collect();
+        if count > guess {
+            closed_bars.resize(count, DeviceClosedBar::default());
+            let rest = work.ordered + (guess * size_of::<DeviceClosedBar>()) as Address;
+            self.device.download(rest, cast_slice_mut(&mut closed_bars[guess..]))?;
+        }
+        self.closed_before = count;
+        Ok(closed_bars)
+    }
+
+    /// Most bars that so many trades can close, of all specifications.
+    fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<usize, DeviceError> {
+        let mut closed_max = 0;
+        for (number, spec) in self.config.bars.clone().into_iter().enumerate() {
+            closed_max += match spec {
+                BarSpec::Time { .. } => {
+                    let open_max = places * self.config.open_max(spec);
+                    let few = open_max * size_of::<DeviceClosedBar>() <= OPEN_BYTES_UNASKED;
+                    trades + if few { open_max } else { self.open_bars(number, slot, places)? }
+                }
+                BarSpec::Ticks { count } => (trades / count as usize + places).min(trades),
+                BarSpec::Volume { .. } => trades,
+            };
+        }
+        Ok(closed_max)
+    }
+
+    /// Open bars of slots, whose numbers are at an address.
+    fn open_bars(&mut self, spec: usize, slot: Address, places: usize) -> Result<usize, DeviceError> {
+        let number = QUOTE_FIELDS + SPEC_FIELDS * spec + OPEN_COUNT;
+        let (field, memory) = (self.fields[number], self.memory[number]);
+        let at = self.work.room(self.device.as_mut(), field.bytes(places))?;
+        let args = MoveArgs {
+            places: places as u64,
+            words: field.words as u64,
+            from: field.words(memory, slot, self.capacity),
+            to: field.words(at, 0, places),
+        };
+        self.launch(&MOVE_SLOTS, &args, places * field.words)?;
+        let mut counts = vec![0_u64; places];
+        self.device.download(at, cast_slice_mut(&mut counts))?;
+        Ok(counts.iter().sum::<u64>() as usize)
+    }
+}
