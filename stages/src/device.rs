@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use warptape_kernels::device::{Device, DeviceClosedBar, DeviceError, DeviceSlab, GroupRows, SlabConfig};
+use warptape_kernels::device::{
+    Device, DeviceClosedBar, DeviceError, DeviceSlab, GroupRows, RunningBatch, SlabConfig,
+};
 use warptape_kernels::{RowKind, SignalParams};
 
 use crate::{GroupInput, GroupOutput, GroupStage, StageConfig};
@@ -23,6 +25,13 @@ struct DeviceGroup {
     stage: Box<GroupStage>,
     /// The device's slot of each slot.
     slots: Vec<u32>,
+}
+
+/// Inputs that were begun.
+pub struct Begun<K> {
+    parts: Vec<Part<K>>,
+    /// What the device has not finished.
+    running: Option<RunningBatch>,
 }
 
 /// What is left of a group's input.
@@ -80,15 +89,44 @@ impl<K: Ord + Copy> DeviceGroups<K> {
 
     /// Processes rows of groups that were installed, each named once; outputs are in the order of the inputs.
     pub fn run(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Vec<GroupOutput>, DeviceError> {
+        let begun = self.begin(inputs)?;
+        self.finish(begun)
+    }
+
+    /// Whether a group's input may be begun while others are under way: it brings no symbols, which take slots, and no barriers,
+    /// which take the state as it is then.
+    pub fn runs_beside(input: &GroupInput) -> bool {
+        input.symbols.is_empty() && !input.rows.kind.contains(&RowKind::Barrier)
+    }
+
+    /// Begins to process rows, as [`DeviceGroups::run`] does. One more may be begun before this is finished, if all of its inputs
+    /// [run beside](DeviceGroups::runs_beside) others.
+    pub fn begin(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Begun<K>, DeviceError> {
+        let beside = inputs.iter().all(|(_, input)| Self::runs_beside(input));
         let mut parts: Vec<Part<K>> = inputs.into_iter().map(Part::new).collect();
-        while parts.iter().any(|part| !part.is_done()) {
-            self.run_to_barriers(&mut parts)?;
+        let mut running = None;
+        while running.is_none() && parts.iter().any(|part| !part.is_done()) {
+            let batch = self.begin_to_barriers(&mut parts)?;
+            if beside {
+                running = Some(batch);
+            } else {
+                self.finish_to_barriers(&mut parts, batch)?;
+            }
+        }
+        Ok(Begun { parts, running })
+    }
+
+    /// Waits for what was begun first.
+    pub fn finish(&mut self, begun: Begun<K>) -> Result<Vec<GroupOutput>, DeviceError> {
+        let Begun { mut parts, running } = begun;
+        if let Some(batch) = running {
+            self.finish_to_barriers(&mut parts, batch)?;
         }
         Ok(parts.into_iter().map(|part| part.output).collect())
     }
 
     /// Runs the rows of each group up to its next barrier, all at once.
-    fn run_to_barriers(&mut self, parts: &mut [Part<K>]) -> Result<(), DeviceError> {
+    fn begin_to_barriers(&mut self, parts: &mut [Part<K>]) -> Result<RunningBatch, DeviceError> {
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
             let offset = part.barriers.last().map_or(i64::MAX, |&barrier| part.input.rows.offset[barrier]);
@@ -106,7 +144,11 @@ impl<K: Ord + Copy> DeviceGroups<K> {
             })
             .collect();
         let staged = self.slab.stage(&running)?;
-        let closed = self.slab.run(&staged)?;
+        self.slab.begin(&staged)
+    }
+
+    fn finish_to_barriers(&mut self, parts: &mut [Part<K>], batch: RunningBatch) -> Result<(), DeviceError> {
+        let closed = self.slab.finish(batch)?;
         self.receive(parts, &closed);
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");

@@ -13,7 +13,7 @@ mod intake;
 mod outputs;
 
 pub use config::StageConfig;
-pub use device::DeviceGroups;
+pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};
 pub use intake::{Late, PartitionIntake, group_of};

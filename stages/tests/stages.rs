@@ -1,5 +1,7 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use warptape_emulator::Emulator;
@@ -8,7 +10,8 @@ use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_stages::{
-    DeviceGroups, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig,
+    Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge,
+    StageConfig,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -172,13 +175,35 @@ fn ticks() -> impl Strategy<Value = Vec<Tick>> {
     })
 }
 
-/// Runs up to `rows` rows of each group on a device, all groups at once.
-fn run_on_device(partition: &mut Partition, device: &mut DeviceGroups<usize>, rows: usize) {
-    let inputs =
-        partition.queues.iter_mut().map(|queue| queue.take(rows.min(queue.rows.len()))).enumerate().collect();
-    for (group, output) in device.run(inputs).unwrap().into_iter().enumerate() {
-        partition.merge.push(output.signals);
-        partition.snapshots[group].extend(output.snapshots);
+/// Groups on a device, with what was begun there.
+struct OnDevice {
+    groups: DeviceGroups<usize>,
+    begun: Option<Begun<usize>>,
+    /// How often one was begun before the one before was finished.
+    beside: usize,
+}
+
+impl OnDevice {
+    /// Begins up to `rows` rows of each group, all groups at once, and finishes what was begun before.
+    fn run(&mut self, partition: &mut Partition, rows: usize) {
+        let queues = partition.queues.iter_mut();
+        let inputs: Vec<(usize, GroupInput)> =
+            queues.map(|queue| queue.take(rows.min(queue.rows.len()))).enumerate().collect();
+        if !inputs.iter().all(|(_, input)| DeviceGroups::<usize>::runs_beside(input)) {
+            self.finish(partition);
+        }
+        let begun = self.groups.begin(inputs).unwrap();
+        self.beside += usize::from(self.begun.is_some());
+        self.finish(partition);
+        self.begun = Some(begun);
+    }
+
+    fn finish(&mut self, partition: &mut Partition) {
+        let Some(begun) = self.begun.take() else { return };
+        for (group, output) in self.groups.finish(begun).unwrap().into_iter().enumerate() {
+            partition.merge.push(output.signals);
+            partition.snapshots[group].extend(output.snapshots);
+        }
     }
 }
 
@@ -187,6 +212,7 @@ fn run_on_device(partition: &mut Partition, device: &mut DeviceGroups<usize>, ro
 #[test]
 fn a_device_gives_what_the_host_gives() {
     let emulator = Emulator::new();
+    let beside = Cell::new(0);
     let inputs = (
         ticks(),
         prop::collection::vec(1..20_usize, 1..40),
@@ -201,9 +227,10 @@ fn a_device_gives_what_the_host_gives() {
         let moved_at = moved_at.index(ticks.len());
         let (mut host, mut other) = (Partition::new(&config), Partition::new(&config));
         let device = Box::new(emulator.device(usize::MAX));
-        let mut device = DeviceGroups::new("cuda:0", device, &config).unwrap();
+        let groups = DeviceGroups::new("cuda:0", device, &config).unwrap();
+        let mut device = OnDevice { groups, begun: None, beside: 0 };
         for (group, stage) in std::mem::take(&mut other.stages).into_iter().enumerate() {
-            device.install(group, Box::new(stage)).unwrap();
+            device.groups.install(group, Box::new(stage)).unwrap();
         }
         let mut cuts = cuts.iter().cycle();
         for (offset, tick) in ticks.iter().enumerate() {
@@ -215,12 +242,13 @@ fn a_device_gives_what_the_host_gives() {
             }
             if offset % cuts.next().unwrap() == 0 {
                 host.run(*cuts.next().unwrap());
-                run_on_device(&mut other, &mut device, *cuts.next().unwrap());
+                device.run(&mut other, *cuts.next().unwrap());
             }
             if offset == moved_at {
                 // A group leaves, and comes back from its snapshot.
                 other.intake.barrier(-1, offset as i64 + 1, &mut other.queues);
-                run_on_device(&mut other, &mut device, usize::MAX);
+                device.run(&mut other, usize::MAX);
+                device.finish(&mut other);
                 let group = offset % 3;
                 let (_, bytes) = other.snapshots[group].pop().unwrap();
                 other.snapshots.iter_mut().enumerate().for_each(|(other, snapshots)| {
@@ -228,18 +256,21 @@ fn a_device_gives_what_the_host_gives() {
                         snapshots.pop();
                     }
                 });
-                device.retain(|kept| *kept != group);
+                device.groups.retain(|kept| *kept != group);
                 let stage = GroupStage::read(&config, Isa::Baseline, &bytes).unwrap();
-                device.install(group, Box::new(stage)).unwrap();
+                device.groups.install(group, Box::new(stage)).unwrap();
             }
         }
         host.run(usize::MAX);
-        run_on_device(&mut other, &mut device, usize::MAX);
+        device.run(&mut other, usize::MAX);
+        device.finish(&mut other);
+        beside.set(beside.get() + device.beside);
         prop_assert_eq!(host.signals(), other.signals());
         prop_assert_eq!(&host.snapshots, &other.snapshots);
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));
+    assert!(beside.get() > 100, "{} batches were begun beside others", beside.get());
 }
 
 proptest! {

@@ -151,6 +151,10 @@ impl SimulatedLane {
             none => none.insert(config.lane_stages(index as LaneId)?),
         };
         self.results.extend(stages.obey(command)?);
+        // As a lane's thread has it: a batch is finished when nothing else is to be done.
+        if self.commands.is_empty() {
+            self.results.extend(stages.finish()?);
+        }
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
-//! A GPU as a device of the kernels: one stream, host memory for copies, and the kernels.
+//! A GPU as a device of the kernels: its streams, host memory for copies, and the kernels.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use warptape_kernels::device::{Address, Device, DeviceError, Kernel};
+use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kernel};
 
 use crate::raw::{ARGS_BYTES_MAX, DriverResult, Function, Pinned, Session, describe, is_out_of_memory};
 
@@ -23,6 +23,9 @@ pub(crate) struct CudaDevice {
     /// Which one was given last.
     staged: usize,
     downloaded: Option<Pinned>,
+    /// Downloads under way, with their bytes, and host memory of those that have ended.
+    downloads: VecDeque<(Pinned, usize)>,
+    ended: Vec<Pinned>,
     memory: BTreeSet<Address>,
     /// The first failure, which is every later call's answer.
     failure: Option<DeviceError>,
@@ -41,6 +44,8 @@ impl CudaDevice {
             staging: [None, None],
             staged: 0,
             downloaded: None,
+            downloads: VecDeque::new(),
+            ended: Vec::new(),
             memory: BTreeSet::new(),
             failure: None,
         }
@@ -102,7 +107,7 @@ impl Device for CudaDevice {
         let allocated = self.session.allocate(bytes);
         let address = self.check_memory(CALL, bytes, allocated)?;
         self.memory.insert(address);
-        let cleared = self.session.clear(address, bytes);
+        let cleared = self.session.clear(address, bytes).and_then(|()| self.session.settle());
         self.check(CALL, cleared)?;
         Ok(address)
     }
@@ -148,6 +153,28 @@ impl Device for CudaDevice {
             from += piece.len() as Address;
         }
         Ok(())
+    }
+
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
+        const CALL: &str = "begin_download";
+        self.working()?;
+        assert!(self.downloads.len() < DOWNLOADS_MAX, "no more downloads are under way at once");
+        let before = self.ended.pop();
+        let mut pinned = self.ready(CALL, before, bytes)?;
+        let begun = self.session.download(from, &mut pinned, bytes);
+        self.check(CALL, begun)?;
+        self.downloads.push_back((pinned, bytes));
+        Ok(())
+    }
+
+    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
+        self.working()?;
+        let (mut pinned, bytes) = self.downloads.pop_front().expect("a download that ends was begun");
+        let waited = pinned.wait();
+        self.check("end_download", waited)?;
+        self.ended.push(pinned);
+        let pinned = self.ended.last_mut().expect("it was just put there");
+        Ok(&pinned.bytes_mut()[..bytes])
     }
 
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {

@@ -13,7 +13,7 @@ pub enum Fault {
     Hang(u64, Duration),
     /// There is no more memory after so many allocations.
     OutOfMemory(u64),
-    /// The device is gone after so many downloads.
+    /// The device is gone after so many downloads, of which those in two steps count twice.
     Gone(u64),
     /// It is gone once so many bytes were uploaded.
     GoneAfterBytes(u64),
@@ -43,6 +43,11 @@ impl FaultyDevice {
             return Err(DeviceError::Failed { device: "emulator".to_owned(), call, reason });
         }
         Ok(())
+    }
+
+    fn check_download(&mut self, call: &'static str) -> Result<(), DeviceError> {
+        let number = count(&mut self.downloads);
+        self.check(call, matches!(self.fault, Fault::Gone(last) if number >= last))
     }
 }
 
@@ -79,9 +84,18 @@ impl Device for FaultyDevice {
     }
 
     fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let number = count(&mut self.downloads);
-        self.check("download", matches!(self.fault, Fault::Gone(last) if number >= last))?;
+        self.check_download("download")?;
         self.device.download(from, bytes)
+    }
+
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.check_download("begin_download")?;
+        self.device.begin_download(from, bytes)
+    }
+
+    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
+        self.check_download("end_download")?;
+        self.device.end_download()
     }
 
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {

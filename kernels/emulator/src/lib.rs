@@ -1,26 +1,24 @@
 //! A device for tests: the kernels' own sources, compiled for this processor by the C++ compiler and run here.
 //!
 //! A launch takes threads and blocks in one order of several, in blocks of one size of several (`emulator.h` says how threads wait
-//! for each other). Which, follows from the number of the launch.
+//! for each other). Which, follows from the number of the launch. What a device is asked to do happens as late as it may: so uploads
+//! come before kernels that were launched first.
 #![allow(unsafe_code)]
 
+mod device;
 mod faults;
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use libloading::Library;
 use tempfile::TempDir;
-use warptape_kernels::device::{Address, Device, DeviceError, Devices, KERNELS, Kernel};
+use warptape_kernels::device::{Device, DeviceError, Devices, KERNELS, Kernel};
 
+pub use device::EmulatedDevice;
 pub use faults::{Fault, FaultyDevice};
-
-/// Threads of a block.
-const BLOCKS: [usize; 3] = [32, 128, 64];
-/// Orders of `emulator.h`.
-const ORDERS: usize = 4;
 
 /// Kernels, compiled.
 pub struct Emulator {
@@ -69,13 +67,7 @@ impl Emulator {
 
     /// A device with memory of its own, of at most so many bytes.
     pub fn device(&self, memory_max: usize) -> EmulatedDevice {
-        EmulatedDevice {
-            programs: self.programs.clone(),
-            memory: Vec::new(),
-            memory_max,
-            staging: Vec::new(),
-            launches: 0,
-        }
+        EmulatedDevice::new(self.programs.clone(), memory_max)
     }
 }
 
@@ -127,124 +119,4 @@ fn compile(folder: &Path, kernels: &[Kernel], text: &str) -> Library {
     assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&output.stderr));
     // SAFETY: the library has no initialisers.
     unsafe { Library::new(library) }.expect("it was just compiled")
-}
-
-/// Memory of the host, and kernels as loops over their threads.
-pub struct EmulatedDevice {
-    programs: Vec<Arc<Program>>,
-    /// What is allocated, with its bytes.
-    memory: Vec<(Vec<u128>, usize)>,
-    memory_max: usize,
-    staging: Vec<u128>,
-    launches: usize,
-}
-
-/// Memory for so many bytes, aligned for anything.
-fn zeros(bytes: usize) -> Vec<u128> {
-    vec![0; bytes.div_ceil(16).max(1)]
-}
-
-fn bytes_of(memory: &mut [u128]) -> &mut [u8] {
-    // SAFETY: any bytes are bytes, and the borrow is handed on.
-    unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), size_of_val(memory)) }
-}
-
-fn address_of(memory: &[u128]) -> Address {
-    memory.as_ptr().expose_provenance() as Address
-}
-
-impl EmulatedDevice {
-    /// Some bytes of what is allocated.
-    fn bytes(&mut self, address: Address, bytes: usize) -> &mut [u8] {
-        let holds = |(memory, size): &&mut (Vec<u128>, usize)| {
-            let first = address_of(memory);
-            address >= first && address + bytes as u64 <= first + *size as u64
-        };
-        let (memory, _) =
-            self.memory.iter_mut().find(holds).expect("an address that was allocated, and no more");
-        let from = (address - address_of(memory)) as usize;
-        &mut bytes_of(memory)[from..from + bytes]
-    }
-}
-
-impl Device for EmulatedDevice {
-    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
-        let used: usize = self.memory.iter().map(|(_, bytes)| bytes).sum();
-        if bytes > self.memory_max - used {
-            return Err(DeviceError::OutOfMemory { device: "emulator".to_owned(), wanted_bytes: bytes });
-        }
-        let memory = zeros(bytes);
-        let address = address_of(&memory);
-        self.memory.push((memory, bytes));
-        Ok(address)
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
-        let before = self.memory.len();
-        self.memory.retain(|(memory, _)| address_of(memory) != address);
-        assert_eq!(self.memory.len() + 1, before, "an address that was allocated");
-        Ok(())
-    }
-
-    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
-        self.staging = zeros(bytes);
-        self.staging.fill(0xa5a5 << 64);
-        Ok(&mut bytes_of(&mut self.staging)[..bytes])
-    }
-
-    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
-        let mut staging = std::mem::take(&mut self.staging);
-        self.bytes(to, bytes).copy_from_slice(&bytes_of(&mut staging)[..bytes]);
-        self.staging = staging;
-        Ok(())
-    }
-
-    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        bytes.copy_from_slice(self.bytes(from, bytes.len()));
-        Ok(())
-    }
-
-    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
-        self.bytes(address, bytes).fill(0);
-        Ok(())
-    }
-
-    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
-        let mut compiled = self.programs.iter().flat_map(|program| &program.kernels);
-        let compiled =
-            *compiled.find(|compiled| compiled.kernel.function == kernel.function).expect("all are compiled");
-        // As aligned as the struct is.
-        let mut aligned = zeros(args.len());
-        bytes_of(&mut aligned)[..args.len()].copy_from_slice(args);
-        let [block, order] = form(self.launches);
-        self.launches += 1;
-        // SAFETY: the functions are those of `emulator.h`; the arguments are what the kernel takes, and name memory of this
-        // device.
-        let failure = unsafe {
-            let bytes = (compiled.args_bytes)();
-            assert_eq!(
-                bytes,
-                args.len() as u64,
-                "both sides lay out the arguments of {} alike",
-                kernel.function
-            );
-            let blocks = threads.div_ceil(block) as c_uint;
-            CStr::from_ptr((compiled.launch)(
-                aligned.as_ptr().cast(),
-                blocks,
-                block as c_uint,
-                order as c_int,
-            ))
-        };
-        // On a GPU it hangs, or does anything.
-        assert!(failure.is_empty(), "{}: {}", kernel.function, failure.to_string_lossy());
-        Ok(())
-    }
-}
-
-/// Size of blocks, and order, of the launch with this number: in no step with what is launched again and again.
-fn form(launch: usize) -> [usize; 2] {
-    let mixed = (launch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    let form = mixed as usize % (BLOCKS.len() * ORDERS);
-    [BLOCKS[form / ORDERS], form % ORDERS]
 }

@@ -28,7 +28,8 @@ const EXCHANGE: Kernel = kernel("exchange");
 const ATOMICS: Kernel = kernel("atomics");
 const PRODUCTS: Kernel = kernel("products");
 const TICKETS: Kernel = kernel("tickets");
-const SMALL: [Kernel; 6] = [SUM, NEIGHBOURS, EXCHANGE, ATOMICS, PRODUCTS, TICKETS];
+const COPY: Kernel = kernel("copy");
+const SMALL: [Kernel; 7] = [SUM, NEIGHBOURS, EXCHANGE, ATOMICS, PRODUCTS, TICKETS, COPY];
 
 /// A device with values, and room for what a kernel makes of them.
 struct Bench {
@@ -190,4 +191,31 @@ fn a_wait_without_end_is_a_failure_that_says_who_waits() {
     assert!(said.contains("waits at __shfl_up_sync for thread 20, which"), "{said}");
     let said = failure("__shfl_up_sync(ALL, sum, delta)", "__shfl_sync(1u << threadIdx.x % 32, sum, 2)");
     assert!(said.contains("__shfl_sync reads from lane 2, which its mask does not name"), "{said}");
+}
+
+#[test]
+fn an_upload_comes_before_kernels_that_read_elsewhere() {
+    let emulator = Emulator::of(&SMALL);
+    let words = values(640);
+    let mut device = emulator.device(usize::MAX);
+    let out = device.allocate(64 * 64).unwrap();
+    let places = [device.allocate(64).unwrap(), device.allocate(64).unwrap()];
+    // Words by eight, as they stood where the kernel looked; the next ones are uploaded before it is waited for.
+    let mut seen = |place: &dyn Fn(usize) -> u64| -> Vec<u64> {
+        let mut found = Vec::new();
+        for (number, words) in words.chunks(8).enumerate() {
+            device.staging(64).unwrap().copy_from_slice(cast_slice(words));
+            device.upload(place(number), 64).unwrap();
+            if number > 0 {
+                found.extend_from_slice(cast_slice::<u8, u64>(device.end_download().unwrap()));
+            }
+            let args = Args { count: 8, values: place(number), out };
+            device.launch(&COPY, bytes_of(&args), 8).unwrap();
+            device.begin_download(out, 64).unwrap();
+        }
+        found.extend_from_slice(cast_slice::<u8, u64>(device.end_download().unwrap()));
+        found
+    };
+    assert_eq!(seen(&|number| places[number % 2]), words);
+    assert_ne!(seen(&|_| places[0]), words, "an upload to where a kernel reads");
 }

@@ -81,6 +81,10 @@ extern "C" __global__ void products(const __grid_constant__ Args args) {
     args.out[2 * thread + 1] = (u64)(product >> 64);
 }
 
+extern "C" __global__ void copy(const __grid_constant__ Args args) {
+    if (thread_number() < args.count) args.out[thread_number()] = args.values[thread_number()];
+}
+
 // When each thread came.
 extern "C" __global__ void tickets(const __grid_constant__ Args args) {
     u64 ticket = atomicAdd(&args.out[args.count], (u64)1);

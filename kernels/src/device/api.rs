@@ -4,11 +4,15 @@ use thiserror::Error;
 
 use super::Kernel;
 
+/// Downloads that may be under way at once: those of a batch and of the one before it.
+pub const DOWNLOADS_MAX: usize = 2;
+
 /// An address in a device's memory.
 pub type Address = u64;
 
-/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls; only
-/// [`Device::download`] waits for it. A device that has failed once fails for ever.
+/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls, but that an upload need not wait
+/// for what was asked for since the upload before it, if no memory was allocated in between. So uploads that go to one place and
+/// another in turn run beside the kernels. Only downloads wait. A device that has failed once fails for ever.
 pub trait Device: Send {
     /// New memory of zeros, aligned for anything.
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError>;
@@ -24,6 +28,12 @@ pub trait Device: Send {
 
     /// Copies bytes to the host, once everything before is done.
     fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Begins to copy bytes to the host, at most [`DOWNLOADS_MAX`] times at once.
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError>;
+
+    /// Waits for the copy that was begun first, and gives it.
+    fn end_download(&mut self) -> Result<&[u8], DeviceError>;
 
     /// Sets bytes to zero.
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError>;

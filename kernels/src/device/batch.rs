@@ -40,6 +40,14 @@ pub struct StagedBatch {
     args: FoldArgs,
 }
 
+/// A batch whose kernels run, or are about to.
+pub struct RunningBatch {
+    /// Nothing where there are no slots.
+    work: Option<Work>,
+    /// Bars whose download is under way.
+    guess: usize,
+}
+
 /// What kernels hand on to each other, and to the host.
 struct Work {
     /// By place: bars closed so far. The counters are behind it, and the bars in order behind them.
@@ -59,19 +67,24 @@ impl DeviceSlab {
     pub fn stage(&mut self, groups: &[GroupRows<'_>]) -> Result<StagedBatch, DeviceError> {
         let rows = StagedRows::count(groups);
         let bytes = rows.bytes();
-        let input = self.input.room(self.device.as_mut(), bytes)?;
+        let input = self.input.next(self.device.as_mut(), bytes)?;
         let args = rows.write(self.device.staging(bytes)?, input);
         self.device.upload(input, bytes)?;
         Ok(StagedBatch { args: FoldArgs { bid_e9: self.memory[0], ask_e9: self.memory[1], ..args } })
     }
 
-    /// Runs rows that were staged last: the bars that they close, by place, and each place's by specification and as they
-    /// closed. A bar's place counts the slots of all groups, its row all their rows.
+    /// Runs rows that were staged last, and waits for the bars that they close.
     pub fn run(&mut self, batch: &StagedBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
+        let running = self.begin(batch)?;
+        self.finish(running)
+    }
+
+    /// Begins to run rows that were staged last. One batch more may be staged and begun before this one is finished.
+    pub fn begin(&mut self, batch: &StagedBatch) -> Result<RunningBatch, DeviceError> {
         let rows = batch.args;
         let places = rows.places as usize;
         if places == 0 {
-            return Ok(Vec::new());
+            return Ok(RunningBatch { work: None, guess: 0 });
         }
         let work = self.work_for(&rows)?;
         for spec in 0..self.config.bars.len() {
@@ -91,7 +104,30 @@ impl DeviceSlab {
         self.launch(&SCAN_PLACES, &compaction, places)?;
         self.launch(&SCAN_TILES, &compaction, 1)?;
         self.launch(&GATHER_BARS, &compaction, GATHER_THREADS * guess)?;
-        self.closed_bars(&work, guess)
+        // The counters are before the bars, and take as much as the alignment.
+        self.device.begin_download(work.counters, ALIGNMENT + guess * size_of::<DeviceClosedBar>())?;
+        Ok(RunningBatch { work: Some(work), guess })
+    }
+
+    /// Waits for the batch that was begun first: the bars that it closed, by place, and each place's by specification and as
+    /// they closed. A bar's place counts the slots of all groups, its row all their rows.
+    pub fn finish(&mut self, batch: RunningBatch) -> Result<Vec<DeviceClosedBar>, DeviceError> {
+        let RunningBatch { work: Some(work), guess } = batch else { return Ok(Vec::new()) };
+        let (head, bars) = self.device.end_download()?.split_at(ALIGNMENT);
+        let [count, failed]: Counters = pod_read_unaligned(&head[..size_of::<Counters>()]);
+        if failed != 0 {
+            return Err(DeviceError::Void { device: self.name.clone() });
+        }
+        let count = count as usize;
+        let mut closed_bars: Vec<DeviceClosedBar> =
+            bars.chunks_exact(size_of::<DeviceClosedBar>()).take(count).map(pod_read_unaligned).collect();
+        if count > guess {
+            closed_bars.resize(count, DeviceClosedBar::default());
+            let rest = work.ordered + (guess * size_of::<DeviceClosedBar>()) as Address;
+            self.device.download(rest, cast_slice_mut(&mut closed_bars[guess..]))?;
+        }
+        self.closed_before = count;
+        Ok(closed_bars)
     }
 
     /// Room for a batch, where nothing is counted yet.
@@ -107,7 +143,7 @@ impl DeviceSlab {
         let first = layout.add::<u32>(places);
         let parts = layout.add::<DevicePart>(trades);
         let part_count = layout.add::<u32>(trades.div_ceil(RUN));
-        let at = self.work.room(self.device.as_mut(), layout.bytes)?;
+        let at = self.work.next(self.device.as_mut(), layout.bytes)?;
         self.device.clear(at, ordered as usize)?;
         Ok(Work {
             closed_by_place: at + closed_by_place,
@@ -162,31 +198,10 @@ impl DeviceSlab {
         self.launch(&DETECT_SIGNALS, &signals, places)
     }
 
-    /// How many bars are asked for before it is known how many there are: as many as there were last, and some more.
+    /// How many bars are asked for before it is known how many there are: as many as there were last, and some more. Mostly one
+    /// copy is enough.
     fn guess(&self, work: &Work) -> usize {
         (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(work.closed_max)
-    }
-
-    /// The bars that were closed. With their number come as many as were guessed: mostly one copy is enough.
-    fn closed_bars(&mut self, work: &Work, guess: usize) -> Result<Vec<DeviceClosedBar>, DeviceError> {
-        // The counters are before the bars, and take as much as the alignment.
-        let mut bytes = vec![0_u8; ALIGNMENT + guess * size_of::<DeviceClosedBar>()];
-        self.device.download(work.counters, &mut bytes)?;
-        let (head, bars) = bytes.split_at(ALIGNMENT);
-        let [count, failed]: Counters = pod_read_unaligned(&head[..size_of::<Counters>()]);
-        if failed != 0 {
-            return Err(DeviceError::Void { device: self.name.clone() });
-        }
-        let count = count as usize;
-        let mut closed_bars: Vec<DeviceClosedBar> =
-            bars.chunks_exact(size_of::<DeviceClosedBar>()).take(count).map(pod_read_unaligned).collect();
-        if count > guess {
-            closed_bars.resize(count, DeviceClosedBar::default());
-            let rest = work.ordered + (guess * size_of::<DeviceClosedBar>()) as Address;
-            self.device.download(rest, cast_slice_mut(&mut closed_bars[guess..]))?;
-        }
-        self.closed_before = count;
-        Ok(closed_bars)
     }
 
     /// Most bars that so many trades can close, of all specifications.
@@ -210,7 +225,7 @@ impl DeviceSlab {
     fn open_bars(&mut self, spec: usize, slot: Address, places: usize) -> Result<usize, DeviceError> {
         let number = QUOTE_FIELDS + SPEC_FIELDS * spec + OPEN_COUNT;
         let (field, memory) = (self.fields[number], self.memory[number]);
-        let at = self.work.room(self.device.as_mut(), field.bytes(places))?;
+        let at = self.scratch.room(self.device.as_mut(), field.bytes(places))?;
         let args = MoveArgs {
             places: places as u64,
             words: field.words as u64,

@@ -12,8 +12,8 @@ mod staged;
 
 pub use crate::bars::device::FoldArgs;
 pub use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE, ordered};
-pub use api::{Address, Device, DeviceError, Devices, NoDevices, Sample};
-pub use batch::StagedBatch;
+pub use api::{Address, DOWNLOADS_MAX, Device, DeviceError, Devices, NoDevices, Sample};
+pub use batch::{RunningBatch, StagedBatch};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
 pub use slab::{DeviceSlab, SlabConfig};
 pub use slots::{SlotState, SpecState};

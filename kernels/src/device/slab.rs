@@ -46,10 +46,12 @@ pub struct DeviceSlab {
     pub(super) free: Vec<u32>,
     /// Bars that the last batch closed.
     pub(super) closed_before: usize,
-    /// What is uploaded.
-    pub(super) input: Buffer,
-    /// What kernels hand on to each other.
-    pub(super) work: Buffer,
+    /// What is uploaded: every upload takes its turn.
+    pub(super) input: Turns,
+    /// What kernels hand on to each other, and to the host: of a batch, and of the one before it.
+    pub(super) work: Turns,
+    /// What is downloaded besides.
+    pub(super) scratch: Buffer,
 }
 
 /// Memory that grows.
@@ -72,6 +74,25 @@ impl Buffer {
             self.bytes = wanted;
         }
         Ok(self.address)
+    }
+}
+
+/// Memory that is used in turns, so that what comes next need not wait for what was before.
+#[derive(Default)]
+pub(super) struct Turns {
+    buffers: [Buffer; 2],
+    turn: usize,
+}
+
+impl Turns {
+    /// Memory of so many bytes, which is not what was given last.
+    pub(super) fn next(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
+        self.turn = 1 - self.turn;
+        self.buffers[self.turn].room(device, bytes)
+    }
+
+    fn bytes(&self) -> usize {
+        self.buffers.iter().map(|buffer| buffer.bytes).sum()
     }
 }
 
@@ -109,8 +130,9 @@ impl DeviceSlab {
             used: 0,
             free: Vec::new(),
             closed_before: 0,
-            input: Buffer::default(),
-            work: Buffer::default(),
+            input: Turns::default(),
+            work: Turns::default(),
+            scratch: Buffer::default(),
         };
         slab.memory = slab.allocate(capacity)?;
         Ok(slab)
@@ -151,7 +173,7 @@ impl DeviceSlab {
             return Ok(());
         }
         let words: usize = self.fields.iter().map(|field| field.words * slots.len()).sum();
-        let at = self.work.room(self.device.as_mut(), 8 * words)?;
+        let at = self.scratch.room(self.device.as_mut(), 8 * words)?;
         let [slot] = self.upload([cast_slice(slots)])?;
         self.move_slots(slots.len(), slot, Packed::To(at))?;
         let mut packed = vec![0_u64; words];
@@ -168,14 +190,14 @@ impl DeviceSlab {
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
     pub fn memory_bytes(&self) -> [usize; 3] {
         let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();
-        [slots, self.input.bytes, self.work.bytes]
+        [slots, self.input.bytes(), self.work.bytes() + self.scratch.bytes]
     }
 
     /// Copies arrays to the device, all at once, and gives their addresses.
     fn upload<const N: usize>(&mut self, arrays: [&[u8]; N]) -> Result<[Address; N], DeviceError> {
         let mut layout = Layout::default();
         let places = arrays.map(|array| layout.add::<u8>(array.len()));
-        let input = self.input.room(self.device.as_mut(), layout.bytes)?;
+        let input = self.input.next(self.device.as_mut(), layout.bytes)?;
         let staging = self.device.staging(layout.bytes)?;
         for (array, at) in arrays.into_iter().zip(places) {
             staging[at as usize..][..array.len()].copy_from_slice(array);
@@ -260,7 +282,13 @@ enum Packed {
 
 impl Drop for DeviceSlab {
     fn drop(&mut self) {
-        let buffers = [&self.input, &self.work].into_iter().filter(|buffer| buffer.bytes > 0);
+        let buffers = self
+            .input
+            .buffers
+            .iter()
+            .chain(&self.work.buffers)
+            .chain([&self.scratch])
+            .filter(|buffer| buffer.bytes > 0);
         for address in self.memory.iter().copied().chain(buffers.map(|buffer| buffer.address)) {
             // A device that has failed has lost its memory with everything else.
             drop(self.device.free(address));

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_schemas::journal::LaneId;
-use warptape_stages::{DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
+use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
@@ -218,6 +218,18 @@ pub struct LaneStages {
     isa: Isa,
     epochs: BTreeMap<GroupId, i64>,
     groups: LaneGroups,
+    /// A batch that a device has begun.
+    running: Option<Running>,
+}
+
+/// A batch that is done, with its outputs.
+pub type Done = (i64, Vec<PartOutput>);
+
+struct Running {
+    batch: i64,
+    /// Without what is to come.
+    outputs: Vec<PartOutput>,
+    begun: Begun<GroupId>,
 }
 
 /// Where a lane's groups have their state.
@@ -243,7 +255,7 @@ impl LaneStages {
     }
 
     fn new(config: &StageConfig, isa: Isa, groups: LaneGroups) -> Self {
-        Self { config: config.clone(), isa, epochs: BTreeMap::new(), groups }
+        Self { config: config.clone(), isa, epochs: BTreeMap::new(), groups, running: None }
     }
 
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
@@ -254,8 +266,22 @@ impl LaneStages {
         }
     }
 
-    /// Obeys a command; a batch gives its outputs. After an error the lane's state is void.
-    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<(i64, Vec<PartOutput>)>, DeviceError> {
+    /// Whether a batch is under way.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Whether a command is obeyed while a batch is under way. Before all others that is finished.
+    pub fn runs_beside(&self, command: &LaneCommand) -> bool {
+        let LaneCommand::Run(batch) = command else { return false };
+        let mut current = batch.parts.iter().filter(|part| self.is_current(part.group, part.epoch));
+        current.all(|part| DeviceGroups::<GroupId>::runs_beside(&part.input))
+    }
+
+    /// Obeys a command; gives the batch that was finished by that, which on a device is the one before. After an error the lane's
+    /// state is void.
+    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<Done>, DeviceError> {
+        let done = if self.runs_beside(&command) { None } else { self.finish()? };
         match command {
             LaneCommand::Install { group, epoch, state } => {
                 self.epochs.insert(group, epoch);
@@ -264,7 +290,7 @@ impl LaneStages {
                     LaneGroups::Host(stages) => drop(stages.insert(group, stage)),
                     LaneGroups::Device(groups) => groups.install(group, stage)?,
                 }
-                Ok(None)
+                Ok(done)
             }
             LaneCommand::Drop { partition } => {
                 let stays = |group: &GroupId| group.partition != partition;
@@ -273,33 +299,57 @@ impl LaneStages {
                     LaneGroups::Host(stages) => stages.retain(|group, _| stays(group)),
                     LaneGroups::Device(groups) => groups.retain(stays),
                 }
-                Ok(None)
+                Ok(done)
             }
-            LaneCommand::Run(batch) => Ok(Some((batch.batch, self.run(batch.parts)?))),
+            LaneCommand::Run(batch) => Ok(done.or(self.run(batch)?)),
         }
     }
 
-    fn run(&mut self, parts: Vec<BatchPart>) -> Result<Vec<PartOutput>, DeviceError> {
+    /// Finishes the batch that is under way.
+    pub fn finish(&mut self) -> Result<Option<Done>, DeviceError> {
+        let Some(Running { batch, outputs, begun }) = self.running.take() else { return Ok(None) };
+        let LaneGroups::Device(groups) = &mut self.groups else { return Ok(None) };
+        let current = groups.finish(begun)?;
+        Ok(Some((batch, self.filled(outputs, current))))
+    }
+
+    /// Runs a batch on the host; on a device begins it, and finishes the one before.
+    fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<Done>, DeviceError> {
         let mut outputs = Vec::with_capacity(parts.len());
         let mut inputs = Vec::with_capacity(parts.len());
         for BatchPart { group, epoch, input } in parts {
             outputs.push(PartOutput { group, epoch, output: GroupOutput::default() });
             // A part of an older epoch was cut off by a restore: its rows come again.
-            if self.epochs.get(&group) == Some(&epoch) {
+            if self.is_current(group, epoch) {
                 inputs.push((group, input));
             }
         }
-        let current: Vec<GroupOutput> = match &mut self.groups {
+        match &mut self.groups {
             LaneGroups::Host(stages) => {
-                inputs.into_iter().map(|(group, input)| run_on_host(stages, group, input)).collect()
+                let run = |(group, input)| run_on_host(stages, group, input);
+                let current = inputs.into_iter().map(run).collect();
+                Ok(Some((batch, self.filled(outputs, current))))
             }
-            LaneGroups::Device(groups) => groups.run(inputs)?,
-        };
-        let ran = outputs.iter_mut().filter(|part| self.epochs.get(&part.group) == Some(&part.epoch));
+            LaneGroups::Device(groups) => {
+                let begun = groups.begin(inputs)?;
+                let done = self.finish()?;
+                self.running = Some(Running { batch, outputs, begun });
+                Ok(done)
+            }
+        }
+    }
+
+    fn is_current(&self, group: GroupId, epoch: i64) -> bool {
+        self.epochs.get(&group) == Some(&epoch)
+    }
+
+    /// Outputs of all parts, given those of the current ones.
+    fn filled(&self, mut outputs: Vec<PartOutput>, current: Vec<GroupOutput>) -> Vec<PartOutput> {
+        let ran = outputs.iter_mut().filter(|part| self.is_current(part.group, part.epoch));
         for (part, output) in ran.zip(current) {
             part.output = output;
         }
-        Ok(outputs)
+        outputs
     }
 }
 
@@ -345,24 +395,56 @@ impl LaneWorker {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
         self.work.done();
-        for command in commands {
-            let started_ns = self.clock.now_ns();
-            match command {
-                LaneCommand::Run(_) => self.work.on_batch(started_ns),
-                LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(started_ns),
-            }
-            self.fail_if_due(&command);
-            let done = stages.obey(command)?;
-            self.work.done();
-            if let Some((batch, parts)) = done {
-                let service_ns = self.clock.now_ns() - started_ns;
-                let memory_bytes = stages.memory_bytes();
-                if self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes }).is_err() {
+        let mut since_ns = 0;
+        loop {
+            // While a batch is under way nothing is waited for but that.
+            let next = match stages.is_running() {
+                true => commands.try_recv().ok(),
+                false => Some(match commands.recv() {
+                    Ok(command) => command,
+                    Err(_) => return Ok(()),
+                }),
+            };
+            if stages.is_running() && !next.as_ref().is_some_and(|command| stages.runs_beside(command)) {
+                let done = stages.finish()?;
+                if self.report(done, &stages, &mut since_ns).is_err() {
                     return Ok(());
                 }
             }
+            let Some(command) = next else { continue };
+            if !stages.is_running() {
+                since_ns = self.clock.now_ns();
+                match command {
+                    LaneCommand::Run(_) => self.work.on_batch(since_ns),
+                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
+                }
+            }
+            self.fail_if_due(&command);
+            let done = stages.obey(command)?;
+            if self.report(done, &stages, &mut since_ns).is_err() {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Tells of a batch that is done. The time of the next one, if it is under way, begins with that.
+    fn report(
+        &self,
+        done: Option<Done>,
+        stages: &LaneStages,
+        since_ns: &mut i64,
+    ) -> Result<(), SendError<LaneEvent>> {
+        let now_ns = self.clock.now_ns();
+        let told = done.map_or(Ok(()), |(batch, parts)| {
+            let service_ns = now_ns - std::mem::replace(since_ns, now_ns);
+            let memory_bytes = stages.memory_bytes();
+            self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes })
+        });
+        match stages.is_running() {
+            true => self.work.on_batch(*since_ns),
+            false => self.work.done(),
+        }
+        told
     }
 
     fn fail_if_due(&mut self, command: &LaneCommand) {

@@ -1,4 +1,4 @@
-//! A GPU at work: its context, a stream, memory on both sides, and kernels.
+//! A GPU at work: its context, its streams, memory on both sides, and kernels.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{self, NonNull};
@@ -13,7 +13,7 @@ use super::{DriverResult, GpuHandle};
 pub const ARGS_BYTES_MAX: usize = 4096;
 
 /// The primary context of a GPU, shared by all who work with it in this process.
-struct Context {
+pub(super) struct Context {
     device: sys::CUdevice,
     context: sys::CUcontext,
 }
@@ -25,7 +25,7 @@ unsafe impl Sync for Context {}
 
 impl Context {
     /// A thread has one current context at a time, and may work with several GPUs.
-    fn make_current(&self) -> DriverResult<()> {
+    pub(super) fn make_current(&self) -> DriverResult<()> {
         // SAFETY: the context is retained.
         unsafe { result::ctx::set_current(self.context) }
     }
@@ -39,25 +39,38 @@ impl Drop for Context {
     }
 }
 
-/// A stream of a GPU: what is asked of it happens in the order of the calls.
+/// Two streams of a GPU: one for uploads, one for all else, which happens in the order of the calls. An upload waits for what was
+/// asked for before the upload before it, and whatever comes after an upload waits for that.
 pub struct Session {
-    context: Arc<Context>,
-    stream: sys::CUstream,
+    pub(super) context: Arc<Context>,
+    pub(super) stream: sys::CUstream,
+    uploads: sys::CUstream,
+    /// Comes after what the next upload waits for.
+    asked: sys::CUevent,
 }
 
 // SAFETY: a stream belongs to no thread, and every call makes its context current first.
 unsafe impl Send for Session {}
 
 impl Session {
-    /// A new stream of the greatest priority.
+    /// New streams of the greatest priority.
     pub fn open(gpu: GpuHandle) -> DriverResult<Session> {
         // SAFETY: the driver gave the device.
         let context = unsafe { result::primary_ctx::retain(gpu.device) }?;
         let context = Arc::new(Context { device: gpu.device, context });
         context.make_current()?;
         let (_, greatest) = result::stream::get_priority_range()?;
-        let stream = result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, greatest)?;
-        Ok(Session { context, stream })
+        let stream =
+            || result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, greatest);
+        let asked = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
+        Ok(Session { context, stream: stream()?, uploads: stream()?, asked })
+    }
+
+    /// The next upload waits for all that was asked for so far.
+    pub fn settle(&self) -> DriverResult<()> {
+        self.context.make_current()?;
+        // SAFETY: the event and the stream live.
+        unsafe { result::event::record(self.asked, self.stream) }
     }
 
     /// Memory of undefined content.
@@ -85,17 +98,23 @@ impl Session {
         unsafe { result::memset_d8_async(address, 0, bytes, self.stream) }
     }
 
-    /// Copies the first bytes of host memory, which has to be waited for before it is seen again.
+    /// Copies the first bytes of host memory, which has to be waited for before it is seen again. What was asked for since the last
+    /// upload or [`Session::settle`] may run beside it.
     pub fn upload(&self, to: Address, from: &mut Pinned, bytes: usize) -> DriverResult<()> {
         if bytes == 0 {
             return Ok(());
         }
         self.context.make_current()?;
         from.is_in_use = true;
-        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy.
+        let no_flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: the host memory is neither freed nor seen before the event, which comes after the copy. A stream waits for an
+        // event as it was recorded last, whatever becomes of the event later.
         unsafe {
-            result::memcpy_htod_async(to, from.slice(bytes), self.stream)?;
-            result::event::record(from.last_use, self.stream)
+            result::stream::wait_event(self.uploads, self.asked, no_flags)?;
+            result::event::record(self.asked, self.stream)?;
+            result::memcpy_htod_async(to, from.slice(bytes), self.uploads)?;
+            result::event::record(from.last_use, self.uploads)?;
+            result::stream::wait_event(self.stream, from.last_use, no_flags)
         }
     }
 
@@ -120,7 +139,7 @@ impl Session {
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
     }
 
-    /// Waits until everything is done.
+    /// Waits until everything is done, uploads too: the stream waits for each of them.
     pub fn synchronize(&self) -> DriverResult<()> {
         self.context.make_current()?;
         // SAFETY: the stream lives.
@@ -193,8 +212,12 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.synchronize();
-        // SAFETY: nobody else has the stream. A context that has failed takes it with it.
-        let _ = unsafe { result::stream::destroy(self.stream) };
+        // SAFETY: nobody else has them. A context that has failed takes them with it.
+        unsafe {
+            let _ = result::stream::destroy(self.uploads);
+            let _ = result::stream::destroy(self.stream);
+            let _ = result::event::destroy(self.asked);
+        }
     }
 }
 

@@ -339,6 +339,8 @@ fn a_device_that_fails_says_why() {
     };
     let faulty = |fault| with(Box::new(FaultyDevice::new(Box::new(emulator.device(usize::MAX)), fault)));
     assert_eq!(faulty(Fault::Launch(30)), "emulator failed in launch: fault injected by a test");
+    assert_eq!(faulty(Fault::Gone(0)), "emulator failed in begin_download: fault injected by a test");
+    assert_eq!(faulty(Fault::Gone(1)), "emulator failed in end_download: fault injected by a test");
     assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download: fault injected by a test");
     let no_memory = "emulator has no memory left: ";
     assert!(faulty(Fault::OutOfMemory(30)).starts_with(no_memory));

@@ -1,0 +1,198 @@
+//! Memory of the host as a device's.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, c_int, c_uint};
+use std::sync::Arc;
+
+use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kernel};
+
+use crate::{Compiled, Program};
+
+/// Threads of a block.
+const BLOCKS: [usize; 3] = [32, 128, 64];
+/// Orders of `emulator.h`.
+const ORDERS: usize = 4;
+
+/// Memory of the host, and kernels as loops over their threads.
+pub struct EmulatedDevice {
+    programs: Vec<Arc<Program>>,
+    /// What is allocated, with its bytes.
+    memory: Vec<(Vec<u128>, usize)>,
+    memory_max: usize,
+    staging: Vec<u128>,
+    launches: usize,
+    /// Asked for before the last upload, and since, and not done yet.
+    before_upload: Vec<Asked>,
+    asked: Vec<Asked>,
+    /// What downloads under way have found.
+    downloads: VecDeque<Vec<u8>>,
+    ended: Vec<u8>,
+}
+
+/// What is done later.
+enum Asked {
+    Launch { compiled: Compiled, args: Vec<u128>, form: [usize; 2], threads: usize },
+    Clear { address: Address, bytes: usize },
+    Download { from: Address, bytes: usize },
+}
+
+/// Memory for so many bytes, aligned for anything.
+fn zeros(bytes: usize) -> Vec<u128> {
+    vec![0; bytes.div_ceil(16).max(1)]
+}
+
+fn bytes_of(memory: &mut [u128]) -> &mut [u8] {
+    // SAFETY: any bytes are bytes, and the borrow is handed on.
+    unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), size_of_val(memory)) }
+}
+
+fn address_of(memory: &[u128]) -> Address {
+    memory.as_ptr().expose_provenance() as Address
+}
+
+impl EmulatedDevice {
+    pub(crate) fn new(programs: Vec<Arc<Program>>, memory_max: usize) -> Self {
+        Self {
+            programs,
+            memory: Vec::new(),
+            memory_max,
+            staging: Vec::new(),
+            launches: 0,
+            before_upload: Vec::new(),
+            asked: Vec::new(),
+            downloads: VecDeque::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// Does all that was asked for.
+    fn catch_up(&mut self) {
+        let asked = self.before_upload.drain(..).chain(self.asked.drain(..));
+        asked.collect::<Vec<Asked>>().into_iter().for_each(|asked| self.carry_out(asked));
+    }
+
+    fn carry_out(&mut self, asked: Asked) {
+        match asked {
+            Asked::Launch { compiled, args, form, threads } => run(&compiled, &args, form, threads),
+            Asked::Clear { address, bytes } => self.bytes(address, bytes).fill(0),
+            Asked::Download { from, bytes } => {
+                let found = self.bytes(from, bytes).to_vec();
+                self.downloads.push_back(found);
+            }
+        }
+    }
+
+    /// Some bytes of what is allocated.
+    fn bytes(&mut self, address: Address, bytes: usize) -> &mut [u8] {
+        let holds = |(memory, size): &&mut (Vec<u128>, usize)| {
+            let first = address_of(memory);
+            address >= first && address + bytes as u64 <= first + *size as u64
+        };
+        let (memory, _) =
+            self.memory.iter_mut().find(holds).expect("an address that was allocated, and no more");
+        let from = (address - address_of(memory)) as usize;
+        &mut bytes_of(memory)[from..from + bytes]
+    }
+}
+
+impl Device for EmulatedDevice {
+    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
+        self.catch_up();
+        let used: usize = self.memory.iter().map(|(_, bytes)| bytes).sum();
+        if bytes > self.memory_max - used {
+            return Err(DeviceError::OutOfMemory { device: "emulator".to_owned(), wanted_bytes: bytes });
+        }
+        let memory = zeros(bytes);
+        let address = address_of(&memory);
+        self.memory.push((memory, bytes));
+        Ok(address)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
+        self.catch_up();
+        let before = self.memory.len();
+        self.memory.retain(|(memory, _)| address_of(memory) != address);
+        assert_eq!(self.memory.len() + 1, before, "an address that was allocated");
+        Ok(())
+    }
+
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
+        self.staging = zeros(bytes);
+        self.staging.fill(0xa5a5 << 64);
+        Ok(&mut bytes_of(&mut self.staging)[..bytes])
+    }
+
+    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
+        std::mem::take(&mut self.before_upload).into_iter().for_each(|asked| self.carry_out(asked));
+        let mut staging = std::mem::take(&mut self.staging);
+        self.bytes(to, bytes).copy_from_slice(&bytes_of(&mut staging)[..bytes]);
+        self.staging = staging;
+        self.before_upload = std::mem::take(&mut self.asked);
+        // Now and then nothing is late.
+        if self.launches.is_multiple_of(3) {
+            self.catch_up();
+        }
+        Ok(())
+    }
+
+    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.catch_up();
+        bytes.copy_from_slice(self.bytes(from, bytes.len()));
+        Ok(())
+    }
+
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
+        let waits = |asked: &&Asked| matches!(asked, Asked::Download { .. });
+        let under_way = self.before_upload.iter().chain(&self.asked).filter(waits).count();
+        assert!(under_way + self.downloads.len() < DOWNLOADS_MAX, "no more downloads are under way at once");
+        self.asked.push(Asked::Download { from, bytes });
+        Ok(())
+    }
+
+    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
+        if self.downloads.is_empty() {
+            self.catch_up();
+        }
+        self.ended = self.downloads.pop_front().expect("a download that ends was begun");
+        Ok(&self.ended)
+    }
+
+    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.asked.push(Asked::Clear { address, bytes });
+        Ok(())
+    }
+
+    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
+        let mut compiled = self.programs.iter().flat_map(|program| &program.kernels);
+        let compiled =
+            *compiled.find(|compiled| compiled.kernel.function == kernel.function).expect("all are compiled");
+        // SAFETY: it takes nothing, and gives a number.
+        let args_bytes = unsafe { (compiled.args_bytes)() };
+        let function = kernel.function;
+        assert_eq!(args_bytes, args.len() as u64, "both sides lay out the arguments of {function} alike");
+        // As aligned as the struct is.
+        let mut aligned = zeros(args.len());
+        bytes_of(&mut aligned)[..args.len()].copy_from_slice(args);
+        let form = form(self.launches);
+        self.launches += 1;
+        self.asked.push(Asked::Launch { compiled, args: aligned, form, threads });
+        Ok(())
+    }
+}
+
+fn run(compiled: &Compiled, args: &[u128], [block, order]: [usize; 2], threads: usize) {
+    let blocks = threads.div_ceil(block) as c_uint;
+    // SAFETY: it is the function of `emulator.h`; the arguments are what the kernel takes, and name memory of the device.
+    let failure = unsafe {
+        CStr::from_ptr((compiled.launch)(args.as_ptr().cast(), blocks, block as c_uint, order as c_int))
+    };
+    // On a GPU it hangs, or does anything.
+    assert!(failure.is_empty(), "{}: {}", compiled.kernel.function, failure.to_string_lossy());
+}
+
+/// Size of blocks, and order, of the launch with this number: in no step with what is launched again and again.
+fn form(launch: usize) -> [usize; 2] {
+    let mixed = (launch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let form = mixed as usize % (BLOCKS.len() * ORDERS);
+    [BLOCKS[form / ORDERS], form % ORDERS]
+}
