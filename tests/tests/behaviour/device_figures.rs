@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use warptape_cuda::{CudaDevices, inventory};
+use warptape_cuda::{CudaDevices, LaunchFigures, inventory};
 use warptape_kernels::device::{DeviceSlab, Devices, GroupRows, SlabConfig};
 use warptape_stages::{
     DeviceGroups, GroupInput, GroupOutput, GroupStage, Isa, Rows, SlotSymbol, StageConfig,
@@ -153,10 +153,34 @@ fn figures_are_of_equal_work() {
     measure(EMULATOR.as_ref(), &plan, None);
 }
 
+/// Prints what launches and copies cost on the first GPU, or in one line why that cannot be said.
+fn measure_launches(devices: &CudaDevices) -> Option<LaunchFigures> {
+    match devices.launch_figures("cuda:0", 0) {
+        Ok(figures) => {
+            println!("figure launch_to_launch {:.2} us", figures.gap_us);
+            println!("figure launches_of_a_batch {:.2} us", figures.sequence_us);
+            println!("figure launches_of_a_batch_as_a_graph {:.2} us", figures.graph_us);
+            println!("figure copies_beside_kernels {:.3} of_1", figures.overlap);
+            Some(figures)
+        }
+        Err(error) => {
+            println!("launches are not measured: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn launches_are_measured_or_it_is_said_why_not() {
+    let figures = measure_launches(&CudaDevices::new(None));
+    assert!(figures.is_none_or(|figures| figures.gap_us > 0.0 && figures.graph_us > 0.0));
+}
+
 #[test]
 #[ignore = "needs a GPU: see tests/gpu/run"]
 fn figures_of_a_gpu() {
     let devices = CudaDevices::new(None);
+    measure_launches(&devices).expect("a GPU");
     let plan = Plan {
         symbols: 10_000,
         batch_ticks: vec![256, 1_024, 4_096, 16_384, 64_000, 262_144],

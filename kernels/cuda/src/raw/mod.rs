@@ -7,6 +7,7 @@
 mod driver;
 mod nvrtc;
 mod session;
+mod timing;
 
 pub use driver::{Driver, GpuHandle, describe};
 pub use nvrtc::{Nvrtc, Output};

@@ -1,0 +1,81 @@
+//! What is measured on a GPU's own clock, and launches that were recorded once.
+
+use cudarc::driver::{result, sys};
+
+use super::{DriverResult, Session};
+
+/// A moment of the GPU's: when all that was asked for before it was done.
+pub struct Moment(sys::CUevent);
+
+impl Moment {
+    /// Milliseconds until a later moment, both of which have passed.
+    pub fn ms_until(&self, later: &Moment) -> DriverResult<f64> {
+        // SAFETY: both events live.
+        unsafe { result::event::elapsed(self.0, later.0) }.map(f64::from)
+    }
+}
+
+impl Drop for Moment {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the event.
+        let _ = unsafe { result::event::destroy(self.0) };
+    }
+}
+
+/// Launches to be repeated as one.
+pub struct Graph {
+    graph: sys::CUgraph,
+    launched: sys::CUgraphExec,
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has them. What was launched goes on.
+        unsafe {
+            let _ = result::graph::exec_destroy(self.launched);
+            let _ = result::graph::destroy(self.graph);
+        }
+    }
+}
+
+impl Session {
+    /// This moment.
+    pub fn moment(&self) -> DriverResult<Moment> {
+        self.context.make_current()?;
+        let moment = Moment(result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)?);
+        // SAFETY: the event and the stream live.
+        unsafe { result::event::record(moment.0, self.stream) }?;
+        Ok(moment)
+    }
+
+    /// Records launches in place of launching.
+    pub fn record(&self, launches: impl FnOnce() -> DriverResult<()>) -> DriverResult<Graph> {
+        self.context.make_current()?;
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream lives.
+        unsafe { result::stream::begin_capture(self.stream, mode) }?;
+        let recorded = launches();
+        // SAFETY: the capture was begun, and ends whatever was recorded.
+        let graph = unsafe { result::stream::end_capture(self.stream) };
+        recorded?;
+        let graph = graph?;
+        // SAFETY: the graph was just made; where it cannot be launched it goes.
+        unsafe {
+            let flags = sys::CUgraphInstantiate_flags(0);
+            match result::graph::instantiate(graph, flags) {
+                Ok(launched) => Ok(Graph { graph, launched }),
+                Err(error) => {
+                    let _ = result::graph::destroy(graph);
+                    Err(error)
+                }
+            }
+        }
+    }
+
+    /// Launches what was recorded.
+    pub fn launch_graph(&self, graph: &Graph) -> DriverResult<()> {
+        self.context.make_current()?;
+        // SAFETY: both live.
+        unsafe { result::graph::launch(graph.launched, self.stream) }
+    }
+}
