@@ -52,6 +52,7 @@ impl Loop {
             row_deadline_ns: 2_000_000,
             high_water_rows: 32_768,
             low_water_rows: 8_192,
+            route_interval_ns: 0,
         };
         let lanes =
             (0..LANES).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect();

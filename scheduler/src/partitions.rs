@@ -77,8 +77,16 @@ pub(crate) struct Group {
     pub(crate) epoch: i64,
     pub(crate) waiting_rows: i64,
     pub(crate) chunks: VecDeque<Chunk>,
+    /// The lane that is to give back its state before it is placed again.
+    pub(crate) leaving: Option<LaneId>,
+    /// Rows of the arrivals that bring it rows, smoothed; 0 before the first, and where nothing is routed.
+    pub(crate) arrival_rows: i64,
     pub(crate) contribution: u64,
+    pub(crate) route_contribution: u64,
 }
+
+/// Share by which an arrival moves the rows of a group's arrivals: 1/8.
+const ARRIVAL_SMOOTHING: i64 = 8;
 
 /// Rows of one group that arrived at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +112,35 @@ impl Group {
     pub(crate) fn refresh(&mut self, key: GroupKey, hash: &mut StateHash) {
         let now = self.hash(key);
         hash.replace(&mut self.contribution, now);
+    }
+
+    /// Whether its state is on a lane.
+    pub(crate) fn is_with(&self, lane: LaneId) -> bool {
+        self.lane.or(self.leaving) == Some(lane)
+    }
+
+    /// Hash of what routing goes by: nothing where nothing is routed.
+    pub(crate) fn route_hash(&self, key: GroupKey) -> u64 {
+        if self.arrival_rows == 0 && self.leaving.is_none() {
+            return 0;
+        }
+        let leaving = self.leaving.map_or(-1, i64::from);
+        let fields = [i64::from(key.partition), i64::from(key.group), leaving, self.arrival_rows];
+        hash_component(Component::GroupRoute, fields)
+    }
+
+    pub(crate) fn refresh_route(&mut self, key: GroupKey, hash: &mut StateHash) {
+        let now = self.route_hash(key);
+        hash.replace(&mut self.route_contribution, now);
+    }
+
+    /// Learns how many rows came together with some of its own.
+    pub(crate) fn learn_arrival(&mut self, key: GroupKey, rows: i64, hash: &mut StateHash) {
+        self.arrival_rows = match self.arrival_rows {
+            0 => rows,
+            known => known + (rows - known) / ARRIVAL_SMOOTHING,
+        };
+        self.refresh_route(key, hash);
     }
 
     /// Arrival of the oldest waiting row.
@@ -158,12 +195,15 @@ impl Group {
         (rows, bytes)
     }
 
-    /// Drops everything that waits.
+    /// Drops everything that waits, and what is known of arrivals.
     pub(crate) fn clear(&mut self, key: GroupKey, hash: &mut StateHash) {
         for chunk in self.chunks.drain(..) {
             hash.remove(chunk.hash(key));
         }
         self.waiting_rows = 0;
+        self.leaving = None;
+        self.arrival_rows = 0;
+        self.refresh_route(key, hash);
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) enum Component {
     Partition = 5,
     Group = 6,
     Chunk = 7,
+    Routing = 8,
+    GroupRoute = 9,
 }
 
 /// Hash of one component.

@@ -8,7 +8,7 @@ use warptape_eventlog::TopicSpec;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneId, LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
 use super::{LaneFault, LaneStages};
@@ -64,7 +64,13 @@ impl EngineConfig {
 
     /// Whether a lane's state is elsewhere than in the host's memory.
     pub fn is_on_device(&self, lane: LaneId) -> bool {
-        !self.lanes[lane as usize].device.starts_with("cpu:")
+        self.lanes[lane as usize].kind() == LaneKind::Device
+    }
+
+    /// Whether groups are moved between lanes on the processor and lanes on devices.
+    pub fn routes(&self) -> bool {
+        let has = |kind| self.lanes.iter().any(|lane| lane.kind() == kind);
+        self.scheduler.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
     }
 
     /// The device of a lane, by the name it is opened with: several lanes of a device have names of their own.

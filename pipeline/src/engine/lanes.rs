@@ -9,9 +9,10 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_schemas::journal::LaneId;
+use warptape_schemas::journal::{LaneId, ServicePoint};
 use warptape_stages::{DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
+use super::measure::measure;
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
 
@@ -42,6 +43,33 @@ pub enum LaneCommand {
     },
     /// Run a batch.
     Run(LaneBatch),
+    /// Give a group back, if it is still the lane's in this epoch.
+    Release {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+    },
+}
+
+/// What comes of a command.
+pub enum LaneResult {
+    /// A batch is done.
+    Batch {
+        /// Number of the batch.
+        batch: i64,
+        /// What each part gave.
+        parts: Vec<PartOutput>,
+    },
+    /// A group was given back.
+    Released {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+        /// Its state.
+        stage: Box<GroupStage>,
+    },
 }
 
 /// The state of a group on its way to a lane.
@@ -118,6 +146,10 @@ pub(super) struct LaneEvent {
 pub(super) enum LaneNews {
     /// A batch is done.
     Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput>, memory_bytes: Option<[usize; 3]> },
+    /// A group was given back.
+    Released { group: GroupId, epoch: i64, stage: Box<GroupStage> },
+    /// What batches take.
+    Measured { points: Vec<ServicePoint> },
     /// The lane failed; its thread waits for nothing any more.
     Lost { reason: String },
 }
@@ -254,8 +286,8 @@ impl LaneStages {
         }
     }
 
-    /// Obeys a command; a batch gives its outputs. After an error the lane's state is void.
-    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<(i64, Vec<PartOutput>)>, DeviceError> {
+    /// Obeys a command. After an error the lane's state is void.
+    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
         match command {
             LaneCommand::Install { group, epoch, state } => {
                 self.epochs.insert(group, epoch);
@@ -275,7 +307,21 @@ impl LaneStages {
                 }
                 Ok(None)
             }
-            LaneCommand::Run(batch) => Ok(Some((batch.batch, self.run(batch.parts)?))),
+            LaneCommand::Run(LaneBatch { batch, parts }) => {
+                Ok(Some(LaneResult::Batch { batch, parts: self.run(parts)? }))
+            }
+            LaneCommand::Release { group, epoch } => {
+                // The partition may have gone since.
+                if self.epochs.get(&group) != Some(&epoch) {
+                    return Ok(None);
+                }
+                self.epochs.remove(&group);
+                let stage = match &mut self.groups {
+                    LaneGroups::Host(stages) => stages.remove(&group).expect(HAS_STAGE),
+                    LaneGroups::Device(groups) => groups.take(&group)?,
+                };
+                Ok(Some(LaneResult::Released { group, epoch, stage }))
+            }
         }
     }
 
@@ -303,13 +349,15 @@ impl LaneStages {
     }
 }
 
+const HAS_STAGE: &str = "a group with an epoch has a stage";
+
 fn run_on_host(
     stages: &mut BTreeMap<GroupId, Box<GroupStage>>,
     group: GroupId,
     input: GroupInput,
 ) -> GroupOutput {
     let mut output = GroupOutput::default();
-    stages.get_mut(&group).expect("a group with an epoch has a stage").run(input, &mut output);
+    stages.get_mut(&group).expect(HAS_STAGE).run(input, &mut output);
     output
 }
 
@@ -344,22 +392,36 @@ impl LaneWorker {
     fn obey(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
+        if self.config.routes() {
+            let points = measure(&mut stages, &self.config, self.clock)?;
+            if self.tell(LaneNews::Measured { points }).is_err() {
+                return Ok(());
+            }
+        }
         self.work.done();
         for command in commands {
             let started_ns = self.clock.now_ns();
             match command {
                 LaneCommand::Run(_) => self.work.on_batch(started_ns),
-                LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(started_ns),
+                LaneCommand::Install { .. } | LaneCommand::Drop { .. } | LaneCommand::Release { .. } => {
+                    self.work.on_other(started_ns)
+                }
             }
             self.fail_if_due(&command);
             let done = stages.obey(command)?;
             self.work.done();
-            if let Some((batch, parts)) = done {
-                let service_ns = self.clock.now_ns() - started_ns;
-                let memory_bytes = stages.memory_bytes();
-                if self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes }).is_err() {
-                    return Ok(());
+            let news = match done {
+                Some(LaneResult::Batch { batch, parts }) => {
+                    let service_ns = self.clock.now_ns() - started_ns;
+                    LaneNews::Completed { batch, service_ns, parts, memory_bytes: stages.memory_bytes() }
                 }
+                Some(LaneResult::Released { group, epoch, stage }) => {
+                    LaneNews::Released { group, epoch, stage }
+                }
+                None => continue,
+            };
+            if self.tell(news).is_err() {
+                return Ok(());
             }
         }
         Ok(())

@@ -45,6 +45,7 @@ fn start() -> impl Strategy<Value = Input> {
             6 => config.placement_seed = fields.6,
             7 => config.load_factor_percent = fields.7,
             8 => config.lane_batches_max = fields.8,
+            10..15 => config.route_interval_ns = fields.0,
             9 => {
                 // The widest configuration there may be.
                 config.lane_credit_rows = 1 << 40;
@@ -82,6 +83,13 @@ fn input() -> impl Strategy<Value = Input> {
         2 => index().prop_map(|lane| Input::LaneReady(LaneReady { lane })),
         1 => Just(Input::Woke(Woke {})),
         1 => Just(Input::Draining(Draining {})),
+        2 => (index(), vec((number(), number()), 0..4)).prop_map(|(lane, points)| {
+            let points = points.into_iter().map(|(rows, service_ns)| ServicePoint { rows, service_ns });
+            Input::Measured(Measured { lane, points: points.collect() })
+        }),
+        2 => (index(), index(), index(), number()).prop_map(|(partition, group, lane, epoch)| {
+            Input::Released(Released { partition, group, lane, epoch })
+        }),
     ]
 }
 
