@@ -34,9 +34,7 @@ fn walk_hash(life: &Life) -> StateHash {
     let mut hash = StateHash::default();
     hash.add(life.config_hash());
     hash.add(life.clock_hash());
-    if life.routes() {
-        hash.add(life.routing.hash());
-    }
+    hash.add(life.routing.walked_hash());
     for lane in &life.lanes {
         hash.add(lane.hash());
         lane.in_flight.iter().for_each(|batch| hash.add(batch.hash(lane.id)));

@@ -30,7 +30,7 @@ pub const WEIGHT_MAX: i32 = 1_000_000;
 pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
 /// Slowest service time per row that predictions work with: one second.
 pub(crate) const SERVICE_PS_PER_ROW_MAX: i64 = 1_000_000_000_000;
-/// Batches that a lane is measured with.
+/// The most batches that a lane is measured with.
 pub(crate) const POINTS_MAX: usize = 64;
 const LANE_BATCHES_MAX: i32 = 1_024;
 const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;

@@ -82,9 +82,6 @@ impl Life {
         for lane in &mut life.lanes {
             lane.refresh(&mut life.hash);
         }
-        if life.routes() {
-            life.routing.refresh(&mut life.hash);
-        }
         life.refresh_clock();
         Ok(life)
     }
@@ -159,7 +156,7 @@ impl Life {
         for partition in partitions.values_mut() {
             for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
                 if group.leaving == Some(lane) {
-                    group.leaving = None;
+                    (group.leaving, group.bound_for) = (None, None);
                     group
                         .refresh_route(GroupKey { partition: partition.id, group: group_index as i32 }, hash);
                 }

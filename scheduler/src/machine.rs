@@ -105,8 +105,6 @@ fn assign(life: &mut Life, assigned: &PartitionAssigned, decisions: &mut Vec<Dec
 }
 
 fn arrive(life: &mut Life, arrived: &Arrived) {
-    let routes = life.routes();
-    let rows_total = arrived.groups.iter().map(|arrival| arrival.rows).sum();
     let Life { lanes, partitions, hash, touched, at_ns, .. } = life;
     let partition = partitions.get_mut(&arrived.partition).expect("admission found the partition");
     partition.position = arrived.next_offset;
@@ -115,9 +113,6 @@ fn arrive(life: &mut Life, arrived: &Arrived) {
         let group = partition.group_mut(arrival.group);
         let was_empty = group.chunks.is_empty();
         group.push(key, Chunk { arrived_ns: *at_ns, rows: arrival.rows, bytes: arrival.bytes }, hash);
-        if routes {
-            group.learn_arrival(key, rows_total, hash);
-        }
         if let Some(lane) = group.lane {
             let lane = &mut lanes[lane as usize];
             lane.waiting_rows += arrival.rows;
@@ -156,7 +151,10 @@ fn take_back(life: &mut Life, released: &Released, decisions: &mut Vec<Decision>
 }
 
 fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
-    let groups = life.lanes[lost.lane as usize].groups_placed;
+    let of_partition = |partition: &Partition| {
+        partition.active().iter().filter(|group| group.is_with(lost.lane)).count() as i32
+    };
+    let groups = life.partitions.values().map(of_partition).sum();
     decisions.push(Decision::Fence(Fence { lane: lost.lane, groups, reason: lost.reason.clone() }));
     if lost.kept {
         life.take_groups(lost.lane);

@@ -93,7 +93,7 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
             continue;
         }
         let key = GroupKey { partition: partition.id, group: index as i32 };
-        let route = kinds.as_ref().and_then(|kinds| kinds.route(group.arrival_rows));
+        let route = kinds.as_ref().and_then(|kinds| kinds.route(group));
         let place = choose(*policy, stream, key, group.epoch + 1, lanes, groups_max.of(route), route);
         let lane = &mut lanes[place.lane as usize];
         lane.groups_placed += 1;
@@ -104,7 +104,9 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         lane.refresh(hash);
         group.lane = Some(place.lane);
         group.epoch = place.epoch;
+        group.bound_for = None;
         group.refresh(key, hash);
+        group.refresh_route(key, hash);
         *groups_unplaced -= 1;
         decisions.push(Decision::Place(place));
     }
@@ -200,7 +202,8 @@ impl GroupsMax {
 /// of a kind if one is given. Lanes of weight 0 stand by: they may have none while another is ready, and have a weight of 1
 /// otherwise.
 fn groups_max_per_lane(life: &Life, kind: Option<LaneKind>) -> Vec<i32> {
-    let ready = || life.lanes.iter().filter(|lane| lane.ready && kind.is_none_or(|kind| lane.kind == kind));
+    let counts = |lane: &&Lane| lane.ready && kind.is_none_or(|kind| lane.kind == kind);
+    let ready = || life.lanes.iter().filter(counts);
     let stand_in = !ready().any(|lane| lane.weight > 0);
     let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight });
     let weight_total: i64 = ready().map(weight).sum();
@@ -210,6 +213,5 @@ fn groups_max_per_lane(life: &Life, kind: Option<LaneKind>) -> Vec<i32> {
         let share = (scaled_groups * weight(lane) + 100 * weight_total - 1) / (100 * weight_total);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
     };
-    // No lane of another kind is a candidate.
-    life.lanes.iter().map(|lane| if lane.ready { bound(lane) } else { 0 }).collect()
+    life.lanes.iter().map(|lane| if counts(&lane) { bound(lane) } else { 0 }).collect()
 }

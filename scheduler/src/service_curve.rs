@@ -4,56 +4,125 @@
 
 use warptape_schemas::journal::ServicePoint;
 
+use crate::config::DURATION_NS_MAX;
+use crate::state_hash::{Component, StateHash, hash_component};
+
 /// Sizes of batches that are told apart: the rows of point `i` are from `4^i` to below `4^(i+1)`, those of the last one
 /// are all above.
 const POINTS: usize = 10;
 /// A new sample moves its point by this share: 1/8.
 const SMOOTHING: i64 = 8;
-/// Longest service time that is learnt: one day.
-const SERVICE_NS_MAX: i64 = crate::config::DURATION_NS_MAX;
+/// A sample counts for at most so many times what is known, so that one batch that was disturbed decides nothing.
+const OUTLIER: i64 = 2;
 
 /// Service times of batches by their rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct ServiceCurve {
-    /// Rows and service time of the batches of each size, smoothed; 0 rows where there were none.
-    points: [(i64, i64); POINTS],
+    points: [Point; POINTS],
+}
+
+/// Batches of about one size.
+#[derive(Debug, Default)]
+struct Point {
+    /// Smoothed; 0 where there were none.
+    rows: i64,
+    /// Smoothed.
+    service_ns: i64,
+    /// Rows and time as they were measured when lanes began; 0 where they were not.
+    measured: (i64, i64),
+    /// Whether there was a batch since the last look.
+    is_fresh: bool,
+    contribution: u64,
+}
+
+impl Point {
+    fn learn(&mut self, sample: ServicePoint) {
+        let service_ns = sample.service_ns.min(DURATION_NS_MAX);
+        if self.rows == 0 {
+            (self.rows, self.service_ns) = (sample.rows, service_ns);
+            return;
+        }
+        self.rows += (sample.rows - self.rows) / SMOOTHING;
+        let service_ns = service_ns.min(self.service_ns.saturating_mul(OUTLIER));
+        self.service_ns += (service_ns - self.service_ns) / SMOOTHING;
+    }
+
+    fn hash(&self, curve: i64, size: usize) -> u64 {
+        let (measured_rows, measured_ns) = self.measured;
+        let fields = [
+            curve,
+            size as i64,
+            self.rows,
+            self.service_ns,
+            measured_rows,
+            measured_ns,
+            i64::from(self.is_fresh),
+        ];
+        hash_component(Component::ServicePoint, fields)
+    }
 }
 
 impl ServiceCurve {
-    /// Learns what a batch took, which has at least one row.
-    pub(crate) fn learn(&mut self, sample: ServicePoint) {
-        let service_ns = sample.service_ns.min(SERVICE_NS_MAX);
-        let size = (sample.rows.ilog2() / 2) as usize;
-        let point = &mut self.points[size.min(POINTS - 1)];
-        *point = match *point {
-            (0, _) => (sample.rows, service_ns),
-            (rows, known_ns) => {
-                (rows + (sample.rows - rows) / SMOOTHING, known_ns + (service_ns - known_ns) / SMOOTHING)
+    fn point(&mut self, rows: i64) -> (usize, &mut Point) {
+        let size = ((rows.ilog2() / 2) as usize).min(POINTS - 1);
+        (size, &mut self.points[size])
+    }
+
+    /// Learns what a batch took, which has at least one row. `curve` is the curve's number in the state hash.
+    pub(crate) fn learn(&mut self, curve: i64, sample: ServicePoint, hash: &mut StateHash) {
+        let (size, point) = self.point(sample.rows);
+        point.learn(sample);
+        point.is_fresh = true;
+        let now = point.hash(curve, size);
+        hash.replace(&mut point.contribution, now);
+    }
+
+    /// Likewise of a batch that a lane was measured with.
+    pub(crate) fn measure(&mut self, curve: i64, sample: ServicePoint, hash: &mut StateHash) {
+        self.learn(curve, sample, hash);
+        let (size, point) = self.point(sample.rows);
+        point.measured = (point.rows, point.service_ns);
+        let now = point.hash(curve, size);
+        hash.replace(&mut point.contribution, now);
+    }
+
+    /// Time went by. Where there was no batch, what is known goes back to what was measured: nobody else would notice that
+    /// lanes are as fast as before.
+    pub(crate) fn age(&mut self, curve: i64, hash: &mut StateHash) {
+        for (size, point) in self.points.iter_mut().enumerate().filter(|(_, point)| point.rows > 0) {
+            let (measured_rows, measured_ns) = point.measured;
+            if !point.is_fresh && measured_rows > 0 {
+                point.rows += (measured_rows - point.rows) / SMOOTHING;
+                point.service_ns += (measured_ns - point.service_ns) / SMOOTHING;
             }
-        };
+            point.is_fresh = false;
+            let now = point.hash(curve, size);
+            hash.replace(&mut point.contribution, now);
+        }
+    }
+
+    /// Hash of all points, by walking.
+    pub(crate) fn walked_hash(&self, curve: i64) -> u64 {
+        let known = self.points.iter().enumerate().filter(|(_, point)| point.rows > 0);
+        known.fold(0, |sum, (size, point)| sum.wrapping_add(point.hash(curve, size)))
     }
 
     /// What a batch of so many rows is predicted to take, in nanoseconds: on the line between the points beside it; a batch
     /// smaller than all takes what the smallest does, a larger one in proportion to the largest. `None` while nothing is
     /// known.
     pub(crate) fn predict(&self, rows: i64) -> Option<i64> {
-        let known = || self.points.iter().filter(|(rows, _)| *rows > 0);
-        let below = known().rev().find(|(of, _)| *of <= rows);
-        let above = known().find(|(of, _)| *of > rows);
+        let known = || self.points.iter().filter(|point| point.rows > 0);
+        let below = known().rev().find(|point| point.rows <= rows);
+        let above = known().find(|point| point.rows > rows);
         let predicted = match (below, above) {
-            (None, above) => i128::from(above?.1),
-            (Some(&(of, ns)), None) => i128::from(ns) * i128::from(rows) / i128::from(of),
-            (Some(&(from, from_ns)), Some(&(to, to_ns))) => {
-                let [from, from_ns, to, to_ns, rows] = [from, from_ns, to, to_ns, rows].map(i128::from);
-                from_ns + (to_ns - from_ns) * (rows - from) / (to - from)
+            (None, above) => i128::from(above?.service_ns),
+            (Some(below), None) => i128::from(below.service_ns) * i128::from(rows) / i128::from(below.rows),
+            (Some(below), Some(above)) => {
+                let between = i128::from(above.service_ns - below.service_ns) * i128::from(rows - below.rows);
+                i128::from(below.service_ns) + between / i128::from(above.rows - below.rows)
             }
         };
-        Some(predicted.min(i128::from(SERVICE_NS_MAX)) as i64)
-    }
-
-    /// Rows and times of all points, for the state hash.
-    pub(crate) fn points(&self) -> impl Iterator<Item = (i64, i64)> {
-        self.points.iter().copied()
+        Some(predicted.min(i128::from(DURATION_NS_MAX)) as i64)
     }
 }
 
@@ -62,8 +131,11 @@ mod tests {
     use super::*;
 
     fn curve(samples: &[(i64, i64)]) -> ServiceCurve {
-        let mut curve = ServiceCurve::default();
-        samples.iter().for_each(|&(rows, service_ns)| curve.learn(ServicePoint { rows, service_ns }));
+        let (mut curve, mut hash) = (ServiceCurve::default(), StateHash::default());
+        for &(rows, service_ns) in samples {
+            curve.learn(0, ServicePoint { rows, service_ns }, &mut hash);
+        }
+        assert_eq!(hash.value(), curve.walked_hash(0));
         curve
     }
 
@@ -76,18 +148,32 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_one_size_are_smoothed() {
+    fn batches_of_one_size_are_smoothed_and_outliers_are_cut() {
         assert_eq!(curve(&[(16, 800), (16, 1_600)]).predict(16), Some(900));
+        assert_eq!(curve(&[(16, 800), (16, 1_000_000)]).predict(16), Some(900));
         // 63 rows are of the same size, 64 are not.
-        assert_eq!(curve(&[(16, 800), (63, 800)]).points[2], (21, 800));
-        assert_eq!(curve(&[(16, 800), (64, 800)]).points[2..4], [(16, 800), (64, 800)]);
+        assert_eq!(curve(&[(16, 800), (63, 800)]).predict(63), Some(2_400));
+        assert_eq!(curve(&[(16, 800), (64, 800)]).predict(63), Some(800));
+    }
+
+    #[test]
+    fn what_is_not_met_any_more_is_as_it_was_measured() {
+        let (mut curve, mut hash) = (ServiceCurve::default(), StateHash::default());
+        curve.measure(1, ServicePoint { rows: 16, service_ns: 800 }, &mut hash);
+        curve.learn(1, ServicePoint { rows: 16, service_ns: 1_600 }, &mut hash);
+        let looks = [0; 4].map(|_| {
+            curve.age(1, &mut hash);
+            curve.predict(16).unwrap()
+        });
+        assert_eq!(looks, [900, 888, 877, 868]);
+        assert_eq!(hash.value(), curve.walked_hash(1));
     }
 
     #[test]
     fn no_sample_leaves_the_range() {
         let curve = curve(&[(1, i64::MAX), (crate::ROWS_MAX, i64::MAX)]);
-        assert_eq!(curve.predict(1), Some(SERVICE_NS_MAX));
-        assert_eq!(curve.predict(crate::ROWS_MAX), Some(SERVICE_NS_MAX));
-        assert_eq!(curve.predict(i64::MAX), Some(SERVICE_NS_MAX));
+        for rows in [1, crate::ROWS_MAX, i64::MAX] {
+            assert_eq!(curve.predict(rows), Some(DURATION_NS_MAX));
+        }
     }
 }

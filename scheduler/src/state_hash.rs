@@ -45,7 +45,8 @@ pub(crate) enum Component {
     Group = 6,
     Chunk = 7,
     Routing = 8,
-    GroupRoute = 9,
+    ServicePoint = 9,
+    GroupRoute = 10,
 }
 
 /// Hash of one component.

@@ -77,12 +77,18 @@ fn defined<'a>(schema: &'a Schema, name: &Name) -> Option<&'a Schema> {
     }
 }
 
+/// What a part of a schema refers to, or the part itself.
+pub(crate) fn definition<'a>(whole: &'a Schema, part: &'a Schema) -> &'a Schema {
+    match part {
+        Schema::Ref { name } => defined(whole, name).expect("a published schema defines its names"),
+        _ => part,
+    }
+}
+
 /// A value of a schema that is part of `whole`.
 fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {
     Ok(match schema {
-        Schema::Ref { name } => {
-            read(whole, defined(whole, name).expect("a published schema defines its names"), cursor)?
-        }
+        Schema::Ref { .. } => read(whole, definition(whole, schema), cursor)?,
         Schema::Null => Value::Null,
         Schema::Boolean => json!(bool::get(cursor)?),
         Schema::Int => json!(cursor.int()?),

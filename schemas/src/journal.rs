@@ -49,7 +49,7 @@ pub struct LaneSpec {
     /// Device name, such as `cpu:0`.
     pub device: String,
     /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by, and gets groups only
-    /// when no lane with a weight is ready.
+    /// when no lane with a weight is ready, or when their route names its kind.
     pub weight: i32,
 }
 
@@ -364,18 +364,19 @@ pub enum LaneKind {
     Device,
 }
 
-/// Why a group is on lanes of one kind: what both kinds are predicted to take for the arrivals that bring it rows.
+/// Why a group is on lanes of one kind: what both kinds are predicted to take for the rows that go to lanes together with its
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// The kind that is better.
+    /// The kind that is predicted to be faster, or was when the group was released.
     pub kind: LaneKind,
-    /// Rows of the arrivals that bring the group rows, of all their groups, smoothed.
+    /// Rows that all lanes of the group's kind got together with it, smoothed.
     pub rows: i64,
-    /// Rows of an arrival from which on devices are predicted to be faster; `None` if they never are.
+    /// The fewest rows together at which devices are predicted to be faster; `None` if they never are.
     pub break_even_rows: Option<i64>,
-    /// What the ready lanes on the processor are predicted to take for so many rows, in nanoseconds.
+    /// What the ready lanes on the processor are predicted to take for them, each for its share, in nanoseconds.
     pub host_ns: i64,
-    /// What the ready lanes on devices are predicted to take, in nanoseconds.
+    /// What the ready lanes on devices are predicted to take, likewise.
     pub device_ns: i64,
 }
 

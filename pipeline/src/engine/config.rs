@@ -86,6 +86,15 @@ impl EngineConfig {
         names.into_iter().collect()
     }
 
+    /// Whether a lane is measured when it begins: the first one of each device, where it matters.
+    pub(super) fn is_measured(&self, lane: LaneId) -> bool {
+        let of = |lane: LaneId| match self.lanes[lane as usize].kind() {
+            LaneKind::Host => "cpu",
+            LaneKind::Device => self.device_of(lane),
+        };
+        self.routes() && (0..lane).all(|other| of(other) != of(lane))
+    }
+
     /// A lane without groups, on its device.
     pub fn lane_stages(&self, lane: LaneId) -> Result<LaneStages, DeviceError> {
         if !self.is_on_device(lane) {

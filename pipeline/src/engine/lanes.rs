@@ -392,7 +392,7 @@ impl LaneWorker {
     fn obey(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
-        if self.config.routes() {
+        if self.life == 0 && self.config.is_measured(self.lane) {
             let points = measure(&mut stages, &self.config, self.clock)?;
             if self.tell(LaneNews::Measured { points }).is_err() {
                 return Ok(());
@@ -402,10 +402,8 @@ impl LaneWorker {
         for command in commands {
             let started_ns = self.clock.now_ns();
             match command {
-                LaneCommand::Run(_) => self.work.on_batch(started_ns),
-                LaneCommand::Install { .. } | LaneCommand::Drop { .. } | LaneCommand::Release { .. } => {
-                    self.work.on_other(started_ns)
-                }
+                LaneCommand::Run(_) | LaneCommand::Release { .. } => self.work.on_batch(started_ns),
+                LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(started_ns),
             }
             self.fail_if_due(&command);
             let done = stages.obey(command)?;

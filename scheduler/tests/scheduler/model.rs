@@ -15,11 +15,13 @@ fn kind_of(lane: LaneId) -> LaneKind {
     if lane % 2 == 1 { LaneKind::Device } else { LaneKind::Host }
 }
 
-/// A route says the kind that is predicted to be faster.
-fn check_route(route: &Route) {
-    assert!(route.rows > 0, "nothing is known of the arrivals");
-    let pays = route.break_even_rows.is_some_and(|rows| route.rows >= rows);
-    assert_eq!(pays, route.kind == LaneKind::Device);
+/// Predictions of a route: of the kind that it names, and of the other.
+fn predictions(route: &Route) -> [i64; 2] {
+    assert!(route.rows > 0, "nothing is known of the group");
+    match route.kind {
+        LaneKind::Host => [route.host_ns, route.device_ns],
+        LaneKind::Device => [route.device_ns, route.host_ns],
+    }
 }
 
 /// One step as it would stand in the journal.
@@ -36,6 +38,8 @@ pub struct ModelGroup {
     pub lane: Option<LaneId>,
     /// The lane that was told to let go of it, and has not yet.
     pub leaving: Option<LaneId>,
+    /// The kind of lanes that it was released to.
+    pub bound_for: Option<LaneKind>,
     pub epoch: i64,
     /// Waiting rows as (time of arrival, number of the row), in order.
     pub waiting: VecDeque<(i64, i64)>,
@@ -238,13 +242,15 @@ impl Model {
                 "resume".to_owned()
             }
             Decision::Fence(fence) => {
-                assert_eq!(fence.groups as usize, self.groups_on(fence.lane), "groups that lose their lane");
+                let leaving = self.leaving().iter().filter(|released| released.lane == fence.lane).count();
+                let groups = self.groups_on(fence.lane) + leaving;
+                assert_eq!(fence.groups as usize, groups, "groups that lose their lane");
                 if !self.rows_kept {
                     return self.saw("fence");
                 }
                 let groups = self.partitions.values_mut().flat_map(|partition| &mut partition.groups);
                 for group in groups.filter(|group| group.lane.or(group.leaving) == Some(fence.lane)) {
-                    (group.lane, group.leaving) = (None, None);
+                    (group.lane, group.leaving, group.bound_for) = (None, None, None);
                 }
                 "fence, rows kept".to_owned()
             }
@@ -268,8 +274,10 @@ impl Model {
                 let group = &mut partition.groups[release.group as usize];
                 assert_eq!((group.lane, group.epoch), (Some(release.lane), release.epoch));
                 assert_ne!(kind_of(release.lane), release.route.kind, "a group moves to where it is");
-                check_route(&release.route);
+                let [there_ns, here_ns] = predictions(&release.route);
+                assert!(there_ns * 5 < here_ns * 4, "a group moves for little: {:?}", release.route);
                 (group.lane, group.leaving) = (None, Some(release.lane));
+                group.bound_for = Some(release.route.kind);
                 format!("release to {:?}", release.route.kind)
             }
         };
@@ -305,9 +313,11 @@ impl Model {
             let other_kind = place.route.is_some_and(|route| route.kind != kind_of(exclusion.lane));
             assert_eq!(ready && other_kind, exclusion.reason == ExclusionReason::Slower, "{exclusion:?}");
         }
+        let bound_for = self.partitions[&place.partition].groups[place.group as usize].bound_for;
         if let Some(route) = place.route {
-            check_route(&route);
             assert_eq!(kind_of(place.lane), route.kind, "a group is placed where it does not belong");
+            let [there_ns, other_ns] = predictions(&route);
+            assert!(there_ns <= other_ns || bound_for == Some(route.kind), "{route:?}");
         }
         let best = place.candidates.iter().map(|candidate| (candidate.score, -candidate.lane)).max();
         assert_eq!(best.map(|(_, lane)| -lane), Some(place.lane), "the best candidate wins");
@@ -318,7 +328,7 @@ impl Model {
         assert_eq!((group.lane, group.leaving), (None, None), "a group with an owner is placed");
         assert_eq!(place.epoch, self.epochs.get(&key).copied().unwrap_or(0) + 1, "epochs rise by one");
         self.epochs.insert(key, place.epoch);
-        group.lane = Some(place.lane);
+        (group.lane, group.bound_for) = (Some(place.lane), None);
         group.epoch = place.epoch;
     }
 

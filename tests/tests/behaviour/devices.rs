@@ -361,9 +361,7 @@ fn groups_go_where_they_are_done_faster() {
     assert!(released.len() > 1, "groups move");
     for &(partition, group) in &released {
         let of_group = |decision: &&Decision| matches!(decision, Decision::Place(place) if (place.partition, place.group) == (partition, group));
-        let Some(Decision::Place(place)) = decisions().rfind(of_group) else {
-            panic!("it was placed")
-        };
+        let Some(Decision::Place(place)) = decisions().rfind(of_group) else { panic!("it was placed") };
         assert_eq!((place.lane, place.route.map(|route| route.kind)), (1, Some(LaneKind::Host)));
         assert!(place.excluded.contains(&Exclusion { lane: 0, reason: ExclusionReason::Slower }));
     }
