@@ -8,6 +8,8 @@
 //!    └───▶ QuoteSlab::fill ──────┘                                                              └──▶ Vec<Detected>
 //! ```
 //!
+//! Beside ticks there is what is asked for: [`sweep`] runs trading rules over recorded bars.
+//!
 //! # Numeric contract
 //!
 //! - Prices, sizes and their sums are integers: exact, whatever the order of folding.
@@ -27,6 +29,7 @@ pub mod math;
 mod rows;
 mod signals;
 mod state;
+pub mod sweep;
 
 pub use bars::{BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuoteSlab};
 pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};

@@ -21,3 +21,5 @@ mod reference;
 mod rivals;
 #[path = "kernels/signals.rs"]
 mod signals;
+#[path = "kernels/sweep.rs"]
+mod sweep;

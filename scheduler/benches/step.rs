@@ -40,7 +40,8 @@ struct Loop {
 }
 
 impl Loop {
-    fn start() -> Self {
+    /// All lanes on the processor, or, where groups are routed, every other one on a device that takes as long.
+    fn start(routed: bool) -> Self {
         let scheduler = SchedulerConfig {
             placement_policy: "rendezvous".into(),
             placement_seed: 1,
@@ -52,9 +53,13 @@ impl Loop {
             row_deadline_ns: 2_000_000,
             high_water_rows: 32_768,
             low_water_rows: 8_192,
+            route_interval_ns: if routed { 1_000_000_000 } else { 0 },
         };
-        let lanes =
-            (0..LANES).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect();
+        let lane = |lane| {
+            let kind = if routed && lane % 2 == 1 { "cuda" } else { "cpu" };
+            LaneSpec { lane, device: format!("{kind}:{lane}"), weight: 1 }
+        };
+        let lanes = (0..LANES).map(lane).collect();
         let (node, software, stage_config) = (String::new(), String::new(), String::new());
         let mut new = Self {
             scheduler: Scheduler::new(),
@@ -66,6 +71,10 @@ impl Loop {
             decided: 0,
         };
         new.step(&Input::Started(Started { node, software, stage_config, scheduler, lanes }));
+        for lane in 0..2 {
+            let point = |rows| ServicePoint { rows, service_ns: rows * 300 };
+            new.step(&Input::Measured(Measured { lane, points: [2, 32, 512].map(point).into() }));
+        }
         for partition in 0..PARTITIONS {
             let (groups, committed_offset, snapshot_offset) = (GROUPS, 0, 0);
             let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };
@@ -132,8 +141,8 @@ fn print_tail(name: &str, mut step_ns: Vec<u64>) {
     );
 }
 
-fn measure_tail() {
-    let mut around = Loop::start();
+fn measure_tail(routed: bool) {
+    let mut around = Loop::start(routed);
     let (mut arrived, mut completed) = (Vec::new(), Vec::new());
     let mut clock = Vec::with_capacity(STEPS_MEASURED);
     for _ in 0..STEPS_MEASURED {
@@ -144,7 +153,8 @@ fn measure_tail() {
         if matches!(input, Input::Arrived(_)) { arrived.push(step_ns) } else { completed.push(step_ns) }
     }
     let all = arrived.iter().chain(&completed).copied().collect();
-    println!("step, {LANES} lanes, {PARTITIONS} x {GROUPS} groups, {} decisions", around.decided);
+    let routed = if routed { ", routed" } else { "" };
+    println!("step, {LANES} lanes, {PARTITIONS} x {GROUPS} groups{routed}, {} decisions", around.decided);
     print_tail("  arrived  ", arrived);
     print_tail("  completed", completed);
     print_tail("  all      ", all);
@@ -156,7 +166,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("step");
     group.throughput(Throughput::Elements(1));
-    let mut around = Loop::start();
+    let mut around = Loop::start(false);
     group.bench_function("64 lanes, 16 x 16 groups", |bencher| {
         bencher.iter(|| {
             let input = around.next_input();
@@ -167,6 +177,7 @@ fn main() {
     criterion.final_summary();
     // `cargo bench` says --bench; `cargo test --benches` only checks that the loop runs.
     if std::env::args().any(|argument| argument == "--bench") {
-        measure_tail();
+        measure_tail(false);
+        measure_tail(true);
     }
 }

@@ -3,14 +3,17 @@
 //! It reads the state and never changes it, so that a refused input leaves no trace. Whatever a damaged journal can
 //! hold is refused here; the bounds are the named limits of `config`.
 
-use warptape_schemas::journal::{Arrived, Completed, Input, LaneId, PartitionAssigned, PartitionId};
+use warptape_schemas::journal::{
+    Arrived, Completed, Input, LaneId, Measured, PartitionAssigned, PartitionId, Released, ServicePoint,
+};
 
 use crate::config::{
-    BYTES_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, ROWS_MAX, TIME_NS_MAX,
+    BYTES_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX, ROWS_MAX, TIME_NS_MAX,
 };
 use crate::error::StepError;
 use crate::lanes::Lane;
 use crate::life::Life;
+use crate::partitions::Partition;
 use crate::views::PartitionPhase;
 
 /// Whether the time is a possible one.
@@ -36,6 +39,8 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
             true => Ok(()),
             false => Err(StepError::LaneAlreadyLost { lane: lost.lane }),
         },
+        Input::Measured(measured) => admit_measured(life, measured),
+        Input::Released(released) => admit_released(life, released),
         Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
             true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
             false => Ok(()),
@@ -124,6 +129,28 @@ fn admit_completed(life: &Life, completed: &Completed) -> Result<(), StepError> 
             Err(StepError::OutOfOrder { lane: lane_id, batch, expected: oldest.batch })
         }
         _ => Err(StepError::UnknownBatch { lane: lane_id, batch }),
+    }
+}
+
+fn admit_measured(life: &Life, measured: &Measured) -> Result<(), StepError> {
+    let lane = measured.lane;
+    find_lane(life, lane)?;
+    let points = &measured.points;
+    let good = |point: &&ServicePoint| (1..=ROWS_MAX).contains(&point.rows) && point.service_ns >= 0;
+    match points.iter().find(|point| !good(point)) {
+        _ if points.len() > POINTS_MAX => Err(StepError::TooManyPoints { lane, points: points.len() }),
+        Some(&ServicePoint { rows, service_ns }) => Err(StepError::BadPoint { lane, rows, service_ns }),
+        None => Ok(()),
+    }
+}
+
+fn admit_released(life: &Life, released: &Released) -> Result<(), StepError> {
+    let &Released { partition, group, lane, epoch } = released;
+    let known = life.partitions.get(&partition).map_or(&[][..], Partition::active);
+    let left = usize::try_from(group).ok().and_then(|index| known.get(index));
+    match left.is_some_and(|group| group.leaving == Some(lane) && group.epoch == epoch) {
+        true => Ok(()),
+        false => Err(StepError::NotLeaving { partition, group, lane, epoch }),
     }
 }
 

@@ -34,6 +34,7 @@ fn walk_hash(life: &Life) -> StateHash {
     let mut hash = StateHash::default();
     hash.add(life.config_hash());
     hash.add(life.clock_hash());
+    hash.add(life.routing.walked_hash());
     for lane in &life.lanes {
         hash.add(lane.hash());
         lane.in_flight.iter().for_each(|batch| hash.add(batch.hash(lane.id)));
@@ -43,6 +44,7 @@ fn walk_hash(life: &Life) -> StateHash {
         for (index, group) in partition.groups.iter().enumerate() {
             let key = GroupKey { partition: partition.id, group: index as i32 };
             hash.add(group.hash(key));
+            hash.add(group.route_hash(key));
             group.chunks.iter().for_each(|chunk| hash.add(chunk.hash(key)));
         }
     }
@@ -75,6 +77,7 @@ fn audit_partition(partition: &Partition) {
     let (mut rows, mut bytes) = (0, 0);
     for (index, group) in partition.groups.iter().enumerate() {
         let active = index < partition.groups_active;
+        assert!(group.leaving.is_none() || (active && group.lane.is_none()), "a group leaves a lane it has");
         assert!(
             active || (group.lane.is_none() && group.chunks.is_empty()),
             "an inactive group has something"

@@ -30,6 +30,8 @@ pub const WEIGHT_MAX: i32 = 1_000_000;
 pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
 /// Slowest service time per row that predictions work with: one second.
 pub(crate) const SERVICE_PS_PER_ROW_MAX: i64 = 1_000_000_000_000;
+/// The most batches that a lane is measured with.
+pub(crate) const POINTS_MAX: usize = 64;
 const LANE_BATCHES_MAX: i32 = 1_024;
 const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;
 
@@ -80,6 +82,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("row_deadline_ns", config.row_deadline_ns, 0, DURATION_NS_MAX),
         ("high_water_rows", config.high_water_rows, 1, ROWS_MAX),
         ("low_water_rows", config.low_water_rows, 0, ROWS_MAX),
+        ("route_interval_ns", config.route_interval_ns, 0, DURATION_NS_MAX),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {
@@ -138,6 +141,7 @@ mod tests {
             row_deadline_ns: 5_000_000,
             high_water_rows: 65_536,
             low_water_rows: 16_384,
+            route_interval_ns: 0,
         }
     }
 
@@ -166,6 +170,7 @@ mod tests {
         check(|c| c.row_deadline_ns = -1, &["row_deadline_ns"]);
         check(|c| c.row_deadline_ns = i64::MAX, &["row_deadline_ns"]);
         check(|c| c.batch_rows_max = c.lane_credit_rows + 1, &["batch_rows_max"]);
+        check(|c| c.route_interval_ns = -1, &["route_interval_ns"]);
         check(|c| c.low_water_rows = c.high_water_rows, &["low_water_rows"]);
     }
 

@@ -19,6 +19,7 @@ use warptape_schemas::journal::{Decision, Dispatch, ReleaseReason, Take, WakeAt}
 
 use crate::lanes::{InFlight, Lane, QueueHead};
 use crate::life::Life;
+use crate::routing;
 
 /// What to do with a lane now.
 enum Verdict {
@@ -44,6 +45,7 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
                 }
                 Verdict::Release(reason) => {
                     let dispatch = fill(life, index, reason);
+                    routing::learn_batch(life, &dispatch);
                     decisions.push(Decision::Dispatch(dispatch));
                 }
             }

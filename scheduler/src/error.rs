@@ -4,8 +4,8 @@ use thiserror::Error;
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
 
 use crate::config::{
-    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, ROWS_MAX,
-    TIME_NS_MAX,
+    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX,
+    ROWS_MAX, TIME_NS_MAX,
 };
 
 /// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
@@ -161,6 +161,41 @@ pub enum StepError {
         rows: i64,
         /// Bytes given.
         bytes: i64,
+    },
+    /// A lane was measured with too many batches.
+    #[error("lane {lane} was measured with {points} batches; give at most {POINTS_MAX}")]
+    TooManyPoints {
+        /// The lane.
+        lane: LaneId,
+        /// Batches given.
+        points: usize,
+    },
+    /// What was measured makes no sense.
+    #[error(
+        "lane {lane} took {service_ns} ns for {rows} rows; rows must be from 1 to {ROWS_MAX}, the time 0 or more"
+    )]
+    BadPoint {
+        /// The lane.
+        lane: LaneId,
+        /// Rows given.
+        rows: i64,
+        /// Time given.
+        service_ns: i64,
+    },
+    /// A group comes back from a lane that was not to let go of it.
+    #[error(
+        "group {group} of partition {partition} is not leaving lane {lane} with epoch {epoch}; report Released once, after \
+         Release, and not once the lane was lost or the partition gone"
+    )]
+    NotLeaving {
+        /// The partition.
+        partition: PartitionId,
+        /// The group.
+        group: GroupIndex,
+        /// The lane.
+        lane: LaneId,
+        /// The epoch given.
+        epoch: i64,
     },
     /// More waits than is allowed.
     #[error(

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use warptape_schemas::journal::{LaneId, LaneSpec, LaneTelemetry, SchedulerConfig};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig};
 
 use crate::config::{DURATION_NS_MAX, SERVICE_PS_PER_ROW_MAX};
 use crate::partitions::GroupKey;
@@ -17,6 +17,7 @@ const SERVICE_SMOOTHING: i64 = 8;
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) id: LaneId,
+    pub(crate) kind: LaneKind,
     pub(crate) weight: i32,
     pub(crate) ready: bool,
     pub(crate) groups_placed: i32,
@@ -61,6 +62,7 @@ impl Lane {
     pub(crate) fn new(spec: &LaneSpec) -> Self {
         Self {
             id: spec.lane,
+            kind: spec.kind(),
             weight: spec.weight,
             ready: true,
             groups_placed: 0,
@@ -156,8 +158,8 @@ impl Lane {
         self.free_ns
     }
 
-    /// Books the oldest batch in flight as done and learns from its service time.
-    pub(crate) fn complete(&mut self, at_ns: i64, service_ns: i64, hash: &mut StateHash) {
+    /// Books the oldest batch in flight as done and learns from its service time; gives its rows.
+    pub(crate) fn complete(&mut self, at_ns: i64, service_ns: i64, hash: &mut StateHash) -> i64 {
         let done = self.in_flight.pop_front().expect("admission found the batch at the front of the queue");
         hash.remove(done.hash(self.id));
         self.in_flight_rows -= done.rows;
@@ -169,6 +171,7 @@ impl Lane {
         };
         self.free_ns = at_ns + self.predicted_ns(self.in_flight_rows);
         self.refresh(hash);
+        done.rows
     }
 
     /// Marks the lane lost: what is in flight is void. Its groups have been taken away before.

@@ -5,8 +5,11 @@
 //!   Input ──► admission ──► machine ──► placement      Place
 //!   at_ns     (Err: bad      (applies)    │
 //!              input,                     ▼
-//!              nothing                 dispatch        Dispatch, WakeAt
+//!              nothing                 routing         Release
 //!              changed)                   │
+//!                                         ▼
+//!                                      dispatch        Dispatch, WakeAt
+//!                                         │
 //!                                         ▼
 //!                                    backpressure      Pause, Resume
 //!                                         │
@@ -31,6 +34,9 @@
 //! - **[`WakeAt`](warptape_schemas::journal::WakeAt)** sets one timer, always to an earlier time than before. It stays
 //!   set when other inputs come, and is spent by any input at or past its time, or by `Woke`; `Woke` is needed only
 //!   where no such input came. A wake that nobody needs any more is harmless.
+//! - **[`Release`](warptape_schemas::journal::Release)**: the lane gets no more rows of the group. When it has finished
+//!   those it has, the shell takes the group's state from it and sends `Released`; the group is then placed anew. If the
+//!   lane is lost or the partition goes before, nothing is owed any more.
 //! - **`Completed`** comes in the order of a lane's dispatches. For a batch that was in flight when its lane was lost
 //!   it may still come: it changes nothing.
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
@@ -46,6 +52,8 @@ mod life;
 mod machine;
 mod partitions;
 mod placement;
+mod routing;
+mod service_curve;
 mod state_hash;
 mod views;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{LaneId, PartitionId, SchedulerConfig, Started};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, PartitionId, SchedulerConfig, Started};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{check_config, check_lanes};
@@ -13,8 +13,13 @@ use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
 use crate::partitions::{GroupKey, Partition};
 use crate::placement::PlacementPolicy;
+use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
+
+fn has_both_kinds(lanes: &[LaneSpec]) -> bool {
+    [LaneKind::Host, LaneKind::Device].iter().all(|kind| lanes.iter().any(|lane| lane.kind() == *kind))
+}
 
 /// The state after a `Started`.
 #[derive(Debug)]
@@ -22,6 +27,9 @@ pub(crate) struct Life {
     pub(crate) config: SchedulerConfig,
     pub(crate) policy: PlacementPolicy,
     pub(crate) lanes: Vec<Lane>,
+    /// Whether some lanes are on the processor and some on devices.
+    has_both_kinds: bool,
+    pub(crate) routing: Routing,
     /// Every partition seen in this life, revoked ones included.
     pub(crate) partitions: BTreeMap<PartitionId, Partition>,
     /// Time of the last step.
@@ -56,6 +64,8 @@ impl Life {
             config: started.scheduler.clone(),
             policy,
             lanes: started.lanes.iter().map(Lane::new).collect(),
+            has_both_kinds: has_both_kinds(&started.lanes),
+            routing: Routing::default(),
             partitions: BTreeMap::new(),
             at_ns,
             batch_next: 0,
@@ -76,9 +86,19 @@ impl Life {
         Ok(life)
     }
 
+    /// Whether groups are moved between kinds of lanes: if that is wanted, and there are both.
+    pub(crate) fn routes(&self) -> bool {
+        self.has_both_kinds && self.config.route_interval_ns > 0
+    }
+
     pub(crate) fn config_hash(&self) -> u64 {
         let config = &self.config;
-        hash_component(
+        // Configurations without the field have the hash that they had before it was there.
+        let route = match config.route_interval_ns {
+            0 => 0,
+            interval_ns => hash_component(Component::Config, [interval_ns]),
+        };
+        route.wrapping_add(hash_component(
             Component::Config,
             [
                 xxh3_64(config.placement_policy.as_bytes()) as i64,
@@ -92,7 +112,7 @@ impl Life {
                 config.high_water_rows,
                 config.low_water_rows,
             ],
-        )
+        ))
     }
 
     pub(crate) fn clock_hash(&self) -> u64 {
@@ -128,6 +148,20 @@ impl Life {
             }
         }
         lane.refresh(hash);
+    }
+
+    /// Has groups that a lane was to give back wait for it no longer.
+    pub(crate) fn forget_leaving(&mut self, lane: LaneId) {
+        let Self { partitions, hash, .. } = self;
+        for partition in partitions.values_mut() {
+            for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
+                if group.leaving == Some(lane) {
+                    (group.leaving, group.bound_for) = (None, None);
+                    group
+                        .refresh_route(GroupKey { partition: partition.id, group: group_index as i32 }, hash);
+                }
+            }
+        }
     }
 
     /// Ends what a partition has: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten.

@@ -1,10 +1,11 @@
 //! The state machine: one input in, decisions out.
 //!
-//! It owns the order in which the rules act: the input itself, then dispatch over all lanes, then backpressure. It
-//! must not hold rules of its own.
+//! It owns the order in which the rules act: the input itself, then routing, then dispatch over all lanes, then
+//! backpressure. It must not hold rules of its own.
 
 use warptape_schemas::journal::{
-    Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Restore,
+    Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Released, Restore,
+    ServicePoint,
 };
 
 use crate::admission::{admit, admit_time, is_void};
@@ -13,7 +14,7 @@ use crate::lanes::QueueHead;
 use crate::life::Life;
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
 use crate::views::PartitionPhase;
-use crate::{backpressure, dispatch, placement};
+use crate::{backpressure, dispatch, placement, routing};
 
 /// The scheduler. See the crate's documentation for what the shell must do.
 #[derive(Debug, Default)]
@@ -62,7 +63,11 @@ impl Scheduler {
             // The timer is spent even if it fired early.
             Input::Woke(_) => life.wake_at_ns = None,
             Input::Draining(_) => life.draining = true,
+            Input::Measured(measured) => routing::measured(life, measured.lane, &measured.points),
+            Input::Released(released) => take_back(life, released, decisions),
         }
+        // What leaves a lane may make room for what waited behind it.
+        routing::release(life, decisions);
         dispatch::release(life, decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
@@ -125,16 +130,35 @@ fn arrive(life: &mut Life, arrived: &Arrived) {
 
 fn complete(life: &mut Life, completed: &Completed) {
     let lane = &mut life.lanes[completed.lane as usize];
-    if !is_void(lane, completed.batch) {
-        lane.complete(life.at_ns, completed.service_ns, &mut life.hash);
+    if is_void(lane, completed.batch) {
+        return;
+    }
+    let service_ns = completed.service_ns;
+    let (kind, rows) = (lane.kind, lane.complete(life.at_ns, service_ns, &mut life.hash));
+    if life.routes() {
+        life.routing.learn(kind, ServicePoint { rows, service_ns }, &mut life.hash);
     }
 }
 
+/// A lane has given a group back: it is placed again.
+fn take_back(life: &mut Life, released: &Released, decisions: &mut Vec<Decision>) {
+    let key = GroupKey { partition: released.partition, group: released.group };
+    let partition = life.partitions.get_mut(&key.partition).expect("admission found the partition");
+    let group = partition.group_mut(key.group);
+    group.leaving = None;
+    group.refresh_route(key, &mut life.hash);
+    placement::place_partition(life, key.partition, decisions);
+}
+
 fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
-    let groups = life.lanes[lost.lane as usize].groups_placed;
+    let of_partition = |partition: &Partition| {
+        partition.active().iter().filter(|group| group.is_with(lost.lane)).count() as i32
+    };
+    let groups = life.partitions.values().map(of_partition).sum();
     decisions.push(Decision::Fence(Fence { lane: lost.lane, groups, reason: lost.reason.clone() }));
     if lost.kept {
         life.take_groups(lost.lane);
+        life.forget_leaving(lost.lane);
         life.lanes[lost.lane as usize].lose(life.batch_next, &mut life.hash);
         placement::place_all(life, decisions);
         return;
@@ -142,7 +166,7 @@ fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
     let affected: Vec<_> = life
         .partitions
         .values()
-        .filter(|partition| partition.active().iter().any(|group| group.lane == Some(lost.lane)))
+        .filter(|partition| partition.active().iter().any(|group| group.is_with(lost.lane)))
         .map(|partition| partition.id)
         .collect();
     for partition in affected {

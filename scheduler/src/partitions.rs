@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+use warptape_schemas::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
@@ -77,8 +77,21 @@ pub(crate) struct Group {
     pub(crate) epoch: i64,
     pub(crate) waiting_rows: i64,
     pub(crate) chunks: VecDeque<Chunk>,
+    /// The lane that is to give back its state before it is placed again.
+    pub(crate) leaving: Option<LaneId>,
+    /// The kind of lanes that it is to be placed on then, if one is ready.
+    pub(crate) bound_for: Option<LaneKind>,
+    /// Rows that all lanes of its kind get together, as far as its own batches tell, smoothed; 0 before the first, and where
+    /// nothing is routed.
+    pub(crate) together_rows: i64,
+    /// Rows of its own in a batch, likewise.
+    pub(crate) own_rows: i64,
     pub(crate) contribution: u64,
+    pub(crate) route_contribution: u64,
 }
+
+/// Share by which a batch moves what is known of a group's batches: 1/8.
+const BATCH_SMOOTHING: i64 = 8;
 
 /// Rows of one group that arrived at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +117,53 @@ impl Group {
     pub(crate) fn refresh(&mut self, key: GroupKey, hash: &mut StateHash) {
         let now = self.hash(key);
         hash.replace(&mut self.contribution, now);
+    }
+
+    /// Whether its state is on a lane.
+    pub(crate) fn is_with(&self, lane: LaneId) -> bool {
+        self.lane.or(self.leaving) == Some(lane)
+    }
+
+    /// Hash of what routing goes by: nothing where nothing is routed.
+    pub(crate) fn route_hash(&self, key: GroupKey) -> u64 {
+        if self.together_rows == 0 && self.leaving.is_none() && self.bound_for.is_none() {
+            return 0;
+        }
+        let bound_for = match self.bound_for {
+            None => -1,
+            Some(LaneKind::Host) => 0,
+            Some(LaneKind::Device) => 1,
+        };
+        let fields = [
+            i64::from(key.partition),
+            i64::from(key.group),
+            self.leaving.map_or(-1, i64::from),
+            bound_for,
+            self.together_rows,
+            self.own_rows,
+        ];
+        hash_component(Component::GroupRoute, fields)
+    }
+
+    pub(crate) fn refresh_route(&mut self, key: GroupKey, hash: &mut StateHash) {
+        let now = self.route_hash(key);
+        hash.replace(&mut self.route_contribution, now);
+    }
+
+    /// Learns from a batch that had `own_rows` of it, while lanes got `together_rows` if each got as many.
+    pub(crate) fn learn_batch(
+        &mut self,
+        key: GroupKey,
+        together_rows: i64,
+        own_rows: i64,
+        hash: &mut StateHash,
+    ) {
+        let first = self.together_rows == 0;
+        let smoothed =
+            |known: i64, rows: i64| if first { rows } else { known + (rows - known) / BATCH_SMOOTHING };
+        self.own_rows = smoothed(self.own_rows, own_rows);
+        self.together_rows = smoothed(self.together_rows, together_rows);
+        self.refresh_route(key, hash);
     }
 
     /// Arrival of the oldest waiting row.
@@ -158,12 +218,15 @@ impl Group {
         (rows, bytes)
     }
 
-    /// Drops everything that waits.
+    /// Drops everything that waits, and what is known of its batches.
     pub(crate) fn clear(&mut self, key: GroupKey, hash: &mut StateHash) {
         for chunk in self.chunks.drain(..) {
             hash.remove(chunk.hash(key));
         }
         self.waiting_rows = 0;
+        (self.leaving, self.bound_for) = (None, None);
+        (self.together_rows, self.own_rows) = (0, 0);
+        self.refresh_route(key, hash);
     }
 }
 

@@ -2,18 +2,21 @@
 //!
 //! ```text
 //!   lanes ──► lost, or as many groups as bounded load allows? ──► excluded, with the reason
+//!     │              or slower than the other kind by the group's route?
 //!     │
 //!     └─────► candidates, scored by the policy ──► the highest score, then the lowest index ──► Place
 //! ```
 //!
 //! It owns the choice and its record; it must not know rows or credits. Groups stay where they are until their
-//! partition is restored, assigned again or revoked: a lane that comes back gets only groups nobody owns.
+//! partition is restored, assigned again or revoked, or until routing has their lane let go of them: a lane that comes back
+//! gets only groups nobody owns.
 
 mod log2;
 mod rendezvous;
 
 use warptape_schemas::journal::{
-    Candidate, Decision, Exclusion, ExclusionReason, PartitionId, Place, PolicyRef, SchedulerConfig,
+    Candidate, Decision, Exclusion, ExclusionReason, LaneKind, PartitionId, Place, PolicyRef, Route,
+    SchedulerConfig,
 };
 
 use crate::lanes::{Lane, QueueHead};
@@ -76,16 +79,22 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
     if life.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
         return;
     }
-    let groups_max = groups_max_per_lane(life);
     let stream = life.policy.stream(&life.config);
+    let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
+    let groups_max = GroupsMax {
+        any: groups_max_per_lane(life, None),
+        host: kinds.as_ref().map(|_| groups_max_per_lane(life, Some(LaneKind::Host))),
+        device: kinds.as_ref().map(|_| groups_max_per_lane(life, Some(LaneKind::Device))),
+    };
     let Life { lanes, partitions, hash, policy, groups_unplaced, .. } = life;
     let partition = partitions.get_mut(&partition).expect("the caller found the partition");
     for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
-        if group.lane.is_some() {
+        if group.lane.or(group.leaving).is_some() {
             continue;
         }
         let key = GroupKey { partition: partition.id, group: index as i32 };
-        let place = choose(*policy, stream, key, group.epoch + 1, lanes, &groups_max);
+        let route = kinds.as_ref().and_then(|kinds| kinds.route(group));
+        let place = choose(*policy, stream, key, group.epoch + 1, lanes, groups_max.of(route), route);
         let lane = &mut lanes[place.lane as usize];
         lane.groups_placed += 1;
         lane.waiting_rows += group.waiting_rows;
@@ -95,7 +104,9 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         lane.refresh(hash);
         group.lane = Some(place.lane);
         group.epoch = place.epoch;
+        group.bound_for = None;
         group.refresh(key, hash);
+        group.refresh_route(key, hash);
         *groups_unplaced -= 1;
         decisions.push(Decision::Place(place));
     }
@@ -109,7 +120,7 @@ pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
     let partitions: Vec<_> = life
         .partitions
         .values()
-        .filter(|partition| partition.active().iter().any(|group| group.lane.is_none()))
+        .filter(|partition| partition.active().iter().any(|group| group.lane.or(group.leaving).is_none()))
         .map(|partition| partition.id)
         .collect();
     for partition in partitions {
@@ -124,6 +135,7 @@ fn choose(
     epoch: i64,
     lanes: &[Lane],
     groups_max: &[i32],
+    route: Option<Route>,
 ) -> Place {
     let counter = counter_of(key);
     let mut candidates = Vec::with_capacity(lanes.len());
@@ -132,6 +144,8 @@ fn choose(
     for (lane, &groups_max) in lanes.iter().zip(groups_max) {
         if !lane.ready {
             excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Lost });
+        } else if route.is_some_and(|route| route.kind != lane.kind) {
+            excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Slower });
         } else if lane.groups_placed >= groups_max {
             excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Full });
         } else {
@@ -160,13 +174,36 @@ fn choose(
         random_stream: stream,
         random_counter: counter,
         propensity_ppm: PROPENSITY_CERTAIN_PPM,
+        route,
     }
 }
 
-/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all ready lanes)`. Lanes of
-/// weight 0 stand by: they may have none while another is ready, and have a weight of 1 otherwise.
-fn groups_max_per_lane(life: &Life) -> Vec<i32> {
-    let ready = || life.lanes.iter().filter(|lane| lane.ready);
+/// The most groups that each lane may have.
+struct GroupsMax {
+    /// Where lanes of both kinds are candidates.
+    any: Vec<i32>,
+    /// Where the route names one kind.
+    host: Option<Vec<i32>>,
+    device: Option<Vec<i32>>,
+}
+
+impl GroupsMax {
+    fn of(&self, route: Option<Route>) -> &[i32] {
+        let of_kind = match route.map(|route| route.kind) {
+            None => return &self.any,
+            Some(LaneKind::Host) => &self.host,
+            Some(LaneKind::Device) => &self.device,
+        };
+        of_kind.as_deref().expect("groups are routed where the kinds are known")
+    }
+}
+
+/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all ready lanes)`, among lanes
+/// of a kind if one is given. Lanes of weight 0 stand by: they may have none while another is ready, and have a weight of 1
+/// otherwise.
+fn groups_max_per_lane(life: &Life, kind: Option<LaneKind>) -> Vec<i32> {
+    let counts = |lane: &&Lane| lane.ready && kind.is_none_or(|kind| lane.kind == kind);
+    let ready = || life.lanes.iter().filter(counts);
     let stand_in = !ready().any(|lane| lane.weight > 0);
     let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight });
     let weight_total: i64 = ready().map(weight).sum();
@@ -176,5 +213,5 @@ fn groups_max_per_lane(life: &Life) -> Vec<i32> {
         let share = (scaled_groups * weight(lane) + 100 * weight_total - 1) / (100 * weight_total);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
     };
-    life.lanes.iter().map(|lane| if lane.ready { bound(lane) } else { 0 }).collect()
+    life.lanes.iter().map(|lane| if counts(&lane) { bound(lane) } else { 0 }).collect()
 }

@@ -44,6 +44,9 @@ pub(crate) enum Component {
     Partition = 5,
     Group = 6,
     Chunk = 7,
+    Routing = 8,
+    ServicePoint = 9,
+    GroupRoute = 10,
 }
 
 /// Hash of one component.

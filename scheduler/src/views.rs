@@ -73,7 +73,7 @@ pub struct Placement {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that owns it; none while no lane is ready.
+    /// The lane that owns it; none while no lane is ready, or while it moves.
     pub lane: Option<LaneId>,
     /// Epoch of the latest placement; 0 before the first.
     pub epoch: i64,

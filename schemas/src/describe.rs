@@ -1,6 +1,7 @@
 //! Any known record as JSON, for people: `warptape tail` and error reports.
 
 use apache_avro::Schema;
+use apache_avro::schema::Name;
 use serde_json::{Map, Value, json};
 
 use crate::cursor::Cursor;
@@ -58,13 +59,36 @@ pub fn decimal_e9(value: i64) -> String {
 /// A datum of one of the published schemas, or of another that has only what they have.
 pub(crate) fn value(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError> {
     let mut cursor = Cursor::new(datum);
-    let value = read(schema, &mut cursor)?;
+    let value = read(schema, schema, &mut cursor)?;
     cursor.finish()?;
     Ok(value)
 }
 
-fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {
+/// The record or enum of this name that a schema defines.
+fn defined<'a>(schema: &'a Schema, name: &Name) -> Option<&'a Schema> {
+    if schema.name() == Some(name) && !matches!(schema, Schema::Ref { .. }) {
+        return Some(schema);
+    }
+    match schema {
+        Schema::Array(array) => defined(&array.items, name),
+        Schema::Union(union) => union.variants().iter().find_map(|branch| defined(branch, name)),
+        Schema::Record(record) => record.fields.iter().find_map(|field| defined(&field.schema, name)),
+        _ => None,
+    }
+}
+
+/// What a part of a schema refers to, or the part itself.
+pub(crate) fn definition<'a>(whole: &'a Schema, part: &'a Schema) -> &'a Schema {
+    match part {
+        Schema::Ref { name } => defined(whole, name).expect("a published schema defines its names"),
+        _ => part,
+    }
+}
+
+/// A value of a schema that is part of `whole`.
+fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {
     Ok(match schema {
+        Schema::Ref { .. } => read(whole, definition(whole, schema), cursor)?,
         Schema::Null => Value::Null,
         Schema::Boolean => json!(bool::get(cursor)?),
         Schema::Int => json!(cursor.int()?),
@@ -89,7 +113,7 @@ fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> 
                     break Value::Array(items);
                 }
                 for _ in 0..count {
-                    items.push(read(&array.items, cursor)?);
+                    items.push(read(whole, &array.items, cursor)?);
                 }
             }
         }
@@ -98,7 +122,7 @@ fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> 
             let Some(branch) = index(cursor)?.and_then(|index| branches.get(index)) else {
                 return Err(cursor.malformed("no such branch of a union"));
             };
-            let value = read(branch, cursor)?;
+            let value = read(whole, branch, cursor)?;
             match branch {
                 Schema::Record(record) if !branches.contains(&Schema::Null) => {
                     Value::Object(Map::from_iter([(record.name.name().to_string(), value)]))
@@ -109,7 +133,7 @@ fn read(schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> 
         Schema::Record(record) => {
             let mut members = Map::new();
             for field in &record.fields {
-                members.insert(field.name.clone(), read(&field.schema, cursor)?);
+                members.insert(field.name.clone(), read(whole, &field.schema, cursor)?);
             }
             Value::Object(members)
         }

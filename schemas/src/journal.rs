@@ -37,6 +37,8 @@ pub struct SchedulerConfig {
     pub high_water_rows: i64,
     /// A paused partition is resumed when no more than this many of its rows wait on the host.
     pub low_water_rows: i64,
+    /// Time between looks at which groups are better off on lanes of the other kind, in nanoseconds; 0: never.
+    pub route_interval_ns: i64,
 }
 
 /// One lane as configured.
@@ -47,8 +49,18 @@ pub struct LaneSpec {
     /// Device name, such as `cpu:0`.
     pub device: String,
     /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by, and gets groups only
-    /// when no lane with a weight is ready.
+    /// when no lane with a weight is ready, or when their route names its kind.
     pub weight: i32,
+}
+
+impl LaneSpec {
+    /// Where the lane's state is, by its device's name.
+    pub fn kind(&self) -> LaneKind {
+        match self.device.split(':').next() {
+            Some("cpu") => LaneKind::Host,
+            _ => LaneKind::Device,
+        }
+    }
 }
 
 /// Rows of one group that reached the host.
@@ -83,6 +95,10 @@ pub enum Input {
     Woke(Woke),
     /// The shell drains: whatever waits is released as credit allows, deadlines notwithstanding.
     Draining(Draining),
+    /// What a lane takes for batches of some sizes, measured when it began.
+    Measured(Measured),
+    /// A lane has finished what it had of a group, as [`Decision::Release`] asked, and has given its state back.
+    Released(Released),
 }
 
 /// See [`Input::Started`].
@@ -155,6 +171,8 @@ pub struct DeviceSample {
     pub work_bytes: i64,
     /// Memory of the device in use by anybody, in bytes.
     pub memory_used_bytes: Option<i64>,
+    /// Memory of the device that nobody uses, in bytes.
+    pub memory_free_bytes: Option<i64>,
     /// Share of the last moments in which a kernel ran.
     pub utilization_percent: Option<i64>,
     /// Temperature of the chip.
@@ -198,6 +216,37 @@ pub struct Woke {}
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draining {}
 
+/// See [`Input::Measured`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The lane.
+    pub lane: LaneId,
+    /// A batch each.
+    pub points: Vec<ServicePoint>,
+}
+
+/// Service time of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServicePoint {
+    /// Rows of the batch.
+    pub rows: i64,
+    /// Time the lane worked on it, in nanoseconds.
+    pub service_ns: i64,
+}
+
+/// See [`Input::Released`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Released {
+    /// Partition of the group.
+    pub partition: PartitionId,
+    /// The group.
+    pub group: GroupIndex,
+    /// The lane.
+    pub lane: LaneId,
+    /// The group's epoch on that lane.
+    pub epoch: i64,
+}
+
 /// One recorded decision of the scheduler. The engine executes each kind in one exhaustive match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
@@ -216,6 +265,9 @@ pub enum Decision {
     Restore(Restore),
     /// Send [`Input::Woke`] at this time unless an input at or past it comes first.
     WakeAt(WakeAt),
+    /// A lane is to let go of a group once it has finished what it has of it: lanes of the other kind are better for it.
+    /// Its rows wait until [`Input::Released`].
+    Release(Release),
 }
 
 /// A lane that could take a group, with what spoke for it.
@@ -239,6 +291,8 @@ pub enum ExclusionReason {
     Lost,
     /// The lane has as many groups as the bounded load allows: none, if it stands by while another is ready.
     Full,
+    /// The lane is not of the kind that the route names.
+    Slower,
 }
 
 /// A lane that was no candidate.
@@ -295,6 +349,35 @@ pub struct Place {
     pub random_counter: i64,
     /// Probability that the policy chooses this lane, in parts per million: 1,000,000 for a deterministic policy.
     pub propensity_ppm: i32,
+    /// Why on a lane of this kind; `None` where that was not asked, because all lanes are of one kind or nothing is known
+    /// yet.
+    pub route: Option<Route>,
+}
+
+/// Where a lane's state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum LaneKind {
+    /// On the processor.
+    Host,
+    /// On a GPU.
+    Device,
+}
+
+/// Why a group is on lanes of one kind: what both kinds are predicted to take for the rows that go to lanes together with its
+/// own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The kind that is predicted to be faster, or was when the group was released.
+    pub kind: LaneKind,
+    /// Rows that all lanes of the group's kind got together with it, smoothed.
+    pub rows: i64,
+    /// The fewest rows together at which devices are predicted to be faster; `None` if they never are.
+    pub break_even_rows: Option<i64>,
+    /// What the ready lanes on the processor are predicted to take for them, each for its share, in nanoseconds.
+    pub host_ns: i64,
+    /// What the ready lanes on devices are predicted to take, likewise.
+    pub device_ns: i64,
 }
 
 /// Rows of one group in a batch.
@@ -394,6 +477,21 @@ pub struct Restore {
 pub struct WakeAt {
     /// The time, ns since the epoch.
     pub at_ns: i64,
+}
+
+/// See [`Decision::Release`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// Partition of the group.
+    pub partition: PartitionId,
+    /// The group.
+    pub group: GroupIndex,
+    /// The lane that lets go of it.
+    pub lane: LaneId,
+    /// The group's epoch on that lane.
+    pub epoch: i64,
+    /// Why.
+    pub route: Route,
 }
 
 /// One step of the scheduler, as recorded.

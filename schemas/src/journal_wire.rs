@@ -2,9 +2,9 @@
 
 use crate::journal::{
     Arrived, Candidate, Completed, Decision, DeviceSample, Dispatch, Draining, Exclusion, ExclusionReason,
-    Fence, GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, LaneTelemetry,
-    PartitionAssigned, PartitionRevoked, Pause, Place, PolicyRef, ReleaseReason, Restore, Resume,
-    SchedulerConfig, Started, Take, WakeAt, Woke,
+    Fence, GroupArrival, Input, JournalEntry, LaneKind, LaneLost, LaneReady, LaneSpec, LaneTelemetry,
+    Measured, PartitionAssigned, PartitionRevoked, Pause, Place, PolicyRef, Release, ReleaseReason, Released,
+    Restore, Resume, Route, SchedulerConfig, ServicePoint, Started, Take, WakeAt, Woke,
 };
 use crate::wire::{wire_enum, wire_record, wire_union};
 
@@ -19,6 +19,7 @@ wire_record!(SchedulerConfig {
     row_deadline_ns,
     high_water_rows,
     low_water_rows,
+    route_interval_ns,
 });
 wire_record!(LaneSpec { lane, device, weight });
 wire_record!(GroupArrival { group, rows, bytes });
@@ -33,6 +34,8 @@ wire_union!(Input {
     6 => LaneReady,
     7 => Woke,
     8 => Draining,
+    9 => Measured,
+    10 => Released,
 });
 wire_record!(Started { node, software, stage_config, scheduler, lanes });
 wire_record!(PartitionAssigned { partition, groups, committed_offset, snapshot_offset });
@@ -44,6 +47,7 @@ wire_record!(DeviceSample {
     staging_bytes,
     work_bytes,
     memory_used_bytes,
+    memory_free_bytes,
     utilization_percent,
     temperature_c,
     power_mw,
@@ -56,6 +60,9 @@ wire_record!(LaneLost { lane, reason, kept });
 wire_record!(LaneReady { lane });
 wire_record!(Woke {});
 wire_record!(Draining {});
+wire_record!(Measured { lane, points });
+wire_record!(ServicePoint { rows, service_ns });
+wire_record!(Released { partition, group, lane, epoch });
 
 wire_union!(Decision {
     0 => Place,
@@ -65,9 +72,10 @@ wire_union!(Decision {
     4 => Fence,
     5 => Restore,
     6 => WakeAt,
+    7 => Release,
 });
 wire_record!(Candidate { lane, score, groups_placed, groups_max });
-wire_enum!(ExclusionReason { 0 => Lost, 1 => Full });
+wire_enum!(ExclusionReason { 0 => Lost, 1 => Full, 2 => Slower });
 wire_record!(Exclusion { lane, reason });
 wire_record!(PolicyRef { id, version });
 wire_record!(LaneTelemetry { in_flight_rows, in_flight_bytes, in_flight_batches, service_ps_per_row });
@@ -84,7 +92,10 @@ wire_record!(Place {
     random_stream,
     random_counter,
     propensity_ppm,
+    route,
 });
+wire_enum!(LaneKind { 0 => Host, 1 => Device });
+wire_record!(Route { kind, rows, break_even_rows, host_ns, device_ns });
 wire_record!(Dispatch {
     batch,
     lane,
@@ -101,5 +112,6 @@ wire_record!(Resume { partition, waiting_rows, low_water_rows });
 wire_record!(Fence { lane, groups, reason });
 wire_record!(Restore { partition, lost_lane });
 wire_record!(WakeAt { at_ns });
+wire_record!(Release { partition, group, lane, epoch, route });
 
 wire_record!(JournalEntry { sequence, at_ns, input, decisions, state_hash, hash });

@@ -46,7 +46,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 2, 0x8598_da1d_dddc_75e0
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 3, 0xee98_fa39_759c_2b3f
 );
 known!(
     /// Stage state at an offset.
@@ -70,13 +70,22 @@ pub const CURRENT: [KnownSchema; 8] =
     [TICK, TICK_BATCH, SIGNAL, JOURNAL_ENTRY, SNAPSHOT, LATE_TICK, DEAD_LETTER, LIFECYCLE];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 1] = [KnownSchema {
-    name: "JournalEntry",
-    file: "journal_entry",
-    version: 1,
-    fingerprint: 0xb52e_a2d3_4177_ba88,
-    text: include_str!("../avro/old/journal_entry_1.avsc"),
-}];
+pub const OLD: [KnownSchema; 2] = [
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 1,
+        fingerprint: 0xb52e_a2d3_4177_ba88,
+        text: include_str!("../avro/old/journal_entry_1.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 2,
+        fingerprint: 0x8598_da1d_dddc_75e0,
+        text: include_str!("../avro/old/journal_entry_2.avsc"),
+    },
+];
 
 /// All versions of all records.
 pub fn all() -> impl Iterator<Item = KnownSchema> {

@@ -43,51 +43,61 @@ fn rewrite(
     GenericDatumReader::builder(writer)
         .build()
         .and_then(|avro| avro.read_value(&mut &datum[..]))
-        .and_then(|value| resolved(value, writer, reader))
+        .and_then(|value| Resolution { writer, reader }.resolved(value, writer, reader))
         .and_then(|value| GenericDatumWriter::builder(reader).build()?.write_value_to_vec(value))
         .map_err(unresolvable)
 }
 
-/// A value by the rules of Avro's resolution. Branches of a union are found by their names: apache-avro alone takes the
-/// first record whose fields are there.
-fn resolved(value: Value, writer: &Schema, reader: &Schema) -> Result<Value, apache_avro::Error> {
-    Ok(match (value, writer, reader) {
-        (Value::Union(branch, inner), Schema::Union(writers), Schema::Union(readers)) => {
-            let writer = &writers.variants()[branch as usize];
-            let same = |reader: &&Schema| match (writer.name(), reader.name()) {
-                (Some(writer), Some(reader)) => writer == reader,
-                _ => writer == *reader,
-            };
-            match readers.variants().iter().enumerate().find(|(_, reader)| same(reader)) {
-                Some((branch, reader)) => {
-                    Value::Union(branch as u32, Box::new(resolved(*inner, writer, reader)?))
-                }
-                None => inner.resolve(reader)?,
-            }
-        }
-        (Value::Record(members), Schema::Record(writer), Schema::Record(reader)) => {
-            let mut members: BTreeMap<String, Value> = members.into_iter().collect();
-            let mut fields = Vec::new();
-            for field in &reader.fields {
-                let value = match (members.remove(&field.name), &field.default) {
-                    (Some(value), _) => {
-                        let written = writer.fields.iter().find(|other| other.name == field.name);
-                        let written = written.expect("a member that was read has a field");
-                        resolved(value, &written.schema, &field.schema)?
-                    }
-                    (None, Some(default)) => Value::try_from(default.clone())?.resolve(&field.schema)?,
-                    (None, None) => Value::Null.resolve(&field.schema)?,
+/// Two versions of a schema, whose definitions a part of them may refer to by name.
+struct Resolution<'a> {
+    writer: &'a Schema,
+    reader: &'a Schema,
+}
+
+impl Resolution<'_> {
+    /// A value by the rules of Avro's resolution. Branches of a union are found by their names: apache-avro alone takes the
+    /// first record whose fields are there.
+    fn resolved(&self, value: Value, writer: &Schema, reader: &Schema) -> Result<Value, apache_avro::Error> {
+        let (writer, reader) =
+            (describe::definition(self.writer, writer), describe::definition(self.reader, reader));
+        Ok(match (value, writer, reader) {
+            (Value::Union(branch, inner), Schema::Union(writers), Schema::Union(readers)) => {
+                let writer = &writers.variants()[branch as usize];
+                let same = |reader: &&Schema| match (writer.name(), reader.name()) {
+                    (Some(writer), Some(reader)) => writer == reader,
+                    _ => writer == *reader,
                 };
-                fields.push((field.name.clone(), value));
+                match readers.variants().iter().enumerate().find(|(_, reader)| same(reader)) {
+                    Some((branch, reader)) => {
+                        Value::Union(branch as u32, Box::new(self.resolved(*inner, writer, reader)?))
+                    }
+                    None => inner.resolve(reader)?,
+                }
             }
-            Value::Record(fields)
-        }
-        (Value::Array(items), Schema::Array(writer), Schema::Array(reader)) => {
-            let items = items.into_iter().map(|item| resolved(item, &writer.items, &reader.items));
-            Value::Array(items.collect::<Result<_, _>>()?)
-        }
-        (other, _, reader) => other.resolve(reader)?,
-    })
+            (Value::Record(members), Schema::Record(writer), Schema::Record(reader)) => {
+                let mut members: BTreeMap<String, Value> = members.into_iter().collect();
+                let mut fields = Vec::new();
+                for field in &reader.fields {
+                    let value = match (members.remove(&field.name), &field.default) {
+                        (Some(value), _) => {
+                            let written = writer.fields.iter().find(|other| other.name == field.name);
+                            let written = written.expect("a member that was read has a field");
+                            self.resolved(value, &written.schema, &field.schema)?
+                        }
+                        (None, Some(default)) => Value::try_from(default.clone())?.resolve(&field.schema)?,
+                        (None, None) => Value::Null.resolve(&field.schema)?,
+                    };
+                    fields.push((field.name.clone(), value));
+                }
+                Value::Record(fields)
+            }
+            (Value::Array(items), Schema::Array(writer), Schema::Array(reader)) => {
+                let items = items.into_iter().map(|item| self.resolved(item, &writer.items, &reader.items));
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
+            (other, _, reader) => other.resolve(reader)?,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +131,22 @@ mod tests {
 
     fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
         rewrite(&older(), &parsed(known::SIGNAL), "Signal", datum)
+    }
+
+    /// A record that is defined once, as a field, and referred to in a union: and one more field of it later.
+    #[test]
+    fn definitions_are_found_by_their_names() {
+        let schema = |more: &str| {
+            let text = r#"{"type": "record", "name": "Pair", "fields": [
+                {"name": "first", "type": {"type": "record", "name": "One", "fields": [
+                    {"name": "number", "type": "long"}MORE]}},
+                {"name": "second", "type": ["null", "One"]}]}"#;
+            Schema::parse_str(&text.replace("MORE", more)).expect("a schema")
+        };
+        let older = schema("");
+        let newer = schema(r#", {"name": "other", "type": "long", "default": 7}"#);
+        // 1, then branch 1 with 2; numbers are zigzag.
+        assert_eq!(rewrite(&older, &newer, "Pair", &[2, 2, 4]), Ok(vec![2, 14, 2, 4, 14]));
     }
 
     #[test]

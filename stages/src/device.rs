@@ -70,6 +70,14 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         Ok(())
     }
 
+    /// Gives a group up that was installed, with its state.
+    pub fn take(&mut self, key: &K) -> Result<Box<GroupStage>, DeviceError> {
+        let DeviceGroup { mut stage, slots } = self.groups.remove(key).expect("the group was installed");
+        self.slab.read(&slots, &mut stage.slot_state())?;
+        self.slab.give_back(&slots);
+        Ok(stage)
+    }
+
     /// Lets go of all other groups.
     pub fn retain(&mut self, mut keeps: impl FnMut(&K) -> bool) {
         let Self { slab, groups, .. } = self;

@@ -23,6 +23,14 @@ pub struct Coverage {
     pub losses_kept: usize,
     /// Lanes on devices lost whose partitions were restored.
     pub losses_not_kept: usize,
+    /// Groups that lanes were told to let go of.
+    pub releases: usize,
+    /// Groups that came back from lanes on devices.
+    pub moves_to_host: usize,
+    /// Groups that came back from lanes on the processor.
+    pub moves_to_device: usize,
+    /// Groups that never came back: their lanes were lost, their partitions restored, or the process died.
+    pub moves_cut: usize,
     /// Partitions paused.
     pub pauses: usize,
     /// Fetches that a restore made stale.
@@ -49,6 +57,10 @@ impl Coverage {
             device_faults: self.device_faults + other.device_faults,
             losses_kept: self.losses_kept + other.losses_kept,
             losses_not_kept: self.losses_not_kept + other.losses_not_kept,
+            releases: self.releases + other.releases,
+            moves_to_host: self.moves_to_host + other.moves_to_host,
+            moves_to_device: self.moves_to_device + other.moves_to_device,
+            moves_cut: self.moves_cut + other.moves_cut,
             pauses: self.pauses + other.pauses,
             stale_fetches: self.stale_fetches + other.stale_fetches,
             faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
@@ -70,6 +82,10 @@ impl Coverage {
             self.device_faults,
             self.losses_kept,
             self.losses_not_kept,
+            self.releases,
+            self.moves_to_host,
+            self.moves_to_device,
+            self.moves_cut,
             self.pauses,
             self.stale_fetches,
             self.faults_while_stopping,

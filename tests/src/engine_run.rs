@@ -33,6 +33,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
             row_deadline_ns: 5_000_000,
             high_water_rows: 1_048_576,
             low_water_rows: 262_144,
+            route_interval_ns: 0,
         },
         lanes: (0..lanes).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect(),
         isa: Isa::detect(),

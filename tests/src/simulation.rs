@@ -14,9 +14,9 @@ use warptape_kernels::device::{DeviceError, NoDevices};
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
-    CommitRequest, EngineConfig, LaneCommand, LaneStages, PartOutput, RecordError, Stop, Topics, restore_from,
+    CommitRequest, EngineConfig, LaneCommand, LaneResult, LaneStages, RecordError, Stop, Topics, restore_from,
 };
-use warptape_schemas::journal::{LaneId, LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneId, LaneSpec, SchedulerConfig, ServicePoint};
 use warptape_schemas::{decode_journal_entry, decode_snapshot};
 
 use crate::coverage::Coverage;
@@ -80,7 +80,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     }
     world.heal(&devices)?;
     world.check(&expected)?;
-    [world.coverage.losses_kept, world.coverage.losses_not_kept] = world.losses_of_devices();
+    world.count_from_journal();
     for outputs in &expected {
         world.coverage.signals += outputs.signals.len();
         world.coverage.late += outputs.late.len();
@@ -112,6 +112,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             row_deadline_ns: random.between(1, 5_000_000),
             high_water_rows,
             low_water_rows: random.between(0, high_water_rows - 1),
+            route_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
         },
         lanes: (0..lanes)
             .map(|lane| {
@@ -141,7 +142,7 @@ struct SimulatedLane {
     /// Opened at the first command.
     stages: Option<LaneStages>,
     commands: VecDeque<LaneCommand>,
-    results: VecDeque<(i64, Vec<PartOutput>)>,
+    results: VecDeque<LaneResult>,
 }
 
 impl SimulatedLane {
@@ -150,6 +151,9 @@ impl SimulatedLane {
             Some(stages) => stages,
             none => none.insert(config.lane_stages(index as LaneId)?),
         };
+        if !stages.runs_beside(&command) {
+            self.results.extend(stages.finish()?);
+        }
         self.results.extend(stages.obey(command)?);
         // As a lane's thread has it: a batch is finished when nothing else is to be done.
         if self.commands.is_empty() {
@@ -314,7 +318,8 @@ impl World {
     /// An event of a process that works.
     fn event(&mut self) -> Result<(), Failure> {
         self.now_ns += self.random.between(0, 2_000_000);
-        match self.random.index(10) {
+        match self.random.index(11) {
+            10 => self.measure()?,
             8 => self.deliver()?,
             9 => {
                 if let Some((partition, sealed_offset)) = self.restores.pop_front() {
@@ -386,12 +391,30 @@ impl World {
     /// The core learns of a finished batch.
     fn report(&mut self) -> Result<(), Failure> {
         let index = self.random.index(self.lanes.len());
-        let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
-        let Some((batch, parts)) = lane.results.pop_front() else { return Ok(()) };
-        let service_ns = self.random.between(1, 1_000_000);
-        self.core
-            .on_completed(self.now_ns, index as i32, batch, service_ns, parts, None)
-            .map_err(Failure::from)
+        let Some(lane_state) = &mut self.lanes[index] else { return Ok(()) };
+        let (now_ns, lane) = (self.now_ns, index as LaneId);
+        match lane_state.results.pop_front() {
+            None => Ok(()),
+            Some(LaneResult::Batch { batch, parts }) => {
+                let service_ns = self.random.between(1, 1_000_000);
+                self.core.on_completed(now_ns, lane, batch, service_ns, parts, None)
+            }
+            Some(LaneResult::Released { group, epoch, stage }) => {
+                self.core.on_released(now_ns, lane, group, epoch, stage)
+            }
+        }
+        .map_err(Failure::from)
+    }
+
+    /// A lane is measured: slow to begin with, or slow for each row.
+    fn measure(&mut self) -> Result<(), Failure> {
+        let lane = self.random.index(self.lanes.len());
+        if self.lanes[lane].is_none() || !self.config.routes() {
+            return Ok(());
+        }
+        let (base_ns, row_ns) = (self.random.between(1, 100_000), self.random.between(1, 10_000));
+        let points = [1, 16, 256].map(|rows| ServicePoint { rows, service_ns: base_ns + rows * row_ns });
+        self.core.on_measured(self.now_ns, lane as LaneId, points.into()).map_err(Failure::from)
     }
 
     /// A lane fails, with all that it has; mostly a new worker takes its place.

@@ -44,9 +44,11 @@ impl Telemetry {
         let no_answer = |error: nvml_wrapper::error::NvmlError| NoTelemetry { reason: error.to_string() };
         let device = self.nvml.device_by_pci_bus_id(pci_bus_id).map_err(no_answer)?;
         let utilization = device.utilization_rates().ok();
+        let memory = device.memory_info().ok();
         Ok(Sample {
             utilization_percent: utilization.map(|rates| rates.gpu),
-            memory_used_bytes: device.memory_info().ok().map(|memory| memory.used),
+            memory_used_bytes: memory.as_ref().map(|memory| memory.used),
+            memory_free_bytes: memory.as_ref().map(|memory| memory.free),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_mw: device.power_usage().ok(),
             sm_clock_mhz: device.clock_info(Clock::SM).ok(),

@@ -60,6 +60,8 @@ pub struct Sample {
     pub utilization_percent: Option<u32>,
     /// Memory in use, bytes.
     pub memory_used_bytes: Option<u64>,
+    /// Memory that nobody uses, bytes.
+    pub memory_free_bytes: Option<u64>,
     /// Temperature of the chip, °C.
     pub temperature_c: Option<u32>,
     /// Power drawn, mW.

@@ -108,8 +108,15 @@ pub const MOVE_SLOTS: Kernel = Kernel {
     source: Source { name: "slots.cu", text: include_str!("slots.cu") },
 };
 
+/// Works through bars by trading rules: takes `SweepArgs`.
+pub const SWEEP_RULES: Kernel = Kernel {
+    function: "sweep_rules",
+    args: "warptape::SweepArgs",
+    source: Source { name: "sweep.cu", text: include_str!("../sweep/sweep.cu") },
+};
+
 /// All kernels.
-pub const KERNELS: [Kernel; 9] = [
+pub const KERNELS: [Kernel; 10] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -119,6 +126,7 @@ pub const KERNELS: [Kernel; 9] = [
     SCAN_TILES,
     GATHER_BARS,
     MOVE_SLOTS,
+    SWEEP_RULES,
 ];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square

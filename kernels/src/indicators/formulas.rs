@@ -39,7 +39,7 @@ pub(super) fn wide_by_quarters(value: i128) -> f64 {
 
 /// Constants of an average over a number of samples. Samples are counted from 1, in whole numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Period {
+pub(crate) struct Period {
     pub length: f64,
     /// 1 / n
     pub inverse: f64,
@@ -56,6 +56,12 @@ impl Period {
     /// n, 1 / n and 2 / (n + 1).
     pub fn constants(&self) -> [f64; 3] {
         [self.length, self.inverse, self.alpha]
+    }
+
+    /// Likewise, the other way.
+    #[inline(always)]
+    pub fn from_constants([length, inverse, alpha]: [f64; 3]) -> Self {
+        Self { length, inverse, alpha }
     }
 
     /// The next state of an exponential average: 0 before the first sample, the sum of the samples up to the n-th, then

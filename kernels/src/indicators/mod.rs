@@ -41,6 +41,6 @@ mod step;
 mod windows;
 
 pub use columns::{INDICATORS, Indicator, IndicatorColumns};
-pub(crate) use formulas::scaled;
+pub(crate) use formulas::{Period, scaled};
 pub use params::{IndicatorParams, WINDOW_MAX};
 pub use slab::IndicatorSlab;

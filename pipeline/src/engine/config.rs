@@ -8,7 +8,7 @@ use warptape_eventlog::TopicSpec;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneId, LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
 use super::{LaneFault, LaneStages};
@@ -64,7 +64,13 @@ impl EngineConfig {
 
     /// Whether a lane's state is elsewhere than in the host's memory.
     pub fn is_on_device(&self, lane: LaneId) -> bool {
-        !self.lanes[lane as usize].device.starts_with("cpu:")
+        self.lanes[lane as usize].kind() == LaneKind::Device
+    }
+
+    /// Whether groups are moved between lanes on the processor and lanes on devices.
+    pub fn routes(&self) -> bool {
+        let has = |kind| self.lanes.iter().any(|lane| lane.kind() == kind);
+        self.scheduler.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
     }
 
     /// The device of a lane, by the name it is opened with: several lanes of a device have names of their own.
@@ -78,6 +84,15 @@ impl EngineConfig {
         let lanes = (0..self.lanes.len() as LaneId).filter(|lane| self.is_on_device(*lane));
         let names: BTreeSet<String> = lanes.map(|lane| self.device_of(lane).to_owned()).collect();
         names.into_iter().collect()
+    }
+
+    /// Whether a lane is measured when it begins: the first one of each device, where it matters.
+    pub(super) fn is_measured(&self, lane: LaneId) -> bool {
+        let of = |lane: LaneId| match self.lanes[lane as usize].kind() {
+            LaneKind::Host => "cpu",
+            LaneKind::Device => self.device_of(lane),
+        };
+        self.routes() && (0..lane).all(|other| of(other) != of(lane))
     }
 
     /// A lane without groups, on its device.

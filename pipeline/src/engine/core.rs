@@ -11,9 +11,10 @@ use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, DeviceSample, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost,
-    LaneReady, PartitionAssigned, PartitionRevoked, Place, Started, Woke,
+    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, ServicePoint, Started, Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
+use warptape_stages::GroupStage;
 
 use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
@@ -268,6 +269,34 @@ impl Core {
         self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample }))
     }
 
+    /// A lane was measured.
+    pub fn on_measured(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        points: Vec<ServicePoint>,
+    ) -> Result<(), RecordError> {
+        self.step(now_ns, &Input::Measured(Measured { lane, points }))
+    }
+
+    /// A lane gave a group back.
+    pub fn on_released(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        group: GroupId,
+        epoch: i64,
+        stage: Box<GroupStage>,
+    ) -> Result<(), RecordError> {
+        let GroupId { partition, group } = group;
+        let owned = self.partitions.get_mut(&partition);
+        // The partition may have gone or been restored since the lane was told.
+        if !owned.is_some_and(|owned| owned.release(group, lane, epoch, stage)) {
+            return Ok(());
+        }
+        self.step(now_ns, &Input::Released(Released { partition, group, lane, epoch }))
+    }
+
     /// A lane failed; `restarted` says that a new worker has taken its place.
     pub fn on_lane_lost(
         &mut self,
@@ -376,6 +405,11 @@ impl Core {
                 self.commands.push(Command::Restore { partition, sealed_offset: owned.sealed_offset });
             }
             Decision::WakeAt(wake) => self.wake_at_ns = Some(wake.at_ns),
+            Decision::Release(release) => {
+                let group = GroupId { partition: release.partition, group: release.group };
+                let command = LaneCommand::Release { group, epoch: release.epoch };
+                self.commands.push(Command::Lane(release.lane, command));
+            }
         }
     }
 

@@ -1,19 +1,21 @@
 //! Lane threads: each owns the stages of the groups placed on it, and runs batches in the order they come.
 
+mod thread;
+
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
+use crossbeam_channel::{Sender, unbounded};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_schemas::journal::LaneId;
+use warptape_schemas::journal::{LaneId, ServicePoint};
 use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
+use thread::LaneWorker;
 
 /// A group of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +44,33 @@ pub enum LaneCommand {
     },
     /// Run a batch.
     Run(LaneBatch),
+    /// Give a group back, if it is still the lane's in this epoch.
+    Release {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+    },
+}
+
+/// What comes of a command.
+pub enum LaneResult {
+    /// A batch is done.
+    Batch {
+        /// Number of the batch.
+        batch: i64,
+        /// What each part gave.
+        parts: Vec<PartOutput>,
+    },
+    /// A group was given back.
+    Released {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+        /// Its state.
+        stage: Box<GroupStage>,
+    },
 }
 
 /// The state of a group on its way to a lane.
@@ -118,6 +147,10 @@ pub(super) struct LaneEvent {
 pub(super) enum LaneNews {
     /// A batch is done.
     Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput>, memory_bytes: Option<[usize; 3]> },
+    /// A group was given back.
+    Released { group: GroupId, epoch: i64, stage: Box<GroupStage> },
+    /// What batches take.
+    Measured { points: Vec<ServicePoint> },
     /// The lane failed; its thread waits for nothing any more.
     Lost { reason: String },
 }
@@ -222,9 +255,6 @@ pub struct LaneStages {
     running: Option<Running>,
 }
 
-/// A batch that is done, with its outputs.
-pub type Done = (i64, Vec<PartOutput>);
-
 struct Running {
     batch: i64,
     /// Without what is to come.
@@ -271,17 +301,17 @@ impl LaneStages {
         self.running.is_some()
     }
 
-    /// Whether a command is obeyed while a batch is under way. Before all others that is finished.
+    /// Whether a command may be obeyed while a batch is under way: before all others that is to be finished.
     pub fn runs_beside(&self, command: &LaneCommand) -> bool {
         let LaneCommand::Run(batch) = command else { return false };
         let mut current = batch.parts.iter().filter(|part| self.is_current(part.group, part.epoch));
         current.all(|part| DeviceGroups::<GroupId>::runs_beside(&part.input))
     }
 
-    /// Obeys a command; gives the batch that was finished by that, which on a device is the one before. After an error the lane's
-    /// state is void.
-    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<Done>, DeviceError> {
-        let done = if self.runs_beside(&command) { None } else { self.finish()? };
+    /// Obeys a command; a batch on a device is begun by that, and the one before it finished. After an error the lane's state is
+    /// void.
+    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
+        assert!(!self.is_running() || self.runs_beside(&command), "the batch under way is finished before");
         match command {
             LaneCommand::Install { group, epoch, state } => {
                 self.epochs.insert(group, epoch);
@@ -290,7 +320,7 @@ impl LaneStages {
                     LaneGroups::Host(stages) => drop(stages.insert(group, stage)),
                     LaneGroups::Device(groups) => groups.install(group, stage)?,
                 }
-                Ok(done)
+                Ok(None)
             }
             LaneCommand::Drop { partition } => {
                 let stays = |group: &GroupId| group.partition != partition;
@@ -299,22 +329,34 @@ impl LaneStages {
                     LaneGroups::Host(stages) => stages.retain(|group, _| stays(group)),
                     LaneGroups::Device(groups) => groups.retain(stays),
                 }
-                Ok(done)
+                Ok(None)
             }
-            LaneCommand::Run(batch) => Ok(done.or(self.run(batch)?)),
+            LaneCommand::Run(batch) => self.run(batch),
+            LaneCommand::Release { group, epoch } => {
+                // The partition may have gone since.
+                if !self.is_current(group, epoch) {
+                    return Ok(None);
+                }
+                self.epochs.remove(&group);
+                let stage = match &mut self.groups {
+                    LaneGroups::Host(stages) => stages.remove(&group).expect(HAS_STAGE),
+                    LaneGroups::Device(groups) => groups.take(&group)?,
+                };
+                Ok(Some(LaneResult::Released { group, epoch, stage }))
+            }
         }
     }
 
     /// Finishes the batch that is under way.
-    pub fn finish(&mut self) -> Result<Option<Done>, DeviceError> {
+    pub fn finish(&mut self) -> Result<Option<LaneResult>, DeviceError> {
         let Some(Running { batch, outputs, begun }) = self.running.take() else { return Ok(None) };
         let LaneGroups::Device(groups) = &mut self.groups else { return Ok(None) };
         let current = groups.finish(begun)?;
-        Ok(Some((batch, self.filled(outputs, current))))
+        Ok(Some(LaneResult::Batch { batch, parts: self.filled(outputs, current) }))
     }
 
     /// Runs a batch on the host; on a device begins it, and finishes the one before.
-    fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<Done>, DeviceError> {
+    fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<LaneResult>, DeviceError> {
         let mut outputs = Vec::with_capacity(parts.len());
         let mut inputs = Vec::with_capacity(parts.len());
         for BatchPart { group, epoch, input } in parts {
@@ -328,7 +370,7 @@ impl LaneStages {
             LaneGroups::Host(stages) => {
                 let run = |(group, input)| run_on_host(stages, group, input);
                 let current = inputs.into_iter().map(run).collect();
-                Ok(Some((batch, self.filled(outputs, current))))
+                Ok(Some(LaneResult::Batch { batch, parts: self.filled(outputs, current) }))
             }
             LaneGroups::Device(groups) => {
                 let begun = groups.begin(inputs)?;
@@ -353,114 +395,14 @@ impl LaneStages {
     }
 }
 
+const HAS_STAGE: &str = "a group with an epoch has a stage";
+
 fn run_on_host(
     stages: &mut BTreeMap<GroupId, Box<GroupStage>>,
     group: GroupId,
     input: GroupInput,
 ) -> GroupOutput {
     let mut output = GroupOutput::default();
-    stages.get_mut(&group).expect("a group with an epoch has a stage").run(input, &mut output);
+    stages.get_mut(&group).expect(HAS_STAGE).run(input, &mut output);
     output
-}
-
-struct LaneWorker {
-    lane: LaneId,
-    life: u32,
-    config: EngineConfig,
-    clock: Clock,
-    work: Arc<Work>,
-    /// Batches until an injected fault.
-    fault: Option<u64>,
-    events: Sender<LaneEvent>,
-}
-
-impl LaneWorker {
-    /// Runs until the engine drops its end, or the lane fails.
-    fn run(mut self, commands: &Receiver<LaneCommand>) {
-        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands))) {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => panic_message(panic.as_ref()),
-        };
-        self.work.done();
-        // An engine that has ended reads no more: what it will not read is of no use.
-        drop(self.tell(LaneNews::Lost { reason: lost }));
-    }
-
-    fn tell(&self, news: LaneNews) -> Result<(), SendError<LaneEvent>> {
-        self.events.send(LaneEvent { lane: self.lane, life: self.life, news })
-    }
-
-    fn obey(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
-        self.work.on_other(self.clock.now_ns());
-        let mut stages = self.config.lane_stages(self.lane)?;
-        self.work.done();
-        let mut since_ns = 0;
-        loop {
-            // While a batch is under way nothing is waited for but that.
-            let next = match stages.is_running() {
-                true => commands.try_recv().ok(),
-                false => Some(match commands.recv() {
-                    Ok(command) => command,
-                    Err(_) => return Ok(()),
-                }),
-            };
-            if stages.is_running() && !next.as_ref().is_some_and(|command| stages.runs_beside(command)) {
-                let done = stages.finish()?;
-                if self.report(done, &stages, &mut since_ns).is_err() {
-                    return Ok(());
-                }
-            }
-            let Some(command) = next else { continue };
-            if !stages.is_running() {
-                since_ns = self.clock.now_ns();
-                match command {
-                    LaneCommand::Run(_) => self.work.on_batch(since_ns),
-                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
-                }
-            }
-            self.fail_if_due(&command);
-            let done = stages.obey(command)?;
-            if self.report(done, &stages, &mut since_ns).is_err() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Tells of a batch that is done. The time of the next one, if it is under way, begins with that.
-    fn report(
-        &self,
-        done: Option<Done>,
-        stages: &LaneStages,
-        since_ns: &mut i64,
-    ) -> Result<(), SendError<LaneEvent>> {
-        let now_ns = self.clock.now_ns();
-        let told = done.map_or(Ok(()), |(batch, parts)| {
-            let service_ns = now_ns - std::mem::replace(since_ns, now_ns);
-            let memory_bytes = stages.memory_bytes();
-            self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes })
-        });
-        match stages.is_running() {
-            true => self.work.on_batch(*since_ns),
-            false => self.work.done(),
-        }
-        told
-    }
-
-    fn fail_if_due(&mut self, command: &LaneCommand) {
-        if let (LaneCommand::Run(_), Some(left)) = (command, &mut self.fault) {
-            assert!(*left > 0, "fault injected by configuration");
-            *left -= 1;
-        }
-    }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a stage panicked without a message".to_owned()
-    }
 }

@@ -21,6 +21,7 @@ mod failpoint;
 mod journal_tail;
 mod lanes;
 mod lifecycle;
+mod measure;
 mod ownership;
 mod partition;
 mod progress;
@@ -39,7 +40,8 @@ pub use commit::{CommitRequest, Receipt};
 pub use config::{EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;
 pub use lanes::{
-    BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneStages, PartOutput,
+    BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneResult, LaneStages,
+    PartOutput,
 };
 pub use partition::Accepted;
 pub use progress::{LaneProgress, Progress};

@@ -8,7 +8,7 @@ use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
 use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
-use warptape_stages::{GroupInput, GroupOutput, GroupQueue, Late, PartitionIntake, SignalMerge};
+use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
 
 use super::commit::{Aside, AsideTopic, Receipt, Sealed};
 use super::lanes::{GroupId, GroupState, Kept};
@@ -245,6 +245,20 @@ impl Partition {
                     .push_back((pending.offset, snapshot_records(self.source.partition, pending)));
             }
         }
+    }
+
+    /// A lane gives a group back, with everything done that it had of it; whether it was its to give.
+    pub(super) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
+        let group = &mut self.groups[group as usize];
+        if group.lane != Some(lane) || group.epoch != epoch {
+            return false;
+        }
+        debug_assert!(group.in_flight.is_empty(), "a lane gives its batches back in order, and first");
+        group.lane = None;
+        group.state = Some(GroupState::Stage(stage));
+        self.kept_bytes -= group.kept_bytes();
+        group.kept = None;
+        true
     }
 
     /// Whether the state of all groups of a lane can be made again.

@@ -121,6 +121,7 @@ impl Engine {
         let topic = config.topics.ticks.clone();
         let (records_max, bytes_max) = (config.poll_records_max, config.poll_bytes_max);
         let batches_max = config.scheduler.lane_batches_max as usize;
+        // Lanes wait where there is no room, and the engine never waits for a lane.
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 3));
         Ok(Self {
             source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
@@ -427,6 +428,8 @@ impl Engine {
         self.committer.stop();
         self.lifecycle.stop();
         self.telemetry.stop();
+        // A lane that has something to say finds nobody, and ends.
+        drop(self.lane_events);
         Worker::join_all(self.lanes.into_iter().flatten().map(Lane::end).collect());
         result?;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

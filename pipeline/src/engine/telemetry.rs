@@ -69,6 +69,7 @@ impl Telemetry {
             staging_bytes,
             work_bytes,
             memory_used_bytes: long(sample.memory_used_bytes),
+            memory_free_bytes: long(sample.memory_free_bytes),
             utilization_percent: wide(sample.utilization_percent),
             temperature_c: wide(sample.temperature_c),
             power_mw: wide(sample.power_mw),

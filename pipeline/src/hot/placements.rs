@@ -69,7 +69,12 @@ impl Placements {
             }
             Input::LaneLost(lost) => self.set_lane(lost.lane, at_ns, LaneState::Lost, &lost.reason),
             Input::LaneReady(ready) => self.set_lane(ready.lane, at_ns, LaneState::Ready, ""),
-            Input::Started(_) | Input::Arrived(_) | Input::Woke(_) | Input::Draining(_) => {}
+            Input::Started(_)
+            | Input::Arrived(_)
+            | Input::Woke(_)
+            | Input::Draining(_)
+            | Input::Measured(_)
+            | Input::Released(_) => {}
         }
         for decision in &entry.decisions {
             if let Decision::Place(place) = decision {
@@ -167,6 +172,7 @@ mod tests {
                 row_deadline_ns: 1,
                 high_water_rows: 2,
                 low_water_rows: 1,
+                route_interval_ns: 0,
             },
             lanes: vec![lane(0), lane(1)],
         })
@@ -193,6 +199,7 @@ mod tests {
             random_stream: 0,
             random_counter: 0,
             propensity_ppm: 1_000_000,
+            route: None,
         })
     }
 

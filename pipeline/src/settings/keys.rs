@@ -367,6 +367,14 @@ pub const KEYS: &[Key] = &[
         1 << 32,
         "A paused partition is resumed when no more than this many of its rows wait.",
     ),
+    integer(
+        "scheduler.route_interval_ms",
+        1_000,
+        0,
+        86_400_000,
+        "Where there are lanes on GPUs and on the processor: time between looks at which groups are better off on the \
+         other kind, in milliseconds; 0: groups stay.",
+    ),
     Key {
         path: "stages.bars",
         kind: Kind::List {

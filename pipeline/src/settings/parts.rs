@@ -301,6 +301,7 @@ fn scheduler(values: &Values) -> SchedulerConfig {
         row_deadline_ns: values.integer("scheduler.row_deadline_us") * 1_000,
         high_water_rows: values.integer("scheduler.high_water_rows"),
         low_water_rows: values.integer("scheduler.low_water_rows"),
+        route_interval_ns: values.integer("scheduler.route_interval_ms") * 1_000_000,
     }
 }
 

@@ -344,6 +344,7 @@ fn scheduler_config() -> SchedulerConfig {
         row_deadline_ns: 1_000_000,
         high_water_rows: 100_000,
         low_water_rows: 10_000,
+        route_interval_ns: 0,
     }
 }
 

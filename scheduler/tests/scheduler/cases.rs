@@ -336,3 +336,72 @@ fn bad_input_is_refused() {
         ",
     );
 }
+
+#[test]
+fn groups_move_to_devices_when_their_batches_pay_and_back_when_they_do_not() {
+    check(
+        "
+        > 0 start 2 route=100 credit=1000 batch=1000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 measured 0 1:10 100:1000
+        > 0 measured 1 1:400 100:499
+        > 10 arrive 0 0:60
+        dispatch 0 to 0: 0/0:60 (60 rows, 60 bytes, Idle, oldest 10, finish 10)
+        > 110 arrive 0 0:7
+        release 0/0 from 0 epoch 1: Device for 60 rows, device from 48 (host 600, device 459)
+        > 120 complete 0 0 600
+        > 130 released 0 0 0 1
+        place 0/0 on 1 epoch 2: Device for 60 rows, device from 48 (host 600, device 459)
+        dispatch 1 to 1: 0/0:7 (7 rows, 7 bytes, Idle, oldest 110, finish 130)
+        > 140 released 0 0 0 1
+        error: group 0 of partition 0 is not leaving lane 0 with epoch 1; report Released once, after Release, and not once the lane was lost or the partition gone
+        > 150 complete 1 1 407
+        > 250 arrive 0 0:2
+        dispatch 2 to 1: 0/0:2 (2 rows, 2 bytes, Idle, oldest 250, finish 366)
+        > 260 complete 1 2 401
+        > 350 arrive 0 0:2
+        dispatch 3 to 1: 0/0:2 (2 rows, 2 bytes, Idle, oldest 350, finish 501)
+        > 360 complete 1 3 401
+        > 450 arrive 0 0:2
+        dispatch 4 to 1: 0/0:2 (2 rows, 2 bytes, Idle, oldest 450, finish 633)
+        > 460 complete 1 4 401
+        > 550 arrive 0 0:2
+        dispatch 5 to 1: 0/0:2 (2 rows, 2 bytes, Idle, oldest 550, finish 760)
+        > 560 complete 1 5 401
+        > 650 arrive 0 0:2
+        release 0/0 from 1 epoch 2: Host for 34 rows, device from 48 (host 340, device 433)
+        > 670 released 0 0 1 2
+        place 0/0 on 0 epoch 3: Host for 34 rows, device from 48 (host 340, device 433)
+        dispatch 6 to 0: 0/0:2 (2 rows, 2 bytes, Idle, oldest 650, finish 690)
+        ",
+    );
+}
+
+#[test]
+fn a_lane_that_is_lost_before_it_lets_go_takes_the_partition_with_it() {
+    check(
+        "
+        > 0 start 4 route=100 credit=1000 batch=1000
+        > 0 assign 0 2
+        place 0/0 on 3 epoch 1
+        place 0/1 on 0 epoch 1
+        > 0 measured 0 1:10 100:1000
+        > 0 measured 1 1:2000 100:3000
+        > 10 arrive 0 0:10 1:10
+        dispatch 0 to 0: 0/1:10 (10 rows, 10 bytes, Idle, oldest 10, finish 10)
+        dispatch 1 to 3: 0/0:10 (10 rows, 10 bytes, Idle, oldest 10, finish 10)
+        > 120 arrive 0 0:10
+        release 0/0 from 3 epoch 1: Host for 20 rows, device never (host 100, device 2090)
+        > 130 lost 3
+        fence 3: 1 groups, gone
+        restore 0 for 3
+        > 140 released 0 0 3 1
+        error: group 0 of partition 0 is not leaving lane 3 with epoch 1; report Released once, after Release, and not once the lane was lost or the partition gone
+        > 150 measured 9 1:1
+        error: lane 9 does not exist; lanes are numbered from 0 to 3
+        > 150 measured 1 0:1
+        error: lane 1 took 1 ns for 0 rows; rows must be from 1 to 1099511627776, the time 0 or more
+        ",
+    );
+}

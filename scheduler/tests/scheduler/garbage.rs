@@ -45,6 +45,10 @@ fn start() -> impl Strategy<Value = Input> {
             6 => config.placement_seed = fields.6,
             7 => config.load_factor_percent = fields.7,
             8 => config.lane_batches_max = fields.8,
+            10..15 => {
+                config.route_interval_ns = fields.0;
+                config.load_factor_percent = 10_000;
+            }
             9 => {
                 // The widest configuration there may be.
                 config.lane_credit_rows = 1 << 40;
@@ -82,6 +86,13 @@ fn input() -> impl Strategy<Value = Input> {
         2 => index().prop_map(|lane| Input::LaneReady(LaneReady { lane })),
         1 => Just(Input::Woke(Woke {})),
         1 => Just(Input::Draining(Draining {})),
+        2 => (index(), vec((number(), number()), 0..4)).prop_map(|(lane, points)| {
+            let points = points.into_iter().map(|(rows, service_ns)| ServicePoint { rows, service_ns });
+            Input::Measured(Measured { lane, points: points.collect() })
+        }),
+        2 => (index(), index(), index(), number()).prop_map(|(partition, group, lane, epoch)| {
+            Input::Released(Released { partition, group, lane, epoch })
+        }),
     ]
 }
 
@@ -130,4 +141,24 @@ fn partitions_and_groups_are_bounded() {
     let most = (GROUPS_TOTAL_MAX / i64::from(GROUPS_PER_PARTITION_MAX)) as i32;
     assert_eq!(assign_until_refused(GROUPS_PER_PARTITION_MAX), (most, StepError::TooManyGroups));
     assert_eq!(assign_until_refused(1), (PARTITIONS_MAX as i32, StepError::TooManyPartitions));
+}
+
+/// Lanes of one kind count for nothing where groups go to the other, however much they weigh.
+#[test]
+fn weights_of_another_kind_overflow_nothing() {
+    let config = SchedulerConfig { load_factor_percent: 10_000, route_interval_ns: 1, ..config() };
+    let measured = |lane| {
+        let points = vec![ServicePoint { rows: 1, service_ns: 1 }];
+        Input::Measured(Measured { lane, points })
+    };
+    let most = GROUPS_PER_PARTITION_MAX;
+    let mut scheduler = Scheduler::new();
+    let mut decisions = Vec::new();
+    for input in
+        [started(config, &[1, 1_000_000]), measured(0), measured(1), assigned(0, most), assigned(1, most)]
+    {
+        scheduler.step(0, &input, &mut decisions).expect("good input");
+        scheduler.audit();
+    }
+    assert_eq!(decisions.len(), 2 * most as usize, "all groups are placed");
 }

@@ -6,5 +6,6 @@ mod draws;
 mod garbage;
 mod model;
 mod placement;
+mod routing;
 mod script;
 mod simulation;

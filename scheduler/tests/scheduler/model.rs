@@ -10,6 +10,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use warptape_scheduler::{Scheduler, StepError};
 use warptape_schemas::journal::*;
 
+/// As `script::started` deals them out, where groups are routed.
+fn kind_of(lane: LaneId) -> LaneKind {
+    if lane % 2 == 1 { LaneKind::Device } else { LaneKind::Host }
+}
+
+/// Predictions of a route: of the kind that it names, and of the other.
+fn predictions(route: &Route) -> [i64; 2] {
+    assert!(route.rows > 0, "nothing is known of the group");
+    match route.kind {
+        LaneKind::Host => [route.host_ns, route.device_ns],
+        LaneKind::Device => [route.device_ns, route.host_ns],
+    }
+}
+
 /// One step as it would stand in the journal.
 pub struct Recorded {
     pub at_ns: i64,
@@ -22,6 +36,10 @@ pub struct Recorded {
 #[derive(Default)]
 pub struct ModelGroup {
     pub lane: Option<LaneId>,
+    /// The lane that was told to let go of it, and has not yet.
+    pub leaving: Option<LaneId>,
+    /// The kind of lanes that it was released to.
+    pub bound_for: Option<LaneKind>,
     pub epoch: i64,
     /// Waiting rows as (time of arrival, number of the row), in order.
     pub waiting: VecDeque<(i64, i64)>,
@@ -187,6 +205,11 @@ impl Model {
             Input::LaneReady(ready) => self.lanes[ready.lane as usize].ready = true,
             Input::Woke(_) => self.timer_ns = None,
             Input::Draining(_) => self.draining = true,
+            Input::Measured(_) => (),
+            Input::Released(released) => {
+                let partition = self.partitions.get_mut(&released.partition).unwrap();
+                partition.groups[released.group as usize].leaving = None;
+            }
         }
     }
 
@@ -219,19 +242,22 @@ impl Model {
                 "resume".to_owned()
             }
             Decision::Fence(fence) => {
-                assert_eq!(fence.groups as usize, self.groups_on(fence.lane), "groups that lose their lane");
+                let leaving = self.leaving().iter().filter(|released| released.lane == fence.lane).count();
+                let groups = self.groups_on(fence.lane) + leaving;
+                assert_eq!(fence.groups as usize, groups, "groups that lose their lane");
                 if !self.rows_kept {
                     return self.saw("fence");
                 }
                 let groups = self.partitions.values_mut().flat_map(|partition| &mut partition.groups);
-                for group in groups.filter(|group| group.lane == Some(fence.lane)) {
-                    group.lane = None;
+                for group in groups.filter(|group| group.lane.or(group.leaving) == Some(fence.lane)) {
+                    (group.lane, group.leaving, group.bound_for) = (None, None, None);
                 }
                 "fence, rows kept".to_owned()
             }
             Decision::Restore(restore) => {
                 let partition = self.partitions.get_mut(&restore.partition).unwrap();
-                let hit = partition.groups.iter().any(|group| group.lane == Some(restore.lost_lane));
+                let lost = Some(restore.lost_lane);
+                let hit = partition.groups.iter().any(|group| group.lane.or(group.leaving) == lost);
                 assert!(partition.assigned && hit, "a partition the lane had nothing of is restored");
                 *partition = ModelPartition { restoring: true, ..ModelPartition::default() };
                 "restore".to_owned()
@@ -241,6 +267,18 @@ impl Model {
                 assert!(self.timer_ns.is_none_or(|timer_ns| wake.at_ns < timer_ns), "asked for a later wake");
                 self.timer_ns = Some(wake.at_ns);
                 "wake".to_owned()
+            }
+            Decision::Release(release) => {
+                assert!(!self.draining, "groups move while the pipeline drains");
+                let partition = self.partitions.get_mut(&release.partition).unwrap();
+                let group = &mut partition.groups[release.group as usize];
+                assert_eq!((group.lane, group.epoch), (Some(release.lane), release.epoch));
+                assert_ne!(kind_of(release.lane), release.route.kind, "a group moves to where it is");
+                let [there_ns, here_ns] = predictions(&release.route);
+                assert!(there_ns * 5 < here_ns * 4, "a group moves for little: {:?}", release.route);
+                (group.lane, group.leaving) = (None, Some(release.lane));
+                group.bound_for = Some(release.route.kind);
+                format!("release to {:?}", release.route.kind)
             }
         };
         self.saw(&name);
@@ -271,7 +309,15 @@ impl Model {
         }
         for exclusion in &place.excluded {
             let ready = self.lanes[exclusion.lane as usize].ready;
-            assert_eq!(ready, exclusion.reason == ExclusionReason::Full, "{exclusion:?}");
+            assert_eq!(ready, exclusion.reason != ExclusionReason::Lost, "{exclusion:?}");
+            let other_kind = place.route.is_some_and(|route| route.kind != kind_of(exclusion.lane));
+            assert_eq!(ready && other_kind, exclusion.reason == ExclusionReason::Slower, "{exclusion:?}");
+        }
+        let bound_for = self.partitions[&place.partition].groups[place.group as usize].bound_for;
+        if let Some(route) = place.route {
+            assert_eq!(kind_of(place.lane), route.kind, "a group is placed where it does not belong");
+            let [there_ns, other_ns] = predictions(&route);
+            assert!(there_ns <= other_ns || bound_for == Some(route.kind), "{route:?}");
         }
         let best = place.candidates.iter().map(|candidate| (candidate.score, -candidate.lane)).max();
         assert_eq!(best.map(|(_, lane)| -lane), Some(place.lane), "the best candidate wins");
@@ -279,10 +325,10 @@ impl Model {
 
         let key = (place.partition, place.group);
         let group = &mut self.partitions.get_mut(&key.0).unwrap().groups[key.1 as usize];
-        assert_eq!(group.lane, None, "a group with an owner is placed");
+        assert_eq!((group.lane, group.leaving), (None, None), "a group with an owner is placed");
         assert_eq!(place.epoch, self.epochs.get(&key).copied().unwrap_or(0) + 1, "epochs rise by one");
         self.epochs.insert(key, place.epoch);
-        group.lane = Some(place.lane);
+        (group.lane, group.bound_for) = (Some(place.lane), None);
         group.epoch = place.epoch;
     }
 
@@ -365,7 +411,7 @@ impl Model {
                 *bytes.entry(arrived.partition).or_default() += came;
             }
             Input::Completed(_) | Input::LaneLost(_) | Input::LaneReady(_) | Input::Woke(_) => (),
-            Input::Draining(_) => (),
+            Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
         }
         let mut went = 0;
         for decision in decisions {
@@ -386,13 +432,26 @@ impl Model {
         let any_ready = self.lanes.iter().any(|lane| lane.ready);
         for partition in self.partitions.values() {
             for group in &partition.groups {
-                assert_eq!(group.lane.is_some(), any_ready, "groups are placed while a lane is ready");
+                let has_lane = group.lane.or(group.leaving).is_some();
+                assert_eq!(has_lane, any_ready, "groups are placed while a lane is ready");
                 assert!(
-                    group.lane.is_none_or(|lane| self.lanes[lane as usize].ready),
+                    group.lane.or(group.leaving).is_none_or(|lane| self.lanes[lane as usize].ready),
                     "a lost lane has a group"
                 );
             }
         }
+    }
+
+    /// Groups that lanes were told to let go of, with their lanes and epochs.
+    pub fn leaving(&self) -> Vec<Released> {
+        let mut leaving = Vec::new();
+        for (&partition, known) in &self.partitions {
+            for (index, group) in known.groups.iter().enumerate() {
+                let released = |lane| Released { partition, group: index as i32, lane, epoch: group.epoch };
+                leaving.extend(group.leaving.map(released));
+            }
+        }
+        leaving
     }
 
     /// Gives the recorded inputs to a fresh scheduler: it must decide the same and pass through the same hashes.

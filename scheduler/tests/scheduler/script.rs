@@ -6,6 +6,8 @@
 //! > 10 arrive 0 1:5 2:3:900    partition, group:rows[:bytes], one byte a row unless given
 //! > 20 complete 0 0 1000       lane, batch, service time
 //! > 20 lost 1 | ready 1 | revoke 0 | woke | drain
+//! > 30 measured 1 2:500 64:700 lane, rows:service time of a batch each
+//! > 40 released 0 3 1 7        partition, group, lane, epoch
 //! ```
 
 use warptape_scheduler::Scheduler;
@@ -46,15 +48,20 @@ pub fn config() -> SchedulerConfig {
         row_deadline_ns: 1_000,
         high_water_rows: 1_000,
         low_water_rows: 100,
+        route_interval_ns: 0,
     }
 }
 
-/// A process that starts with lanes of the given weights.
+/// A process that starts with lanes of the given weights: all on the processor, or, where groups are routed, every other
+/// one on a device.
 pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     let lanes = weights
         .iter()
         .enumerate()
-        .map(|(lane, &weight)| LaneSpec { lane: lane as i32, device: format!("cpu:{lane}"), weight })
+        .map(|(lane, &weight)| {
+            let kind = if scheduler.route_interval_ns > 0 && lane % 2 == 1 { "cuda" } else { "cpu" };
+            LaneSpec { lane: lane as i32, device: format!("{kind}:{lane}"), weight }
+        })
         .collect();
     Input::Started(Started {
         node: "node".into(),
@@ -94,6 +101,16 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
         }),
         "lost" => Input::LaneLost(LaneLost { lane: argument(0), reason: "gone".into(), kept: false }),
         "ready" => Input::LaneReady(LaneReady { lane: argument(0) }),
+        "measured" => Input::Measured(Measured {
+            lane: argument(0),
+            points: words[3..].iter().map(|word| parse_point(word)).collect(),
+        }),
+        "released" => Input::Released(Released {
+            partition: argument(0),
+            group: argument(1),
+            lane: argument(2),
+            epoch: argument(3).into(),
+        }),
         "woke" => Input::Woke(Woke {}),
         "drain" => Input::Draining(Draining {}),
         other => panic!("no such step: {other}"),
@@ -111,6 +128,11 @@ fn parse_arrival(word: &str) -> GroupArrival {
     GroupArrival { group: numbers[0] as i32, rows, bytes: numbers.get(2).copied().unwrap_or(rows) }
 }
 
+fn parse_point(word: &str) -> ServicePoint {
+    let (rows, service_ns) = word.split_once(':').expect("a point is rows:ns");
+    ServicePoint { rows: number(rows), service_ns: number(service_ns) }
+}
+
 fn change_config(config: &mut SchedulerConfig, change: &str) {
     let (field, value) = change.split_once('=').expect("a change is field=value");
     let value = number(value);
@@ -122,6 +144,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "deadline" => config.row_deadline_ns = value,
         "high" => config.high_water_rows = value,
         "low" => config.low_water_rows = value,
+        "route" => config.route_interval_ns = value,
         other => panic!("no such field: {other}"),
     }
 }
@@ -129,7 +152,9 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
 fn describe(decision: &Decision) -> String {
     match decision {
         Decision::Place(place) => {
-            format!("place {}/{} on {} epoch {}", place.partition, place.group, place.lane, place.epoch)
+            let Place { partition, group, lane, epoch, route, .. } = place;
+            let why = route.as_ref().map_or(String::new(), |route| format!(": {}", describe_route(route)));
+            format!("place {partition}/{group} on {lane} epoch {epoch}{why}")
         }
         Decision::Dispatch(dispatch) => {
             let takes: Vec<_> = dispatch
@@ -154,5 +179,14 @@ fn describe(decision: &Decision) -> String {
         Decision::Fence(fence) => format!("fence {}: {} groups, {}", fence.lane, fence.groups, fence.reason),
         Decision::Restore(restore) => format!("restore {} for {}", restore.partition, restore.lost_lane),
         Decision::WakeAt(wake) => format!("wake {}", wake.at_ns),
+        Decision::Release(Release { partition, group, lane, epoch, route }) => {
+            format!("release {partition}/{group} from {lane} epoch {epoch}: {}", describe_route(route))
+        }
     }
+}
+
+fn describe_route(route: &Route) -> String {
+    let Route { kind, rows, break_even_rows, host_ns, device_ns } = route;
+    let even = break_even_rows.map_or("never".to_owned(), |rows| format!("from {rows}"));
+    format!("{kind:?} for {rows} rows, device {even} (host {host_ns}, device {device_ns})")
 }

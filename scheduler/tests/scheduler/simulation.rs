@@ -47,6 +47,8 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "fence, rows kept",
         "pause",
         "place",
+        "release to Device",
+        "release to Host",
         "restore",
         "resume",
         "wake",
@@ -85,6 +87,7 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         row_deadline_ns: draws.pick(&[0, 100, 5_000]).unwrap(),
         high_water_rows,
         low_water_rows: draws.below(high_water_rows),
+        route_interval_ns: draws.pick(&[0, 1, 20_000]).unwrap(),
     };
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)
@@ -98,7 +101,13 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
     let owned: Vec<_> = partitions_where(model, |partition| partition.assigned || partition.restoring);
     let to_read: Vec<_> = partitions_where(model, |partition| partition.assigned && !partition.paused);
-    match draws.below(100) {
+    let leaving = model.leaving();
+    if draws.percent(20)
+        && let Some(released) = draws.pick(&leaving)
+    {
+        return model.step(Input::Released(released));
+    }
+    match draws.below(103) {
         0..40 => {
             // A paused partition may still bring what was on its way.
             let partitions = if draws.percent(90) { to_read } else { assigned };
@@ -140,12 +149,13 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
                 model.step(Input::LaneReady(LaneReady { lane }));
             }
         }
-        97..99 => {
+        97..100 => {
             if let Some(lane) = draws.pick(&late) {
                 let batch = model.lanes[lane as usize].voided[0];
                 model.step(Input::Completed(Completed { lane, batch, service_ns: 5, sample: None }));
             }
         }
+        100..102 => measure(model, draws),
         _ => {
             if draws.percent(30) {
                 let (config, weights) = random_start(draws);
@@ -193,13 +203,21 @@ fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
     model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }
 
+/// A lane is measured: slow to begin with or slow for each row.
+fn measure(model: &mut Model, draws: &mut Draws) {
+    let lane = draws.below(model.lanes.len() as i64) as LaneId;
+    let (base_ns, row_ns) = (draws.pick(&[10, 5_000]).unwrap(), draws.pick(&[1, 100]).unwrap());
+    let points = [1, 20, 400].map(|rows| ServicePoint { rows, service_ns: base_ns + rows * row_ns });
+    model.step(Input::Measured(Measured { lane, points: points.into() }));
+}
+
 /// Gives the scheduler something it must refuse.
 fn refuse_something(model: &mut Model, draws: &mut Draws) {
     let lanes = model.lanes.len() as LaneId;
     let lane = draws.below(lanes.into()) as LaneId;
     let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
     let mut at_ns = model.at_ns;
-    let input = match draws.below(10) {
+    let input = match draws.below(12) {
         0 => {
             at_ns = model.journal.last().expect("a run begins with a start").at_ns - 1;
             Input::Woke(Woke {})
@@ -212,6 +230,11 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
             let batch = model.lanes[lane as usize].in_flight[1].batch;
             Input::Completed(Completed { lane, batch, service_ns: 1, sample: None })
         }
+        10 => Input::Measured(Measured { lane, points: vec![ServicePoint { rows: 0, service_ns: 1 }] }),
+        11 => Input::Released(match model.leaving().first() {
+            Some(leaving) => Released { epoch: leaving.epoch - 1, ..*leaving },
+            None => Released { partition: 0, group: 0, lane, epoch: 1 },
+        }),
         4 => Input::Completed(Completed { lane: -1, batch: 0, service_ns: 1, sample: None }),
         5 => Input::PartitionRevoked(PartitionRevoked { partition: 4 }),
         6 => Input::PartitionAssigned(PartitionAssigned {
@@ -258,10 +281,15 @@ fn heal(model: &mut Model) {
         assign(model, partition, 3);
     }
     for _ in 0..HEALING_STEPS_MAX {
+        if let Some(released) = model.leaving().first() {
+            model.step(Input::Released(*released));
+            continue;
+        }
         let Some(&lane) = lanes_where(model, |lane| !lane.in_flight.is_empty()).first() else { break };
         model.at_ns += 10;
         complete(model, lane, 10);
     }
+    assert!(model.leaving().is_empty(), "a group moves and never arrives");
     assert!(model.scheduler.is_quiet(), "work is left and nobody does it");
     for (id, partition) in &model.partitions {
         assert!(!partition.paused, "partition {id} is paused for ever");

@@ -104,6 +104,8 @@ fn input_branch(input: &Input) -> u32 {
         Input::LaneReady(_) => 6,
         Input::Woke(_) => 7,
         Input::Draining(_) => 8,
+        Input::Measured(_) => 9,
+        Input::Released(_) => 10,
     }
 }
 
@@ -116,6 +118,7 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Fence(_) => 4,
         Decision::Restore(_) => 5,
         Decision::WakeAt(_) => 6,
+        Decision::Release(_) => 7,
     }
 }
 

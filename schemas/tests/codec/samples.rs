@@ -153,6 +153,14 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         row_deadline_ns: 5_000_000,
         high_water_rows: 1_000_000,
         low_water_rows: 500_000,
+        route_interval_ns: 1_000_000_000,
+    };
+    let route = |kind, break_even_rows| Route {
+        kind,
+        rows: 4_000,
+        break_even_rows,
+        host_ns: 200_000,
+        device_ns: 150_000,
     };
     let lanes = (0..4).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect();
     let place = Place {
@@ -172,10 +180,12 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         excluded: vec![
             Exclusion { lane: 3, reason: ExclusionReason::Lost },
             Exclusion { lane: 4, reason: ExclusionReason::Full },
+            Exclusion { lane: 5, reason: ExclusionReason::Slower },
         ],
         random_stream: -1,
         random_counter: 12,
         propensity_ppm: 1_000_000,
+        route: None,
     };
     let dispatch = |reason| {
         Decision::Dispatch(Dispatch {
@@ -213,7 +223,10 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 committed_offset: 100,
                 snapshot_offset: 0,
             }),
-            vec![Decision::Place(place)],
+            vec![
+                Decision::Place(place.clone()),
+                Decision::Place(Place { route: Some(route(LaneKind::Device, Some(2_560))), ..place }),
+            ],
         ),
         (Input::PartitionRevoked(PartitionRevoked { partition: 3 }), vec![]),
         (
@@ -237,6 +250,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                     staging_bytes: 2,
                     work_bytes: 3,
                     memory_used_bytes: Some(4),
+                    memory_free_bytes: Some(i64::MIN),
                     utilization_percent: Some(5),
                     temperature_c: Some(-6),
                     power_mw: Some(7),
@@ -261,6 +275,22 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             vec![Decision::Pause(Pause { partition: 0, waiting_rows: 9, high_water_rows: 8 })],
         ),
         (Input::Draining(Draining {}), vec![]),
+        (
+            Input::Measured(Measured {
+                lane: 1,
+                points: [(2, 300), (8, 1_100)]
+                    .map(|(rows, service_ns)| ServicePoint { rows, service_ns })
+                    .into(),
+            }),
+            vec![Decision::Release(Release {
+                partition: 3,
+                group: 7,
+                lane: 1,
+                epoch: 42,
+                route: route(LaneKind::Host, None),
+            })],
+        ),
+        (Input::Released(Released { partition: 3, group: 7, lane: 1, epoch: 42 }), vec![]),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::Input;
+use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
@@ -35,20 +35,28 @@ impl World {
         self.check_journal()
     }
 
-    /// Lanes on devices that were lost: those whose groups were kept, and the others.
-    pub(super) fn losses_of_devices(&self) -> [usize; 2] {
-        let entries = self.topic("journal", 0).iter();
-        let entries = entries.map(|record| decode_journal_entry(record).expect("entries are written whole"));
-        let mut losses = [0; 2];
-        for entry in entries {
+    /// Counts what the committed journal tells of lanes on devices and of groups on their way.
+    pub(super) fn count_from_journal(&mut self) {
+        let entries = self.committed.records.get("journal").and_then(|topic| topic.get(&0));
+        let coverage = &mut self.coverage;
+        for record in entries.into_iter().flatten() {
+            let entry = decode_journal_entry(record).expect("entries are written whole");
             match entry.input {
                 Input::LaneLost(lost) if self.config.is_on_device(lost.lane) => {
-                    losses[usize::from(!lost.kept)] += 1;
+                    coverage.losses_kept += usize::from(lost.kept);
+                    coverage.losses_not_kept += usize::from(!lost.kept);
+                }
+                Input::Released(released) => {
+                    let from_device = self.config.is_on_device(released.lane);
+                    coverage.moves_to_host += usize::from(from_device);
+                    coverage.moves_to_device += usize::from(!from_device);
                 }
                 _ => {}
             }
+            let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
+            coverage.releases += entry.decisions.iter().filter(releases).count();
         }
-        losses
+        coverage.moves_cut = coverage.releases - coverage.moves_to_host - coverage.moves_to_device;
     }
 
     /// Every entry follows its predecessor, and steps to the decisions it holds.

@@ -14,7 +14,9 @@ use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition
 use warptape_kernels::device::{Device, DeviceError, Devices, NoDevices, Sample};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
-use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneSpec};
+use warptape_schemas::journal::{
+    Decision, Exclusion, ExclusionReason, Input, JournalEntry, LaneKind, LaneSpec,
+};
 use warptape_schemas::tick::Tick;
 use warptape_schemas::{Lifecycle, LifecycleEvent, decode_journal_entry, decode_lifecycle};
 use warptape_stages::StageConfig;
@@ -324,6 +326,45 @@ fn how_devices_fare_is_recorded_and_an_error_fences_their_lanes() {
         .collect();
     let is_named = |detail: &&str| detail.contains("cuda:0 has met Xid error 79");
     assert!(lost.len() == 2 && lost.iter().all(is_named), "{lost:?}");
+}
+
+/// Groups begin on the device, since the processor stands by, and are to be where they are done faster: an emulated device
+/// is slow.
+#[test]
+fn groups_go_where_they_are_done_faster() {
+    let market = Market::new(synthetic_ticks(TICKS));
+    let devices: Arc<dyn Devices> = EMULATOR.clone();
+    let expected = market.run(config(&devices, &[("cpu:0", 1)])).signals;
+    let mut config = config(&devices, &[("cuda:0", 1), ("cpu:1", 0)]);
+    config.scheduler.route_interval_ns = 1_000_000;
+    // The log is not read to its end before the lanes are measured.
+    config.scheduler.batch_rows_max = 2_000;
+    (config.scheduler.high_water_rows, config.scheduler.low_water_rows) = (4_000, 1_000);
+    let Run { signals, journal, .. } = market.run(config);
+    assert_eq!(signals, expected, "moves show");
+
+    let measured = |lane| {
+        let of_lane = |entry: &&JournalEntry| matches!(&entry.input, Input::Measured(of) if of.lane == lane);
+        journal.iter().filter(of_lane).count()
+    };
+    assert_eq!([measured(0), measured(1)], [1, 1], "each lane is measured once");
+    let decisions = || journal.iter().flat_map(|entry| &entry.decisions);
+    let mut released = BTreeSet::new();
+    for decision in decisions() {
+        if let Decision::Release(release) = decision {
+            let route = release.route;
+            assert_eq!((release.lane, route.kind), (0, LaneKind::Host));
+            assert!(route.host_ns < route.device_ns, "the reason is none: {route:?}");
+            released.insert((release.partition, release.group));
+        }
+    }
+    assert!(released.len() > 1, "groups move");
+    for &(partition, group) in &released {
+        let of_group = |decision: &&Decision| matches!(decision, Decision::Place(place) if (place.partition, place.group) == (partition, group));
+        let Some(Decision::Place(place)) = decisions().rfind(of_group) else { panic!("it was placed") };
+        assert_eq!((place.lane, place.route.map(|route| route.kind)), (1, Some(LaneKind::Host)));
+        assert!(place.excluded.contains(&Exclusion { lane: 0, reason: ExclusionReason::Slower }));
+    }
 }
 
 #[test]

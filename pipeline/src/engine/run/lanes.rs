@@ -43,6 +43,12 @@ impl Engine {
                 let sample = memory_bytes.and_then(|bytes| self.telemetry.record(lane, device, bytes));
                 self.core.on_completed(self.clock.now_ns(), lane, batch, service_ns, parts, sample)?;
             }
+            LaneNews::Released { group, epoch, stage } => {
+                self.core.on_released(self.clock.now_ns(), lane, group, epoch, stage)?;
+            }
+            LaneNews::Measured { points } => {
+                self.core.on_measured(self.clock.now_ns(), lane, points)?;
+            }
             LaneNews::Lost { reason } => {
                 if let Some(lost) = self.lanes[lane as usize].take() {
                     lost.end().join();

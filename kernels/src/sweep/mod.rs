@@ -1,0 +1,271 @@
+//! Backtest sweeps: what many trading rules would have made of recorded bars, in one pass over them.
+//!
+//! ```text
+//! closes of a symbol, 4,096 at a time ──▶ each block of eight rules ──▶ position ──▶ profit, drawdown, trades
+//! ```
+//!
+//! # What is computed
+//!
+//! A rule looks at the close of each bar and takes a position: long (+1), short (−1) or flat (0), in units of one notional,
+//! whatever the price. It earns the next bar's change, and pays for what it trades:
+//!
+//! ```text
+//! change_t = (close_t − close_{t−1}) / close_{t−1}
+//! profit_t = position_{t−1} · change_t − cost · |position_t − position_{t−1}|
+//! ```
+//!
+//! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their first
+//! values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to the symbol's
+//! first close, rolled on bar by bar.
+//!
+//! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. Nothing depends on which cells
+//! are computed together, so a grid may be cut anywhere.
+
+mod account;
+mod device;
+mod rules;
+
+use thiserror::Error;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::isa::{Isa, Work};
+use account::Account;
+use rules::{Block, LANES};
+
+pub use device::sweep_on_device;
+
+/// Bars that all rules work through before the next ones: a page's worth stays in the cache.
+const CHUNK: usize = 4_096;
+/// Longest window of a rule, in bars.
+pub const SWEEP_WINDOW_MAX: u32 = 1 << 20;
+
+/// When to be long, short or flat.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TradingRule {
+    /// Long while the fast exponential average is above the slow one, short while it is below.
+    EmaCross {
+        /// Bars of the fast average.
+        fast: u32,
+        /// Bars of the slow average.
+        slow: u32,
+    },
+    /// Long once the relative strength index (Wilder's) falls below `low`, short once it rises above `high`, and so until the other.
+    RsiReversion {
+        /// Bars of the averages of gains and losses.
+        length: u32,
+        /// From 0 to 100.
+        low: f64,
+        /// From 0 to 100.
+        high: f64,
+    },
+    /// Long below the mean by more than `entry` deviations, short above it by more, flat again within `exit` deviations.
+    ZScoreReversion {
+        /// Bars of mean and deviation.
+        window: u32,
+        /// Deviations from the mean.
+        entry: f64,
+        /// Deviations from the mean.
+        exit: f64,
+    },
+    /// Long above the mean by more than `width` deviations, short below it by more, flat again on the other side of the mean.
+    BandBreakout {
+        /// Bars of mean and deviation.
+        window: u32,
+        /// Deviations from the mean.
+        width: f64,
+    },
+}
+
+impl TradingRule {
+    /// Whether it can be computed.
+    pub fn check(&self) -> Result<(), SweepError> {
+        let windows: &[(&'static str, u32)] = match self {
+            Self::EmaCross { fast, slow } => &[("fast", *fast), ("slow", *slow)],
+            Self::RsiReversion { length, .. } => &[("length", *length)],
+            Self::ZScoreReversion { window, .. } | Self::BandBreakout { window, .. } => {
+                &[("window", *window)]
+            }
+        };
+        let thresholds: &[(&'static str, f64)] = match self {
+            Self::EmaCross { .. } => &[],
+            Self::RsiReversion { low, high, .. } => &[("low", *low), ("high", *high)],
+            Self::ZScoreReversion { entry, exit, .. } => &[("entry", *entry), ("exit", *exit)],
+            Self::BandBreakout { width, .. } => &[("width", *width)],
+        };
+        for &(field, bars) in windows {
+            if !(1..=SWEEP_WINDOW_MAX).contains(&bars) {
+                return Err(SweepError::Window { field, bars });
+            }
+        }
+        for &(field, value) in thresholds {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(SweepError::Threshold { field, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a sweep cannot be computed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SweepError {
+    /// A window is too short or too long.
+    #[error("{field} is {bars} bars; it must be from 1 to {SWEEP_WINDOW_MAX}")]
+    Window {
+        /// Field of the rule.
+        field: &'static str,
+        /// What it says.
+        bars: u32,
+    },
+    /// A threshold is no number that is 0 or more.
+    #[error("{field} is {value}; it must be a number, 0 or more")]
+    Threshold {
+        /// Field of the rule.
+        field: &'static str,
+        /// What it says.
+        value: f64,
+    },
+    /// A close has no change to the next.
+    #[error("close {bar} of symbol {symbol} is {close}; it must be a number above 0")]
+    Close {
+        /// Number of the symbol.
+        symbol: usize,
+        /// Number of the bar among the symbol's.
+        bar: usize,
+        /// What it says.
+        close: f64,
+    },
+}
+
+/// Closes of bars, by symbol.
+#[derive(Clone, Debug, Default)]
+pub struct SweepBars {
+    close: Vec<f64>,
+    /// Change from the bar before; 0 at a symbol's first.
+    change: Vec<f64>,
+    /// Where the bars of each symbol end.
+    ends: Vec<usize>,
+}
+
+impl SweepBars {
+    /// Adds a symbol with the closes of its bars in order.
+    pub fn push_symbol(&mut self, closes: &[f64]) -> Result<(), SweepError> {
+        if let Some(bar) = closes.iter().position(|close| !(close.is_finite() && *close > 0.0)) {
+            return Err(SweepError::Close { symbol: self.ends.len(), bar, close: closes[bar] });
+        }
+        let changes = closes.windows(2).map(|pair| (pair[1] - pair[0]) / pair[0]);
+        self.change.extend(closes.first().map(|_| 0.0).into_iter().chain(changes));
+        self.close.extend_from_slice(closes);
+        self.ends.push(self.close.len());
+        Ok(())
+    }
+
+    /// Number of bars of all symbols.
+    pub fn len(&self) -> usize {
+        self.close.len()
+    }
+
+    /// Whether there are no bars.
+    pub fn is_empty(&self) -> bool {
+        self.close.is_empty()
+    }
+
+    /// Closes and changes of each symbol.
+    fn symbols(&self) -> impl Iterator<Item = (&[f64], &[f64])> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| (&self.close[begin..end], &self.change[begin..end]))
+    }
+}
+
+/// What a rule made of a symbol's bars: as `SymbolSums` of `sweep.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+pub(crate) struct SymbolSums {
+    pub profit: f64,
+    pub squares: f64,
+    pub drawdown: f64,
+    pub trades: f64,
+}
+
+/// What a rule made of all bars.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CellResult {
+    /// Sum of the profits, in notionals.
+    pub profit: f64,
+    /// The most that the sum of profits ever lay below its highest before, of any symbol, in notionals.
+    pub drawdown: f64,
+    /// Mean of the profits of a bar by their deviation, not annualised; 0 where they do not deviate.
+    pub sharpe: f64,
+    /// Positions taken, a reversal being one.
+    pub trades: u64,
+}
+
+impl CellResult {
+    /// Symbols together, in their order.
+    pub(crate) fn of_symbols(symbols: &[SymbolSums], bars: usize) -> Self {
+        let (mut sums, mut drawdown) = (SymbolSums::default(), 0.0);
+        for symbol in symbols {
+            sums.profit += symbol.profit;
+            sums.squares += symbol.squares;
+            sums.trades += symbol.trades;
+            drawdown = if symbol.drawdown > drawdown { symbol.drawdown } else { drawdown };
+        }
+        let count = bars as f64;
+        let mean = sums.profit / count;
+        let variance = sums.squares / count - mean * mean;
+        let sharpe = if variance > 0.0 { mean / variance.sqrt() } else { 0.0 };
+        Self { profit: sums.profit, drawdown, sharpe, trades: sums.trades as u64 }
+    }
+}
+
+/// What each rule would have made of the bars, with `cost` paid for each notional traded.
+pub fn sweep(
+    isa: Isa,
+    bars: &SweepBars,
+    rules: &[TradingRule],
+    cost: f64,
+) -> Result<Vec<CellResult>, SweepError> {
+    rules.iter().try_for_each(TradingRule::check)?;
+    let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules.len()];
+    let mut blocks = Block::all(rules);
+    for (closes, changes) in bars.symbols() {
+        for block in &mut blocks {
+            block.begin(closes.first().copied().unwrap_or_default());
+        }
+        let mut from = 0;
+        while from < closes.len() {
+            let to = (from + CHUNK).min(closes.len());
+            for block in &mut blocks {
+                isa.run(Chunk { block, closes, changes, from, to, cost });
+            }
+            from = to;
+        }
+        for block in &blocks {
+            for lane in 0..LANES {
+                if let Some(cell) = block.cells[lane] {
+                    cells[cell].push(block.account.sums(lane));
+                }
+            }
+        }
+    }
+    Ok(cells.iter().map(|symbols| CellResult::of_symbols(symbols, bars.len())).collect())
+}
+
+/// Some bars of a symbol for one block.
+struct Chunk<'a> {
+    block: &'a mut Block,
+    closes: &'a [f64],
+    changes: &'a [f64],
+    from: usize,
+    to: usize,
+    cost: f64,
+}
+
+impl Work for Chunk<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { block, closes, changes, from, to, cost } = self;
+        block.run(closes, changes, from, to, cost);
+    }
+}

@@ -1,0 +1,339 @@
+//! Rules of one kind side by side: from closes to positions.
+
+#![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
+
+use super::{Account, TradingRule};
+use crate::indicators::Period;
+
+/// Rules side by side: two vector registers of AVX2, so that one computes while the other waits.
+pub(super) const LANES: usize = 8;
+
+/// Eight rules of one kind, on their way through a symbol's bars.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// Number of each lane's rule; none where there are not enough.
+    pub cells: [Option<usize>; LANES],
+    pub account: Account<LANES>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    EmaCross(EmaCross),
+    Rsi(Rsi),
+    ZScore(Bands<true>),
+    Breakout(Bands<false>),
+}
+
+impl Block {
+    /// Blocks of all rules: those of a kind side by side, in their order.
+    pub fn all(rules: &[TradingRule]) -> Vec<Self> {
+        let is_of: [fn(&TradingRule) -> bool; 4] = [
+            |rule| matches!(rule, TradingRule::EmaCross { .. }),
+            |rule| matches!(rule, TradingRule::RsiReversion { .. }),
+            |rule| matches!(rule, TradingRule::ZScoreReversion { .. }),
+            |rule| matches!(rule, TradingRule::BandBreakout { .. }),
+        ];
+        let mut blocks = Vec::new();
+        for is_of in is_of {
+            let cells: Vec<usize> = (0..rules.len()).filter(|&cell| is_of(&rules[cell])).collect();
+            blocks.extend(cells.chunks(LANES).map(|cells| Self::new(cells, rules)));
+        }
+        blocks
+    }
+
+    fn new(cells: &[usize], rules: &[TradingRule]) -> Self {
+        // Lanes that are left over repeat the first.
+        let of_lane = |lane: usize| rules[*cells.get(lane).unwrap_or(&cells[0])];
+        let each: [TradingRule; LANES] = std::array::from_fn(of_lane);
+        let kind = match each[0] {
+            TradingRule::EmaCross { .. } => Kind::EmaCross(EmaCross::new(&each)),
+            TradingRule::RsiReversion { .. } => Kind::Rsi(Rsi::new(&each)),
+            TradingRule::ZScoreReversion { .. } => Kind::ZScore(Bands::new(&each)),
+            TradingRule::BandBreakout { .. } => Kind::Breakout(Bands::new(&each)),
+        };
+        Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
+    }
+
+    /// Begins with another symbol.
+    pub fn begin(&mut self, first_close: f64) {
+        self.account = Account::EMPTY;
+        match &mut self.kind {
+            Kind::EmaCross(rules) => rules.begin(),
+            Kind::Rsi(rules) => rules.begin(),
+            Kind::ZScore(rules) => rules.begin(first_close),
+            Kind::Breakout(rules) => rules.begin(first_close),
+        }
+    }
+
+    /// Works through the bars `from..to`.
+    #[inline(always)]
+    pub fn run(&mut self, closes: &[f64], changes: &[f64], from: usize, to: usize, cost: f64) {
+        match &mut self.kind {
+            Kind::EmaCross(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            Kind::Rsi(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            Kind::ZScore(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            Kind::Breakout(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+        }
+    }
+}
+
+trait Rules: Clone {
+    /// Bars after which all are beyond their seeds.
+    fn settled_after(&self) -> usize;
+
+    /// Positions after the bar at `bar`. `SETTLED` promises that more bars came before than it takes to settle.
+    fn target<const SETTLED: bool>(
+        &mut self,
+        closes: &[f64],
+        bar: usize,
+        position: &[f64; LANES],
+    ) -> [f64; LANES];
+}
+
+#[inline(always)]
+fn run<R: Rules>(
+    rules: &mut R,
+    account: &mut Account<LANES>,
+    closes: &[f64],
+    changes: &[f64],
+    from: usize,
+    to: usize,
+    cost: f64,
+) {
+    // In registers, as far as there are enough.
+    let (mut local_rules, mut local) = (rules.clone(), *account);
+    let settled = rules.settled_after().clamp(from, to);
+    for bar in from..settled {
+        let target = local_rules.target::<false>(closes, bar, &local.position);
+        local.step(changes[bar], &target, cost);
+    }
+    for bar in settled..to {
+        let target = local_rules.target::<true>(closes, bar, &local.position);
+        local.step(changes[bar], &target, cost);
+    }
+    (*rules, *account) = (local_rules, local);
+}
+
+/// Constants of averages, side by side.
+#[derive(Clone, Debug)]
+struct Periods([[f64; LANES]; 3]);
+
+impl Periods {
+    fn new(lengths: [u32; LANES]) -> Self {
+        let constants = lengths.map(|length| Period::new(length).constants());
+        Self(std::array::from_fn(|constant| constants.map(|of_lane| of_lane[constant])))
+    }
+
+    #[inline(always)]
+    fn of_lane(&self, lane: usize) -> Period {
+        let Self([length, inverse, alpha]) = self;
+        Period::from_constants([length[lane], inverse[lane], alpha[lane]])
+    }
+
+    fn longest(&self) -> usize {
+        self.0[0].into_iter().map(|length| length as usize).fold(0, usize::max)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct EmaCross {
+    fast: Periods,
+    slow: Periods,
+    fast_average: [f64; LANES],
+    slow_average: [f64; LANES],
+}
+
+impl EmaCross {
+    fn new(each: &[TradingRule; LANES]) -> Self {
+        let of = |rule: &TradingRule| match *rule {
+            TradingRule::EmaCross { fast, slow } => [fast, slow],
+            _ => unreachable!("rules of one kind"),
+        };
+        Self {
+            fast: Periods::new(each.map(|rule| of(&rule)[0])),
+            slow: Periods::new(each.map(|rule| of(&rule)[1])),
+            fast_average: [0.0; LANES],
+            slow_average: [0.0; LANES],
+        }
+    }
+
+    fn begin(&mut self) {
+        (self.fast_average, self.slow_average) = ([0.0; LANES], [0.0; LANES]);
+    }
+}
+
+impl Rules for EmaCross {
+    fn settled_after(&self) -> usize {
+        self.fast.longest().max(self.slow.longest())
+    }
+
+    #[inline(always)]
+    fn target<const SETTLED: bool>(
+        &mut self,
+        closes: &[f64],
+        bar: usize,
+        position: &[f64; LANES],
+    ) -> [f64; LANES] {
+        let (close, sample) = (closes[bar], bar as f64 + 1.0);
+        let mut target = [0.0; LANES];
+        for lane in 0..LANES {
+            let (fast, slow) = (self.fast.of_lane(lane), self.slow.of_lane(lane));
+            let above = fast.exponential::<SETTLED>(self.fast_average[lane], close, sample);
+            let below = slow.exponential::<SETTLED>(self.slow_average[lane], close, sample);
+            (self.fast_average[lane], self.slow_average[lane]) = (above, below);
+            let crossed = if above < below { -1.0 } else { position[lane] };
+            let crossed = if above > below { 1.0 } else { crossed };
+            let full = SETTLED || (sample >= slow.length) & (sample >= fast.length);
+            target[lane] = if full { crossed } else { 0.0 };
+        }
+        target
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Rsi {
+    period: Periods,
+    low: [f64; LANES],
+    high: [f64; LANES],
+    gain: [f64; LANES],
+    loss: [f64; LANES],
+}
+
+impl Rsi {
+    fn new(each: &[TradingRule; LANES]) -> Self {
+        let of = |rule: &TradingRule| match *rule {
+            TradingRule::RsiReversion { length, low, high } => (length, low, high),
+            _ => unreachable!("rules of one kind"),
+        };
+        Self {
+            period: Periods::new(each.map(|rule| of(&rule).0)),
+            low: each.map(|rule| of(&rule).1),
+            high: each.map(|rule| of(&rule).2),
+            gain: [0.0; LANES],
+            loss: [0.0; LANES],
+        }
+    }
+
+    fn begin(&mut self) {
+        (self.gain, self.loss) = ([0.0; LANES], [0.0; LANES]);
+    }
+}
+
+impl Rules for Rsi {
+    fn settled_after(&self) -> usize {
+        // The first change comes with the second bar.
+        self.period.longest() + 1
+    }
+
+    #[inline(always)]
+    fn target<const SETTLED: bool>(
+        &mut self,
+        closes: &[f64],
+        bar: usize,
+        position: &[f64; LANES],
+    ) -> [f64; LANES] {
+        let before = if bar == 0 { closes[0] } else { closes[bar - 1] };
+        let (change, sample) = (closes[bar] - before, bar as f64);
+        let up = if change > 0.0 { change } else { 0.0 };
+        let mut target = [0.0; LANES];
+        for lane in 0..LANES {
+            let period = self.period.of_lane(lane);
+            let gain = period.wilder::<SETTLED>(self.gain[lane], up, sample);
+            let loss = period.wilder::<SETTLED>(self.loss[lane], up - change, sample);
+            (self.gain[lane], self.loss[lane]) = (gain, loss);
+            // The index is 100 · gain / (gain + loss): compared without the division.
+            let (scaled, all) = (100.0 * gain, gain + loss);
+            let reversed = if scaled > self.high[lane] * all { -1.0 } else { position[lane] };
+            let reversed = if scaled < self.low[lane] * all { 1.0 } else { reversed };
+            let full = SETTLED || sample >= period.length;
+            target[lane] = if full { reversed } else { 0.0 };
+        }
+        target
+    }
+}
+
+/// Mean and deviation of a window: against them where `REVERSION`, with them otherwise.
+#[derive(Clone, Debug)]
+struct Bands<const REVERSION: bool> {
+    window: [usize; LANES],
+    period: Periods,
+    /// Squares of the deviations at which a position is taken, and up to which it is given up.
+    entry: [f64; LANES],
+    exit: [f64; LANES],
+    /// The symbol's first close, which all are relative to.
+    base: f64,
+    sum: [f64; LANES],
+    squares: [f64; LANES],
+}
+
+impl<const REVERSION: bool> Bands<REVERSION> {
+    fn new(each: &[TradingRule; LANES]) -> Self {
+        let of = |rule: &TradingRule| match *rule {
+            TradingRule::ZScoreReversion { window, entry, exit } => (window, entry, exit),
+            TradingRule::BandBreakout { window, width } => (window, width, 0.0),
+            _ => unreachable!("rules of one kind"),
+        };
+        Self {
+            window: each.map(|rule| of(&rule).0 as usize),
+            period: Periods::new(each.map(|rule| of(&rule).0)),
+            entry: each.map(|rule| of(&rule).1 * of(&rule).1),
+            exit: each.map(|rule| of(&rule).2 * of(&rule).2),
+            base: 0.0,
+            sum: [0.0; LANES],
+            squares: [0.0; LANES],
+        }
+    }
+
+    fn begin(&mut self, first_close: f64) {
+        (self.base, self.sum, self.squares) = (first_close, [0.0; LANES], [0.0; LANES]);
+    }
+}
+
+impl<const REVERSION: bool> Rules for Bands<REVERSION> {
+    fn settled_after(&self) -> usize {
+        self.window.into_iter().fold(0, usize::max)
+    }
+
+    #[inline(always)]
+    fn target<const SETTLED: bool>(
+        &mut self,
+        closes: &[f64],
+        bar: usize,
+        position: &[f64; LANES],
+    ) -> [f64; LANES] {
+        let (value, sample) = (closes[bar] - self.base, bar as f64 + 1.0);
+        let mut oldest = [0.0; LANES];
+        for lane in 0..LANES {
+            // What has not come yet is as the first close, which is 0.
+            let leaving =
+                if SETTLED { Some(bar - self.window[lane]) } else { bar.checked_sub(self.window[lane]) };
+            oldest[lane] = leaving.map_or(0.0, |leaving| closes[leaving] - self.base);
+        }
+        let mut target = [0.0; LANES];
+        for lane in 0..LANES {
+            let sum = self.sum[lane] + (value - oldest[lane]);
+            let squares = self.squares[lane] + (value * value - oldest[lane] * oldest[lane]);
+            (self.sum[lane], self.squares[lane]) = (sum, squares);
+            let period = self.period.of_lane(lane);
+            let mean = sum * period.inverse;
+            let variance = squares * period.inverse - mean * mean;
+            let variance = if variance > 0.0 { variance } else { 0.0 };
+            let distance = value - mean;
+            let square = distance * distance;
+            let side = if distance > 0.0 { 1.0 } else { -1.0 };
+            let (direction, held) = if REVERSION {
+                let near = square <= self.exit[lane] * variance;
+                (-side, if near { 0.0 } else { position[lane] })
+            } else {
+                let crossed = position[lane] * distance < 0.0;
+                (side, if crossed { 0.0 } else { position[lane] })
+            };
+            let far = square > self.entry[lane] * variance;
+            let next = if far { direction } else { held };
+            let full = SETTLED || sample >= period.length;
+            target[lane] = if full { next } else { 0.0 };
+        }
+        target
+    }
+}

@@ -1,0 +1,285 @@
+//! Sweeps: against a plain reference, however the grid is cut, with other instructions, and on a device.
+
+use warptape_emulator::Emulator;
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, KERNELS};
+use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
+
+use crate::market::Numbers;
+
+const COST: f64 = 2e-4;
+
+/// Closes of some symbols that walk about in small and large steps, and stand still now and then.
+fn closes(numbers: &mut Numbers, lengths: &[usize]) -> Vec<Vec<f64>> {
+    let mut walk = |bars: usize| {
+        let mut close = 50.0 + numbers.below(100) as f64;
+        let step = |_| {
+            let quiet = numbers.below(20) == 0;
+            let change = (numbers.below(2_001) as f64 - 1_000.0) * 1e-5;
+            close *= if quiet { 1.0 } else { 1.0 + change };
+            close
+        };
+        (0..bars).map(step).collect()
+    };
+    lengths.iter().map(|&bars| walk(bars)).collect()
+}
+
+fn bars(closes: &[Vec<f64>]) -> SweepBars {
+    let mut bars = SweepBars::default();
+    closes.iter().for_each(|closes| bars.push_symbol(closes).expect("closes are above 0"));
+    bars
+}
+
+/// Rules of all kinds, in no order.
+fn rules(numbers: &mut Numbers, count: usize) -> Vec<TradingRule> {
+    let mut rule = |_| {
+        let window = 1 + numbers.below(60) as u32;
+        let limit = numbers.below(30) as f64 * 0.1;
+        match numbers.below(4) {
+            0 => TradingRule::EmaCross { fast: window, slow: 1 + numbers.below(90) as u32 },
+            1 => TradingRule::RsiReversion {
+                length: window,
+                low: 20.0 + limit * 8.0,
+                high: 55.0 + limit * 10.0,
+            },
+            2 => TradingRule::ZScoreReversion { window, entry: limit, exit: limit * 0.4 },
+            _ => TradingRule::BandBreakout { window, width: limit },
+        }
+    };
+    (0..count).map(&mut rule).collect()
+}
+
+/// Mean, and deviation of the whole, of a window's values: in two passes.
+fn mean_and_deviation(window: &[f64]) -> (f64, f64) {
+    let count = window.len() as f64;
+    let mean = window.iter().sum::<f64>() / count;
+    let squares: f64 = window.iter().map(|value| (value - mean) * (value - mean)).sum();
+    (mean, (squares / count).sqrt())
+}
+
+/// An average after each value that begins with the mean of the first `length`: none before.
+fn average(values: &[f64], length: usize, next: impl Fn(f64, f64) -> f64) -> Vec<Option<f64>> {
+    let mut average = None;
+    let after = |(at, &value): (usize, &f64)| {
+        average = match average {
+            None if at + 1 < length => None,
+            None => Some(values[..length].iter().sum::<f64>() / length as f64),
+            Some(before) => Some(next(before, value)),
+        };
+        average
+    };
+    values.iter().enumerate().map(after).collect()
+}
+
+/// Positions after each bar, straight from the definitions.
+fn positions(rule: &TradingRule, closes: &[f64]) -> Vec<f64> {
+    let exponential = |length: u32| {
+        let alpha = 2.0 / (f64::from(length) + 1.0);
+        average(closes, length as usize, |before, value| before + alpha * (value - before))
+    };
+    let wilder = |values: &[f64], length: u32| {
+        let count = f64::from(length);
+        average(values, length as usize, |before, value| (before * (count - 1.0) + value) / count)
+    };
+    let window_at = |bar: usize, window: u32| {
+        (bar + 1 >= window as usize).then(|| mean_and_deviation(&closes[bar + 1 - window as usize..=bar]))
+    };
+    let mut position = 0.0;
+    let mut held = |next: Option<f64>| {
+        position = next.unwrap_or(position);
+        position
+    };
+    match *rule {
+        TradingRule::EmaCross { fast, slow } => {
+            let pairs = exponential(fast).into_iter().zip(exponential(slow));
+            let side = |(fast, slow): (Option<f64>, Option<f64>)| match (fast, slow) {
+                (Some(fast), Some(slow)) if fast == slow => held(None),
+                (Some(fast), Some(slow)) => held(Some(if fast > slow { 1.0 } else { -1.0 })),
+                _ => held(Some(0.0)),
+            };
+            pairs.map(side).collect()
+        }
+        TradingRule::RsiReversion { length, low, high } => {
+            let changes: Vec<f64> = closes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let ups: Vec<f64> = changes.iter().map(|change| change.max(0.0)).collect();
+            let downs: Vec<f64> = changes.iter().map(|change| (-change).max(0.0)).collect();
+            let indices = wilder(&ups, length).into_iter().zip(wilder(&downs, length));
+            let side = |pair: (Option<f64>, Option<f64>)| match pair {
+                (Some(up), Some(down)) => {
+                    let index = 100.0 * up / (up + down);
+                    held(if index < low {
+                        Some(1.0)
+                    } else if index > high {
+                        Some(-1.0)
+                    } else {
+                        None
+                    })
+                }
+                _ => held(Some(0.0)),
+            };
+            std::iter::once(0.0).take(closes.len()).chain(indices.map(side)).collect()
+        }
+        TradingRule::ZScoreReversion { window, entry, exit } => (0..closes.len())
+            .map(|bar| {
+                let Some((mean, deviation)) = window_at(bar, window) else { return held(Some(0.0)) };
+                let distance = closes[bar] - mean;
+                held(if distance.abs() > entry * deviation {
+                    Some(-distance.signum())
+                } else if distance.abs() <= exit * deviation {
+                    Some(0.0)
+                } else {
+                    None
+                })
+            })
+            .collect(),
+        TradingRule::BandBreakout { window, width } => {
+            let mut position = 0.0;
+            let mut next = |bar: usize| {
+                let Some((mean, deviation)) = window_at(bar, window) else { return 0.0 };
+                let distance = closes[bar] - mean;
+                if distance.abs() > width * deviation {
+                    position = distance.signum();
+                } else if position * distance < 0.0 {
+                    position = 0.0;
+                }
+                position
+            };
+            (0..closes.len()).map(&mut next).collect()
+        }
+    }
+}
+
+fn reference(rule: &TradingRule, symbols: &[Vec<f64>]) -> CellResult {
+    let (mut profits, mut trades, mut drawdown) = (Vec::new(), 0, 0.0_f64);
+    for closes in symbols {
+        let positions = positions(rule, closes);
+        let (mut before, mut sum, mut peak) = (0.0, 0.0_f64, 0.0_f64);
+        for (bar, &position) in positions.iter().enumerate() {
+            let change = if bar == 0 { 0.0 } else { closes[bar] / closes[bar - 1] - 1.0 };
+            let profit = before * change - COST * (position - before).abs();
+            trades += u64::from(position != before && position != 0.0);
+            sum += profit;
+            peak = peak.max(sum);
+            drawdown = drawdown.max(peak - sum);
+            profits.push(profit);
+            before = position;
+        }
+    }
+    let (mean, deviation) = mean_and_deviation(&profits);
+    let sharpe = if deviation > 0.0 { mean / deviation } else { 0.0 };
+    CellResult { profit: profits.iter().sum(), drawdown, sharpe, trades }
+}
+
+#[test]
+fn a_sweep_is_what_the_definitions_say() {
+    let mut numbers = Numbers::new(11);
+    let symbols = closes(&mut numbers, &[700, 1, 0, 4_100, 90]);
+    // A window of one bar deviates by nothing, which only rounding decides about.
+    let mut rules = rules(&mut numbers, 120);
+    rules.retain(|rule| {
+        !matches!(
+            rule,
+            TradingRule::ZScoreReversion { window: ..3, .. } | TradingRule::BandBreakout { window: ..3, .. }
+        )
+    });
+    let found = sweep(Isa::detect(), &bars(&symbols), &rules, COST).unwrap();
+    let mut traded = 0;
+    for (rule, found) in rules.iter().zip(found) {
+        let expected = reference(rule, &symbols);
+        let near = |found: f64, expected: f64| (found - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+        assert_eq!(found.trades, expected.trades, "{rule:?}");
+        assert!(near(found.profit, expected.profit), "{rule:?}: {found:?} {expected:?}");
+        assert!(near(found.drawdown, expected.drawdown), "{rule:?}: {found:?} {expected:?}");
+        assert!(near(found.sharpe, expected.sharpe), "{rule:?}: {found:?} {expected:?}");
+        traded += usize::from(expected.trades > 10);
+    }
+    assert!(traded > 60, "{traded} rules trade");
+}
+
+/// The results' bits.
+fn bits(results: &[CellResult]) -> Vec<[u64; 4]> {
+    let of = |cell: &CellResult| {
+        [cell.profit.to_bits(), cell.drawdown.to_bits(), cell.sharpe.to_bits(), cell.trades]
+    };
+    results.iter().map(of).collect()
+}
+
+#[test]
+fn nothing_depends_on_instructions_and_cuts() {
+    let mut numbers = Numbers::new(5);
+    let symbols = closes(&mut numbers, &[5_000, 4_096, 4_097, 17]);
+    let (rules, bars) = (rules(&mut numbers, 77), bars(&symbols));
+    let whole = bits(&sweep(Isa::detect(), &bars, &rules, COST).unwrap());
+    assert_eq!(whole, bits(&sweep(Isa::Baseline, &bars, &rules, COST).unwrap()));
+    for size in [1, 3, 8, 40] {
+        let parts =
+            rules.chunks(size).flat_map(|part| bits(&sweep(Isa::detect(), &bars, part, COST).unwrap()));
+        assert!(parts.eq(whole.iter().copied()), "{size} rules at once");
+    }
+}
+
+/// Whether a device gives the host's bits.
+fn compare(device: &mut dyn Device, seed: u64) -> bool {
+    let mut numbers = Numbers::new(seed);
+    let lengths: Vec<usize> = (0..1 + numbers.below(4)).map(|_| numbers.below(300) as usize).collect();
+    let bars = bars(&closes(&mut numbers, &lengths));
+    let count = 1 + numbers.below(40) as usize;
+    let rules = rules(&mut numbers, count);
+    let expected = sweep(Isa::detect(), &bars, &rules, COST).unwrap();
+    let found = sweep_on_device(device, &bars, &rules, COST).expect("the device works").unwrap();
+    bits(&found) == bits(&expected)
+}
+
+/// Random sweeps, so many.
+pub fn check_device(mut device: Box<dyn Device>, cases: u64) {
+    assert!((0..cases).all(|seed| compare(device.as_mut(), seed)), "the bits differ");
+}
+
+#[test]
+fn an_emulated_device_gives_the_same_bits() {
+    check_device(Box::new(Emulator::new().device(usize::MAX)), 200);
+}
+
+/// A text of the source, and one with another meaning.
+const FAULTS: [(&str, &str); 8] = [
+    ("2.0 / (length + 1.0)", "2.0 / length"),
+    ("sample == length ? sum / length : next", "next"),
+    ("up - change, sample", "change, sample"),
+    ("scaled < rule.limits[0] * all", "scaled <= rule.limits[1] * all"),
+    ("close[bar - window] - close[0] : 0.0", "close[bar - window] : 0.0"),
+    ("square <= rule.limits[1] * variance", "square <= rule.limits[0] * variance"),
+    ("thread / args.rules", "thread % args.symbols"),
+    ("if (below > sums.drawdown)", ""),
+];
+
+#[test]
+fn a_fault_in_the_kernel_is_found() {
+    let sound = Emulator::new();
+    for (from, to) in FAULTS {
+        assert!(KERNELS.iter().any(|kernel| kernel.program().contains(from)), "{from}");
+        let emulator = sound.with(from, to);
+        let found = (0..60).any(|seed| !compare(&mut emulator.device(usize::MAX), seed));
+        assert!(found, "nobody notices {to:?} for {from:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_computed_is_refused() {
+    let refused = |rule| sweep(Isa::detect(), &SweepBars::default(), &[rule], COST).unwrap_err().to_string();
+    assert_eq!(
+        refused(TradingRule::EmaCross { fast: 0, slow: 9 }),
+        "fast is 0 bars; it must be from 1 to 1048576"
+    );
+    assert_eq!(
+        refused(TradingRule::BandBreakout { window: 9, width: f64::NAN }),
+        "width is NaN; it must be a number, 0 or more"
+    );
+    let mut bars = SweepBars::default();
+    bars.push_symbol(&[1.0]).unwrap();
+    let close = bars.push_symbol(&[2.0, 0.0]).unwrap_err();
+    assert_eq!(close, SweepError::Close { symbol: 1, bar: 1, close: 0.0 });
+    assert_eq!(bars.len(), 1, "nothing of a bad symbol is kept");
+    let flat =
+        sweep(Isa::detect(), &SweepBars::default(), &[TradingRule::EmaCross { fast: 1, slow: 2 }], COST);
+    assert_eq!(flat.unwrap(), [CellResult::default()], "nothing comes of no bars");
+}

@@ -1,0 +1,126 @@
+//! A lane's thread: commands in, news out; the next batch is begun while one is under way.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, SendError, Sender};
+use warptape_kernels::device::DeviceError;
+use warptape_schemas::journal::LaneId;
+
+use super::super::measure::measure;
+use super::super::{Clock, EngineConfig};
+use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Work};
+
+pub(super) struct LaneWorker {
+    pub(super) lane: LaneId,
+    pub(super) life: u32,
+    pub(super) config: EngineConfig,
+    pub(super) clock: Clock,
+    pub(super) work: Arc<Work>,
+    /// Batches until an injected fault.
+    pub(super) fault: Option<u64>,
+    pub(super) events: Sender<LaneEvent>,
+}
+
+impl LaneWorker {
+    /// Runs until the engine drops its end, or the lane fails.
+    pub(super) fn run(mut self, commands: &Receiver<LaneCommand>) {
+        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands))) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => panic_message(panic.as_ref()),
+        };
+        self.work.done();
+        // An engine that has ended reads no more: what it will not read is of no use.
+        drop(self.tell(LaneNews::Lost { reason: lost }));
+    }
+
+    fn tell(&self, news: LaneNews) -> Result<(), SendError<LaneEvent>> {
+        self.events.send(LaneEvent { lane: self.lane, life: self.life, news })
+    }
+
+    fn obey(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
+        self.work.on_other(self.clock.now_ns());
+        let mut stages = self.config.lane_stages(self.lane)?;
+        if self.life == 0 && self.config.is_measured(self.lane) {
+            let points = measure(&mut stages, &self.config, self.clock)?;
+            if self.tell(LaneNews::Measured { points }).is_err() {
+                return Ok(());
+            }
+        }
+        self.work.done();
+        let mut since_ns = 0;
+        loop {
+            // While a batch is under way nothing is waited for but that.
+            let next = match stages.is_running() {
+                true => commands.try_recv().ok(),
+                false => Some(match commands.recv() {
+                    Ok(command) => command,
+                    Err(_) => return Ok(()),
+                }),
+            };
+            if stages.is_running() && !next.as_ref().is_some_and(|command| stages.runs_beside(command)) {
+                let done = stages.finish()?;
+                if self.report(done, &stages, &mut since_ns).is_err() {
+                    return Ok(());
+                }
+            }
+            let Some(command) = next else { continue };
+            if !stages.is_running() {
+                since_ns = self.clock.now_ns();
+                match command {
+                    LaneCommand::Run(_) | LaneCommand::Release { .. } => self.work.on_batch(since_ns),
+                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
+                }
+            }
+            self.fail_if_due(&command);
+            let done = stages.obey(command)?;
+            if self.report(done, &stages, &mut since_ns).is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells what is done. The time of the next batch, if it is under way, begins with that.
+    fn report(
+        &self,
+        done: Option<LaneResult>,
+        stages: &LaneStages,
+        since_ns: &mut i64,
+    ) -> Result<(), SendError<LaneEvent>> {
+        let now_ns = self.clock.now_ns();
+        let told = match done {
+            Some(LaneResult::Batch { batch, parts }) => {
+                let service_ns = now_ns - std::mem::replace(since_ns, now_ns);
+                let memory_bytes = stages.memory_bytes();
+                self.tell(LaneNews::Completed { batch, service_ns, parts, memory_bytes })
+            }
+            Some(LaneResult::Released { group, epoch, stage }) => {
+                self.tell(LaneNews::Released { group, epoch, stage })
+            }
+            None => Ok(()),
+        };
+        match stages.is_running() {
+            true => self.work.on_batch(*since_ns),
+            false => self.work.done(),
+        }
+        told
+    }
+
+    fn fail_if_due(&mut self, command: &LaneCommand) {
+        if let (LaneCommand::Run(_), Some(left)) = (command, &mut self.fault) {
+            assert!(*left > 0, "fault injected by configuration");
+            *left -= 1;
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a stage panicked without a message".to_owned()
+    }
+}

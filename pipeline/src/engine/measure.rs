@@ -1,0 +1,85 @@
+//! What a lane takes for batches of several sizes, measured when it begins: what routing goes by at first.
+
+use warptape_kernels::device::DeviceError;
+use warptape_schemas::journal::ServicePoint;
+use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, StageConfig};
+
+use super::lanes::{BatchPart, GroupId, GroupState, LaneBatch, LaneCommand, LaneStages};
+use super::{Clock, EngineConfig};
+
+/// Rows of the batches.
+const SIZES: [i64; 8] = [2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
+/// Of so many batches of a size the fastest counts: the others were disturbed.
+const REPETITIONS: usize = 3;
+/// Symbols that the rows are of, in turns.
+const SYMBOLS: i64 = 64;
+/// Time between two rows: a second has a bar of each symbol.
+const ROW_INTERVAL_NS: i64 = 1_000_000;
+/// No partition has this number.
+const GROUP: GroupId = GroupId { partition: -1, group: 0 };
+
+/// Runs batches of made-up trades on a lane that has no groups yet, none larger than a batch may be.
+pub(super) fn measure(
+    stages: &mut LaneStages,
+    config: &EngineConfig,
+    clock: Clock,
+) -> Result<Vec<ServicePoint>, DeviceError> {
+    let stage = Box::new(GroupStage::new(&config.stages, config.isa));
+    stages.obey(LaneCommand::Install { group: GROUP, epoch: 0, state: GroupState::Stage(stage) })?;
+    let mut trades = Trades::new(&config.stages);
+    let mut points = Vec::new();
+    for rows in SIZES.into_iter().filter(|&rows| rows <= config.scheduler.batch_rows_max) {
+        let mut service_ns = i64::MAX;
+        for _ in 0..REPETITIONS {
+            let part = BatchPart { group: GROUP, epoch: 0, input: trades.next(rows) };
+            let batch = LaneBatch { batch: -1, parts: vec![part] };
+            let started_ns = clock.now_ns();
+            stages.obey(LaneCommand::Run(batch))?;
+            stages.finish()?;
+            service_ns = service_ns.min(clock.now_ns() - started_ns);
+        }
+        points.push(ServicePoint { rows, service_ns });
+    }
+    stages.obey(LaneCommand::Drop { partition: GROUP.partition })?;
+    Ok(points)
+}
+
+/// Trades without an end, as they would come from a partition with one group.
+struct Trades {
+    intake: PartitionIntake,
+    rows: i64,
+}
+
+impl Trades {
+    fn new(config: &StageConfig) -> Self {
+        let config = StageConfig { groups_per_partition: 1, ..config.clone() };
+        Self { intake: PartitionIntake::new(&config), rows: 0 }
+    }
+
+    /// The next ones; the first of them name the symbols.
+    fn next(&mut self, count: i64) -> GroupInput {
+        let mut columns = TickColumns::default();
+        for row in self.rows..self.rows + count {
+            let trade = Tick {
+                symbol: format!("S{}", row % SYMBOLS),
+                kind: TickKind::Trade,
+                event_time_ns: (row + 1) * ROW_INTERVAL_NS,
+                receive_time_ns: 0,
+                trade_id: row,
+                side: Side::Buy,
+                price_e9: 100_000_000_000 + (row % 97) * 10_000_000,
+                size_e9: 1_000_000_000,
+                bid_price_e9: 0,
+                bid_size_e9: 0,
+                ask_price_e9: 0,
+                ask_size_e9: 0,
+            };
+            columns.push(&trade, self.intake.symbols_mut());
+        }
+        let (mut queue, mut late) = ([GroupQueue::default()], Vec::new());
+        self.intake.accept(self.rows, &columns, 0, &mut queue, &mut late);
+        self.rows += count;
+        queue[0].take(usize::MAX)
+    }
+}
