@@ -125,9 +125,10 @@ fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
 /// The signals of runs on the processor, on one device, on several lanes of it, and on both are the same.
 fn check_placements(devices: &Arc<dyn Devices>, market: &Market) {
     let signals = |lanes: &[(&str, i32)]| {
-        let Run { signals, lifecycle, .. } = market.run(config(devices, lanes));
+        let Run { signals, lifecycle, journal } = market.run(config(devices, lanes));
         let lost = lifecycle.iter().find(|event| event.event == LifecycleEvent::LaneLost);
         assert!(lost.is_none(), "{}", lost.map_or("", |event| &event.detail));
+        check_service(&journal);
         signals
     };
     let expected = signals(&[("cpu:0", 1), ("cpu:1", 1)]);
@@ -136,6 +137,19 @@ fn check_placements(devices: &Arc<dyn Devices>, market: &Market) {
     let four = [("cuda:0#0", 1), ("cuda:0#1", 1), ("cuda:0#2", 1), ("cuda:0#3", 1)];
     assert_eq!(expected, signals(&four), "four lanes of one device");
     assert_eq!(expected, signals(&[("cuda:0", 2), ("cpu:1", 1)]), "a device and the processor");
+}
+
+/// No lane works on its batches for longer than there is time, however they lie beside each other.
+fn check_service(journal: &[JournalEntry]) {
+    let mut service_ns = BTreeMap::new();
+    for entry in journal {
+        if let Input::Completed(completed) = &entry.input {
+            *service_ns.entry(completed.lane).or_insert(0) += completed.service_ns;
+        }
+    }
+    let took_ns = journal.last().map_or(0, |last| last.at_ns) - journal[0].at_ns;
+    println!("service of lanes in {took_ns} ns: {service_ns:?}");
+    assert!(service_ns.values().all(|&service_ns| 0 < service_ns && service_ns <= took_ns));
 }
 
 /// Devices with a fault.
