@@ -17,6 +17,8 @@ pub struct Coverage {
     pub lanes_lost: usize,
     /// Commands that lanes on devices were given.
     pub device_commands: usize,
+    /// Batches that devices began before the one before was finished.
+    pub batches_beside: usize,
     /// Lanes lost because their devices failed.
     pub device_faults: usize,
     /// Lanes lost whose groups were placed again from memory.
@@ -54,6 +56,7 @@ impl Coverage {
             commits_cut: self.commits_cut + other.commits_cut,
             lanes_lost: self.lanes_lost + other.lanes_lost,
             device_commands: self.device_commands + other.device_commands,
+            batches_beside: self.batches_beside + other.batches_beside,
             device_faults: self.device_faults + other.device_faults,
             losses_kept: self.losses_kept + other.losses_kept,
             losses_not_kept: self.losses_not_kept + other.losses_not_kept,
@@ -79,6 +82,7 @@ impl Coverage {
             self.commits_cut,
             self.lanes_lost,
             self.device_commands,
+            self.batches_beside,
             self.device_faults,
             self.losses_kept,
             self.losses_not_kept,

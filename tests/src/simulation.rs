@@ -146,7 +146,13 @@ struct SimulatedLane {
 }
 
 impl SimulatedLane {
-    fn obey(&mut self, command: LaneCommand, config: &EngineConfig, index: usize) -> Result<(), DeviceError> {
+    /// Says whether a batch was begun while another was under way.
+    fn obey(
+        &mut self,
+        command: LaneCommand,
+        config: &EngineConfig,
+        index: usize,
+    ) -> Result<bool, DeviceError> {
         let stages = match &mut self.stages {
             Some(stages) => stages,
             none => none.insert(config.lane_stages(index as LaneId)?),
@@ -154,12 +160,13 @@ impl SimulatedLane {
         if !stages.runs_beside(&command) {
             self.results.extend(stages.finish()?);
         }
+        let beside = stages.is_running();
         self.results.extend(stages.obey(command)?);
         // As a lane's thread has it: a batch is finished when nothing else is to be done.
         if self.commands.is_empty() {
             self.results.extend(stages.finish()?);
         }
-        Ok(())
+        Ok(beside)
     }
 }
 
@@ -380,7 +387,10 @@ impl World {
         }
         self.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
         match lane.obey(command, &self.config, index) {
-            Ok(()) => Ok(()),
+            Ok(beside) => {
+                self.coverage.batches_beside += usize::from(beside);
+                Ok(())
+            }
             Err(_) => {
                 self.coverage.device_faults += 1;
                 self.lose_lane(index)
