@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use warptape_emulator::{Emulator, Fault, FaultyDevice};
-use warptape_kernels::device::{Device, DeviceError, Devices};
+use warptape_emulator::Emulator;
+use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevice};
 
 use crate::random::Random;
 
@@ -45,6 +45,6 @@ impl Devices for SimulatedDevices {
             1 => Fault::Gone(call),
             _ => Fault::OutOfMemory(call),
         };
-        Ok(Box::new(FaultyDevice::new(device, fault)))
+        Ok(Box::new(FaultyDevice::new(name, device, fault)))
     }
 }

@@ -6,8 +6,6 @@
 #![allow(unsafe_code)]
 
 mod device;
-mod faults;
-
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::process::Command;
@@ -18,8 +16,6 @@ use tempfile::TempDir;
 use warptape_kernels::device::{Device, DeviceError, Devices, KERNELS, Kernel};
 
 pub use device::EmulatedDevice;
-pub use faults::{Fault, FaultyDevice};
-
 /// Kernels, compiled.
 pub struct Emulator {
     programs: Vec<Arc<Program>>,

@@ -6,6 +6,7 @@
 mod api;
 mod batch;
 mod closed;
+mod faults;
 mod slab;
 mod slots;
 mod staged;
@@ -15,6 +16,7 @@ pub use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE, ordered};
 pub use api::{Address, DOWNLOADS_MAX, Device, DeviceError, Devices, NoDevices, Sample};
 pub use batch::{RunningBatch, StagedBatch};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
+pub use faults::{Fault, FaultError, FaultyDevice, FaultyDevices};
 pub use slab::{DeviceSlab, SlabConfig};
 pub use slots::{SlotState, SpecState};
 pub use staged::{GroupRows, StagedRows};

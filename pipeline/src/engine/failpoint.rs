@@ -1,5 +1,8 @@
-//! Places where a test makes the process die: `WARPTAPE_FAILPOINT=NAME:N` kills it when it comes to the place for the
-//! N-th time. Builds without debug assertions have none.
+//! Faults that a test asks for by the environment. Builds without debug assertions have none.
+//!
+//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it comes to the place for the N-th time.
+//! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail: an error at a launch, a hang of some
+//!   milliseconds, no memory (`memory:N` allocations work), a device that is gone (`gone:N` downloads work).
 
 /// A place to die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +21,24 @@ pub(super) enum Failpoint {
 
 #[cfg(not(debug_assertions))]
 mod armed {
+    use std::sync::Arc;
+
+    use warptape_kernels::device::Devices;
+
     pub(in super::super) fn reach(_: super::Failpoint) {}
     pub(in super::super) fn reach_soon(_: super::Failpoint) {}
+    pub(crate) fn faulty(devices: Arc<dyn Devices>) -> Arc<dyn Devices> {
+        devices
+    }
 }
 
 #[cfg(debug_assertions)]
 mod armed {
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, OnceLock};
     use std::time::Duration;
+
+    use warptape_kernels::device::{Devices, FaultyDevices};
 
     use super::Failpoint;
 
@@ -51,6 +63,17 @@ mod armed {
         armed.name == format!("{failpoint:?}") && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
+    /// Devices with the faults that are asked for.
+    pub(crate) fn faulty(devices: Arc<dyn Devices>) -> Arc<dyn Devices> {
+        match std::env::var("WARPTAPE_DEVICE_FAULTS") {
+            Ok(text) => Arc::new(
+                FaultyDevices::parse(devices, &text)
+                    .unwrap_or_else(|error| panic!("WARPTAPE_DEVICE_FAULTS: {error}")),
+            ),
+            Err(_) => devices,
+        }
+    }
+
     /// Dies here, if it is time.
     pub(in super::super) fn reach(failpoint: Failpoint) {
         if is_due(failpoint) {
@@ -69,4 +92,5 @@ mod armed {
     }
 }
 
+pub(crate) use armed::faulty;
 pub(super) use armed::{reach, reach_soon};

@@ -39,6 +39,7 @@ pub use clock::Clock;
 pub use commit::{CommitRequest, Receipt};
 pub use config::{EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;
+pub(crate) use failpoint::faulty;
 pub use lanes::{
     BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneResult, LaneStages,
     PartOutput,

@@ -19,7 +19,7 @@ use super::show::Effective;
 use super::sources::Origin;
 use super::syntax::{self, LANES_MAX};
 use super::value::Setting;
-use crate::engine::{EngineConfig, Retention, TopicPlan, Topics};
+use crate::engine::{EngineConfig, Retention, TopicPlan, Topics, faulty};
 
 /// Retention of records that are never removed: the longest that a cluster takes, ms.
 const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
@@ -168,7 +168,7 @@ impl Settings {
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
-            devices: Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name)))),
+            devices: faulty(Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name))))),
             device_deadline: self.engine.device_deadline,
             device_open_deadline: self.engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN),
             kept_bytes_max: KEPT_BYTES_MAX,

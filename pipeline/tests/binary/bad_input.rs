@@ -11,7 +11,7 @@ use warptape_schemas::{
 };
 
 use super::outputs::records;
-use super::processes::{Running, folder, run_until_drained, texts, warptape};
+use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
 
 const PARTITIONS: i32 = 2;
 const GOOD_TICKS: i64 = 400;
@@ -266,4 +266,17 @@ fn run_and_demo_name_all_mistakes_and_touch_nothing() {
         }
         assert!(!folder.path().join("warptape.db").exists() && !folder.path().join("d/demo.db").exists());
     }
+}
+
+#[test]
+fn a_fault_of_a_device_that_cannot_be_is_named() {
+    let folder = folder();
+    let run = |faults: &str| {
+        let demo = ["demo", "--ticks", "1000", "--data", faults];
+        warptape_with(folder.path(), &demo, &[("WARPTAPE_DEVICE_FAULTS", faults)])
+    };
+    let wrong = run("cuda:0=fire:1");
+    let error = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && error.contains("\"fire:1\" is no fault; write launch:N"), "{error}");
+    texts(&run("cuda:0=launch:1"), 0);
 }

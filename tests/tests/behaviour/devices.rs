@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_cuda::CudaDevices;
-use warptape_emulator::{Fault, FaultyDevice};
 use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition};
-use warptape_kernels::device::{Device, DeviceError, Devices, NoDevices, Sample};
+use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevices, NoDevices, Sample};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{
@@ -152,16 +151,9 @@ fn check_service(journal: &[JournalEntry]) {
     assert!(service_ns.values().all(|&service_ns| 0 < service_ns && service_ns <= took_ns));
 }
 
-/// Devices with a fault.
-struct FaultyDevices {
-    devices: Arc<dyn Devices>,
-    fault: Fault,
-}
-
-impl Devices for FaultyDevices {
-    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(FaultyDevice::new(self.devices.open(name)?, self.fault)))
-    }
+/// Devices the first of which has a fault.
+fn faulty(devices: &Arc<dyn Devices>, fault: Fault) -> Arc<dyn Devices> {
+    Arc::new(FaultyDevices::new(devices.clone(), vec![("cuda:0".to_owned(), fault)]))
 }
 
 /// Whatever becomes of a device, its groups go on elsewhere.
@@ -178,7 +170,7 @@ fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
         Fault::Gone(90),
     ];
     for fault in faults {
-        let faulty: Arc<dyn Devices> = Arc::new(FaultyDevices { devices: devices.clone(), fault });
+        let faulty = faulty(devices, fault);
         let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
         config.scheduler.batch_rows_max = 4_000;
         let Run { signals, lifecycle, journal } = market.run(config);
@@ -216,7 +208,7 @@ fn check_failover(devices: &Arc<dyn Devices>) {
     let market = Market::new(synthetic_ticks(TAIL_ROWS + TAIL_ROWS / 2));
     let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
     let fault = Fault::GoneAfterBytes(TAIL_BYTES);
-    let faulty: Arc<dyn Devices> = Arc::new(FaultyDevices { devices: devices.clone(), fault });
+    let faulty = faulty(devices, fault);
     let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
     config.scheduler.batch_rows_max = 4_000;
     config.snapshot_interval_records = i64::MAX;

@@ -5,9 +5,10 @@ mod compiled;
 mod cuda;
 
 use proptest::prelude::*;
-use warptape_emulator::{Emulator, Fault, FaultyDevice};
+use warptape_emulator::Emulator;
 use warptape_kernels::device::{
-    Device, DeviceError, DeviceSlab, GroupRows, KERNELS, SlabConfig, SlotState, SpecState,
+    Device, DeviceError, DeviceSlab, Fault, FaultyDevice, GroupRows, KERNELS, SlabConfig, SlotState,
+    SpecState,
 };
 use warptape_kernels::{
     BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
@@ -337,11 +338,12 @@ fn a_device_that_fails_says_why() {
     let with = |device: Box<dyn Device>| {
         compare(device, &short_params(), LATENESS_NS, 3, 20, 2_000).expect_err("it fails")
     };
-    let faulty = |fault| with(Box::new(FaultyDevice::new(Box::new(emulator.device(usize::MAX)), fault)));
-    assert_eq!(faulty(Fault::Launch(30)), "emulator failed in launch: fault injected by a test");
-    assert_eq!(faulty(Fault::Gone(0)), "emulator failed in begin_download: fault injected by a test");
-    assert_eq!(faulty(Fault::Gone(1)), "emulator failed in end_download: fault injected by a test");
-    assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download: fault injected by a test");
+    let faulty =
+        |fault| with(Box::new(FaultyDevice::new("emulator", Box::new(emulator.device(usize::MAX)), fault)));
+    assert_eq!(faulty(Fault::Launch(30)), "emulator failed in launch: a fault that was asked for");
+    assert_eq!(faulty(Fault::Gone(0)), "emulator failed in begin_download: a fault that was asked for");
+    assert_eq!(faulty(Fault::Gone(1)), "emulator failed in end_download: a fault that was asked for");
+    assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download: a fault that was asked for");
     let no_memory = "emulator has no memory left: ";
     assert!(faulty(Fault::OutOfMemory(30)).starts_with(no_memory));
     assert!(with(Box::new(emulator.device(1 << 20))).starts_with(no_memory));

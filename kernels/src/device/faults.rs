@@ -1,0 +1,222 @@
+//! Faults of devices, on purpose: for tests, and for those who want to see what becomes of a pipeline.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::{Address, Device, DeviceError, Devices, Kernel, Sample};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The launch with this number, counted from 0, fails, and everything after it.
+    Launch(u64),
+    /// The launch with this number takes so long.
+    Hang(u64, Duration),
+    /// There is no more memory after so many allocations.
+    OutOfMemory(u64),
+    /// The device is gone after so many downloads, of which those in two steps count twice.
+    Gone(u64),
+    /// It is gone once so many bytes were uploaded.
+    GoneAfterBytes(u64),
+}
+
+/// A text that names no fault.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no fault; write launch:N, hang:N:MILLISECONDS, memory:N, gone:N or upload:BYTES, with N calls of that kind that \
+     work before"
+)]
+pub struct FaultError(String);
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let wrong = || FaultError(text.to_owned());
+        let words: Vec<&str> = text.split(':').collect();
+        let number = |word: &str| word.parse::<u64>().map_err(|_| wrong());
+        Ok(match words[..] {
+            ["launch", count] => Self::Launch(number(count)?),
+            ["hang", count, milliseconds] => {
+                Self::Hang(number(count)?, Duration::from_millis(number(milliseconds)?))
+            }
+            ["memory", count] => Self::OutOfMemory(number(count)?),
+            ["gone", count] => Self::Gone(number(count)?),
+            ["upload", bytes] => Self::GoneAfterBytes(number(bytes)?),
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+/// Devices some of which have a fault, whenever they are opened.
+pub struct FaultyDevices {
+    devices: Arc<dyn Devices>,
+    faults: Vec<(String, Fault)>,
+}
+
+impl FaultyDevices {
+    /// Devices with faults by their names.
+    pub fn new(devices: Arc<dyn Devices>, faults: Vec<(String, Fault)>) -> Self {
+        Self { devices, faults }
+    }
+
+    /// Likewise, from a text such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
+    pub fn parse(devices: Arc<dyn Devices>, text: &str) -> Result<Self, FaultError> {
+        let fault = |part: &str| {
+            let (device, fault) = part.split_once('=').ok_or_else(|| FaultError(part.to_owned()))?;
+            Ok((device.to_owned(), fault.parse()?))
+        };
+        Ok(Self::new(devices, text.split(',').map(fault).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Devices for FaultyDevices {
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        let device = self.devices.open(name)?;
+        Ok(match self.faults.iter().find(|(of, _)| of == name) {
+            Some((_, fault)) => Box::new(FaultyDevice::new(name, device, *fault)),
+            None => device,
+        })
+    }
+
+    fn sample(&self, name: &str) -> Option<Sample> {
+        self.devices.sample(name)
+    }
+}
+
+/// A device with a fault.
+pub struct FaultyDevice {
+    name: String,
+    device: Box<dyn Device>,
+    fault: Fault,
+    launches: u64,
+    allocations: u64,
+    downloads: u64,
+    uploaded_bytes: u64,
+    failed: bool,
+}
+
+impl FaultyDevice {
+    /// A device that works until the fault.
+    pub fn new(name: &str, device: Box<dyn Device>, fault: Fault) -> Self {
+        Self {
+            name: name.to_owned(),
+            device,
+            fault,
+            launches: 0,
+            allocations: 0,
+            downloads: 0,
+            uploaded_bytes: 0,
+            failed: false,
+        }
+    }
+
+    fn check(&mut self, call: &'static str, fails: bool) -> Result<(), DeviceError> {
+        self.failed |= fails;
+        if self.failed {
+            let reason = "a fault that was asked for".to_owned();
+            return Err(DeviceError::Failed { device: self.name.clone(), call, reason });
+        }
+        Ok(())
+    }
+
+    fn check_download(&mut self, call: &'static str) -> Result<(), DeviceError> {
+        let number = count(&mut self.downloads);
+        self.check(call, matches!(self.fault, Fault::Gone(last) if number >= last))
+    }
+}
+
+/// Counts a call, and gives how many there were before.
+fn count(calls: &mut u64) -> u64 {
+    *calls += 1;
+    *calls - 1
+}
+
+impl Device for FaultyDevice {
+    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
+        self.check("allocate", false)?;
+        let number = count(&mut self.allocations);
+        if matches!(self.fault, Fault::OutOfMemory(last) if number >= last) {
+            return Err(DeviceError::OutOfMemory { device: self.name.clone(), wanted_bytes: bytes });
+        }
+        self.device.allocate(bytes)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
+        self.check("free", false)?;
+        self.device.free(address)
+    }
+
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
+        self.device.staging(bytes)
+    }
+
+    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.uploaded_bytes += bytes as u64;
+        let is_gone = matches!(self.fault, Fault::GoneAfterBytes(last) if self.uploaded_bytes > last);
+        self.check("upload", is_gone)?;
+        self.device.upload(to, bytes)
+    }
+
+    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_download("download")?;
+        self.device.download(from, bytes)
+    }
+
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.check_download("begin_download")?;
+        self.device.begin_download(from, bytes)
+    }
+
+    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
+        self.check_download("end_download")?;
+        self.device.end_download()
+    }
+
+    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.check("clear", false)?;
+        self.device.clear(address, bytes)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a device that hangs makes its caller wait")]
+    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
+        let number = count(&mut self.launches);
+        self.check("launch", matches!(self.fault, Fault::Launch(failing) if number >= failing))?;
+        if let Fault::Hang(hanging, time) = self.fault
+            && number == hanging
+        {
+            std::thread::sleep(time);
+        }
+        self.device.launch(kernel, args, threads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoDevices;
+    use super::*;
+
+    #[test]
+    fn faults_are_written_as_text() {
+        let parse =
+            |text: &str| FaultyDevices::parse(Arc::new(NoDevices), text).map(|devices| devices.faults);
+        let hang = Fault::Hang(500, Duration::from_secs(4));
+        assert_eq!(
+            parse("cuda:0=launch:40,cuda:1=hang:500:4000").unwrap(),
+            [("cuda:0".to_owned(), Fault::Launch(40)), ("cuda:1".to_owned(), hang)]
+        );
+        for (text, fault) in [
+            ("memory:3", Fault::OutOfMemory(3)),
+            ("gone:9", Fault::Gone(9)),
+            ("upload:7", Fault::GoneAfterBytes(7)),
+        ] {
+            assert_eq!(text.parse(), Ok(fault));
+        }
+        for wrong in ["", "launch:40", "cuda:0=", "cuda:0=hang:1", "cuda:0=launch:-1", "cuda:0=fire:1"] {
+            assert!(parse(wrong).unwrap_err().to_string().contains("write launch:N"), "{wrong}");
+        }
+    }
+}
