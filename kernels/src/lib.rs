@@ -23,6 +23,7 @@ pub mod device;
 mod indicators;
 mod isa;
 pub mod math;
+pub mod pricing;
 mod rows;
 mod signals;
 mod state;

@@ -1,0 +1,13 @@
+//! Prices of options: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
+//! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
+
+mod black_scholes;
+mod implied;
+mod options;
+
+pub use black_scholes::Greeks;
+pub use implied::{NoVolatility, implied_volatility};
+pub use options::{
+    AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, Options, PRICE_RANGE, ParameterError, RATE_RANGE,
+    VOLATILITY_RANGE,
+};
