@@ -11,7 +11,7 @@ mod single;
 pub use exp::exp;
 pub use ln::ln;
 pub(crate) use ln::ln_of_positive;
-pub(crate) use normal::{density_and_cdf, mills};
+pub(crate) use normal::{OUTER, density_and_cdf, mills, quantile_central, quantile_tail};
 pub use normal::{inverse_normal_cdf, normal_cdf, normal_density};
 pub(crate) use philox::Keys;
 pub(crate) use polynomial::estrin;
