@@ -36,7 +36,7 @@ fn rows() -> Vec<Row> {
             steps: steps as u32,
             antithetic: false,
             precision: Precision::F64,
-            key: 1,
+            key: 4,
         };
         Row { spec, price }
     };
