@@ -1,12 +1,12 @@
 //! A device for tests: the kernels' own sources, compiled for this processor by the C++ compiler and run here.
 //!
-//! Threads of a kernel run one after the other, forwards at one launch and backwards at the next, and on two of the host's at the
-//! third.
+//! A launch takes threads and blocks in one order of several, in blocks of one size of several (`emulator.h` says how threads wait
+//! for each other). Which, follows from the number of the launch.
 #![allow(unsafe_code)]
 
 mod faults;
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -18,37 +18,59 @@ use warptape_kernels::device::{Address, Device, DeviceError, Devices, KERNELS, K
 pub use faults::{Fault, FaultyDevice};
 
 /// Threads of a block.
-const BLOCK: usize = 32;
-/// Orders in which `emulator.h` starts threads.
-const ORDERS: c_int = 3;
+const BLOCKS: [usize; 3] = [32, 128, 64];
+/// Orders of `emulator.h`.
+const ORDERS: usize = 4;
 
-/// The kernels, compiled.
+/// Kernels, compiled.
 pub struct Emulator {
-    kernels: Arc<Vec<(&'static str, Library)>>,
+    programs: Vec<Arc<Program>>,
+}
+
+/// A program with its kernels.
+struct Program {
+    text: String,
+    kernels: Vec<Compiled>,
+    _library: Library,
     _folder: TempDir,
+}
+
+#[derive(Clone, Copy)]
+struct Compiled {
+    kernel: Kernel,
+    args_bytes: unsafe extern "C" fn() -> u64,
+    launch: unsafe extern "C" fn(*const c_void, c_uint, c_uint, c_int) -> *const c_char,
 }
 
 impl Emulator {
     /// Compiles all kernels.
     pub fn new() -> Self {
-        Self::with("", "")
+        Self::of(&KERNELS)
     }
 
-    /// Likewise, with one text in place of another.
-    pub fn with(from: &str, to: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let load = |kernel: &Kernel| {
-            let program = kernel.program();
-            let program = if from.is_empty() { program } else { program.replace(from, to) };
-            (kernel.function, compile(folder.path(), kernel, &program))
+    /// Compiles some kernels; those of a file stand side by side.
+    pub fn of(kernels: &[Kernel]) -> Self {
+        let programs = kernels.chunk_by(|one, other| one.source == other.source);
+        let compile = |kernels: &[Kernel]| Arc::new(Program::compile(kernels, kernels[0].program()));
+        Self { programs: programs.map(compile).collect() }
+    }
+
+    /// The same kernels with one text in place of another.
+    pub fn with(&self, from: &str, to: &str) -> Self {
+        let compile = |program: &Arc<Program>| {
+            if !program.text.contains(from) {
+                return program.clone();
+            }
+            let kernels: Vec<Kernel> = program.kernels.iter().map(|compiled| compiled.kernel).collect();
+            Arc::new(Program::compile(&kernels, program.text.replace(from, to)))
         };
-        Self { kernels: Arc::new(KERNELS.iter().map(load).collect()), _folder: folder }
+        Self { programs: self.programs.iter().map(compile).collect() }
     }
 
     /// A device with memory of its own, of at most so many bytes.
     pub fn device(&self, memory_max: usize) -> EmulatedDevice {
         EmulatedDevice {
-            kernels: self.kernels.clone(),
+            programs: self.programs.clone(),
             memory: Vec::new(),
             memory_max,
             staging: Vec::new(),
@@ -69,38 +91,52 @@ impl Devices for Emulator {
     }
 }
 
-fn compile(folder: &Path, kernel: &Kernel, program: &str) -> Library {
-    let Kernel { function, args, .. } = kernel;
-    let text = format!("{}\n{program}\nEMULATE({function}, {args})\n", include_str!("emulator.h"));
-    let (unit, library) = (folder.join(format!("{function}.cpp")), folder.join(format!("{function}.so")));
+impl Program {
+    fn compile(kernels: &[Kernel], text: String) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let library = compile(folder.path(), kernels, &text);
+        // SAFETY: `EMULATE` defines both for each kernel, and the library stays with them.
+        let compiled = |kernel: &Kernel| unsafe {
+            let name = |what: &str| format!("{what}_{}", kernel.function);
+            Compiled {
+                kernel: *kernel,
+                args_bytes: *library.get(name("args_bytes").as_bytes()).expect("EMULATE defines it"),
+                launch: *library.get(name("launch").as_bytes()).expect("EMULATE defines it"),
+            }
+        };
+        Self { kernels: kernels.iter().map(compiled).collect(), text, _library: library, _folder: folder }
+    }
+}
+
+fn compile(folder: &Path, kernels: &[Kernel], text: &str) -> Library {
+    let name = kernels[0].source.name;
+    let emulate = |kernel: &Kernel| format!("EMULATE({}, {})\n", kernel.function, kernel.args);
+    let emulated: String = kernels.iter().map(emulate).collect();
+    let text = format!("{}\n{text}\n{emulated}", include_str!("emulator.h"));
+    let (unit, library) = (folder.join("unit.cpp"), folder.join("unit.so"));
     std::fs::write(&unit, text).expect("a file can be written");
     let output = Command::new("c++")
-        .args([
-            "-std=c++17",
-            "-O1",
-            "-ffp-contract=off",
-            "-pthread",
-            "-Wall",
-            "-Werror",
-            "-Wno-unused-function",
-        ])
+        .args(["-std=c++17", "-O1", "-ffp-contract=off", "-pthread"])
+        // Jumps from stack to stack look to it like a fault.
+        .arg("-U_FORTIFY_SOURCE")
+        .args(["-Wall", "-Werror", "-Wno-unused-function"])
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &unit])
         .output()
         .expect("a C++ compiler, which tests/run installs");
-    assert!(output.status.success(), "{function}:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&output.stderr));
     // SAFETY: the library has no initialisers.
     unsafe { Library::new(library) }.expect("it was just compiled")
 }
 
 /// Memory of the host, and kernels as loops over their threads.
 pub struct EmulatedDevice {
-    kernels: Arc<Vec<(&'static str, Library)>>,
+    programs: Vec<Arc<Program>>,
     /// What is allocated, with its bytes.
     memory: Vec<(Vec<u128>, usize)>,
     memory_max: usize,
     staging: Vec<u128>,
-    launches: c_int,
+    launches: usize,
 }
 
 /// Memory for so many bytes, aligned for anything.
@@ -174,29 +210,41 @@ impl Device for EmulatedDevice {
     }
 
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
-        let (_, library) =
-            self.kernels.iter().find(|(name, _)| *name == kernel.function).expect("all are compiled");
+        let mut compiled = self.programs.iter().flat_map(|program| &program.kernels);
+        let compiled =
+            *compiled.find(|compiled| compiled.kernel.function == kernel.function).expect("all are compiled");
         // As aligned as the struct is.
         let mut aligned = zeros(args.len());
         bytes_of(&mut aligned)[..args.len()].copy_from_slice(args);
-        let order = self.launches % ORDERS;
-        self.launches = order + 1;
-        // SAFETY: the library was made from `emulator.h`, which defines both; the arguments are what the kernel takes, and
-        // name memory of this device.
-        unsafe {
-            type Launch = unsafe extern "C" fn(*const c_void, c_uint, c_uint, c_int);
-            type Size = unsafe extern "C" fn() -> u64;
-            let size = library.get::<Size>(b"args_bytes").expect("emulator.h defines it")();
+        let [block, order] = form(self.launches);
+        self.launches += 1;
+        // SAFETY: the functions are those of `emulator.h`; the arguments are what the kernel takes, and name memory of this
+        // device.
+        let failure = unsafe {
+            let bytes = (compiled.args_bytes)();
             assert_eq!(
-                size,
+                bytes,
                 args.len() as u64,
                 "both sides lay out the arguments of {} alike",
                 kernel.function
             );
-            let launch = library.get::<Launch>(b"launch").expect("emulator.h defines it");
-            let blocks = threads.div_ceil(BLOCK) as c_uint;
-            launch(aligned.as_ptr().cast(), blocks, BLOCK as c_uint, order);
-        }
+            let blocks = threads.div_ceil(block) as c_uint;
+            CStr::from_ptr((compiled.launch)(
+                aligned.as_ptr().cast(),
+                blocks,
+                block as c_uint,
+                order as c_int,
+            ))
+        };
+        // On a GPU it hangs, or does anything.
+        assert!(failure.is_empty(), "{}: {}", kernel.function, failure.to_string_lossy());
         Ok(())
     }
+}
+
+/// Size of blocks, and order, of the launch with this number: in no step with what is launched again and again.
+fn form(launch: usize) -> [usize; 2] {
+    let mixed = (launch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let form = mixed as usize % (BLOCKS.len() * ORDERS);
+    [BLOCKS[form / ORDERS], form % ORDERS]
 }
