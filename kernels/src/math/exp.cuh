@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device.cuh"
+#include "polynomial.cuh"
 
 namespace warptape {
 

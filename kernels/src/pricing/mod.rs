@@ -2,6 +2,7 @@
 //! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
 
 mod black_scholes;
+mod device;
 mod draws;
 mod implied;
 mod options;
@@ -10,6 +11,7 @@ mod simulation;
 mod sums;
 
 pub use black_scholes::Greeks;
+pub use device::DevicePricing;
 pub use implied::{NoVolatility, implied_volatility};
 pub use options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, Options, PRICE_RANGE, ParameterError, RATE_RANGE,

@@ -11,6 +11,8 @@ pub(crate) const STATE: usize = 3;
 
 /// A contract on a path.
 pub(crate) trait Payoff<T: Real>: Copy {
+    /// Whether [`Payoff::finish`] has a control; else it is 0.
+    const HAS_CONTROL: bool = false;
     /// Whether [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
     const HAS_EXTREMES: bool = false;
 
@@ -97,6 +99,8 @@ impl<T: Real> Asian<T> {
 }
 
 impl<T: Real> Payoff<T> for Asian<T> {
+    const HAS_CONTROL: bool = true;
+
     #[inline(always)]
     fn step(&self, [x, prices, logarithms]: [T; STATE], z: T, _: T) -> [T; STATE] {
         let x = self.common.moved(x, z);

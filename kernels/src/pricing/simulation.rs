@@ -163,6 +163,10 @@ impl Simulation {
         &self.spec
     }
 
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
     /// Adds the sums of some blocks, in order.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
@@ -295,7 +299,10 @@ impl<T: Real, P: Payoff<T>> Work for Blocks<'_, T, P> {
         for block in self.blocks {
             for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
                 groups.run(&self.payoff, &keys, self.spec, group);
-                sums.add(&groups.payoffs, &groups.controls);
+                sums.add_payoffs(&groups.payoffs);
+                if P::HAS_CONTROL {
+                    sums.add_controls(&groups.payoffs, &groups.controls);
+                }
             }
             self.out.push(sums.take());
         }

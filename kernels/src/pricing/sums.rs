@@ -26,11 +26,18 @@ impl LaneSums {
     pub const ZERO: LaneSums = LaneSums([[0.0; LANES]; SUMS]);
 
     #[inline(always)]
-    pub fn add(&mut self, payoffs: &Lanes<f64>, controls: &Lanes<f64>) {
+    pub fn add_payoffs(&mut self, payoffs: &Lanes<f64>) {
         for lane in 0..LANES {
-            let (payoff, control) = (payoffs[lane], controls[lane]);
+            let payoff = payoffs[lane];
             self.0[0][lane] += payoff;
             self.0[1][lane] += payoff * payoff;
+        }
+    }
+
+    #[inline(always)]
+    pub fn add_controls(&mut self, payoffs: &Lanes<f64>, controls: &Lanes<f64>) {
+        for lane in 0..LANES {
+            let (payoff, control) = (payoffs[lane], controls[lane]);
             self.0[2][lane] += control;
             self.0[3][lane] += control * control;
             self.0[4][lane] += payoff * control;

@@ -27,6 +27,11 @@ fn kind(sign: f64) -> OptionKind {
     if sign > 0.0 { OptionKind::Call } else { OptionKind::Put }
 }
 
+/// Some options for devices.
+pub fn some_options() -> Options {
+    options_of(&rows()[..150])
+}
+
 fn options_of(rows: &[Row]) -> Options {
     let mut options = Options::default();
     for Row { given: [sign, spot, strike, rate, dividend_yield, volatility, years], .. } in rows {
@@ -41,7 +46,7 @@ fn options_of(rows: &[Row]) -> Options {
     options
 }
 
-fn columns(greeks: &Greeks) -> [&[f64]; 8] {
+pub fn columns(greeks: &Greeks) -> [&[f64]; 8] {
     [
         greeks.price(),
         greeks.delta(),

@@ -1,6 +1,7 @@
 //! Prices against QuantLib's and against exact ones, written by `tests/scripts/make_risk_fixtures.py`.
 
 mod black_scholes;
+mod device;
 mod simulation;
 
 use std::io::Read;

@@ -43,6 +43,14 @@ fn rows() -> Vec<Row> {
     fixture("simulation").into_iter().map(row).collect()
 }
 
+/// Some simulations for devices: of every kind, few steps.
+pub fn some_specs() -> Vec<SimulationSpec> {
+    let rows = rows();
+    let number_of =
+        |number: usize| SimulationSpec { key: u64::MAX / (number as u64 + 2), ..rows[number].spec };
+    (0..8).chain([21, 22, 43, 44, 87]).map(number_of).collect()
+}
+
 fn sums(spec: SimulationSpec, isa: Isa, blocks: u64) -> Vec<BlockSums> {
     let mut sums = Vec::new();
     Simulation::new(spec).expect("all in range").run(isa, 0..blocks, &mut sums);
