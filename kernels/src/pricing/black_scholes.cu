@@ -23,7 +23,8 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
     double root = __dsqrt_rn(years);
     double deviation = volatility * root;
     double drift = (rate - carry + 0.5 * (volatility * volatility)) * years;
-    double d1 = (ln_of_positive(spot / strike) + drift) / deviation;
+    double inverse = 1.0 / deviation;
+    double d1 = (ln_of_positive(spot / strike) + drift) * inverse;
     double d2 = d1 - deviation;
     double spot_factor = exp_of(-(carry * years));
     Normal first = density_and_cdf(sign * d1);
@@ -35,12 +36,12 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
     double found[8] = {
         sign * (asset - cash),
         sign * (spot_factor * first.cdf),
-        dense / (spot * deviation),
+        dense / spot * inverse,
         vega,
-        sign * (carry * asset - rate * cash) - 0.5 * (spot * dense * volatility) / root,
+        sign * (carry * asset - rate * cash) - 0.5 * (spot * dense * volatility) * (volatility * inverse),
         sign * (years * cash),
-        -(dense * d2 / volatility),
-        vega * (d1 * d2) / volatility,
+        -(dense * d2) * (root * inverse),
+        vega * (d1 * d2) * (root * inverse),
     };
     for (int column = 0; column < 8; ++column) args.found[column * args.count + option] = found[column];
 }

@@ -23,7 +23,7 @@ use crate::math::{density_and_cdf, exp, ln_of_positive};
 pub(crate) const GREEK_COLUMNS: usize = 8;
 
 /// Options side by side in a hot loop.
-pub(crate) const LANES: usize = 32;
+pub(crate) const LANES: usize = 64;
 
 /// Price and Greeks, a column each; units are those of the module's table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,9 +63,8 @@ columns! {
 impl Greeks {
     /// Adds those of some options, in order.
     pub fn add(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
-        let added = self.columns[0].len();
-        self.columns.iter_mut().for_each(|column| column.resize(added + range.len(), 0.0));
-        isa.run(Batch { options, range, added, greeks: self });
+        self.columns.iter_mut().for_each(|column| column.reserve(range.len()));
+        isa.run(Batch { options, range, greeks: self });
     }
 
     /// Forgets them all.
@@ -77,27 +76,19 @@ impl Greeks {
 struct Batch<'a> {
     options: &'a Options,
     range: Range<usize>,
-    added: usize,
     greeks: &'a mut Greeks,
 }
 
 impl Work for Batch<'_> {
     #[inline(always)]
     fn run(self) {
-        let Batch { options, range, added, greeks } = self;
+        let Batch { options, range, greeks } = self;
+        let mut found = [[0.0; LANES]; GREEK_COLUMNS];
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
-            let given = load(options, first, count);
-            let mut found = [[0.0; LANES]; GREEK_COLUMNS];
-            for lane in 0..LANES {
-                let numbers = of_option(given.lane(lane));
-                for (column, number) in found.iter_mut().zip(numbers) {
-                    column[lane] = number;
-                }
-            }
-            let to = added + first - range.start;
+            of_options(&load(options, first, count), &mut found);
             for (column, found) in greeks.columns.iter_mut().zip(&found) {
-                column[to..to + count].copy_from_slice(&found[..count]);
+                column.extend_from_slice(&found[..count]);
             }
         }
     }
@@ -130,31 +121,51 @@ pub(crate) fn load(options: &Options, first: usize, count: usize) -> Given {
     given
 }
 
-/// Price and Greeks of one option.
+/// Price and Greeks of options side by side; `1/σ` is `√T / (σ√T)`, `1/√T` likewise. One loop for each costly function, so that the next lanes need not wait for all of
+/// the steps of these.
 #[inline(always)]
-fn of_option(
-    [sign, spot, strike, rate, carry, volatility, years]: [f64; OPTION_COLUMNS],
-) -> [f64; GREEK_COLUMNS] {
-    let root = years.sqrt();
-    let deviation = volatility * root;
-    let drift = (rate - carry + 0.5 * (volatility * volatility)) * years;
-    let d1 = (ln_of_positive(spot / strike) + drift) / deviation;
-    let d2 = d1 - deviation;
-    let spot_factor = exp(-(carry * years));
-    let (density, cdf1) = density_and_cdf(sign * d1);
-    let (_, cdf2) = density_and_cdf(sign * d2);
-    let asset = spot * spot_factor * cdf1;
-    let cash = strike * exp(-(rate * years)) * cdf2;
-    let dense = spot_factor * density;
-    let vega = spot * dense * root;
-    [
-        sign * (asset - cash),
-        sign * (spot_factor * cdf1),
-        dense / (spot * deviation),
-        vega,
-        sign * (carry * asset - rate * cash) - 0.5 * (spot * dense * volatility) / root,
-        sign * (years * cash),
-        -(dense * d2 / volatility),
-        vega * (d1 * d2) / volatility,
-    ]
+fn of_options(given: &Given, found: &mut [[f64; LANES]; GREEK_COLUMNS]) {
+    let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
+    let mut d1 = [0.0; LANES];
+    let (mut deviation, mut inverse) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let variance = volatility[lane] * volatility[lane];
+        let drift = (rate[lane] - carry[lane] + 0.5 * variance) * years[lane];
+        deviation[lane] = volatility[lane] * years[lane].sqrt();
+        inverse[lane] = 1.0 / deviation[lane];
+        d1[lane] = (ln_of_positive(spot[lane] / strike[lane]) + drift) * inverse[lane];
+    }
+    let (mut spot_factor, mut cash_factor) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        spot_factor[lane] = exp(-(carry[lane] * years[lane]));
+    }
+    for lane in 0..LANES {
+        cash_factor[lane] = exp(-(rate[lane] * years[lane]));
+    }
+    let (mut density, mut cdf1, mut cdf2) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        (density[lane], cdf1[lane]) = density_and_cdf(sign[lane] * d1[lane]);
+    }
+    for lane in 0..LANES {
+        (_, cdf2[lane]) = density_and_cdf(sign[lane] * (d1[lane] - deviation[lane]));
+    }
+    for lane in 0..LANES {
+        let (sign, spot, volatility) = (sign[lane], spot[lane], volatility[lane]);
+        let (d1, d2) = (d1[lane], d1[lane] - deviation[lane]);
+        let root = years[lane].sqrt();
+        let inverse = inverse[lane];
+        let asset = spot * spot_factor[lane] * cdf1[lane];
+        let cash = strike[lane] * cash_factor[lane] * cdf2[lane];
+        let dense = spot_factor[lane] * density[lane];
+        let vega = spot * dense * root;
+        found[0][lane] = sign * (asset - cash);
+        found[1][lane] = sign * (spot_factor[lane] * cdf1[lane]);
+        found[2][lane] = dense / spot * inverse;
+        found[3][lane] = vega;
+        found[4][lane] = sign * (carry[lane] * asset - rate[lane] * cash)
+            - 0.5 * (spot * dense * volatility) * (volatility * inverse);
+        found[5][lane] = sign * (years[lane] * cash);
+        found[6][lane] = -(dense * d2) * (root * inverse);
+        found[7][lane] = vega * (d1 * d2) * (root * inverse);
+    }
 }

@@ -45,6 +45,7 @@ impl<T: Real> Draws<T> {
     fn draw(&mut self, keys: &Keys, group: u64, step: u64, stream: Stream) {
         let calls = LANES * T::WORDS / WORDS;
         let words = &mut self.words;
+        #[expect(clippy::needless_range_loop, reason = "four rows at once")]
         for call in 0..calls {
             let number = group * calls as u64 + call as u64;
             let [a, b, c, d] = keys.words([number, number >> 32, step, stream as u64]);
@@ -52,9 +53,10 @@ impl<T: Real> Draws<T> {
         }
         for part in 0..WORDS / T::WORDS {
             let (high, low) = (&words[part * T::WORDS], &words[part * T::WORDS + T::WORDS - 1]);
-            for call in 0..calls {
-                let lane = part * calls + call;
-                (self.outer[lane], self.above[lane]) = T::outer([high[call], low[call]]);
+            let lanes = part * calls..(part + 1) * calls;
+            let outer = self.outer[lanes.clone()].iter_mut().zip(&mut self.above[lanes]);
+            for ((outer, above), (high, low)) in outer.zip(high.iter().zip(low)) {
+                (*outer, *above) = T::outer([*high, *low]);
             }
         }
     }
@@ -70,9 +72,8 @@ impl<T: Real> Draws<T> {
         numbers: &mut Lanes<T>,
     ) {
         self.draw(keys, group, step, stream);
-        for lane in 0..LANES {
-            let outer = self.outer[lane];
-            numbers[lane] = if self.above[lane] { T::of(1.0) - outer } else { outer };
+        for ((number, outer), above) in numbers.iter_mut().zip(&self.outer).zip(&self.above) {
+            *number = if *above { T::of(1.0) - *outer } else { *outer };
         }
     }
 
@@ -88,16 +89,16 @@ impl<T: Real> Draws<T> {
     ) {
         self.draw(keys, group, step, stream);
         let Draws { outer, above, .. } = self;
-        for lane in 0..LANES {
-            let central = quantile_central(outer[lane]);
-            numbers[lane] = if above[lane] { central } else { -central };
+        for ((number, outer), above) in numbers.iter_mut().zip(&*outer).zip(&*above) {
+            let central = quantile_central(*outer);
+            *number = if *above { central } else { -central };
         }
         // Every seventh number is in the tail: those alone, side by side.
         let mut in_tail = [0_u8; LANES + TAIL_LANES];
         let mut count = 0;
-        for lane in 0..LANES {
+        for (lane, outer) in outer.iter().enumerate() {
             in_tail[count] = lane as u8;
-            count += usize::from(outer[lane] < T::of(OUTER));
+            count += usize::from(*outer < T::of(OUTER));
         }
         for first in (0..count).step_by(TAIL_LANES) {
             let mut tail = [T::of(0.0); TAIL_LANES];

@@ -27,10 +27,10 @@ impl LaneSums {
 
     #[inline(always)]
     pub fn add_payoffs(&mut self, payoffs: &Lanes<f64>) {
-        for lane in 0..LANES {
-            let payoff = payoffs[lane];
-            self.0[0][lane] += payoff;
-            self.0[1][lane] += payoff * payoff;
+        let [sums, squares, ..] = &mut self.0;
+        for ((sum, square), payoff) in sums.iter_mut().zip(squares).zip(payoffs) {
+            *sum += payoff;
+            *square += payoff * payoff;
         }
     }
 
