@@ -9,7 +9,7 @@ use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 /// Paths side by side.
 pub(crate) const LANES: usize = 64;
 /// Numbers of the tail side by side.
-const TAIL_LANES: usize = 8;
+const TAIL_LANES: usize = 16;
 /// Words of a call.
 const WORDS: usize = 4;
 /// Calls for a group at most.

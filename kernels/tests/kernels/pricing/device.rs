@@ -1,9 +1,10 @@
 //! Kernels of pricing against their twins in Rust.
 
+use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
 };
 use warptape_kernels::pricing::{
     DevicePricing, Greeks, Options, Precision, Simulation, SimulationSpec, implied_volatility,
@@ -86,6 +87,13 @@ fn emulated_kernels_give_the_bits_of_their_twins() {
     for _ in 0..4 {
         compare(&mut device).unwrap();
     }
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_gives_the_bits_of_the_twins() {
+    let mut device = CudaDevices::new(None).open("cuda:0").expect("a GPU");
+    compare(device.as_mut()).unwrap();
 }
 
 /// A text of a source, and one with another meaning.
