@@ -1,4 +1,5 @@
-//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals.
+//! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Beside it, prices of options
+//! ([`pricing`]).
 //!
 //! A *slot* is the number of a symbol within its group; kernels know no symbols, no log, no configuration files and no
 //! clock. State sits in slabs (one entry per slot) and is written as device-neutral little-endian bytes.
@@ -14,7 +15,9 @@
 //!
 //! - Prices, sizes and their sums are integers: exact, whatever the order of folding.
 //! - Everything else is `f64` with `+ − × ÷ √` in a stated order; nothing is contracted or reassociated, and no function
-//!   of the platform's mathematics library is called. Logarithms are [`math::ln`].
+//!   of the platform's mathematics library is called: [`math`] has its own. Only simulations in mixed precision have `f32`.
+//! - Random numbers are a function of key, path, step and stream (Philox 4x32-10). Sums over paths have one shape, which depends on
+//!   the paths' numbers alone.
 //! - A reduction over a window has a fixed shape: four accumulators over the positions of the ring, which depend on the
 //!   number of bars the slot has had and on nothing else.
 //! - Hot loops are compiled twice, for baseline x86-64 and for AVX2 with FMA, and chosen at run time ([`Isa`]): the bits
@@ -26,6 +29,7 @@ pub mod device;
 mod indicators;
 mod isa;
 pub mod math;
+pub mod pricing;
 mod rows;
 mod signals;
 mod state;

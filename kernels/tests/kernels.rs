@@ -15,6 +15,8 @@ mod indicators;
 mod invariance;
 #[path = "kernels/market.rs"]
 mod market;
+#[path = "kernels/pricing/mod.rs"]
+mod pricing;
 #[path = "kernels/reference.rs"]
 mod reference;
 #[path = "kernels/rivals.rs"]

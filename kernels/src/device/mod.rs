@@ -31,12 +31,25 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 2] = [
+pub const HEADERS: [Source; 7] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
+    Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
+    Source { name: "exp.cuh", text: include_str!("../math/exp.cuh") },
+    Source { name: "normal.cuh", text: include_str!("../math/normal.cuh") },
+    Source { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
+    Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
 ];
 
 impl Source {
+    /// Whether it includes a header itself.
+    fn includes(&self, header: &Source) -> bool {
+        let is_of_header = |line: &str| {
+            line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) == Some(header.name)
+        };
+        self.text.lines().any(is_of_header)
+    }
+
     /// The text without what makes a file of it: what it includes stands before it.
     fn body(&self) -> impl Iterator<Item = &'static str> {
         self.text.lines().filter(|line| !line.starts_with("#include \"") && *line != "#pragma once")
@@ -68,8 +81,13 @@ pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptap
 impl Kernel {
     /// Its source and all that it includes, as one text for a compiler.
     pub fn program(&self) -> String {
-        let lines = HEADERS.iter().flat_map(Source::body).chain(self.source.body());
-        lines.flat_map(|line| [line, "\n"]).collect()
+        let mut sources = vec![self.source];
+        for header in HEADERS.iter().rev() {
+            if sources.iter().any(|source| source.includes(header)) {
+                sources.push(*header);
+            }
+        }
+        sources.iter().rev().flat_map(Source::body).flat_map(|line| [line, "\n"]).collect()
     }
 }
 
@@ -117,8 +135,28 @@ pub const SWEEP_RULES: Kernel = Kernel {
     source: Source { name: "sweep.cu", text: include_str!("../sweep/sweep.cu") },
 };
 
+const BLACK_SCHOLES: Source =
+    Source { name: "black_scholes.cu", text: include_str!("../pricing/black_scholes.cu") };
+const SIMULATION: Source = Source { name: "simulation.cu", text: include_str!("../pricing/simulation.cu") };
+
+/// Prices options in closed form: takes `OptionArgs`.
+pub const PRICE_OPTIONS: Kernel =
+    Kernel { function: "price_options", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
+
+/// Finds the volatilities that prices imply: takes `OptionArgs`.
+pub const IMPLY_VOLATILITIES: Kernel =
+    Kernel { function: "imply_volatilities", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
+
+/// Simulates paths, and sums what they are worth lane by lane: takes `SimulationArgs`.
+pub const SIMULATE_BLOCKS: Kernel =
+    Kernel { function: "simulate_blocks", args: "warptape::SimulationArgs", source: SIMULATION };
+
+/// Sums over lanes: takes `SimulationArgs`.
+pub const SUM_LANES: Kernel =
+    Kernel { function: "sum_lanes", args: "warptape::SimulationArgs", source: SIMULATION };
+
 /// All kernels.
-pub const KERNELS: [Kernel; 10] = [
+pub const KERNELS: [Kernel; 14] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -129,6 +167,10 @@ pub const KERNELS: [Kernel; 10] = [
     GATHER_BARS,
     MOVE_SLOTS,
     SWEEP_RULES,
+    PRICE_OPTIONS,
+    IMPLY_VOLATILITIES,
+    SIMULATE_BLOCKS,
+    SUM_LANES,
 ];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square

@@ -16,8 +16,8 @@
 #[cfg(test)]
 const ULP_ERROR_MAX: f64 = 0.9;
 
-const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
-const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
+pub(super) const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+pub(super) const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
 /// `P`, lowest degree first.
 const P: [f64; 7] = [

@@ -1,8 +1,9 @@
 //! Sweeps: against a plain reference, however the grid is cut, with other instructions, and on a device.
 
+use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, KERNELS};
+use warptape_kernels::device::{Device, Devices, KERNELS};
 use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
 
 use crate::market::Numbers;
@@ -230,8 +231,14 @@ fn compare(device: &mut dyn Device, seed: u64) -> bool {
     bits(&found) == bits(&expected)
 }
 
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_gives_the_same_bits() {
+    check_device(CudaDevices::new(None).open("cuda:0").expect("a GPU"), 10_000);
+}
+
 /// Random sweeps, so many.
-pub fn check_device(mut device: Box<dyn Device>, cases: u64) {
+fn check_device(mut device: Box<dyn Device>, cases: u64) {
     assert!((0..cases).all(|seed| compare(device.as_mut(), seed)), "the bits differ");
 }
 

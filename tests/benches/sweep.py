@@ -1,8 +1,8 @@
 """Sweeps of 250 trading rules over a million bars: warptape's kernel against numba, alternating, on one core each.
 
-    pip install numpy numba
+    pip install -r tests/scripts/requirements.txt
     cargo build --release -p warptape-kernels --example sweep_figures
-    python tests/scripts/compare_sweep.py target/release/examples/sweep_figures
+    python tests/benches/sweep.py target/release/examples/sweep_figures
 
 numba runs the same definitions, compiled without fast-math, rule by rule with the state in registers. Both must
 come to the same figures: the numbers of trades equal, the sums to 1e-9.

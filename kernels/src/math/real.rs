@@ -1,0 +1,168 @@
+//! What paths are computed in: `f64`, or `f32` where that is precise enough.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::exp::exp;
+use super::normal::{CENTRAL, TAIL, ratio};
+use super::{ln_of_positive, single};
+
+/// A floating-point type with the functions of this module. None of them branches.
+pub(crate) trait Real:
+    Copy
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// Random words of 32 bits that make one number.
+    const WORDS: usize;
+
+    fn of(x: f64) -> Self;
+    fn double(self) -> f64;
+    fn sqrt(self) -> Self;
+    fn exp(self) -> Self;
+    /// Of a positive, normal number.
+    fn ln(self) -> Self;
+    /// From random words, the first of them highest: `min(u, 1 − u)` for a number u evenly spread between 0 and 1, never
+    /// 0 nor above ½, and whether u is above ½.
+    fn outer(words: [u64; 2]) -> (Self, bool);
+    /// `A(r)/B(r)` of the inverse normal distribution function's central region.
+    fn central(r: Self) -> Self;
+    /// `−Φ⁻¹(exp(−t²/2))` in its tail, as far as [`Real::outer`] goes.
+    fn tail(t: Self) -> Self;
+
+    #[inline(always)]
+    fn greater(self, other: Self) -> Self {
+        if self > other { self } else { other }
+    }
+
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        if self < other { self } else { other }
+    }
+}
+
+impl Real for f64 {
+    const WORDS: usize = 2;
+
+    #[inline(always)]
+    fn of(x: f64) -> f64 {
+        x
+    }
+
+    #[inline(always)]
+    fn double(self) -> f64 {
+        self
+    }
+
+    #[inline(always)]
+    fn sqrt(self) -> f64 {
+        f64::sqrt(self)
+    }
+
+    #[inline(always)]
+    fn exp(self) -> f64 {
+        exp(self)
+    }
+
+    #[inline(always)]
+    fn ln(self) -> f64 {
+        ln_of_positive(self)
+    }
+
+    #[inline(always)]
+    fn outer([high, low]: [u64; 2]) -> (f64, bool) {
+        const HALF_BITS: u64 = 0x3fe0_0000_0000_0000;
+        /// `½ − 2^-54`.
+        const HALF_BELOW: f64 = f64::from_bits(0x3fdf_ffff_ffff_ffff);
+        let word = high << 32 | low;
+        let mirrored = (word << 1) ^ (word >> 63).wrapping_neg();
+        (f64::from_bits(HALF_BITS | mirrored >> 12) - HALF_BELOW, word >> 63 == 1)
+    }
+
+    #[inline(always)]
+    fn central(r: f64) -> f64 {
+        ratio(&CENTRAL[0], &CENTRAL[1], r)
+    }
+
+    #[inline(always)]
+    fn tail(t: f64) -> f64 {
+        ratio(&TAIL.0, &TAIL.1, t)
+    }
+}
+
+impl Real for f32 {
+    const WORDS: usize = 1;
+
+    #[inline(always)]
+    fn of(x: f64) -> f32 {
+        x as f32
+    }
+
+    #[inline(always)]
+    fn double(self) -> f64 {
+        f64::from(self)
+    }
+
+    #[inline(always)]
+    fn sqrt(self) -> f32 {
+        f32::sqrt(self)
+    }
+
+    #[inline(always)]
+    fn exp(self) -> f32 {
+        single::exp(self)
+    }
+
+    #[inline(always)]
+    fn ln(self) -> f32 {
+        single::ln_of_positive(self)
+    }
+
+    #[inline(always)]
+    fn outer([word, _]: [u64; 2]) -> (f32, bool) {
+        const TWO_TO_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
+        let word = word as u32;
+        let mirrored = (word ^ (word >> 31).wrapping_neg()) & 0x7fff_ffff;
+        ((mirrored as i32 as f32 + 0.5) * TWO_TO_MINUS_32, word >> 31 == 1)
+    }
+
+    #[inline(always)]
+    fn central(r: f32) -> f32 {
+        ratio(&single::CENTRAL[0], &single::CENTRAL[1], r)
+    }
+
+    #[inline(always)]
+    fn tail(t: f32) -> f32 {
+        ratio(&single::TAIL.0, &single::TAIL.1, t)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::math::normal::{OUTER, quantile_central, quantile_tail};
+
+    /// `−Φ⁻¹(p)`.
+    pub fn quantile_of<T: Real>(p: T) -> T {
+        if p >= T::of(OUTER) { quantile_central(p) } else { quantile_tail(p) }
+    }
+
+    #[test]
+    fn words_become_numbers_between_0_and_a_half() {
+        let all = 0xffff_ffff;
+        let smallest = 0.5_f64 / 9_007_199_254_740_992.0;
+        assert_eq!(f64::outer([0, 0]), (smallest, false));
+        assert_eq!(f64::outer([all, all]), (smallest, true));
+        assert_eq!(f64::outer([0x7fff_ffff, all]), (0.5 - smallest, false));
+        assert_eq!(f64::outer([0x8000_0000, 0]), (0.5 - smallest, true));
+        assert_eq!(f64::outer([0x4000_0000, 0]), (0.25 + smallest, false));
+        let smallest = 0.5_f32 / 4_294_967_296.0;
+        assert_eq!(f32::outer([0, 0]), (smallest, false));
+        assert_eq!(f32::outer([all, 0]), (smallest, true));
+        assert_eq!(f32::outer([0x7fff_ffff, 0]), (0.5, false));
+        assert_eq!(f32::outer([0x8000_0000, 0]), (0.5, true));
+    }
+}

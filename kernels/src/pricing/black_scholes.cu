@@ -1,0 +1,93 @@
+// Options in closed form, and the volatilities that prices imply: the twin of `black_scholes.rs` and `implied.rs`, which have
+// the formulas. One thread per option.
+
+#include "exp.cuh"
+#include "normal.cuh"
+
+namespace warptape {
+
+struct OptionArgs {
+    u64 count;
+    const double *given;   // Columns, one after the other: sign, spot, strike, rate, dividend yield, volatility, years.
+    const double *prices;  // Of which volatilities are wanted.
+    double *found;         // Columns of price and Greeks, or one of volatilities.
+};
+
+extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args) {
+    u64 option = thread_number();
+    if (option >= args.count) return;
+    double given[7];
+    for (int column = 0; column < 7; ++column) given[column] = args.given[column * args.count + option];
+    double sign = given[0], spot = given[1], strike = given[2], rate = given[3], carry = given[4];
+    double volatility = given[5], years = given[6];
+    double root = __dsqrt_rn(years);
+    double deviation = volatility * root;
+    double drift = (rate - carry + 0.5 * (volatility * volatility)) * years;
+    double inverse = 1.0 / deviation;
+    double d1 = (ln_of_positive(spot / strike) + drift) * inverse;
+    double d2 = d1 - deviation;
+    double spot_factor = exp_of(-(carry * years));
+    Normal first = density_and_cdf(sign * d1);
+    Normal second = density_and_cdf(sign * d2);
+    double asset = spot * spot_factor * first.cdf;
+    double cash = strike * exp_of(-(rate * years)) * second.cdf;
+    double dense = spot_factor * first.density;
+    double vega = spot * dense * root;
+    double found[8] = {
+        sign * (asset - cash),
+        sign * (spot_factor * first.cdf),
+        dense / spot * inverse,
+        vega,
+        sign * (carry * asset - rate * cash) - 0.5 * (spot * dense * volatility) * (volatility * inverse),
+        sign * (years * cash),
+        -(dense * d2) * (root * inverse),
+        vega * (d1 * d2) * (root * inverse),
+    };
+    for (int column = 0; column < 8; ++column) args.found[column * args.count + option] = found[column];
+}
+
+extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs args) {
+    const double D_MAX = 38.5, S_MIN = 1e-12, B_MIN = 1e-290, SQRT_TWO_PI = 2.5066282746310007, LAST_STEP = 1e-8;
+    const double FAILURES[3] = {-1.0, -2.0, -3.0};  // Too low, too high, no number.
+    const int STEPS_MAX = 100;
+    u64 option = thread_number();
+    if (option >= args.count) return;
+    const double *given = args.given + option;
+    double sign = given[0], spot = given[args.count], strike = given[2 * args.count], rate = given[3 * args.count];
+    double carry = given[4 * args.count], years = given[6 * args.count], price = args.prices[option];
+    double forward = spot * exp_of((rate - carry) * years);
+    double intrinsic = sign * (forward - strike);
+    intrinsic = intrinsic > 0.0 ? intrinsic : 0.0;
+    double b = (price * exp_of(rate * years) - intrinsic) / __dsqrt_rn(forward * strike);
+    double x = -fabs(ln_of_positive(spot / strike) + (rate - carry) * years);
+    double most = exp_of(0.5 * x);
+    double inflection = __dsqrt_rn(-2.0 * x);
+    bool is_low = b < most * (0.5 - mills(inflection));
+    double side = is_low ? -1.0 : 1.0;
+    double target = ln_of_positive(is_low ? b : most - b);
+    double s = inflection > S_MIN ? inflection : S_MIN;
+    double least = is_low ? -x / D_MAX : 0.0;
+    double greatest = is_low ? s : D_MAX + __dsqrt_rn(D_MAX * D_MAX + 2.0 * x);
+    double failure = b >= most ? FAILURES[1] : 0.0;
+    failure = b < B_MIN ? FAILURES[0] : failure;
+    // Written so that a price that is no number is none.
+    failure = fabs(price) < __longlong_as_double(0x7ff0000000000000ll) ? failure : FAILURES[2];
+    for (int step = 0; step < STEPS_MAX && failure == 0.0; ++step) {
+        double h = x / s, t = 0.5 * s;
+        double both = mills(fabs(h + t)) + side * mills(t - h);
+        double excess = ln_of_positive(both) - 0.5 * (h * h + t * t) - target;
+        bool is_beyond = side * excess < 0.0;
+        if (is_beyond) greatest = s;
+        if (!is_beyond) least = s;
+        double newton = excess * (SQRT_TWO_PI * both);
+        double next = side < 0.0 ? s / __dsqrt_rn(1.0 + 2.0 * newton / s) : s + newton;
+        bool is_within = next >= least && next <= greatest;
+        next = is_within ? next : 0.5 * (least + greatest);
+        bool is_moving = fabs(next - s) > LAST_STEP * s;
+        s = next;
+        if (!is_moving) break;
+    }
+    args.found[option] = failure == 0.0 ? s / __dsqrt_rn(years) : failure;
+}
+
+}  // namespace warptape

@@ -1,0 +1,198 @@
+//! The same prices on a device, bit for bit.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::black_scholes::{GREEK_COLUMNS, Greeks};
+use super::draws::LANES;
+use super::implied::{NoVolatility, volatility_of};
+use super::options::{OPTION_COLUMNS, Options};
+use super::simulation::{Contract, Precision, Simulation};
+use super::sums::{BlockSums, SUMS};
+use crate::device::{
+    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
+};
+
+const NUMBER_BYTES: usize = size_of::<f64>();
+
+/// What `price_options` and `imply_volatilities` are given: as `OptionArgs` of `black_scholes.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct OptionArgs {
+    count: u64,
+    given: Address,
+    prices: Address,
+    found: Address,
+}
+
+/// What `simulate_blocks` and `sum_lanes` are given: as `SimulationArgs` of `simulation.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SimulationArgs {
+    contract: u64,
+    is_mixed: u64,
+    is_antithetic: u64,
+    steps: u64,
+    key: u64,
+    first_block: u64,
+    blocks: u64,
+    spot: f64,
+    strike: f64,
+    sign: f64,
+    drift: f64,
+    diffusion: f64,
+    steps_count: f64,
+    barrier: f64,
+    untouched: f64,
+    weights: [f64; 2],
+    side: f64,
+    is_floating: u64,
+    lanes: Address,
+    sums: Address,
+}
+
+/// Memory of a device for prices, which grows as it must and is used again. Belongs to the device that it was first used with.
+#[derive(Debug, Default)]
+pub struct DevicePricing {
+    memory: Address,
+    bytes: usize,
+}
+
+impl DevicePricing {
+    /// As [`Greeks::add`].
+    pub fn greeks(
+        &mut self,
+        device: &mut dyn Device,
+        options: &Options,
+        range: Range<usize>,
+        greeks: &mut Greeks,
+    ) -> Result<(), DeviceError> {
+        let found = self.run(device, &PRICE_OPTIONS, options, &range, &[], GREEK_COLUMNS)?;
+        for (column, found) in greeks.columns.iter_mut().zip(found.chunks(range.len().max(1))) {
+            column.extend_from_slice(found);
+        }
+        Ok(())
+    }
+
+    /// As [`implied_volatility`](super::implied_volatility).
+    pub fn implied_volatility(
+        &mut self,
+        device: &mut dyn Device,
+        options: &Options,
+        range: Range<usize>,
+        prices: &[f64],
+        out: &mut Vec<Result<f64, NoVolatility>>,
+    ) -> Result<(), DeviceError> {
+        assert_eq!(prices.len(), range.len(), "a price for each option");
+        let found = self.run(device, &IMPLY_VOLATILITIES, options, &range, prices, 1)?;
+        out.extend(found.into_iter().map(volatility_of));
+        Ok(())
+    }
+
+    /// As [`Simulation::run`].
+    pub fn simulate(
+        &mut self,
+        device: &mut dyn Device,
+        simulation: &Simulation,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
+        let count = (blocks.end - blocks.start) as usize;
+        if count == 0 {
+            return Ok(());
+        }
+        let lanes = self.room(device, count * SUMS * (LANES + 1) * NUMBER_BYTES)?;
+        let sums = lanes + (count * SUMS * LANES * NUMBER_BYTES) as Address;
+        let args = SimulationArgs { lanes, sums, ..arguments(simulation, &blocks) };
+        let words = if args.is_mixed == 1 { 1 } else { 2 };
+        let threads = count * LANES * words / 4;
+        device.launch(&SIMULATE_BLOCKS, bytemuck::bytes_of(&args), threads)?;
+        device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count * SUMS)?;
+        let before = out.len();
+        out.resize(before + count, BlockSums::default());
+        device.download(sums, bytemuck::cast_slice_mut(&mut out[before..]))
+    }
+
+    /// Gives the memory back.
+    pub fn release(&mut self, device: &mut dyn Device) -> Result<(), DeviceError> {
+        if std::mem::take(&mut self.bytes) > 0 {
+            device.free(self.memory)?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        device: &mut dyn Device,
+        kernel: &Kernel,
+        options: &Options,
+        range: &Range<usize>,
+        prices: &[f64],
+        columns: usize,
+    ) -> Result<Vec<f64>, DeviceError> {
+        let count = range.len();
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let column_bytes = count * NUMBER_BYTES;
+        let given = self.room(device, column_bytes * (OPTION_COLUMNS + 1 + columns))?;
+        let given_bytes = column_bytes * OPTION_COLUMNS + prices.len() * NUMBER_BYTES;
+        let staging = device.staging(given_bytes)?;
+        let columns_given = options.columns.iter().map(|column| &column[range.clone()]).chain([prices]);
+        let mut at = 0;
+        for column in columns_given {
+            let bytes: &[u8] = bytemuck::cast_slice(column);
+            staging[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        }
+        device.upload(given, given_bytes)?;
+        let prices = given + (column_bytes * OPTION_COLUMNS) as Address;
+        let args = OptionArgs { count: count as u64, given, prices, found: prices + column_bytes as Address };
+        device.launch(kernel, bytemuck::bytes_of(&args), count)?;
+        let mut found = vec![0.0; count * columns];
+        device.download(args.found, bytemuck::cast_slice_mut(&mut found))?;
+        Ok(found)
+    }
+
+    fn room(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
+        if self.bytes < bytes {
+            self.release(device)?;
+            self.memory = device.allocate(bytes)?;
+            self.bytes = bytes;
+        }
+        Ok(self.memory)
+    }
+}
+
+fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
+    let (spec, terms) = (simulation.spec(), simulation.terms());
+    let contract = match spec.contract {
+        Contract::European { .. } => 0,
+        Contract::Asian { .. } => 1,
+        Contract::Barrier { .. } => 2,
+        Contract::Lookback { .. } => 3,
+    };
+    SimulationArgs {
+        contract,
+        is_mixed: u64::from(spec.precision == Precision::Mixed),
+        is_antithetic: u64::from(spec.antithetic),
+        steps: u64::from(spec.steps),
+        key: spec.key,
+        first_block: blocks.start,
+        blocks: blocks.end - blocks.start,
+        spot: terms.spot,
+        strike: terms.strike,
+        sign: terms.sign,
+        drift: terms.drift,
+        diffusion: terms.diffusion,
+        steps_count: terms.steps,
+        barrier: terms.barrier,
+        untouched: terms.untouched,
+        weights: terms.weights,
+        side: terms.side,
+        is_floating: u64::from(terms.is_floating),
+        lanes: 0,
+        sums: 0,
+    }
+}

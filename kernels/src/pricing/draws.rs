@@ -1,0 +1,170 @@
+//! Random numbers of paths: a function of key, path, step and stream, and of nothing else.
+//!
+//! Paths are taken in groups of [`LANES`], path `p` being lane `p mod 64` of group `g = p div 64`. A number takes two words
+//! of Philox in `f64`, one in `f32`, and a call gives four, so a group needs `C = 32` or `16` calls: lane `l` has its words from
+//! the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are number `l div C`.
+
+use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
+
+/// Paths side by side.
+pub(crate) const LANES: usize = 64;
+/// Numbers of the tail side by side.
+const TAIL_LANES: usize = 16;
+/// Words of a call.
+const WORDS: usize = 4;
+/// Calls for a group at most.
+const CALLS_MAX: usize = 32;
+
+/// What a stream of numbers is for: the third word of the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Stream {
+    /// Steps of the path.
+    Steps = 0,
+    /// Extremes within a step.
+    Extremes = 1,
+}
+
+/// A number for each path of a group.
+pub(crate) type Lanes<T> = [T; LANES];
+
+/// Distances from the nearer end of `(0, 1)`, and on which side of ½, group by group.
+pub(crate) struct Draws<T> {
+    outer: Lanes<T>,
+    above: [bool; LANES],
+    words: [[u64; CALLS_MAX]; WORDS],
+}
+
+impl<T: Real> Draws<T> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self { outer: [T::of(0.25); LANES], above: [false; LANES], words: [[0; CALLS_MAX]; WORDS] }
+    }
+
+    #[inline(always)]
+    fn draw(&mut self, keys: &Keys, group: u64, step: u64, stream: Stream) {
+        let calls = LANES * T::WORDS / WORDS;
+        let words = &mut self.words;
+        #[expect(clippy::needless_range_loop, reason = "four rows at once")]
+        for call in 0..calls {
+            let number = group * calls as u64 + call as u64;
+            let [a, b, c, d] = keys.words([number, number >> 32, step, stream as u64]);
+            (words[0][call], words[1][call], words[2][call], words[3][call]) = (a, b, c, d);
+        }
+        for part in 0..WORDS / T::WORDS {
+            let (high, low) = (&words[part * T::WORDS], &words[part * T::WORDS + T::WORDS - 1]);
+            let lanes = part * calls..(part + 1) * calls;
+            let outer = self.outer[lanes.clone()].iter_mut().zip(&mut self.above[lanes]);
+            for ((outer, above), (high, low)) in outer.zip(high.iter().zip(low)) {
+                (*outer, *above) = T::outer([*high, *low]);
+            }
+        }
+    }
+
+    /// Numbers evenly spread between 0 and 1, never either but by rounding.
+    #[inline(always)]
+    pub(crate) fn uniforms(
+        &mut self,
+        keys: &Keys,
+        group: u64,
+        step: u64,
+        stream: Stream,
+        numbers: &mut Lanes<T>,
+    ) {
+        self.draw(keys, group, step, stream);
+        for ((number, outer), above) in numbers.iter_mut().zip(&self.outer).zip(&self.above) {
+            *number = if *above { T::of(1.0) - *outer } else { *outer };
+        }
+    }
+
+    /// Normal numbers, by the inverse of the distribution function.
+    #[inline(always)]
+    pub(crate) fn normals(
+        &mut self,
+        keys: &Keys,
+        group: u64,
+        step: u64,
+        stream: Stream,
+        numbers: &mut Lanes<T>,
+    ) {
+        self.draw(keys, group, step, stream);
+        let Draws { outer, above, .. } = self;
+        for ((number, outer), above) in numbers.iter_mut().zip(&*outer).zip(&*above) {
+            let central = quantile_central(*outer);
+            *number = if *above { central } else { -central };
+        }
+        // Every seventh number is in the tail: those alone, side by side.
+        let mut in_tail = [0_u8; LANES + TAIL_LANES];
+        let mut count = 0;
+        for (lane, outer) in outer.iter().enumerate() {
+            in_tail[count] = lane as u8;
+            count += usize::from(*outer < T::of(OUTER));
+        }
+        for first in (0..count).step_by(TAIL_LANES) {
+            let mut tail = [T::of(0.0); TAIL_LANES];
+            for lane in 0..TAIL_LANES {
+                tail[lane] = outer[usize::from(in_tail[first + lane]) % LANES];
+            }
+            for number in &mut tail {
+                *number = quantile_tail(*number);
+            }
+            for lane in 0..TAIL_LANES.min(count - first) {
+                let to = usize::from(in_tail[first + lane]) % LANES;
+                numbers[to] = if above[to] { tail[lane] } else { -tail[lane] };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::inverse_normal_cdf;
+
+    #[test]
+    fn numbers_are_those_of_their_counters() {
+        let keys = Keys::new(7);
+        for (group, step) in [(0, 0), (3, 5), (1 << 40, 9)] {
+            let mut found = [0.0; LANES];
+            Draws::new().normals(&keys, group, step, Stream::Extremes, &mut found);
+            let mut evenly = [0.0; LANES];
+            Draws::new().uniforms(&keys, group, step, Stream::Extremes, &mut evenly);
+            for lane in 0..LANES as u64 {
+                let call = group * 32 + lane % 32;
+                let words = keys.words([call & 0xffff_ffff, call >> 32, step, 1]);
+                let first = 2 * (lane / 32) as usize;
+                let bits = (words[first] << 32 | words[first + 1]) >> 11;
+                let u = (bits as f64 + 0.5) / 9_007_199_254_740_992.0;
+                assert!((evenly[lane as usize] - u).abs() <= f64::EPSILON / 2.0);
+                let error = found[lane as usize] - inverse_normal_cdf(u);
+                assert!(error.abs() < 1e-14, "{error:e}");
+            }
+        }
+    }
+
+    fn moments<T: Real>() -> [f64; 4] {
+        let keys = Keys::new(1);
+        let (mut draws, mut numbers, mut sums) = (Draws::<T>::new(), [T::of(0.0); LANES], [0.0; 4]);
+        for group in 0..20_000 {
+            draws.normals(&keys, group, 3, Stream::Steps, &mut numbers);
+            for number in &numbers {
+                let z = number.double();
+                for (power, sum) in sums.iter_mut().enumerate() {
+                    *sum += (0..=power).fold(1.0, |product, _| product * z);
+                }
+            }
+        }
+        sums.map(|sum| sum / (20_000.0 * LANES as f64))
+    }
+
+    #[test]
+    fn normal_numbers_have_normal_moments() {
+        for [mean, variance, third, fourth] in [moments::<f64>(), moments::<f32>()] {
+            // Four standard errors of 1.28 million numbers.
+            assert!(mean.abs() < 0.0036, "{mean}");
+            assert!((variance - 1.0).abs() < 0.005, "{variance}");
+            assert!(third.abs() < 0.0137, "{third}");
+            assert!((fourth - 3.0).abs() < 0.035, "{fourth}");
+        }
+    }
+}

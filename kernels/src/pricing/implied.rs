@@ -1,0 +1,209 @@
+//! The volatility at which an option has a given price.
+//!
+//! By symmetry every option is an out-of-the-money call of forward 1: with `x = −|ln(F/K)|`, price `b` in units of
+//! `e^{−rT}·√(FK)`, without what an option in the money is worth at once, and `s = σ√T`,
+//!
+//! ```text
+//! b(s) = e^{x/2}·Φ(d₁) − e^{−x/2}·Φ(d₂),   d₁ = x/s + s/2,   d₂ = x/s − s/2.
+//! ```
+//!
+//! Up to its inflection at `s² = 2|x|`, where `d₁ = 0`, `ln b` is nearly linear in `1/s²`; behind, `ln(e^{x/2} − b)` is concave
+//! and falls. With `m(y) = Φ(−y)·exp(y²/2)` both are `ln(m(|d₁|) ∓ m(−d₂)) − (d₁² + d₂²)/4`, where nothing underflows, and
+//! Newton's method on them from the inflection converges; a bracket that it must not leave makes sure.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use super::black_scholes::{Given, LANES, load};
+use super::options::{OPTION_COLUMNS, Options};
+use crate::isa::{Isa, Work};
+use crate::math::{exp, ln_of_positive, mills};
+
+/// Why no volatility gives a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoVolatility {
+    /// It is not more than the option is worth without any.
+    #[error(
+        "the price is not above what the option is worth without volatility: check price, rate and expiry"
+    )]
+    TooLow,
+    /// It is not less than what is delivered.
+    #[error("the price is not below the discounted asset (of a put: strike): check price, rate and expiry")]
+    TooHigh,
+    /// It is not a number.
+    #[error("the price is not a finite number: give one")]
+    NotFinite,
+}
+
+/// As numbers in a column of volatilities.
+const TOO_LOW: f64 = -1.0;
+const TOO_HIGH: f64 = -2.0;
+const NOT_FINITE: f64 = -3.0;
+
+/// Steps of Newton's method or of bisection, together.
+const STEPS_MAX: usize = 100;
+/// A step of less than this share of the value is the last, because the next would be its square.
+const LAST_STEP: f64 = 1e-8;
+/// `|d₁|` and `|d₂|` are no greater: beyond, no price is a normal number.
+const D_MAX: f64 = 38.5;
+/// Where a search begins at least.
+const S_MIN: f64 = 1e-12;
+/// Prices, normalised, below which nothing is told apart from 0.
+const B_MIN: f64 = 1e-290;
+const SQRT_TWO_PI: f64 = 2.506_628_274_631_000_7;
+
+/// Adds the volatilities at which some options have the prices given for them, in order; the options' own volatility does not
+/// matter.
+pub fn implied_volatility(
+    isa: Isa,
+    options: &Options,
+    range: Range<usize>,
+    prices: &[f64],
+    out: &mut Vec<Result<f64, NoVolatility>>,
+) {
+    assert_eq!(prices.len(), range.len(), "a price for each option");
+    let mut volatilities = vec![0.0; range.len()];
+    isa.run(Batch { options, range, prices, volatilities: &mut volatilities });
+    out.extend(volatilities.into_iter().map(volatility_of));
+}
+
+/// What a number in a column of volatilities means.
+pub(crate) fn volatility_of(number: f64) -> Result<f64, NoVolatility> {
+    if number > 0.0 {
+        Ok(number)
+    } else if number == TOO_LOW {
+        Err(NoVolatility::TooLow)
+    } else if number == TOO_HIGH {
+        Err(NoVolatility::TooHigh)
+    } else {
+        Err(NoVolatility::NotFinite)
+    }
+}
+
+struct Batch<'a> {
+    options: &'a Options,
+    range: Range<usize>,
+    prices: &'a [f64],
+    volatilities: &'a mut [f64],
+}
+
+impl Work for Batch<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Batch { options, range, prices, volatilities } = self;
+        for first in range.clone().step_by(LANES) {
+            let count = LANES.min(range.end - first);
+            let given = load(options, first, count);
+            let at = first - range.start;
+            let mut wanted = [f64::NAN; LANES];
+            wanted[..count].copy_from_slice(&prices[at..at + count]);
+            volatilities[at..at + count].copy_from_slice(&solve(&given, &wanted)[..count]);
+        }
+    }
+}
+
+/// Options side by side, until none moves any more; each stops for itself.
+#[inline(always)]
+fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
+    let (mut x, mut side, mut target) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    let (mut s, mut least, mut greatest) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    let mut moves = [0_u64; LANES];
+    let mut failure = [0.0; LANES];
+    for lane in 0..LANES {
+        let search = Search::new(given.lane(lane), prices[lane]);
+        (x[lane], side[lane], target[lane]) = (search.x, search.side, search.target);
+        (s[lane], least[lane], greatest[lane]) = (search.s, search.least, search.greatest);
+        failure[lane] = search.failure;
+        moves[lane] = u64::from(search.failure == 0.0);
+    }
+    for _ in 0..STEPS_MAX {
+        let mut moving = 0;
+        for lane in 0..LANES {
+            let search = Search {
+                x: x[lane],
+                side: side[lane],
+                target: target[lane],
+                s: s[lane],
+                least: least[lane],
+                greatest: greatest[lane],
+                failure: 0.0,
+            };
+            let next = search.step();
+            let is_moving = moves[lane] == 1;
+            moves[lane] &= u64::from((next.s - s[lane]).abs() > LAST_STEP * s[lane]);
+            s[lane] = if is_moving { next.s } else { s[lane] };
+            least[lane] = next.least;
+            greatest[lane] = next.greatest;
+            moving |= moves[lane];
+        }
+        if moving == 0 {
+            break;
+        }
+    }
+    let mut volatilities = [0.0; LANES];
+    for lane in 0..LANES {
+        let [.., years] = given.lane(lane);
+        volatilities[lane] = if failure[lane] == 0.0 { s[lane] / years.sqrt() } else { failure[lane] };
+    }
+    volatilities
+}
+
+/// Where `s` of one option is looked for.
+#[derive(Clone, Copy)]
+struct Search {
+    x: f64,
+    /// −1 below the inflection, 1 behind.
+    side: f64,
+    /// `ln b`, or `ln(e^{x/2} − b)` behind.
+    target: f64,
+    s: f64,
+    least: f64,
+    greatest: f64,
+    /// Why there is none, or 0.
+    failure: f64,
+}
+
+impl Search {
+    #[inline(always)]
+    fn new([sign, spot, strike, rate, carry, _, years]: [f64; OPTION_COLUMNS], price: f64) -> Search {
+        let forward = spot * exp((rate - carry) * years);
+        let intrinsic = sign * (forward - strike);
+        let intrinsic = if intrinsic > 0.0 { intrinsic } else { 0.0 };
+        let b = (price * exp(rate * years) - intrinsic) / (forward * strike).sqrt();
+        let x = -(ln_of_positive(spot / strike) + (rate - carry) * years).abs();
+        let most = exp(0.5 * x);
+        let inflection = (-2.0 * x).sqrt();
+        let is_low = b < most * (0.5 - mills(inflection));
+        let room = (D_MAX * D_MAX + 2.0 * x).sqrt();
+        let start = if inflection > S_MIN { inflection } else { S_MIN };
+        let failure = if b >= most { TOO_HIGH } else { 0.0 };
+        let failure = if b < B_MIN { TOO_LOW } else { failure };
+        let failure = if price.abs() < f64::INFINITY { failure } else { NOT_FINITE };
+        Search {
+            x,
+            side: if is_low { -1.0 } else { 1.0 },
+            target: ln_of_positive(if is_low { b } else { most - b }),
+            s: start,
+            least: if is_low { -x / D_MAX } else { 0.0 },
+            greatest: if is_low { start } else { D_MAX + room },
+            failure,
+        }
+    }
+
+    /// One step, within the bracket, which it makes narrower.
+    #[inline(always)]
+    fn step(self) -> Search {
+        let Search { x, side, target, s, least, greatest, .. } = self;
+        let (h, t) = (x / s, 0.5 * s);
+        let both = mills((h + t).abs()) + side * mills(t - h);
+        let excess = ln_of_positive(both) - 0.5 * (h * h + t * t) - target;
+        let is_beyond = side * excess < 0.0;
+        let least = if is_beyond { least } else { s };
+        let greatest = if is_beyond { s } else { greatest };
+        let newton = excess * (SQRT_TWO_PI * both);
+        let next = if side < 0.0 { s / (1.0 + 2.0 * newton / s).sqrt() } else { s + newton };
+        let is_within = next >= least && next <= greatest;
+        Search { s: if is_within { next } else { 0.5 * (least + greatest) }, least, greatest, ..self }
+    }
+}

@@ -1,0 +1,77 @@
+//! Sums over paths, in one shape: over the groups of a block lane by lane, over lanes by halves, over blocks by a tree of
+//! their numbers.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::draws::{LANES, Lanes};
+
+/// Groups of paths in a block.
+pub(crate) const GROUPS: usize = 8;
+/// Samples in a block: paths, or pairs of paths that mirror each other.
+pub const BLOCK_SAMPLES: u64 = (GROUPS * LANES) as u64;
+
+/// Numbers that are summed of a sample: payoff, its square, control, its square, product of payoff and control.
+pub(crate) const SUMS: usize = 5;
+
+/// What the samples of a block come to: sums of the payoff at expiry, of its square, of the control, of its square, and of the
+/// product of both.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+pub struct BlockSums(pub [f64; SUMS]);
+
+/// Sums of each lane.
+pub(crate) struct LaneSums([Lanes<f64>; SUMS]);
+
+impl LaneSums {
+    pub const ZERO: LaneSums = LaneSums([[0.0; LANES]; SUMS]);
+
+    #[inline(always)]
+    pub fn add_payoffs(&mut self, payoffs: &Lanes<f64>) {
+        let [sums, squares, ..] = &mut self.0;
+        for ((sum, square), payoff) in sums.iter_mut().zip(squares).zip(payoffs) {
+            *sum += payoff;
+            *square += payoff * payoff;
+        }
+    }
+
+    #[inline(always)]
+    pub fn add_controls(&mut self, payoffs: &Lanes<f64>, controls: &Lanes<f64>) {
+        for lane in 0..LANES {
+            let (payoff, control) = (payoffs[lane], controls[lane]);
+            self.0[2][lane] += control;
+            self.0[3][lane] += control * control;
+            self.0[4][lane] += payoff * control;
+        }
+    }
+
+    /// Over lanes: the second half is added to the first, until one is left. Begins anew with zeros.
+    #[inline(always)]
+    pub fn take(&mut self) -> BlockSums {
+        let mut of_block = [0.0; SUMS];
+        for (sum, lanes) in of_block.iter_mut().zip(&mut self.0) {
+            let mut half = LANES / 2;
+            while half > 0 {
+                for lane in 0..half {
+                    lanes[lane] += lanes[lane + half];
+                }
+                half /= 2;
+            }
+            *sum = lanes[0];
+            *lanes = [0.0; LANES];
+        }
+        BlockSums(of_block)
+    }
+}
+
+/// Sums over blocks from the first on: those of the greatest power of two that is less than all, and of the rest, each likewise.
+pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
+    match blocks {
+        [] => BlockSums::default(),
+        [block] => *block,
+        _ => {
+            let (first, rest) = blocks.split_at(blocks.len().next_power_of_two() / 2);
+            let (first, rest) = (sum_blocks(first), sum_blocks(rest));
+            BlockSums(std::array::from_fn(|sum| first.0[sum] + rest.0[sum]))
+        }
+    }
+}

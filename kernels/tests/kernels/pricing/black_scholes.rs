@@ -1,0 +1,225 @@
+//! Closed form and implied volatility.
+
+use warptape_kernels::Isa;
+use warptape_kernels::math::exp;
+use warptape_kernels::pricing::{AssetMarket, Greeks, NoVolatility, OptionKind, Options, implied_volatility};
+
+use super::fixture;
+
+const NAMES: [&str; 8] = ["price", "delta", "gamma", "vega", "theta", "rho", "vanna", "volga"];
+
+struct Row {
+    given: [f64; 7],
+    quantlib: [f64; 6],
+    exact: [f64; 8],
+}
+
+fn rows() -> Vec<Row> {
+    let row = |numbers: [f64; 21]| Row {
+        given: std::array::from_fn(|i| numbers[i]),
+        quantlib: std::array::from_fn(|i| numbers[7 + i]),
+        exact: std::array::from_fn(|i| numbers[13 + i]),
+    };
+    fixture("black_scholes").into_iter().map(row).collect()
+}
+
+fn kind(sign: f64) -> OptionKind {
+    if sign > 0.0 { OptionKind::Call } else { OptionKind::Put }
+}
+
+/// Some options for devices.
+pub fn some_options() -> Options {
+    options_of(&rows()[..150])
+}
+
+fn options_of(rows: &[Row]) -> Options {
+    let mut options = Options::default();
+    for Row { given: [sign, spot, strike, rate, dividend_yield, volatility, years], .. } in rows {
+        let market = AssetMarket {
+            spot: *spot,
+            rate: *rate,
+            dividend_yield: *dividend_yield,
+            volatility: *volatility,
+        };
+        options.push(kind(*sign), &market, *strike, *years).expect("all in range");
+    }
+    options
+}
+
+pub fn columns(greeks: &Greeks) -> [&[f64]; 8] {
+    [
+        greeks.price(),
+        greeks.delta(),
+        greeks.gamma(),
+        greeks.vega(),
+        greeks.theta(),
+        greeks.rho(),
+        greeks.vanna(),
+        greeks.volga(),
+    ]
+}
+
+/// What an error is measured by: the value itself, but a hundredth of the legs of which a price is the difference, and of
+/// what vanna and volga are where `d₂` and `d₁d₂` are 1, because they cross 0.
+fn scale(given: &[f64; 7], exact: &[f64; 8], column: usize) -> f64 {
+    let [_, spot, _, _, _, volatility, years] = *given;
+    let [_, delta, _, vega, _, rho, _, _] = *exact;
+    let scale = match column {
+        0 => spot * delta.abs() + rho.abs() / years,
+        6 => vega / (spot * volatility * years.sqrt()),
+        7 => vega / volatility,
+        _ => 0.0,
+    };
+    exact[column].abs().max(0.01 * scale)
+}
+
+fn greeks_of(isa: Isa, rows: &[Row]) -> Greeks {
+    let mut greeks = Greeks::default();
+    greeks.add(isa, &options_of(rows), 0..rows.len());
+    greeks
+}
+
+#[test]
+fn closed_form_agrees_with_exact_values() {
+    let rows = rows();
+    let greeks = greeks_of(Isa::detect(), &rows);
+    for (column, found) in columns(&greeks).into_iter().enumerate() {
+        let (mut worst, mut worst_relative) = ((0.0, 0), (0.0, 0));
+        for (row, (Row { given, exact, .. }, found)) in rows.iter().zip(found).enumerate() {
+            let distance = (found - exact[column]).abs();
+            worst = worst.max_by_error(distance / scale(given, exact, column), row);
+            worst_relative = worst_relative.max_by_error(distance / exact[column].abs(), row);
+        }
+        println!("{}: scaled {worst:?}, relative {worst_relative:?}", NAMES[column]);
+        assert!(worst.0 < 1e-12, "{} of row {}: {:e}", NAMES[column], worst.1, worst.0);
+    }
+}
+
+trait Worst {
+    fn max_by_error(self, error: f64, row: usize) -> Self;
+}
+
+impl Worst for (f64, usize) {
+    fn max_by_error(self, error: f64, row: usize) -> Self {
+        if error > self.0 { (error, row) } else { self }
+    }
+}
+
+#[test]
+fn closed_form_agrees_with_quantlib() {
+    let rows: Vec<Row> = rows();
+    let greeks = greeks_of(Isa::detect(), &rows);
+    let columns = columns(&greeks);
+    let mut compared = 0;
+    for column in 0..6 {
+        let mut worst = (0.0, 0);
+        for (number, row) in rows.iter().enumerate() {
+            // Where QuantLib is not exact itself there is nothing to compare with.
+            let own_error = (row.quantlib[column] / row.exact[column] - 1.0).abs();
+            if own_error < 5e-13 {
+                compared += 1;
+                worst =
+                    worst.max_by_error((columns[column][number] / row.quantlib[column] - 1.0).abs(), number);
+            }
+        }
+        println!("{}: {worst:?}", NAMES[column]);
+        assert!(worst.0 < 1e-12, "{} of row {}: {:e}", NAMES[column], worst.1, worst.0);
+    }
+    println!("compared {compared}");
+    assert!(compared > 3_200, "{compared} of 3,600");
+}
+
+#[test]
+fn bits_are_the_same_for_all_instructions_and_cuts() {
+    let rows = rows();
+    let options = options_of(&rows);
+    let whole = greeks_of(Isa::Baseline, &rows);
+    assert_eq!(columns(&whole), columns(&greeks_of(Isa::detect(), &rows)));
+    for part in [1, 7, 31, 32, 33, 599] {
+        let mut greeks = Greeks::default();
+        let mut volatilities = Vec::new();
+        for first in (0..rows.len()).step_by(part) {
+            let range = first..rows.len().min(first + part);
+            greeks.add(Isa::detect(), &options, range.clone());
+            implied_volatility(
+                Isa::detect(),
+                &options,
+                range.clone(),
+                &whole.price()[range],
+                &mut volatilities,
+            );
+        }
+        assert_eq!(whole, greeks, "in parts of {part}");
+        let mut expected = Vec::new();
+        implied_volatility(Isa::Baseline, &options, 0..rows.len(), whole.price(), &mut expected);
+        assert_eq!(expected, volatilities, "in parts of {part}");
+    }
+}
+
+#[test]
+fn implied_volatility_of_a_price_is_the_volatility() {
+    let mut rows = rows();
+    // Also far from the money, for very little and very much time, and at the money itself.
+    for (moneyness, deviation) in [
+        (1.0, 1e-4),
+        (1.0, 1e-2),
+        (1.0, 0.5),
+        (1.0, 4.0),
+        (1.000_001, 1e-3),
+        (0.999, 1e-2),
+        (0.5, 0.05),
+        (2.0, 0.05),
+        (2.0, 0.08),
+        (0.01, 0.5),
+        (100.0, 0.5),
+        (100.0, 3.0),
+        (0.3, 6.0),
+    ] {
+        for sign in [1.0, -1.0] {
+            // Only what is out of the money keeps its volatility in the digits of its price.
+            if sign * (moneyness - 1.0) >= 0.0 {
+                let given = [sign, 100.0, 100.0 * moneyness, 0.0, 0.0, deviation, 1.0];
+                rows.push(Row { given, quantlib: [0.0; 6], exact: [0.0; 8] });
+            }
+        }
+    }
+    let greeks = greeks_of(Isa::detect(), &rows);
+    let mut found = Vec::new();
+    implied_volatility(Isa::detect(), &options_of(&rows), 0..rows.len(), greeks.price(), &mut found);
+    let (mut worst, mut compared) = ((0.0, 0), 0);
+    for (number, (row, found)) in rows.iter().zip(&found).enumerate() {
+        let volatility = row.given[5];
+        // A price of which a rounding is worth more than 1e-10 of the volatility has forgotten it.
+        let rounding = f64::EPSILON * greeks.price()[number] / greeks.vega()[number] / volatility;
+        if rounding < 2e-12 {
+            compared += 1;
+            let found = found.unwrap_or_else(|error| panic!("row {number}, {:?}: {error}", row.given));
+            worst = worst.max_by_error((found / volatility - 1.0).abs(), number);
+        }
+    }
+    println!("{compared} of {}: {worst:?} {:?}", rows.len(), rows[worst.1].given);
+    assert!(worst.0 < 1e-10, "row {}: {:e}, {:?}", worst.1, worst.0, rows[worst.1].given);
+    assert!(compared > 560, "{compared}");
+}
+
+#[test]
+fn a_price_without_a_volatility_says_why() {
+    let mut options = Options::default();
+    let market = AssetMarket { spot: 100.0, rate: 0.05, dividend_yield: 0.0, volatility: 0.2 };
+    for _ in 0..6 {
+        options.push(OptionKind::Call, &market, 90.0, 1.0).unwrap();
+    }
+    let least = 100.0 - 90.0 * exp(-0.05);
+    let prices = [-1.0, least - 1e-9, 100.0, 1e300, f64::NAN, f64::INFINITY];
+    let mut found = Vec::new();
+    implied_volatility(Isa::detect(), &options, 0..6, &prices, &mut found);
+    let expected = [
+        NoVolatility::TooLow,
+        NoVolatility::TooLow,
+        NoVolatility::TooHigh,
+        NoVolatility::TooHigh,
+        NoVolatility::NotFinite,
+        NoVolatility::NotFinite,
+    ];
+    assert_eq!(found, expected.map(Err));
+}

@@ -1,0 +1,148 @@
+//! Kernels of pricing against their twins in Rust.
+
+use warptape_cuda::CudaDevices;
+use warptape_emulator::Emulator;
+use warptape_kernels::Isa;
+use warptape_kernels::device::{
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
+};
+use warptape_kernels::pricing::{
+    DevicePricing, Greeks, Options, Precision, Simulation, SimulationSpec, implied_volatility,
+};
+
+use super::black_scholes::some_options;
+use super::simulation::some_specs;
+
+/// Bits, and one form of what is no number.
+fn bits(greeks: &Greeks) -> Vec<u64> {
+    let columns = super::black_scholes::columns(greeks);
+    columns.into_iter().flatten().map(|value| if value.is_nan() { 0 } else { value.to_bits() }).collect()
+}
+
+/// Says what differs first. Several parts, so that memory is used again.
+fn compare_options(device: &mut dyn Device, options: &Options) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let mut pricing = DevicePricing::default();
+    for range in [0..0, 3..10, 0..options.len()] {
+        let (mut expected, mut found) = (Greeks::default(), Greeks::default());
+        expected.add(Isa::detect(), options, range.clone());
+        pricing.greeks(device, options, range.clone(), &mut found).map_err(failed)?;
+        if bits(&expected) != bits(&found) {
+            return Err(format!("Greeks of {range:?} differ"));
+        }
+        let mut prices = expected.price().to_vec();
+        for (number, price) in prices.iter_mut().enumerate() {
+            // Some have no volatility.
+            *price = match number % 50 {
+                10 => -*price,
+                20 => 1e9,
+                30 => f64::NAN,
+                _ => *price,
+            };
+        }
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        implied_volatility(Isa::detect(), options, range.clone(), &prices, &mut expected);
+        pricing.implied_volatility(device, options, range.clone(), &prices, &mut found).map_err(failed)?;
+        if expected != found {
+            return Err(format!("volatilities of {range:?} differ"));
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
+fn compare_simulations(device: &mut dyn Device, specs: &[SimulationSpec]) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let mut pricing = DevicePricing::default();
+    for (number, spec) in specs.iter().enumerate() {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let spec = SimulationSpec { precision, antithetic: number % 2 == 0, ..*spec };
+            let simulation = Simulation::new(spec).expect("all in range");
+            for blocks in [0..0, 5..6, (1 << 33) - 1..(1 << 33) + 1] {
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+                pricing.simulate(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+                if expected != found {
+                    return Err(format!("blocks {blocks:?} of {spec:?}: {found:?} instead of {expected:?}"));
+                }
+            }
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
+fn compare(device: &mut dyn Device) -> Result<(), String> {
+    compare_options(device, &some_options())?;
+    compare_simulations(device, &some_specs())
+}
+
+fn emulator() -> Emulator {
+    Emulator::of(&[PRICE_OPTIONS, IMPLY_VOLATILITIES, SIMULATE_BLOCKS, SUM_LANES])
+}
+
+#[test]
+fn emulated_kernels_give_the_bits_of_their_twins() {
+    let emulator = emulator();
+    let mut device = emulator.device(usize::MAX);
+    // As often as threads may start in another order.
+    for _ in 0..4 {
+        compare(&mut device).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_gives_the_bits_of_the_twins() {
+    let mut device = CudaDevices::new(None).open("cuda:0").expect("a GPU");
+    compare(device.as_mut()).unwrap();
+}
+
+/// A text of a source, and one with another meaning.
+const FAULTS: [(&str, &str, &str); 24] = [
+    ("exp.cuh", "0.001388888894392804", "0.00138888889"),
+    ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
+    (
+        "polynomial.cuh",
+        "if (N % 2 == 1) terms[N - PAIRS - 1] = coefficients[N - 1];",
+        "terms[N - PAIRS - 1] = coefficients[N - 1];",
+    ),
+    ("normal.cuh", "1ll << 27", "1ll << 26"),
+    ("normal.cuh", "x > 0.0 ? 1.0 - below", "x < 0.0 ? 1.0 - below"),
+    ("philox.cuh", "round < 10", "round < 9"),
+    ("philox.cuh", "(u32)(number >> 32)", "0"),
+    ("philox.cuh", "(u32)(key >> 32)", "0"),
+    ("real.cuh", "word >> 63 == 1", "word >> 62 == 1"),
+    ("real.cuh", "outer.value < (T)0.075", "outer.value < (T)0.0751"),
+    ("real.cuh", "17.894861f", "17.89486f"),
+    ("real.cuh", "half_square = 0.5f * f * f", "half_square = 0.5f * (f * f * 1.0000001f)"),
+    (
+        "black_scholes.cu",
+        "deviation = volatility * root",
+        "deviation = volatility * root * 1.0000000000000002",
+    ),
+    ("black_scholes.cu", "spot * dense * root", "spot * (dense * root)"),
+    ("black_scholes.cu", "b < B_MIN ? FAILURES[0]", "b < B_MIN + 1e-3 ? FAILURES[0]"),
+    ("black_scholes.cu", "if (!is_moving) break;", "if (!is_moving && step > 40) break;"),
+    ("black_scholes.cu", "side * mills(t - h)", "mills(t - h)"),
+    (
+        "simulation.cu",
+        "state.second + exp_of(x), state.third + x",
+        "state.second + exp_of(x), state.third + state.x",
+    ),
+    ("simulation.cu", "(barrier - state.x) * (barrier - x)", "(barrier - x) * (barrier - x)"),
+    ("simulation.cu", "side * state.second", "state.second"),
+    ("simulation.cu", "payoff.step(mirrored[path], -z, u)", "payoff.step(mirrored[path], z, u)"),
+    ("simulation.cu", "+ path * CALLS + call]", "+ call * PATHS + path]"),
+    ("simulation.cu", "lanes[lane] += lanes[lane + half]", "lanes[lane] += lanes[2 * half - 1 - lane]"),
+    ("simulation.cu", "args.first_block + block", "block"),
+];
+
+#[test]
+fn a_fault_in_a_kernel_is_found() {
+    let emulator = emulator();
+    for (file, from, to) in FAULTS {
+        assert!(KERNELS.iter().any(|kernel| kernel.program().contains(from)), "{file}: {from}");
+        let faulty = emulator.with(from, to);
+        let found = compare(&mut faulty.device(usize::MAX));
+        assert!(found.is_err(), "nobody notices {to:?} for {from:?} in {file}");
+    }
+}

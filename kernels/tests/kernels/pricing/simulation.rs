@@ -1,0 +1,199 @@
+//! Monte Carlo: against closed forms, and against itself under other instructions and other cuts.
+
+use warptape_kernels::Isa;
+use warptape_kernels::pricing::{
+    AssetMarket, BLOCK_SAMPLES, BarrierKind, BlockSums, Contract, Estimate, OptionKind, Precision,
+    Simulation, SimulationSpec,
+};
+
+use super::fixture;
+
+struct Row {
+    spec: SimulationSpec,
+    price: f64,
+}
+
+fn rows() -> Vec<Row> {
+    let row = |numbers: [f64; 11]| {
+        let [contract, sign, strike, barrier, steps, spot, rate, dividend_yield, volatility, years, price] =
+            numbers;
+        let kind = if sign > 0.0 { OptionKind::Call } else { OptionKind::Put };
+        let barrier_of = |barrier_kind| Contract::Barrier { kind, strike, barrier_kind, barrier };
+        let contract = match contract as u32 {
+            0 => Contract::European { kind, strike },
+            1 => Contract::Asian { kind, strike },
+            2 => barrier_of(BarrierKind::UpOut),
+            3 => barrier_of(BarrierKind::UpIn),
+            4 => barrier_of(BarrierKind::DownOut),
+            5 => barrier_of(BarrierKind::DownIn),
+            6 => Contract::Lookback { kind, strike: Some(strike) },
+            _ => Contract::Lookback { kind, strike: None },
+        };
+        let spec = SimulationSpec {
+            market: AssetMarket { spot, rate, dividend_yield, volatility },
+            contract,
+            expiry_years: years,
+            steps: steps as u32,
+            antithetic: false,
+            precision: Precision::F64,
+            key: 4,
+        };
+        Row { spec, price }
+    };
+    fixture("simulation").into_iter().map(row).collect()
+}
+
+/// Some simulations for devices: of every kind, few steps.
+pub fn some_specs() -> Vec<SimulationSpec> {
+    let rows = rows();
+    let number_of =
+        |number: usize| SimulationSpec { key: u64::MAX / (number as u64 + 2), ..rows[number].spec };
+    (0..8).chain([21, 22, 43, 44, 87]).map(number_of).collect()
+}
+
+fn sums(spec: SimulationSpec, isa: Isa, blocks: u64) -> Vec<BlockSums> {
+    let mut sums = Vec::new();
+    Simulation::new(spec).expect("all in range").run(isa, 0..blocks, &mut sums);
+    sums
+}
+
+fn estimate(spec: SimulationSpec, blocks: u64) -> Estimate {
+    Simulation::new(spec).expect("all in range").estimate(&sums(spec, Isa::detect(), blocks))
+}
+
+/// All prices are within three standard errors – of 264, one is to be expected beyond under most keys, and none is under these –, and their deviations are as wide as the standard errors say.
+fn check(blocks: u64, change: impl Fn(usize, &mut SimulationSpec)) {
+    let rows = rows();
+    let (mut squares, mut worst) = (0.0, (0.0, 0));
+    for (number, Row { spec, price }) in rows.iter().enumerate() {
+        let mut spec = SimulationSpec { key: spec.key + number as u64, ..*spec };
+        change(number, &mut spec);
+        let found = estimate(spec, blocks);
+        let deviation = (found.price - price) / found.standard_error;
+        squares += deviation * deviation;
+        if deviation.abs() > worst.0 {
+            worst = (deviation.abs(), number);
+        }
+        assert!(deviation.abs() < 3.0, "row {number}, {spec:?}: {found:?} instead of {price}");
+    }
+    let mean_square = squares / rows.len() as f64;
+    println!("{} prices: worst {worst:?}, mean square {mean_square}", rows.len());
+    assert!((0.6..1.5).contains(&mean_square), "standard errors are wrong: {mean_square}");
+}
+
+#[test]
+fn prices_are_within_three_standard_errors_of_closed_forms() {
+    check(128, |_, _| ());
+}
+
+#[test]
+fn so_are_those_of_mirrored_pairs() {
+    check(64, |_, spec| spec.antithetic = true);
+}
+
+#[test]
+fn so_are_those_of_mixed_precision() {
+    check(128, |_, spec| spec.precision = Precision::Mixed);
+}
+
+#[test]
+fn standard_errors_fall_with_the_root_of_samples() {
+    for Row { spec, .. } in rows().into_iter().step_by(5) {
+        let (few, many) = (estimate(spec, 64), estimate(spec, 1024));
+        assert_eq!(many.samples, 1024 * BLOCK_SAMPLES);
+        let ratio = few.standard_error / many.standard_error;
+        assert!((3.6..4.4).contains(&ratio), "{spec:?}: {ratio}");
+    }
+}
+
+#[test]
+fn control_and_mirrored_paths_make_errors_smaller() {
+    for Row { spec, .. } in rows() {
+        let plain = estimate(spec, 64);
+        let mirrored = estimate(SimulationSpec { antithetic: true, ..spec }, 32);
+        if matches!(spec.contract, Contract::European { .. }) {
+            assert!(mirrored.standard_error < plain.standard_error, "{spec:?}");
+        }
+        if let Contract::Asian { kind, strike } = spec.contract {
+            let european = SimulationSpec { contract: Contract::European { kind, strike }, ..spec };
+            assert!(plain.standard_error < 0.1 * estimate(european, 64).standard_error, "{spec:?}");
+        }
+    }
+}
+
+#[test]
+fn bits_are_the_same_for_all_instructions_and_cuts() {
+    const BLOCKS: u64 = 13;
+    for (number, Row { spec, .. }) in
+        rows().into_iter().enumerate().filter(|(number, _)| number % 4 == 1 || *number < 8)
+    {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let spec = SimulationSpec { precision, antithetic: number % 2 == 0, ..spec };
+            let whole = sums(spec, Isa::Baseline, BLOCKS);
+            assert_eq!(whole, sums(spec, Isa::detect(), BLOCKS), "{spec:?}");
+            let simulation = Simulation::new(spec).expect("all in range");
+            for part in [1, 2, 5] {
+                // Parts are computed last to first, and put together in order.
+                let cuts: Vec<u64> = (0..BLOCKS).step_by(part).collect();
+                let of_part = |first: &u64| {
+                    let mut sums = Vec::new();
+                    simulation.run(Isa::detect(), *first..BLOCKS.min(first + part as u64), &mut sums);
+                    sums
+                };
+                let mut parts: Vec<Vec<BlockSums>> = cuts.iter().rev().map(of_part).collect();
+                parts.reverse();
+                assert_eq!(whole, parts.concat(), "{spec:?} in parts of {part}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_make_different_paths() {
+    let Row { spec, .. } = rows().remove(0);
+    let of_key = |key| sums(SimulationSpec { key, ..spec }, Isa::detect(), 2);
+    assert_eq!(of_key(1), of_key(1));
+    assert_ne!(of_key(1), of_key(2));
+    assert_ne!(of_key(1), of_key(1 << 32));
+    assert_ne!(of_key(1)[0], of_key(1)[1]);
+}
+
+#[test]
+fn a_barrier_behind_the_spot_is_touched() {
+    let Row { spec, .. } = rows().remove(0);
+    let price = |barrier_kind, barrier| {
+        let contract = Contract::Barrier { kind: OptionKind::Call, strike: 100.0, barrier_kind, barrier };
+        estimate(SimulationSpec { contract, ..spec }, 8).price
+    };
+    let contract = Contract::European { kind: OptionKind::Call, strike: 100.0 };
+    let european = estimate(SimulationSpec { contract, ..spec }, 8).price;
+    assert_eq!(price(BarrierKind::UpOut, 90.0), 0.0);
+    assert_eq!(price(BarrierKind::DownOut, 100.0), 0.0);
+    assert_eq!(price(BarrierKind::UpIn, 90.0), european);
+    assert_eq!(price(BarrierKind::DownIn, 120.0), european);
+}
+
+#[test]
+fn what_is_out_of_range_is_named() {
+    let Row { spec, .. } = rows().remove(0);
+    let field = |spec: SimulationSpec| Simulation::new(spec).err().map(|error| error.field);
+    assert_eq!(field(spec), None);
+    assert_eq!(field(SimulationSpec { steps: 0, ..spec }), Some("steps"));
+    assert_eq!(field(SimulationSpec { expiry_years: -1.0, ..spec }), Some("expiry_years"));
+    let lookback = Contract::Lookback { kind: OptionKind::Put, strike: Some(f64::NAN) };
+    assert_eq!(field(SimulationSpec { contract: lookback, ..spec }), Some("strike"));
+    let (kind, barrier_kind) = (OptionKind::Put, BarrierKind::DownIn);
+    let contract = Contract::Barrier { kind, strike: 1.0, barrier_kind, barrier: 0.0 };
+    assert_eq!(field(SimulationSpec { contract, ..spec }), Some("barrier"));
+}
+
+#[test]
+fn nothing_simulated_is_nothing_known() {
+    let Row { spec, .. } = rows().remove(0);
+    let found = estimate(spec, 0);
+    assert_eq!((found.price, found.standard_error, found.samples), (0.0, f64::INFINITY, 0));
+    assert_eq!(
+        (Simulation::blocks_of(0), Simulation::blocks_of(1), Simulation::blocks_of(1_000_000)),
+        (0, 1, 1954)
+    );
+}

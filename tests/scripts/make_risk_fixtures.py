@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Writes the fixtures that mathematics and pricing are compared with, computed without any of the project's code.
+
+    python3 -m venv venv
+    venv/bin/pip install -r tests/scripts/requirements.txt
+    venv/bin/python tests/scripts/make_risk_fixtures.py
+
+The same versions give the same bytes. `--check` compares with the fixtures that are there and writes nothing. The tests that
+read them need no Python.
+"""
+
+import argparse
+import gzip
+import random
+import sys
+from pathlib import Path
+
+import mpmath as mp
+import numpy
+import QuantLib as ql
+from scipy.interpolate import CubicSpline
+from scipy.signal import fftconvolve
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+MATH_POINTS = 1500
+BLACK_SCHOLES_POINTS = 600
+
+
+def two_parts(x):
+    """The nearest double, and the nearest to the rest."""
+    high = float(x)
+    return high, float(x - mp.mpf(high))
+
+
+def quantile(p):
+    """Φ⁻¹(p), for p as it is, in 50 digits."""
+    below = min(p, 1 - p)
+    x = mp.sqrt(-2 * mp.log(below)) if below < 1e-3 else mp.mpf(1)
+    for _ in range(100):
+        found = mp.ncdf(-x)
+        step = (mp.log(found) - mp.log(below)) * found / mp.npdf(x)
+        x += step
+        if abs(step) < mp.mpf(10) ** -45:
+            break
+    return -x if p < 0.5 else x
+
+
+def math_rows():
+    """Function, argument, and its exact value in two parts."""
+    mp.mp.dps = 50
+    numbers = random.Random(6)
+    yield "function", "x", "high", "low"
+    for _ in range(MATH_POINTS):
+        x = numbers.choice([numbers.uniform(-708, 709), numbers.uniform(-3, 3), numbers.uniform(-1, 1) ** 9])
+        yield "exp", repr(x), *map(repr, two_parts(mp.exp(mp.mpf(x))))
+    for _ in range(MATH_POINTS):
+        x = numbers.choice([numbers.uniform(-37.5, 8.5), numbers.uniform(-3, 3), numbers.uniform(-1, 1) ** 9])
+        yield "normal_cdf", repr(x), *map(repr, two_parts(mp.ncdf(mp.mpf(x))))
+    for _ in range(MATH_POINTS):
+        p = numbers.choice(
+            [numbers.random(), 10 ** numbers.uniform(-307, -1), 10 ** numbers.uniform(-18, -1), 0.5 + numbers.uniform(-1, 1) ** 9 / 2]
+        )
+        if 0 < p < 1 and p != 0.5:
+            yield "inverse_normal_cdf", repr(p), *map(repr, two_parts(quantile(mp.mpf(p))))
+
+
+YEAR = ql.Actual365Fixed()
+TODAY = ql.Date(1, ql.January, 2026)
+QUANTLIB_GREEKS = ["NPV", "delta", "gamma", "vega", "theta", "rho"]
+
+
+def process(spot, rate, dividend_yield, volatility):
+    curve = lambda value: ql.YieldTermStructureHandle(ql.FlatForward(TODAY, value, YEAR))
+    black = ql.BlackVolTermStructureHandle(ql.BlackConstantVol(TODAY, ql.NullCalendar(), volatility, YEAR))
+    return ql.BlackScholesMertonProcess(
+        ql.QuoteHandle(ql.SimpleQuote(spot)), curve(dividend_yield), curve(rate), black
+    )
+
+
+def exact_greeks(sign, spot, strike, rate, carry, volatility, years):
+    """Price, delta, gamma, vega, theta, rho, vanna, volga in 50 digits, of the doubles as they are."""
+    w, S, K, r, q, v, T = map(mp.mpf, (sign, spot, strike, rate, carry, volatility, years))
+    root = mp.sqrt(T)
+    d1 = (mp.log(S / K) + (r - q + v * v / 2) * T) / (v * root)
+    d2 = d1 - v * root
+    asset, cash = S * mp.exp(-q * T) * mp.ncdf(w * d1), K * mp.exp(-r * T) * mp.ncdf(w * d2)
+    dense = mp.exp(-q * T) * mp.npdf(d1)
+    vega = S * dense * root
+    return [
+        w * (asset - cash),
+        w * asset / S,
+        dense / (S * v * root),
+        vega,
+        w * (q * asset - r * cash) - S * dense * v / (2 * root),
+        w * T * cash,
+        -dense * d2 / v,
+        vega * d1 * d2 / v,
+    ]
+
+
+def black_scholes_rows():
+    """An option, QuantLib's price and five Greeks, and the exact price and seven Greeks."""
+    mp.mp.dps = 50
+    numbers = random.Random(7)
+    ql.Settings.instance().evaluationDate = TODAY
+    yield (
+        *("sign", "spot", "strike", "rate", "dividend_yield", "volatility", "expiry_years"),
+        *(f"quantlib_{name}" for name in QUANTLIB_GREEKS),
+        *("price", "delta", "gamma", "vega", "theta", "rho", "vanna", "volga"),
+    )
+    for number in range(BLACK_SCHOLES_POINTS):
+        days = numbers.choice([7, 30, 91, 182, 365, 730, 1825])
+        spot, volatility = numbers.uniform(50, 200), numbers.uniform(0.05, 0.9)
+        deviations = numbers.uniform(-3, 3) if number % 4 else numbers.uniform(-8, 8)
+        strike = spot * float(mp.exp(mp.mpf(deviations * volatility * (days / 365) ** 0.5)))
+        rate, carry = numbers.uniform(-0.02, 0.1), numbers.uniform(0, 0.06)
+        sign = numbers.choice([1, -1])
+        payoff = ql.PlainVanillaPayoff(ql.Option.Call if sign == 1 else ql.Option.Put, strike)
+        option = ql.VanillaOption(payoff, ql.EuropeanExercise(TODAY + days))
+        option.setPricingEngine(ql.AnalyticEuropeanEngine(process(spot, rate, carry, volatility)))
+        years = YEAR.yearFraction(TODAY, TODAY + days)
+        given = [sign, spot, strike, rate, carry, volatility, years]
+        found = [getattr(option, name)() for name in QUANTLIB_GREEKS]
+        exact = [float(value) for value in exact_greeks(*given)]
+        yield tuple(map(repr, [*given, *found, *exact]))
+
+
+def asian_price(sign, strike, steps, spot, rate, carry, volatility, years):
+    """Of the arithmetic mean of discrete prices, whose logarithm is convolved step by step from the last one back (Carverhill
+    and Clewlow 1990); QuantLib has no engine that is as exact."""
+    step = years / steps
+    mean, deviation = (rate - carry - volatility**2 / 2) * step, volatility * step**0.5
+    h = deviation / 40
+    grid = numpy.arange(-8 * volatility * years**0.5 - 2, numpy.log(steps) + 8 * volatility * years**0.5 + 1, h)
+    reach = numpy.arange(-600, 601) * h
+    normal = numpy.exp(-0.5 * (reach / deviation) ** 2) / (deviation * (2 * numpy.pi) ** 0.5)
+    density = numpy.exp(-0.5 * ((grid - mean) / deviation) ** 2) / (deviation * (2 * numpy.pi) ** 0.5)
+    for _ in range(steps - 1):
+        # Of Z = ln(1 + exp Y), then of Z + R: the shift by the mean is one of the grid's argument.
+        z = grid - mean
+        y = numpy.log(numpy.expm1(numpy.where(z > 1e-9, z, 1.0)))
+        inside = (z > 1e-9) & (y > grid[0]) & (y < grid[-1])
+        shifted = numpy.where(inside, CubicSpline(grid, density)(y) / -numpy.expm1(-numpy.where(z > 1e-9, z, 1.0)), 0.0)
+        density = fftconvolve(shifted, normal, mode="same") * h
+    # A grid so fine that the kink of the payoff does not matter.
+    fine = numpy.linspace(grid[0], grid[-1], 4_000_001)
+    payoff = numpy.maximum(sign * (spot * numpy.exp(fine) / steps - strike), 0.0)
+    total = numpy.trapezoid(payoff * CubicSpline(grid, density)(fine), fine)
+    return float(numpy.exp(-rate * years) * total)
+
+
+def checked_asian_price(option, model, *given):
+    """The price, and QuantLib's by simulation is near."""
+    price = asian_price(*given)
+    option.setPricingEngine(
+        ql.MCDiscreteArithmeticAPEngine(model, "PseudoRandom", controlVariate=True, requiredSamples=50_000, seed=3)
+    )
+    assert abs(option.NPV() - price) < 3.5 * option.errorEstimate(), (option.NPV(), price)
+    return price
+
+
+def simulation_rows():
+    """A contract on one asset and its price in closed form, or, of an Asian option, by convolution."""
+    ql.Settings.instance().evaluationDate = TODAY
+    yield "contract", "sign", "strike", "barrier", "steps", "spot", "rate", "dividend_yield", "volatility", "expiry_years", "price"
+    spot, steps = 100.0, 24
+    days = 15 * steps
+    years = YEAR.yearFraction(TODAY, TODAY + days)
+    exercise = ql.EuropeanExercise(TODAY + days)
+    for rate, carry, volatility in [(0.05, 0.02, 0.25), (0.01, 0.03, 0.45)]:
+        model = process(spot, rate, carry, volatility)
+        for sign, kind in [(1, ql.Option.Call), (-1, ql.Option.Put)]:
+            for strike in (90.0, 100.0, 115.0):
+                payoff = ql.PlainVanillaPayoff(kind, strike)
+                given = [rate, carry, volatility, years]
+
+                def row(contract, option, engine, barrier=0.0, number=1):
+                    option.setPricingEngine(engine)
+                    return line(contract, barrier, number, option.NPV())
+
+                def line(contract, barrier, number, price):
+                    return tuple(map(repr, [contract, sign, strike, barrier, number, spot, *given, price]))
+
+                yield row(0, ql.VanillaOption(payoff, exercise), ql.AnalyticEuropeanEngine(model))
+                fixings = [TODAY + 15 * number for number in range(1, steps + 1)]
+                asian = ql.DiscreteAveragingAsianOption(ql.Average.Arithmetic, fixings, payoff, exercise)
+                terms = sign, strike, steps, spot, rate, carry, volatility, years
+                yield line(1, 0.0, steps, checked_asian_price(asian, model, *terms))
+                for contract, (barrier_kind, barrier) in enumerate(
+                    [
+                        (ql.Barrier.UpOut, 130.0),
+                        (ql.Barrier.UpIn, 130.0),
+                        (ql.Barrier.DownOut, 80.0),
+                        (ql.Barrier.DownIn, 80.0),
+                    ]
+                ):
+                    option = ql.BarrierOption(barrier_kind, barrier, 0.0, payoff, exercise)
+                    yield row(2 + contract, option, ql.AnalyticBarrierEngine(model), barrier, 7)
+                option = ql.ContinuousFixedLookbackOption(spot, payoff, exercise)
+                yield row(6, option, ql.AnalyticContinuousFixedLookbackEngine(model), 0.0, 3)
+            option = ql.ContinuousFloatingLookbackOption(spot, ql.FloatingTypePayoff(kind), exercise)
+            yield row(7, option, ql.AnalyticContinuousFloatingLookbackEngine(model), 0.0, 3)
+
+
+def written(rows):
+    text = "".join(",".join(row) + "\n" for row in rows)
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--check", action="store_true", help="compare, write nothing")
+    check = arguments.parse_args().check
+    for name, rows in FILES.items():
+        path, content = FIXTURES / f"{name}.csv.gz", written(rows())
+        if not check:
+            path.write_bytes(content)
+        elif gzip.decompress(path.read_bytes()) != gzip.decompress(content):
+            sys.exit(f"{path} differs")
+
+
+FILES = {"math": math_rows, "black_scholes": black_scholes_rows, "simulation": simulation_rows}
+
+if __name__ == "__main__":
+    main()
