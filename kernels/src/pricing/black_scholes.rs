@@ -121,8 +121,8 @@ pub(crate) fn load(options: &Options, first: usize, count: usize) -> Given {
     given
 }
 
-/// Price and Greeks of options side by side; `1/σ` is `√T / (σ√T)`, `1/√T` likewise. One loop for each costly function, so that the next lanes need not wait for all of
-/// the steps of these.
+/// Price and Greeks of options side by side; `1/σ` is `√T / (σ√T)`, and `1/√T` is `σ / (σ√T)`. One loop for each costly function,
+/// so that the next lanes need not wait for all of the steps of these.
 #[inline(always)]
 fn of_options(given: &Given, found: &mut [[f64; LANES]; GREEK_COLUMNS]) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;

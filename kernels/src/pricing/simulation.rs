@@ -21,7 +21,7 @@ pub const STEPS_MAX: u32 = 65_536;
 pub enum Precision {
     /// `f64` throughout.
     F64,
-    /// Paths in `f32`, sums in `f64`: faster, and exact to about 1e-6 of the spot.
+    /// Paths in `f32`, whose numbers are rounded to 24 bits, sums in `f64`: faster.
     Mixed,
 }
 
