@@ -1,5 +1,5 @@
 //! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Beside it, prices of options
-//! ([`pricing`]).
+//! ([`pricing`]), bars to what trading rules would have made of them ([`sweep`]).
 //!
 //! A *slot* is the number of a symbol within its group; kernels know no symbols, no log, no configuration files and no
 //! clock. State sits in slabs (one entry per slot) and is written as device-neutral little-endian bytes.
@@ -8,8 +8,6 @@
 //! Rows ──▶ BarSlab::fold ──▶ ClosedBars ──▶ IndicatorSlab::update ──▶ IndicatorColumns ──▶ SignalSlab::detect
 //!    └───▶ QuoteSlab::fill ──────┘                                                              └──▶ Vec<Detected>
 //! ```
-//!
-//! Beside ticks there is what is asked for: [`sweep`] runs trading rules over recorded bars.
 //!
 //! # Numeric contract
 //!
