@@ -100,6 +100,29 @@ impl CudaDevice {
     }
 }
 
+impl CudaDevice {
+    /// Copies bytes to the host, piece by piece.
+    fn download_by(
+        &mut self,
+        call: &'static str,
+        mut from: Address,
+        bytes: &mut [u8],
+        copy: fn(&Session, Address, &mut Pinned, usize) -> DriverResult<()>,
+    ) -> Result<(), DeviceError> {
+        for piece in bytes.chunks_mut(DOWNLOAD_BYTES_MAX) {
+            let before = self.downloaded.take();
+            let mut pinned = self.ready(call, before, piece.len())?;
+            let downloaded = copy(&self.session, from, &mut pinned, piece.len());
+            let waited = downloaded.and_then(|()| pinned.wait());
+            self.check(call, waited)?;
+            piece.copy_from_slice(&pinned.bytes_mut()[..piece.len()]);
+            self.downloaded = Some(pinned);
+            from += piece.len() as Address;
+        }
+        Ok(())
+    }
+}
+
 impl Device for CudaDevice {
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
         const CALL: &str = "allocate";
@@ -141,18 +164,13 @@ impl Device for CudaDevice {
             let done = self.session.synchronize();
             return self.check(CALL, done);
         }
-        let mut from = from;
-        for piece in bytes.chunks_mut(DOWNLOAD_BYTES_MAX) {
-            let before = self.downloaded.take();
-            let mut pinned = self.ready(CALL, before, piece.len())?;
-            let downloaded = self.session.download(from, &mut pinned, piece.len());
-            let waited = downloaded.and_then(|()| pinned.wait());
-            self.check(CALL, waited)?;
-            piece.copy_from_slice(&pinned.bytes_mut()[..piece.len()]);
-            self.downloaded = Some(pinned);
-            from += piece.len() as Address;
-        }
-        Ok(())
+        self.download_by(CALL, from, bytes, Session::download)
+    }
+
+    fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.working()?;
+        // The copy that has ended came after what wrote the bytes.
+        self.download_by("download_ended", from, bytes, Session::download_beside)
     }
 
     fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {

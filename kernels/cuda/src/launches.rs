@@ -4,7 +4,7 @@ use warptape_kernels::device::{COMPILER_OPTIONS, DeviceError, FOLD_QUOTES, FoldA
 
 use crate::compiler::Program;
 use crate::devices::{CudaDevices, Opened};
-use crate::raw::{DriverResult, Function, describe};
+use crate::raw::{DriverResult, Function, TIMING_VERSION_MIN, describe};
 use crate::score::{SOURCE, SOURCE_NAME};
 
 /// Launches behind each other: kernels of a batch of two bar specifications.
@@ -36,6 +36,10 @@ impl CudaDevices {
     /// Measures a GPU, which takes milliseconds.
     pub fn launch_figures(&self, name: &str, ordinal: u32) -> Result<LaunchFigures, DeviceError> {
         let opened = self.open_gpu(name, ordinal)?;
+        if opened.driver_version < TIMING_VERSION_MIN {
+            let reason = "its driver supports no CUDA 12.8, which times kernels".to_owned();
+            return Err(DeviceError::Unavailable { device: name.to_owned(), reason });
+        }
         let load = |program: &Program<'_>, function| {
             let functions = self.load(name, &opened, program, &[function])?;
             Ok(functions.into_iter().next().expect("as many as were asked for"))

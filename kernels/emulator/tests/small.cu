@@ -1,5 +1,7 @@
 // Small kernels, of one feature each.
 
+#include "device.cuh"
+
 namespace warptape {
 
 static const u32 ALL = 0xffffffffu;

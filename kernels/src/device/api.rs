@@ -35,6 +35,10 @@ pub trait Device: Send {
     /// Waits for the copy that was begun first, and gives it.
     fn end_download(&mut self) -> Result<&[u8], DeviceError>;
 
+    /// Copies bytes to the host that were there when the copy was begun that [`Device::end_download`] gave last: what was asked for
+    /// since is not waited for.
+    fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
     /// Sets bytes to zero.
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError>;
 

@@ -124,7 +124,7 @@ impl DeviceSlab {
         if count > guess {
             closed_bars.resize(count, DeviceClosedBar::default());
             let rest = work.ordered + (guess * size_of::<DeviceClosedBar>()) as Address;
-            self.device.download(rest, cast_slice_mut(&mut closed_bars[guess..]))?;
+            self.device.download_ended(rest, cast_slice_mut(&mut closed_bars[guess..]))?;
         }
         self.closed_before = count;
         Ok(closed_bars)

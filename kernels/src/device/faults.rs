@@ -13,7 +13,7 @@ use super::{Address, Device, DeviceError, Devices, Kernel, Sample};
 pub enum Fault {
     /// The launch with this number, counted from 0, fails, and everything after it.
     Launch(u64),
-    /// The launch with this number takes so long.
+    /// The launch with this number takes so long, which shows at the next download.
     Hang(u64, Duration),
     /// There is no more memory after so many allocations.
     OutOfMemory(u64),
@@ -26,8 +26,8 @@ pub enum Fault {
 /// A text that names no fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no fault; write launch:N, hang:N:MILLISECONDS, memory:N, gone:N or upload:BYTES, with N calls of that kind that \
-     work before"
+    "{0:?} is no fault of a device; write DEVICE=FAULT, as cuda:0=launch:40, with launch:N, hang:N:MILLISECONDS, memory:N, \
+     gone:N or upload:BYTES, where N calls of that kind work before"
 )]
 pub struct FaultError(String);
 
@@ -96,6 +96,7 @@ pub struct FaultyDevice {
     allocations: u64,
     downloads: u64,
     uploaded_bytes: u64,
+    hung: bool,
     failed: bool,
 }
 
@@ -110,6 +111,7 @@ impl FaultyDevice {
             allocations: 0,
             downloads: 0,
             uploaded_bytes: 0,
+            hung: false,
             failed: false,
         }
     }
@@ -123,7 +125,16 @@ impl FaultyDevice {
         Ok(())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a device that hangs makes its caller wait")]
     fn check_download(&mut self, call: &'static str) -> Result<(), DeviceError> {
+        if let Fault::Hang(hanging, time) = self.fault
+            && self.launches > hanging
+            && !self.hung
+            && call != "begin_download"
+        {
+            self.hung = true;
+            std::thread::sleep(time);
+        }
         let number = count(&mut self.downloads);
         self.check(call, matches!(self.fault, Fault::Gone(last) if number >= last))
     }
@@ -176,20 +187,19 @@ impl Device for FaultyDevice {
         self.device.end_download()
     }
 
+    fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_download("download_ended")?;
+        self.device.download_ended(from, bytes)
+    }
+
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
         self.check("clear", false)?;
         self.device.clear(address, bytes)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a device that hangs makes its caller wait")]
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
         let number = count(&mut self.launches);
         self.check("launch", matches!(self.fault, Fault::Launch(failing) if number >= failing))?;
-        if let Fault::Hang(hanging, time) = self.fault
-            && number == hanging
-        {
-            std::thread::sleep(time);
-        }
         self.device.launch(kernel, args, threads)
     }
 }
@@ -216,7 +226,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(fault));
         }
         for wrong in ["", "launch:40", "cuda:0=", "cuda:0=hang:1", "cuda:0=launch:-1", "cuda:0=fire:1"] {
-            assert!(parse(wrong).unwrap_err().to_string().contains("write launch:N"), "{wrong}");
+            assert!(parse(wrong).unwrap_err().to_string().contains("write DEVICE=FAULT"), "{wrong}");
         }
     }
 }

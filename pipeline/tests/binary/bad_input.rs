@@ -277,6 +277,9 @@ fn a_fault_of_a_device_that_cannot_be_is_named() {
     };
     let wrong = run("cuda:0=fire:1");
     let error = String::from_utf8_lossy(&wrong.stderr).into_owned();
-    assert!(!wrong.status.success() && error.contains("\"fire:1\" is no fault; write launch:N"), "{error}");
+    assert!(
+        !wrong.status.success() && error.contains("\"fire:1\" is no fault of a device; write DEVICE=FAULT"),
+        "{error}"
+    );
     texts(&run("cuda:0=launch:1"), 0);
 }

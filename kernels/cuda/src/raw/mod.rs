@@ -12,6 +12,7 @@ mod timing;
 pub use driver::{Driver, GpuHandle, describe};
 pub use nvrtc::{Nvrtc, Output};
 pub use session::{ARGS_BYTES_MAX, Function, Pinned, Session};
+pub use timing::TIMING_VERSION_MIN;
 
 /// What the driver says; its errors are codes.
 pub type DriverResult<T> = Result<T, cudarc::driver::DriverError>;

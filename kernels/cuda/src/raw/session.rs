@@ -120,6 +120,21 @@ impl Session {
 
     /// Copies bytes to the beginning of host memory, which has to be waited for.
     pub fn download(&self, from: Address, to: &mut Pinned, bytes: usize) -> DriverResult<()> {
+        self.download_on(self.stream, from, to, bytes)
+    }
+
+    /// Likewise, without waiting for anything but uploads: of what is known to be there, beside kernels that leave it as it is.
+    pub fn download_beside(&self, from: Address, to: &mut Pinned, bytes: usize) -> DriverResult<()> {
+        self.download_on(self.uploads, from, to, bytes)
+    }
+
+    fn download_on(
+        &self,
+        stream: sys::CUstream,
+        from: Address,
+        to: &mut Pinned,
+        bytes: usize,
+    ) -> DriverResult<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -127,8 +142,8 @@ impl Session {
         to.is_in_use = true;
         // SAFETY: as for an upload.
         unsafe {
-            result::memcpy_dtoh_async(to.slice_mut(bytes), from, self.stream)?;
-            result::event::record(to.last_use, self.stream)
+            result::memcpy_dtoh_async(to.slice_mut(bytes), from, stream)?;
+            result::event::record(to.last_use, stream)
         }
     }
 
@@ -270,7 +285,7 @@ impl Pinned {
         self.bytes
     }
 
-    /// Waits for the last copy from or to it, and for all that was asked before that.
+    /// Waits for the last copy from or to it.
     pub fn wait(&mut self) -> DriverResult<()> {
         if self.is_in_use {
             self.context.make_current()?;

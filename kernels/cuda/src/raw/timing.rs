@@ -4,11 +4,14 @@ use cudarc::driver::{result, sys};
 
 use super::{DriverResult, Session};
 
+/// CUDA's version with which cuEventElapsedTime_v2 came, as the driver numbers them: cudarc knows no other one.
+pub const TIMING_VERSION_MIN: i32 = 12_080;
+
 /// A moment of the GPU's: when all that was asked for before it was done.
 pub struct Moment(sys::CUevent);
 
 impl Moment {
-    /// Milliseconds until a later moment, both of which have passed.
+    /// Milliseconds until a later moment, both of which have passed. Takes a driver for [`TIMING_VERSION_MIN`] or later.
     pub fn ms_until(&self, later: &Moment) -> DriverResult<f64> {
         // SAFETY: both events live.
         unsafe { result::event::elapsed(self.0, later.0) }.map(f64::from)

@@ -1,20 +1,30 @@
 //! The kernels on a GPU.
 
 use warptape_cuda::CudaDevices;
-use warptape_kernels::device::Devices;
+use warptape_kernels::device::{Device, Devices};
 
 use super::{check, compaction};
 
 /// Random cases, each of all kernels.
 const CASES: u32 = 10_000;
 
-#[test]
-#[ignore = "needs a GPU: see tests/gpu/run"]
-fn a_gpu_gives_the_bits_of_the_twins() {
+/// Runs a check with devices of their own on one GPU.
+fn on_gpu(check: impl Fn(&dyn Fn() -> Box<dyn Device>)) {
     let devices = CudaDevices::new(None);
     let open = || devices.open("cuda:0").expect("a GPU");
     // Keeps the GPU's context from being made anew for each case.
     let _open = open();
-    compaction::check(open, CASES);
-    check(open, CASES);
+    check(&open);
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_gives_the_bits_of_the_twins() {
+    on_gpu(|open| check(open, CASES));
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_puts_bars_in_order() {
+    on_gpu(|open| compaction::check(open, CASES));
 }

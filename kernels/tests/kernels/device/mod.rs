@@ -7,12 +7,12 @@ mod cuda;
 use proptest::prelude::*;
 use warptape_emulator::Emulator;
 use warptape_kernels::device::{
-    Device, DeviceError, DeviceSlab, Fault, FaultyDevice, GroupRows, KERNELS, SlabConfig, SlotState,
-    SpecState,
+    Device, DeviceClosedBar, DeviceError, DeviceSlab, Fault, FaultyDevice, GroupRows, KERNELS, SlabConfig,
+    SlotState, SpecState,
 };
 use warptape_kernels::{
-    BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
-    QuoteSlab, RowKind, Rows, SignalParams, SignalSlab,
+    BarSlab, BarSpec, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab,
+    Isa, QuoteSlab, RowKind, Rows, SignalParams, SignalSlab,
 };
 
 use crate::bars::specs;
@@ -283,6 +283,58 @@ fn many_bars_may_be_open_while_few_are() {
     compare(device, &short_params(), 2_000 * SECOND_NS, 5, 150, 3_000).unwrap();
 }
 
+/// Batches that close more bars than are asked for at once, the second of which is begun before the first is finished.
+#[test]
+fn batches_beside_each_other_are_as_one_by_one() {
+    const SLOTS: usize = 9;
+    let specs = [BarSpec::Ticks { count: 1 }, BarSpec::Time { interval_ns: SECOND_NS }];
+    let bits = |bars: &[DeviceClosedBar]| bytemuck::cast_slice::<_, u8>(bars).to_vec();
+    let emulator = Emulator::new();
+    let slab = || {
+        let config = SlabConfig {
+            bars: specs.to_vec(),
+            allowed_lateness_ns: LATENESS_NS,
+            indicators: short_params(),
+            signals: SignalParams::default(),
+        };
+        let mut slab =
+            DeviceSlab::new("emulator", Box::new(emulator.device(usize::MAX)), config, SLOTS).unwrap();
+        let slots = slab.take_slots(SLOTS).unwrap();
+        (slab, slots)
+    };
+    for seed in 0..20 {
+        let market = Market {
+            seed,
+            slots: SLOTS as u32,
+            ticks: 2_500,
+            allowed_lateness_ns: LATENESS_NS,
+            specs: specs.to_vec(),
+        };
+        let rows = market.rows();
+        let cuts = [0, 300, 1_000, 1_020, rows.len()];
+        let batches = [0, 1, 2, 3].map(|batch| part_of(&rows, cuts[batch], cuts[batch + 1]));
+        let (mut one, slots) = slab();
+        let rows_of = |rows| GroupRows { slots: &slots, rows, range: 0..Rows::len(rows) };
+        let expected = batches.each_ref().map(|rows| {
+            let staged = one.stage(&[rows_of(rows)]).unwrap();
+            bits(&one.run(&staged).unwrap())
+        });
+        let most = expected.iter().map(|bars| bars.len() / size_of::<DeviceClosedBar>()).max();
+        assert!(most > Some(500), "more than are asked for at once");
+        let (mut other, _) = slab();
+        let (mut begun, mut found) = (None, Vec::new());
+        for rows in &batches {
+            let staged = other.stage(&[rows_of(rows)]).unwrap();
+            let batch = other.begin(&staged).unwrap();
+            if let Some(before) = begun.replace(batch) {
+                found.push(bits(&other.finish(before).unwrap()));
+            }
+        }
+        found.push(bits(&other.finish(begun.unwrap()).unwrap()));
+        assert!(found == expected, "seed {seed}");
+    }
+}
+
 /// A text of a source, and one with another meaning.
 const FAULTS: [(&str, &str, &str); 26] = [
     ("bars.cu", "bool fits = later.notional_e18 <=", "bool fits = 0 <="),
@@ -343,7 +395,7 @@ fn a_device_that_fails_says_why() {
     assert_eq!(faulty(Fault::Launch(30)), "emulator failed in launch: a fault that was asked for");
     assert_eq!(faulty(Fault::Gone(0)), "emulator failed in begin_download: a fault that was asked for");
     assert_eq!(faulty(Fault::Gone(1)), "emulator failed in end_download: a fault that was asked for");
-    assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download: a fault that was asked for");
+    assert_eq!(faulty(Fault::Gone(2)), "emulator failed in download_ended: a fault that was asked for");
     let no_memory = "emulator has no memory left: ";
     assert!(faulty(Fault::OutOfMemory(30)).starts_with(no_memory));
     assert!(with(Box::new(emulator.device(1 << 20))).starts_with(no_memory));
