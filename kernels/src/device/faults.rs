@@ -90,6 +90,7 @@ impl Devices for FaultyDevices {
 /// A device with a fault.
 pub struct FaultyDevice {
     name: String,
+    allocated: usize,
     device: Box<dyn Device>,
     fault: Fault,
     launches: u64,
@@ -105,6 +106,7 @@ impl FaultyDevice {
     pub fn new(name: &str, device: Box<dyn Device>, fault: Fault) -> Self {
         Self {
             name: name.to_owned(),
+            allocated: 0,
             device,
             fault,
             launches: 0,
@@ -114,6 +116,11 @@ impl FaultyDevice {
             hung: false,
             failed: false,
         }
+    }
+
+    /// Allocations that were not freed.
+    pub fn allocated(&self) -> usize {
+        self.allocated
     }
 
     fn check(&mut self, call: &'static str, fails: bool) -> Result<(), DeviceError> {
@@ -153,12 +160,16 @@ impl Device for FaultyDevice {
         if matches!(self.fault, Fault::OutOfMemory(last) if number >= last) {
             return Err(DeviceError::OutOfMemory { device: self.name.clone(), wanted_bytes: bytes });
         }
-        self.device.allocate(bytes)
+        let address = self.device.allocate(bytes)?;
+        self.allocated += 1;
+        Ok(address)
     }
 
     fn free(&mut self, address: Address) -> Result<(), DeviceError> {
         self.check("free", false)?;
-        self.device.free(address)
+        self.device.free(address)?;
+        self.allocated -= 1;
+        Ok(())
     }
 
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {

@@ -8,7 +8,7 @@ use super::estrin;
 const RELATIVE_ERROR_MAX: f64 = 5e-7;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
-/// Nine zero bits at the end, so that multiples up to 2^9 are exact.
+/// Fifteen zero bits at the end, so that multiples up to 2^9 are exact.
 const LN2_HIGH: f32 = f32::from_bits(0x3f31_8000);
 const LN2_LOW: f32 = f32::from_bits(0xb95e_8083);
 /// Added to a number below 2^22, rounds it to an integer, which the last bits are then.
@@ -22,7 +22,7 @@ pub(super) const CENTRAL: [[f32; 4]; 2] =
 pub(super) const TAIL: ([f32; 4], [f32; 3]) =
     ([-2.646_408_3, -0.674_677_5, 1.920_771_7, 0.478_566_85], [1.0, 1.955_788_7, 0.477_888_6]);
 
-/// `e^x`; beyond 2^±126 the nearest number within.
+/// `e^x`; beyond `e^±87` the nearest number within.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     let x = if x > 87.0 { 87.0 } else { x };

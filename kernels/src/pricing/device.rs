@@ -111,7 +111,11 @@ impl DevicePricing {
         device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count * SUMS)?;
         let before = out.len();
         out.resize(before + count, BlockSums::default());
-        device.download(sums, bytemuck::cast_slice_mut(&mut out[before..]))
+        let downloaded = device.download(sums, bytemuck::cast_slice_mut(&mut out[before..]));
+        if downloaded.is_err() {
+            out.truncate(before);
+        }
+        downloaded
     }
 
     /// Gives the memory back.

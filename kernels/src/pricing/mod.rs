@@ -17,5 +17,7 @@ pub use options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, Options, PRICE_RANGE, ParameterError, RATE_RANGE,
     VOLATILITY_RANGE,
 };
-pub use simulation::{BarrierKind, Contract, Estimate, Precision, STEPS_MAX, Simulation, SimulationSpec};
+pub use simulation::{
+    BarrierKind, Contract, Estimate, MIXED_FIXINGS_MAX, Precision, STEPS_MAX, Simulation, SimulationSpec,
+};
 pub use sums::{BLOCK_SAMPLES, BlockSums};

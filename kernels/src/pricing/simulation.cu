@@ -180,6 +180,7 @@ __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
             }
             sums[path][0] += payoff_of;
             sums[path][1] += payoff_of * payoff_of;
+            if (args.contract != ASIAN) continue;
             sums[path][2] += control;
             sums[path][3] += control * control;
             sums[path][4] += payoff_of * control;

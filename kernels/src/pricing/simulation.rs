@@ -15,6 +15,8 @@ use crate::math::{Keys, Real, exp, ln, normal_cdf};
 
 /// Steps of a path at most.
 pub const STEPS_MAX: u32 = 65_536;
+/// Most fixings of an Asian option in mixed precision: sums of more prices lose what an `f32` cannot hold.
+pub const MIXED_FIXINGS_MAX: u32 = 1_024;
 
 /// What numbers of paths are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,7 +146,12 @@ impl Simulation {
     pub fn new(spec: SimulationSpec) -> Result<Self, ParameterError> {
         spec.market.check()?;
         check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
-        check("steps", f64::from(spec.steps), 1.0..=f64::from(STEPS_MAX))?;
+        let sums_prices = matches!(spec.contract, Contract::Asian { .. });
+        let steps_max = match spec.precision {
+            Precision::Mixed if sums_prices => MIXED_FIXINGS_MAX,
+            Precision::Mixed | Precision::F64 => STEPS_MAX,
+        };
+        check("steps", f64::from(spec.steps), 1.0..=f64::from(steps_max))?;
         let terms = match spec.contract {
             Contract::European { kind, strike } => spec.terms(kind, strike),
             Contract::Asian { kind, strike } => spec.asian_terms(kind, strike),
@@ -215,7 +222,10 @@ impl Simulation {
                 variance -= slope * covariance;
             }
         }
-        let standard_error = (variance.max(0.0) / (count - 1.0)).sqrt();
+        // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
+        let is_known = variance.is_finite() && price.is_finite();
+        let standard_error =
+            if is_known { (variance.max(0.0) / (count - 1.0)).sqrt() } else { f64::INFINITY };
         Estimate {
             price: self.terms.discount * price,
             standard_error: self.terms.discount * standard_error,

@@ -16,7 +16,8 @@
 //!
 //! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their first
 //! values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to the symbol's
-//! first close, rolled on bar by bar.
+//! first close, rolled on bar by bar and summed anew at every 4,096th bar; a window that varies by less than 1e-12 of the mean square
+//! of that does not vary at all.
 //!
 //! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. Nothing depends on which cells
 //! are computed together, so a grid may be cut anywhere.
@@ -35,8 +36,10 @@ use rules::{Block, LANES};
 
 pub use device::sweep_on_device;
 
-/// Bars that all rules work through before the next ones: a page's worth stays in the cache.
+/// Bars that all rules work through before the next ones, so that they stay in the cache; as in `sweep.cu`.
 const CHUNK: usize = 4_096;
+/// What a close may be: what scaled prices can be, and more.
+const CLOSES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 /// Longest window of a rule, in bars.
 pub const SWEEP_WINDOW_MAX: u32 = 1 << 20;
 
@@ -98,13 +101,25 @@ impl TradingRule {
                 return Err(SweepError::Window { field, bars });
             }
         }
+        let greatest = if matches!(self, Self::RsiReversion { .. }) { 100.0 } else { THRESHOLD_MAX };
         for &(field, value) in thresholds {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(SweepError::Threshold { field, value });
+            if !(0.0..=greatest).contains(&value) {
+                return Err(SweepError::Threshold { field, value, greatest });
             }
         }
         Ok(())
     }
+}
+
+/// Most deviations that a threshold may be away.
+const THRESHOLD_MAX: f64 = 1e6;
+
+/// Checks what is paid for each notional traded, and all rules.
+fn check(rules: &[TradingRule], cost: f64) -> Result<(), SweepError> {
+    if !(0.0..=1.0).contains(&cost) {
+        return Err(SweepError::Threshold { field: "cost", value: cost, greatest: 1.0 });
+    }
+    rules.iter().try_for_each(TradingRule::check)
 }
 
 /// Why a sweep cannot be computed.
@@ -118,16 +133,18 @@ pub enum SweepError {
         /// What it says.
         bars: u32,
     },
-    /// A threshold is no number that is 0 or more.
-    #[error("{field} is {value}; it must be a number, 0 or more")]
+    /// A threshold, or the cost, is out of its range.
+    #[error("{field} is {value}; it must be from 0 to {greatest}")]
     Threshold {
-        /// Field of the rule.
+        /// Field of the rule, or `cost`.
         field: &'static str,
         /// What it says.
         value: f64,
+        /// The most that it may say.
+        greatest: f64,
     },
     /// A close has no change to the next.
-    #[error("close {bar} of symbol {symbol} is {close}; it must be a number above 0")]
+    #[error("close {bar} of symbol {symbol} is {close}; it must be from 1e-9 to 1e12")]
     Close {
         /// Number of the symbol.
         symbol: usize,
@@ -151,7 +168,7 @@ pub struct SweepBars {
 impl SweepBars {
     /// Adds a symbol with the closes of its bars in order.
     pub fn push_symbol(&mut self, closes: &[f64]) -> Result<(), SweepError> {
-        if let Some(bar) = closes.iter().position(|close| !(close.is_finite() && *close > 0.0)) {
+        if let Some(bar) = closes.iter().position(|close| !CLOSES.contains(close)) {
             return Err(SweepError::Close { symbol: self.ends.len(), bar, close: closes[bar] });
         }
         let changes = closes.windows(2).map(|pair| (pair[1] - pair[0]) / pair[0]);
@@ -226,7 +243,7 @@ pub fn sweep(
     rules: &[TradingRule],
     cost: f64,
 ) -> Result<Vec<CellResult>, SweepError> {
-    rules.iter().try_for_each(TradingRule::check)?;
+    check(rules, cost)?;
     let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules.len()];
     let mut blocks = Block::all(rules);
     for (closes, changes) in bars.symbols() {

@@ -79,6 +79,9 @@ impl Block {
 }
 
 trait Rules: Clone {
+    /// More bars come, from this one on: a good time to tidy up.
+    fn resume(&mut self, _closes: &[f64], _bar: usize) {}
+
     /// Bars after which all are beyond their seeds.
     fn settled_after(&self) -> usize;
 
@@ -103,6 +106,7 @@ fn run<R: Rules>(
 ) {
     // In registers, as far as there are enough.
     let (mut local_rules, mut local) = (rules.clone(), *account);
+    local_rules.resume(closes, from);
     let settled = rules.settled_after().clamp(from, to);
     for bar in from..settled {
         let target = local_rules.target::<false>(closes, bar, &local.position);
@@ -253,6 +257,9 @@ impl Rules for Rsi {
     }
 }
 
+/// A window does not vary if its variance is at most this share of the mean square.
+const STILL: f64 = 1e-12;
+
 /// Mean and deviation of a window: against them where `REVERSION`, with them otherwise.
 #[derive(Clone, Debug)]
 struct Bands<const REVERSION: bool> {
@@ -291,6 +298,19 @@ impl<const REVERSION: bool> Bands<REVERSION> {
 }
 
 impl<const REVERSION: bool> Rules for Bands<REVERSION> {
+    /// Sums the windows before the bar anew, so that rounding does not pile up.
+    fn resume(&mut self, closes: &[f64], bar: usize) {
+        for lane in 0..LANES {
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for close in &closes[bar.saturating_sub(self.window[lane])..bar] {
+                let value = close - self.base;
+                sum += value;
+                squares += value * value;
+            }
+            (self.sum[lane], self.squares[lane]) = (sum, squares);
+        }
+    }
+
     fn settled_after(&self) -> usize {
         self.window.into_iter().fold(0, usize::max)
     }
@@ -310,16 +330,21 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
                 if SETTLED { Some(bar - self.window[lane]) } else { bar.checked_sub(self.window[lane]) };
             oldest[lane] = leaving.map_or(0.0, |leaving| closes[leaving] - self.base);
         }
+        for lane in 0..LANES {
+            self.sum[lane] += value - oldest[lane];
+            self.squares[lane] += value * value - oldest[lane] * oldest[lane];
+        }
         let mut target = [0.0; LANES];
         for lane in 0..LANES {
-            let sum = self.sum[lane] + (value - oldest[lane]);
-            let squares = self.squares[lane] + (value * value - oldest[lane] * oldest[lane]);
-            (self.sum[lane], self.squares[lane]) = (sum, squares);
+            let (sum, squares) = (self.sum[lane], self.squares[lane]);
             let period = self.period.of_lane(lane);
             let mean = sum * period.inverse;
-            let variance = squares * period.inverse - mean * mean;
-            let variance = if variance > 0.0 { variance } else { 0.0 };
-            let distance = value - mean;
+            let mean_square = squares * period.inverse;
+            let variance = mean_square - mean * mean;
+            // What is less may be rounding.
+            let varies = variance > STILL * mean_square;
+            let variance = if varies { variance } else { 0.0 };
+            let distance = if varies { value - mean } else { 0.0 };
             let square = distance * distance;
             let side = if distance > 0.0 { 1.0 } else { -1.0 };
             let (direction, held) = if REVERSION {

@@ -74,17 +74,33 @@ __device__ inline double relative_strength(const TradingRule &rule, RuleState &s
     return scaled < rule.limits[0] * all ? 1.0 : scaled > rule.limits[1] * all ? -1.0 : position;
 }
 
+// Bars after which windows are summed anew, as the twin has it.
+static const u64 CHUNK = 4096;
+static const double STILL = 1e-12;
+
+// The sums of the window before a bar.
+__device__ inline void sum_anew(RuleState &state, const double *close, u64 bar, u64 window) {
+    state = {0.0, 0.0};
+    for (u64 at = bar > window ? bar - window : 0; at < bar; at++) {
+        double value = close[at] - close[0];
+        state.first = state.first + value;
+        state.second = state.second + value * value;
+    }
+}
+
 __device__ inline double bands(const TradingRule &rule, RuleState &state, const double *close, u64 bar, double position) {
     u64 window = rule.windows[0];
     double value = close[bar] - close[0], inverse = 1.0 / (double)window;
     double oldest = bar >= window ? close[bar - window] - close[0] : 0.0;
+    if (bar % CHUNK == 0) sum_anew(state, close, bar, window);
     state.first = state.first + (value - oldest);
     state.second = state.second + (value * value - oldest * oldest);
     if (bar + 1 < window) return 0.0;
-    double mean = state.first * inverse;
-    double variance = state.second * inverse - mean * mean;
-    if (!(variance > 0.0)) variance = 0.0;
-    double distance = value - mean, square = distance * distance;
+    double mean = state.first * inverse, mean_square = state.second * inverse;
+    double variance = mean_square - mean * mean;
+    bool varies = variance > STILL * mean_square;
+    if (!varies) variance = 0.0;
+    double distance = varies ? value - mean : 0.0, square = distance * distance;
     double side = distance > 0.0 ? 1.0 : -1.0;
     bool reversion = rule.kind == 2;
     if (square > rule.limits[0] * variance) return reversion ? -side : side;

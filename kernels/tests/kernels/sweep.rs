@@ -3,19 +3,24 @@
 use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, Devices, KERNELS};
+use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevice, KERNELS};
 use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
 
 use crate::market::Numbers;
 
 const COST: f64 = 2e-4;
 
-/// Closes of some symbols that walk about in small and large steps, and stand still now and then.
+/// Closes of some symbols that walk about in small and large steps, and stand still now and then, for longer than windows are.
 fn closes(numbers: &mut Numbers, lengths: &[usize]) -> Vec<Vec<f64>> {
     let mut walk = |bars: usize| {
         let mut close = 50.0 + numbers.below(100) as f64;
+        let mut still = 0;
         let step = |_| {
-            let quiet = numbers.below(20) == 0;
+            if numbers.below(200) == 0 {
+                still = numbers.below(150);
+            }
+            still = still.saturating_sub(1);
+            let quiet = still > 0 || numbers.below(20) == 0;
             let change = (numbers.below(2_001) as f64 - 1_000.0) * 1e-5;
             close *= if quiet { 1.0 } else { 1.0 + change };
             close
@@ -53,6 +58,9 @@ fn rules(numbers: &mut Numbers, count: usize) -> Vec<TradingRule> {
 /// Mean, and deviation of the whole, of a window's values: in two passes.
 fn mean_and_deviation(window: &[f64]) -> (f64, f64) {
     let count = window.len() as f64;
+    if window.iter().all(|value| *value == window[0]) {
+        return (window[0], 0.0);
+    }
     let mean = window.iter().sum::<f64>() / count;
     let squares: f64 = window.iter().map(|value| (value - mean) * (value - mean)).sum();
     (mean, (squares / count).sqrt())
@@ -175,14 +183,7 @@ fn reference(rule: &TradingRule, symbols: &[Vec<f64>]) -> CellResult {
 fn a_sweep_is_what_the_definitions_say() {
     let mut numbers = Numbers::new(11);
     let symbols = closes(&mut numbers, &[700, 1, 0, 4_100, 90]);
-    // A window of one bar deviates by nothing, which only rounding decides about.
-    let mut rules = rules(&mut numbers, 120);
-    rules.retain(|rule| {
-        !matches!(
-            rule,
-            TradingRule::ZScoreReversion { window: ..3, .. } | TradingRule::BandBreakout { window: ..3, .. }
-        )
-    });
+    let rules = rules(&mut numbers, 120);
     let found = sweep(Isa::detect(), &bars(&symbols), &rules, COST).unwrap();
     let mut traded = 0;
     for (rule, found) in rules.iter().zip(found) {
@@ -222,7 +223,10 @@ fn nothing_depends_on_instructions_and_cuts() {
 /// Whether a device gives the host's bits.
 fn compare(device: &mut dyn Device, seed: u64) -> bool {
     let mut numbers = Numbers::new(seed);
-    let lengths: Vec<usize> = (0..1 + numbers.below(4)).map(|_| numbers.below(300) as usize).collect();
+    let mut lengths: Vec<usize> = (0..1 + numbers.below(4)).map(|_| numbers.below(300) as usize).collect();
+    if seed % 20 == 0 {
+        lengths.push(4_500);
+    }
     let bars = bars(&closes(&mut numbers, &lengths));
     let count = 1 + numbers.below(40) as usize;
     let rules = rules(&mut numbers, count);
@@ -271,6 +275,21 @@ fn a_fault_in_the_kernel_is_found() {
 }
 
 #[test]
+fn a_device_without_memory_has_none_of_it_used() {
+    let mut numbers = Numbers::new(3);
+    let bars = bars(&closes(&mut numbers, &[200]));
+    let rules = rules(&mut numbers, 3);
+    let emulator = Emulator::new();
+    for allocations in 0..5 {
+        let device = Box::new(emulator.device(usize::MAX));
+        let mut device = FaultyDevice::new("emulator", device, Fault::OutOfMemory(allocations));
+        let error = sweep_on_device(&mut device, &bars, &rules, COST).unwrap_err();
+        assert!(matches!(error, DeviceError::OutOfMemory { .. }), "{error}");
+        assert_eq!(device.allocated(), 0, "after {allocations} allocations");
+    }
+}
+
+#[test]
 fn what_cannot_be_computed_is_refused() {
     let refused = |rule| sweep(Isa::detect(), &SweepBars::default(), &[rule], COST).unwrap_err().to_string();
     assert_eq!(
@@ -279,8 +298,14 @@ fn what_cannot_be_computed_is_refused() {
     );
     assert_eq!(
         refused(TradingRule::BandBreakout { window: 9, width: f64::NAN }),
-        "width is NaN; it must be a number, 0 or more"
+        "width is NaN; it must be from 0 to 1000000"
     );
+    assert_eq!(
+        refused(TradingRule::RsiReversion { length: 9, low: 20.0, high: 101.0 }),
+        "high is 101; it must be from 0 to 100"
+    );
+    let free = sweep(Isa::detect(), &SweepBars::default(), &[], f64::NAN).unwrap_err().to_string();
+    assert_eq!(free, "cost is NaN; it must be from 0 to 1");
     let mut bars = SweepBars::default();
     bars.push_symbol(&[1.0]).unwrap();
     let close = bars.push_symbol(&[2.0, 0.0]).unwrap_err();

@@ -185,6 +185,20 @@ fn what_is_out_of_range_is_named() {
     let (kind, barrier_kind) = (OptionKind::Put, BarrierKind::DownIn);
     let contract = Contract::Barrier { kind, strike: 1.0, barrier_kind, barrier: 0.0 };
     assert_eq!(field(SimulationSpec { contract, ..spec }), Some("barrier"));
+    let contract = Contract::Asian { kind: OptionKind::Put, strike: 1.0 };
+    let asian = |precision, steps| field(SimulationSpec { contract, precision, steps, ..spec });
+    assert_eq!(asian(Precision::Mixed, 1_025), Some("steps"));
+    assert_eq!([asian(Precision::Mixed, 1_024), asian(Precision::F64, 1_025)], [None, None]);
+}
+
+/// Squares of payoffs that no number holds.
+#[test]
+fn what_overflows_is_not_taken_for_certain() {
+    let Row { spec, .. } = rows().remove(0);
+    let market = AssetMarket { spot: 100.0, rate: 10.0, dividend_yield: 0.0, volatility: 0.2 };
+    let contract = Contract::European { kind: OptionKind::Call, strike: 100.0 };
+    let spec = SimulationSpec { market, contract, expiry_years: 60.0, precision: Precision::F64, ..spec };
+    assert_eq!(estimate(spec, 1).standard_error, f64::INFINITY);
 }
 
 #[test]
