@@ -224,7 +224,7 @@ fn nothing_depends_on_instructions_and_cuts() {
 fn compare(device: &mut dyn Device, seed: u64) -> bool {
     let mut numbers = Numbers::new(seed);
     let mut lengths: Vec<usize> = (0..1 + numbers.below(4)).map(|_| numbers.below(300) as usize).collect();
-    if seed % 20 == 0 {
+    if seed.is_multiple_of(20) {
         lengths.push(4_500);
     }
     let bars = bars(&closes(&mut numbers, &lengths));
