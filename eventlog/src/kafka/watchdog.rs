@@ -44,8 +44,14 @@ impl Watchdog {
         self.looked_at = Instant::now();
         let behind_before = std::mem::take(&mut self.behind);
         for (source, position) in positions {
-            // A cluster that does not answer at all is an error of its own.
-            let next = offsets(source)?.next;
+            let next = match offsets(source) {
+                Ok(range) => range.next,
+                // A cluster that does not answer at all is an error of its own; once it does, reading has its time again.
+                Err(error) => {
+                    self.quiet_since = Instant::now();
+                    return Err(error);
+                }
+            };
             if position >= next {
                 continue;
             }
@@ -82,6 +88,25 @@ mod tests {
         if let Err(error) = second {
             assert!(error.to_string().contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn the_time_begins_anew_after_an_outage() {
+        let source = TopicPartition { topic: "t".to_owned(), partition: 3 };
+        let mut watchdog = Watchdog::new(Duration::from_secs(30));
+        watchdog.quiet_since =
+            Instant::now().checked_sub(Duration::from_secs(60)).expect("it took a minute to get here");
+        let mut look = |found: Result<OffsetRange, LogError>| {
+            let found = std::cell::RefCell::new(Some(found));
+            let offsets = |_: &TopicPartition| found.take().expect("one partition is asked for once");
+            watchdog.look("kafka:a:1", [(&source, 7)].into_iter(), None, offsets)
+        };
+        let (url, doing, cause) = (String::new(), String::new(), String::new());
+        let outage = LogError::Unreachable { url, doing, cause };
+        look(Err(outage)).expect_err("nobody answers");
+        let unread = || Ok(OffsetRange { first: 0, next: 9 });
+        look(unread()).expect("seen once");
+        look(unread()).expect("the outage is no stall");
     }
 
     #[test]
