@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use thiserror::Error;
-use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneKind, LaneSpec, SchedulerConfig};
 
 use crate::placement::PlacementPolicy;
 
@@ -119,6 +119,12 @@ pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
         }
     }
     mistakes
+}
+
+/// Whether groups are moved between lanes on the processor and lanes on devices: if that is wanted, and there are both.
+pub fn routes(config: &SchedulerConfig, lanes: &[LaneSpec]) -> bool {
+    let has = |kind| lanes.iter().any(|lane| lane.kind() == kind);
+    config.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
 }
 
 fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> ConfigMistake {

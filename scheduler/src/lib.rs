@@ -59,7 +59,7 @@ mod views;
 
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
-    ROWS_MAX, TIME_NS_MAX, WEIGHT_MAX, check_config, check_lanes,
+    ROWS_MAX, TIME_NS_MAX, WEIGHT_MAX, check_config, check_lanes, routes,
 };
 pub use error::StepError;
 pub use machine::Scheduler;

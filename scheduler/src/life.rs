@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, PartitionId, SchedulerConfig, Started};
+use warptape_schemas::journal::{LaneId, PartitionId, SchedulerConfig, Started};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::config::{check_config, check_lanes};
+use crate::config::{check_config, check_lanes, routes};
 use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
 use crate::partitions::{GroupKey, Partition};
@@ -17,18 +17,13 @@ use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
 
-fn has_both_kinds(lanes: &[LaneSpec]) -> bool {
-    [LaneKind::Host, LaneKind::Device].iter().all(|kind| lanes.iter().any(|lane| lane.kind() == *kind))
-}
-
 /// The state after a `Started`.
 #[derive(Debug)]
 pub(crate) struct Life {
     pub(crate) config: SchedulerConfig,
     pub(crate) policy: PlacementPolicy,
     pub(crate) lanes: Vec<Lane>,
-    /// Whether some lanes are on the processor and some on devices.
-    has_both_kinds: bool,
+    routes: bool,
     pub(crate) routing: Routing,
     /// Every partition seen in this life, revoked ones included.
     pub(crate) partitions: BTreeMap<PartitionId, Partition>,
@@ -64,7 +59,7 @@ impl Life {
             config: started.scheduler.clone(),
             policy,
             lanes: started.lanes.iter().map(Lane::new).collect(),
-            has_both_kinds: has_both_kinds(&started.lanes),
+            routes: routes(&started.scheduler, &started.lanes),
             routing: Routing::default(),
             partitions: BTreeMap::new(),
             at_ns,
@@ -86,9 +81,9 @@ impl Life {
         Ok(life)
     }
 
-    /// Whether groups are moved between kinds of lanes: if that is wanted, and there are both.
+    /// Whether groups are moved between kinds of lanes.
     pub(crate) fn routes(&self) -> bool {
-        self.has_both_kinds && self.config.route_interval_ns > 0
+        self.routes
     }
 
     pub(crate) fn config_hash(&self) -> u64 {

@@ -1,8 +1,8 @@
 //! What goes into and comes out of the scheduler, and the journal entry that records both.
 //!
 //! These types are the journal's interface: `schemas/avro/journal_entry.avsc` describes the same shape, and a test
-//! holds the two together. They carry no behaviour beyond encoding; the rules that produce decisions are in the
-//! `scheduler` crate.
+//! holds the two together. They carry no behaviour beyond encoding and what a device's name says; the rules that
+//! produce decisions are in the `scheduler` crate.
 
 use serde::{Deserialize, Serialize};
 

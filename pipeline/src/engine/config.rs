@@ -69,8 +69,7 @@ impl EngineConfig {
 
     /// Whether groups are moved between lanes on the processor and lanes on devices.
     pub fn routes(&self) -> bool {
-        let has = |kind| self.lanes.iter().any(|lane| lane.kind() == kind);
-        self.scheduler.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
+        warptape_scheduler::routes(&self.scheduler, &self.lanes)
     }
 
     /// The device of a lane, by the name it is opened with: several lanes of a device have names of their own.
