@@ -65,9 +65,28 @@ known!(
     LIFECYCLE, "Lifecycle", "lifecycle", 1, 0x3d07_b689_929f_5ab5
 );
 
+known!(
+    /// A question about risk.
+    RISK_REQUEST, "RiskRequest", "risk_request", 1, 0xe821_0a97_590e_d2cf
+);
+known!(
+    /// Its answer.
+    RISK_RESULT, "RiskResult", "risk_result", 1, 0x6bf0_2601_17af_60ab
+);
+
 /// The current version of every record.
-pub const CURRENT: [KnownSchema; 8] =
-    [TICK, TICK_BATCH, SIGNAL, JOURNAL_ENTRY, SNAPSHOT, LATE_TICK, DEAD_LETTER, LIFECYCLE];
+pub const CURRENT: [KnownSchema; 10] = [
+    TICK,
+    TICK_BATCH,
+    SIGNAL,
+    JOURNAL_ENTRY,
+    SNAPSHOT,
+    LATE_TICK,
+    DEAD_LETTER,
+    LIFECYCLE,
+    RISK_REQUEST,
+    RISK_RESULT,
+];
 
 /// Every version before the current one.
 pub const OLD: [KnownSchema; 2] = [

@@ -14,6 +14,7 @@
 
 pub mod journal;
 pub mod known;
+pub mod risk;
 pub mod signal;
 pub mod tick;
 
@@ -52,9 +53,10 @@ pub use journal_chain::{GENESIS_HASH, JournalWriter, check_chain};
 pub use late_tick::LateTick;
 pub use lifecycle::{Lifecycle, LifecycleEvent};
 pub use record::{
-    decode_dead_letter, decode_journal_entry, decode_late_tick, decode_lifecycle, decode_signal,
-    decode_snapshot, encode_dead_letter, encode_journal_entry, encode_late_tick, encode_lifecycle,
-    encode_signal, encode_snapshot,
+    decode_dead_letter, decode_journal_entry, decode_late_tick, decode_lifecycle, decode_risk_request,
+    decode_risk_result, decode_signal, decode_snapshot, encode_dead_letter, encode_journal_entry,
+    encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result, encode_signal,
+    encode_snapshot,
 };
 pub use snapshot::Snapshot;
 pub use symbol_table::SymbolTable;

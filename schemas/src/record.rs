@@ -7,6 +7,7 @@ use crate::journal::JournalEntry;
 use crate::known::{self, KnownSchema};
 use crate::late_tick::LateTick;
 use crate::lifecycle::Lifecycle;
+use crate::risk::{RiskRequest, RiskResult};
 use crate::signal::Signal;
 use crate::snapshot::{self, Snapshot};
 use crate::wire::Wire;
@@ -76,6 +77,26 @@ pub fn encode_lifecycle(lifecycle: &Lifecycle, out: &mut Vec<u8>) {
 /// Reads a lifecycle event.
 pub fn decode_lifecycle(payload: &[u8]) -> Result<Lifecycle, DecodeError> {
     decode(known::LIFECYCLE, payload)
+}
+
+/// Appends a risk request.
+pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
+    encode(known::RISK_REQUEST, request, out);
+}
+
+/// Reads a risk request. What it asks is not checked.
+pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
+    decode(known::RISK_REQUEST, payload)
+}
+
+/// Appends a risk result.
+pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
+    encode(known::RISK_RESULT, result, out);
+}
+
+/// Reads a risk result.
+pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
+    decode(known::RISK_RESULT, payload)
 }
 
 fn encode(schema: KnownSchema, record: &impl Wire, out: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use warptape_schemas::*;
 
 use crate::rejected::{decode, long};
-use crate::samples;
+use crate::{risk, samples};
 
 /// What to do to a good record.
 #[derive(Clone, Debug)]
@@ -71,6 +71,8 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
         samples::tick().prop_map(|tick| bytes(samples::late_tick(tick), encode_late_tick)),
         Just(bytes(samples::dead_letter(DeadLetterReason::Other, Some(b"key")), encode_dead_letter)),
         Just(bytes(samples::lifecycle(LifecycleEvent::LaneLost), encode_lifecycle)),
+        prop::sample::select(risk::requests()).prop_map(|request| bytes(request, encode_risk_request)),
+        prop::sample::select(risk::results()).prop_map(|result| bytes(result, encode_risk_result)),
     ]
 }
 
@@ -102,6 +104,8 @@ proptest! {
         let _ = decode_late_tick(&payload);
         let _ = decode_dead_letter(&payload);
         let _ = decode_lifecycle(&payload);
+        let _ = decode_risk_request(&payload);
+        let _ = decode_risk_result(&payload);
     }
 }
 

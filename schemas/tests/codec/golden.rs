@@ -12,7 +12,7 @@ use warptape_schemas::known::{self, KnownSchema};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::*;
 
-use crate::samples;
+use crate::{risk, samples};
 
 /// Records of the current version, as the current code writes them.
 fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
@@ -58,6 +58,8 @@ fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
             )
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
+        "RiskRequest" => each(risk::requests(), encode_risk_request),
+        "RiskResult" => each(risk::results(), encode_risk_result),
         other => panic!("{other} has no golden records"),
     }
 }
@@ -89,6 +91,8 @@ fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
         "LateTick" => again(decode_late_tick(payload), encode_late_tick),
         "DeadLetter" => again(decode_dead_letter(payload), encode_dead_letter),
         "Lifecycle" => again(decode_lifecycle(payload), encode_lifecycle),
+        "RiskRequest" => again(decode_risk_request(payload), encode_risk_request),
+        "RiskResult" => again(decode_risk_result(payload), encode_risk_result),
         other => panic!("{other} has no golden records"),
     }
 }

@@ -5,5 +5,6 @@ mod damaged;
 mod golden;
 mod records;
 mod rejected;
+mod risk;
 mod samples;
 mod ticks;

@@ -1,0 +1,304 @@
+//! What is answered: `schemas/avro/risk_result.avsc`, and as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::TaskClass;
+
+/// The answer to a RiskRequest. What it says, but for times, devices and sequence, is a function of the request
+/// and of the ticks before the offsets in as_of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskResult {
+    /// Id of the request.
+    pub request_id: String,
+    /// Who asked.
+    pub tenant: String,
+    /// How urgent it was.
+    pub class: TaskClass,
+    /// Topic of the request.
+    pub topic: String,
+    /// Partition of the request.
+    pub partition: i32,
+    /// Offset of the request.
+    pub offset: i64,
+    /// The answer.
+    pub outcome: RiskOutcome,
+    /// What was taken from the market, by asset.
+    pub as_of: Vec<MarketAsOf>,
+    /// Seed of random numbers.
+    pub seed: i64,
+    /// When the request reached the engine, in nanoseconds since the epoch.
+    pub received_ns: i64,
+    /// When its first slice went to a lane; 0 if none did.
+    pub started_ns: i64,
+    /// When the answer was known.
+    pub finished_ns: i64,
+    /// Time that lanes worked on it, all slices together, in nanoseconds.
+    pub compute_ns: i64,
+    /// Devices that worked on it.
+    pub devices: Vec<String>,
+    /// Process that answered: its journal has the decisions.
+    pub node: String,
+    /// Sequence of the journal entry that admitted or refused it; -1 where the scheduler was not asked.
+    pub decision_sequence: i64,
+}
+
+/// Price and Greeks by option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptionResult {
+    /// In the order of the request.
+    pub values: Vec<OptionValue>,
+}
+
+/// Price and Greeks of an option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptionValue {
+    /// Price.
+    pub price: f64,
+    /// By the spot.
+    pub delta: f64,
+    /// By the spot, twice.
+    pub gamma: f64,
+    /// By the volatility: for 1.00, not for a point.
+    pub vega: f64,
+    /// By time, per year.
+    pub theta: f64,
+    /// By the rate: for 1.00.
+    pub rho: f64,
+    /// By spot and volatility.
+    pub vanna: f64,
+    /// By the volatility, twice.
+    pub volga: f64,
+}
+
+/// Volatilities by option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpliedVolatilityResult {
+    /// In the order of the request.
+    pub volatilities: Vec<ImpliedVolatility>,
+}
+
+/// Volatility of an option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpliedVolatility {
+    /// Null where none gives the price.
+    pub volatility: Option<f64>,
+    /// Why not; empty otherwise.
+    pub error: String,
+}
+
+/// A price by Monte Carlo.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulationResult {
+    /// Discounted mean.
+    pub price: f64,
+    /// Its standard error; infinite where payoffs were too large for their numbers.
+    pub standard_error: f64,
+    /// Samples that were taken: paths, or pairs of paths.
+    pub paths: i64,
+    /// Where they were wanted.
+    pub greeks: Vec<SimulatedGreek>,
+}
+
+/// A Greek by simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedGreek {
+    /// delta, gamma, vega, theta or rho; of a basket with [i] for asset i.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// Risk of a portfolio: losses are positive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortfolioResult {
+    /// Value now.
+    pub value: f64,
+    /// The loss that is not exceeded with the confidence wanted.
+    pub value_at_risk: f64,
+    /// Mean loss of the worst cases beyond.
+    pub expected_shortfall: f64,
+    /// Scenarios revalued; 0 for parametric risk.
+    pub scenarios: i64,
+    /// In the order of the request.
+    pub books: Vec<BookRisk>,
+    /// In the order of the request.
+    pub positions: Vec<PositionRisk>,
+}
+
+/// Risk of a book with all books in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BookRisk {
+    /// Its name.
+    pub name: String,
+    /// Its value now.
+    pub value: f64,
+    /// Of the book alone.
+    pub value_at_risk: f64,
+    /// Of the book alone.
+    pub expected_shortfall: f64,
+    /// Its part of the value at risk of all: parts of books side by side add up.
+    pub component_value_at_risk: f64,
+    /// Its part of the expected shortfall of all.
+    pub component_expected_shortfall: f64,
+}
+
+/// Part of a position in the risk of all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PositionRisk {
+    /// Its name.
+    pub name: String,
+    /// Its value now.
+    pub value: f64,
+    /// Its part of the value at risk: parts add up.
+    pub component_value_at_risk: f64,
+    /// Its part of the expected shortfall.
+    pub component_expected_shortfall: f64,
+    /// Change of the value at risk by another unit held.
+    pub marginal_value_at_risk: f64,
+}
+
+/// Profit in named scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StressResult {
+    /// Value now.
+    pub value: f64,
+    /// Names of the books.
+    pub books: Vec<String>,
+    /// In the order of the request.
+    pub scenarios: Vec<StressOutcome>,
+}
+
+/// A scenario's outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StressOutcome {
+    /// Name of the scenario.
+    pub name: String,
+    /// Change of the value of all.
+    pub profit: f64,
+    /// Change of the value of each book, with all books in it.
+    pub books: Vec<f64>,
+}
+
+/// Weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimisationResult {
+    /// Of each asset.
+    pub weights: Vec<f64>,
+    /// Per year.
+    pub expected_return: f64,
+    /// Per square root of a year.
+    pub volatility: f64,
+}
+
+/// A cell for each rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepResult {
+    /// In the order of the request.
+    pub cells: Vec<SweepCell>,
+}
+
+/// What a rule made of all bars.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepCell {
+    /// Sum of the profits, in notionals.
+    pub profit: f64,
+    /// The most that the sum of profits lay below its highest before, of any symbol.
+    pub drawdown: f64,
+    /// Mean profit of a bar by its deviation, not annualised.
+    pub sharpe: f64,
+    /// Positions taken.
+    pub trades: i64,
+}
+
+/// No answer, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskError {
+    /// The kind of error.
+    pub code: RiskErrorCode,
+    /// Field of the request that is to blame; empty where none is.
+    pub field: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+/// Why there is no answer: UNKNOWN_SYMBOL (no tick of it was seen in the partitions of the process),
+/// MISSING_MARKET_DATA (not enough ticks yet), BAD_PARAMETER, EXPIRED (the deadline passed), DUPLICATE (the id
+/// was answered, or is being), OVERLOADED (too many requests wait).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RiskErrorCode {
+    /// No tick of the symbol was seen.
+    #[serde(alias = "unknown-symbol")]
+    UnknownSymbol,
+    /// Not enough ticks yet.
+    #[serde(alias = "missing-market-data")]
+    MissingMarketData,
+    /// A parameter is out of its range.
+    #[serde(alias = "bad-parameter")]
+    BadParameter,
+    /// The deadline passed.
+    #[serde(alias = "expired")]
+    Expired,
+    /// The id was answered, or is being.
+    #[serde(alias = "duplicate")]
+    Duplicate,
+    /// Too many requests wait.
+    #[serde(alias = "overloaded")]
+    Overloaded,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum RiskOutcome {
+    /// Price and Greeks by option.
+    Options(OptionResult),
+    /// Volatilities by option.
+    ImpliedVolatilities(ImpliedVolatilityResult),
+    /// A price by Monte Carlo.
+    Simulation(SimulationResult),
+    /// Risk of a portfolio: losses are positive.
+    Portfolio(PortfolioResult),
+    /// Profit in named scenarios.
+    Stress(StressResult),
+    /// Weights.
+    Optimisation(OptimisationResult),
+    /// A cell for each rule.
+    Sweep(SweepResult),
+    /// No answer, and why.
+    Error(RiskError),
+}
+
+/// What was taken from the market.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarketAsOf {
+    /// The symbol.
+    pub symbol: String,
+    /// Partition of its ticks.
+    pub partition: i32,
+    /// The state after the records before this offset.
+    pub next_offset: i64,
+    /// Spot, where it was taken.
+    pub spot: Option<f64>,
+    /// Volatility, where it was taken.
+    pub volatility: Option<f64>,
+}
