@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::MarketConfig;
+
 /// Everything besides the log that the outputs are a function of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +20,9 @@ pub struct StageConfig {
     pub indicators: IndicatorParams,
     /// Thresholds of the signals.
     pub signals: SignalParams,
+    /// What risk requests find of the market.
+    #[serde(default, skip_serializing_if = "MarketConfig::is_default")]
+    pub market: MarketConfig,
 }
 
 impl StageConfig {
@@ -44,6 +49,7 @@ impl StageConfig {
         }
         mistakes.extend(self.indicators.check().into_iter().map(|mistake| format!("indicators.{mistake}")));
         mistakes.extend(self.signals.check().into_iter().map(|mistake| format!("signals.{mistake}")));
+        mistakes.extend(self.market.check().into_iter().map(|mistake| format!("market.{mistake}")));
         mistakes
     }
 

@@ -17,12 +17,13 @@ use warptape_schemas::tick::{TickColumns, TickKind};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
-use crate::{GroupQueue, SlotSymbol, StageConfig, StageError};
+use crate::market::Market;
+use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
 /// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
 const GROUP_SEED: u64 = 0x7761_7270_7461_7065;
 /// Version of the intake's snapshot bytes.
-const STATE_VERSION: u32 = 1;
+const STATE_VERSION: u32 = 2;
 
 /// The group of a symbol within its partition.
 pub fn group_of(symbol: &str, groups: u32) -> u32 {
@@ -59,6 +60,7 @@ pub struct PartitionIntake {
     event_time_max_ns: Option<i64>,
     /// The watermark at which the next time bar of any interval closes.
     next_close_ns: i64,
+    market: Market,
 }
 
 impl PartitionIntake {
@@ -72,12 +74,19 @@ impl PartitionIntake {
             group_slots: vec![0; config.groups_per_partition as usize],
             event_time_max_ns: None,
             next_close_ns: i64::MAX,
+            market: Market::new(config.market),
         }
     }
 
     /// The table that a record's symbols are numbered in while it is decoded.
     pub fn symbols_mut(&mut self) -> &mut SymbolTable {
         &mut self.symbols
+    }
+
+    /// What is known of a symbol, the records before `next_offset` being those accepted; `None` if none had it.
+    pub fn market_of(&self, symbol: &str, partition: i32, next_offset: i64) -> Option<SymbolMarket> {
+        let number = self.symbols.id(symbol).filter(|number| (*number as usize) < self.places.len())?;
+        Some(self.market.of(number, partition, next_offset))
     }
 
     /// Number of symbols seen.
@@ -113,10 +122,12 @@ impl PartitionIntake {
             if self.event_time_max_ns.is_none_or(|max| time_ns > max) {
                 watermark_ns = self.advance(time_ns, offset, index, queues);
             }
-            let place = self.places[ticks.symbol[row] as usize];
+            let symbol = ticks.symbol[row];
+            let place = self.places[symbol as usize];
             let rows = &mut queues[place.group as usize].rows;
             match ticks.kind[row] {
                 TickKind::Trade => {
+                    self.market.trade(symbol, ticks.price_e9[row]);
                     rows.push_trade(
                         place.slot,
                         time_ns,
@@ -128,6 +139,7 @@ impl PartitionIntake {
                 }
                 TickKind::Quote => {
                     let (bid, ask) = (ticks.bid_price_e9[row], ticks.ask_price_e9[row]);
+                    self.market.quote(symbol, bid, ask);
                     rows.push_quote(place.slot, time_ns, bid, ask, offset, index);
                 }
             }
@@ -146,6 +158,7 @@ impl PartitionIntake {
     fn advance(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
         let first = self.event_time_max_ns.is_none();
         self.event_time_max_ns = Some(time_ns);
+        self.market.advance(time_ns);
         let watermark_ns = time_ns.saturating_sub(self.config.allowed_lateness_ns);
         if first {
             self.next_close_ns = self.close_after(watermark_ns);
@@ -180,6 +193,7 @@ impl PartitionIntake {
                 offset,
             });
         }
+        self.market.grow(self.places.len());
     }
 
     /// Device-neutral bytes of the state.
@@ -191,6 +205,7 @@ impl PartitionIntake {
         for number in 0..self.symbols.len() {
             put_text(out, self.symbols.name(number as u32));
         }
+        self.market.write(out);
     }
 
     /// Restores what [`PartitionIntake::write`] wrote.
@@ -221,6 +236,7 @@ impl PartitionIntake {
             let watermark_ns = event_time_max_ns.saturating_sub(config.allowed_lateness_ns);
             intake.next_close_ns = intake.close_after(watermark_ns);
         }
+        intake.market = Market::read(config.market, intake.places.len(), bytes)?;
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }

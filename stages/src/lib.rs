@@ -10,12 +10,15 @@ mod device;
 mod error;
 mod group;
 mod intake;
+mod market;
 mod outputs;
+pub mod risk;
 
 pub use config::StageConfig;
 pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};
 pub use intake::{Late, PartitionIntake, group_of};
+pub use market::{MarketConfig, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
 pub use warptape_kernels::{Isa, Rows};

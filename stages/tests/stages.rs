@@ -23,6 +23,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         groups_per_partition: 3,
         indicators: Default::default(),
         signals: Default::default(),
+        market: Default::default(),
     }
 }
 

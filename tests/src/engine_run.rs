@@ -62,6 +62,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
         groups_per_partition: 16,
         indicators: Default::default(),
         signals: Default::default(),
+        market: Default::default(),
     }
 }
 

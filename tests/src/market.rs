@@ -3,7 +3,7 @@
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{encode_tick, encode_tick_batch};
-use warptape_stages::StageConfig;
+use warptape_stages::{MarketConfig, StageConfig};
 
 use crate::random::Random;
 
@@ -45,6 +45,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
             realised_volatility: 3,
         },
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
+        market: MarketConfig { sample_interval_ns: 100 * MILLISECOND_NS, window: 4, ..Default::default() },
     }
 }
 

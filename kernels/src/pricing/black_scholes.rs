@@ -67,6 +67,13 @@ impl Greeks {
         isa.run(Batch { options, range, greeks: self });
     }
 
+    /// Adds those of others behind these.
+    pub fn append(&mut self, others: &Greeks) {
+        for (column, other) in self.columns.iter_mut().zip(&others.columns) {
+            column.extend_from_slice(other);
+        }
+    }
+
     /// Forgets them all.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);

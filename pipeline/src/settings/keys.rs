@@ -103,6 +103,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("stages", "What is computed; outputs depend on this section and the log alone."),
     ("stages.indicators", "Windows of the indicators, in bars."),
     ("stages.signals", "Thresholds of the signals."),
+    ("stages.market", "What risk requests find of the market."),
 ];
 
 const fn integer(path: &'static str, default: i64, min: i64, max: i64, about: &'static str) -> Key {
@@ -451,6 +452,21 @@ pub const KEYS: &[Key] = &[
         0.01,
         100.0,
         "Distance from the mean that calls for a reversion.",
+    ),
+    integer(
+        "stages.market.sample_interval_ms",
+        1_000,
+        1,
+        86_400_000,
+        "Event time between samples of all prices: volatilities and correlations of risk requests are of these.",
+    ),
+    integer("stages.market.window", 256, 2, 4_096, "Returns that are kept of each symbol, in samples."),
+    number(
+        "stages.market.decay",
+        0.94,
+        0.01,
+        1.0,
+        "Weight of a return in a covariance relative to the next one.",
     ),
 ];
 

@@ -10,7 +10,7 @@ use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
-use warptape_stages::StageConfig;
+use warptape_stages::{MarketConfig, StageConfig};
 
 use super::lanes::{self, GpuProbe};
 use super::mistake::Mistake;
@@ -334,6 +334,11 @@ fn stages(values: &Values) -> StageConfig {
             rsi_upper: values.number("stages.signals.rsi_upper"),
             rsi_lower: values.number("stages.signals.rsi_lower"),
             zscore_threshold: values.number("stages.signals.zscore_threshold"),
+        },
+        market: MarketConfig {
+            sample_interval_ns: values.integer("stages.market.sample_interval_ms") * 1_000_000,
+            window: values.integer("stages.market.window") as u32,
+            decay: values.number("stages.market.decay"),
         },
     }
 }

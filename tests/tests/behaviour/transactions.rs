@@ -182,6 +182,7 @@ fn stage_config() -> StageConfig {
         groups_per_partition: 4,
         indicators: Default::default(),
         signals: Default::default(),
+        market: Default::default(),
     }
 }
 

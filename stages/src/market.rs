@@ -1,0 +1,295 @@
+//! The market as a partition's ticks leave it: last prices by symbol, and what they were at regular times before.
+//!
+//! ```text
+//!   event time  ──┬─────────┬─────────┬────►  multiples of the sampling interval
+//!                 ▼         ▼         ▼
+//!   samples     last price of every symbol, the newest `window + 1` of them: `window` returns
+//! ```
+//!
+//! Kept on the host, beside the intake, where it costs a tick one store: what is asked of it are a few symbols now and then. It
+//! is a function of the partition's log, like everything else: a sample is taken when event time first comes to a multiple of the
+//! interval, and late ticks are not seen.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::StageError;
+use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+
+/// Returns that are kept of each symbol at most.
+const WINDOW_MAX: u32 = 4_096;
+/// Faster than that, all but the last return is forgotten.
+const DECAY_MIN: f64 = 0.01;
+/// What prices are scaled by.
+const PRICE_SCALE: f64 = 1e9;
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// How the market is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarketConfig {
+    /// Time between samples, in nanoseconds of event time.
+    pub sample_interval_ns: i64,
+    /// Returns that are kept: volatilities and correlations are of these.
+    pub window: u32,
+    /// Weight of a squared return relative to the one after it.
+    pub decay: f64,
+}
+
+impl Default for MarketConfig {
+    fn default() -> Self {
+        Self { sample_interval_ns: SECOND_NS, window: 256, decay: 0.94 }
+    }
+}
+
+impl MarketConfig {
+    /// All mistakes, each naming its field and what is allowed.
+    pub fn check(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if !(1_000_000..=86_400 * SECOND_NS).contains(&self.sample_interval_ns) {
+            let given = self.sample_interval_ns;
+            mistakes.push(format!("sample_interval: {given} ns, a millisecond to a day is allowed"));
+        }
+        if !(2..=WINDOW_MAX).contains(&self.window) {
+            mistakes.push(format!("window: {}, 2 to {WINDOW_MAX} are allowed", self.window));
+        }
+        if !(DECAY_MIN..=1.0).contains(&self.decay) {
+            mistakes.push(format!("decay: {}, {DECAY_MIN} to 1 is allowed", self.decay));
+        }
+        mistakes
+    }
+
+    /// Whether all is as it is without being said, so that it need not be.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What is known of one symbol, after the records before an offset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolMarket {
+    /// Partition of its ticks.
+    pub partition: i32,
+    /// The records before this offset are in it.
+    pub next_offset: i64,
+    /// Mid of the last quote that had two sides, else the last trade; `None` before either.
+    pub spot: Option<f64>,
+    /// Prices at the samples since the first at which one was known, oldest first.
+    pub samples: Vec<f64>,
+    /// Number of the last sample: its event time by the sampling interval.
+    pub last_sample: i64,
+    /// Event time from one sample to the next, in nanoseconds.
+    pub sample_interval_ns: i64,
+}
+
+/// The last that was heard of a symbol; 0 where nothing was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LastPrices {
+    trade_e9: i64,
+    bid_e9: i64,
+    ask_e9: i64,
+}
+
+impl LastPrices {
+    fn price(&self) -> Option<f64> {
+        let price_e9 = if self.bid_e9 > 0 && self.ask_e9 > 0 {
+            (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0
+        } else {
+            self.trade_e9 as f64
+        };
+        (price_e9 > 0.0).then_some(price_e9 / PRICE_SCALE)
+    }
+}
+
+/// The market of one partition.
+#[derive(Debug)]
+pub(crate) struct Market {
+    config: MarketConfig,
+    /// By symbol number.
+    last: Vec<LastPrices>,
+    /// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known.
+    samples: VecDeque<Vec<f64>>,
+    /// Number of the last sample.
+    last_sample: i64,
+    /// Event time of the next sample; that of the first tick decides.
+    next_sample_ns: i64,
+}
+
+impl Market {
+    pub(crate) fn new(config: MarketConfig) -> Self {
+        Self { config, last: Vec::new(), samples: VecDeque::new(), last_sample: 0, next_sample_ns: i64::MIN }
+    }
+
+    /// There are so many symbols now.
+    pub(crate) fn grow(&mut self, symbols: usize) {
+        self.last.resize(symbols, LastPrices::default());
+    }
+
+    /// Event time moves on, before the tick that moves it is seen.
+    #[inline]
+    pub(crate) fn advance(&mut self, time_ns: i64) {
+        if time_ns >= self.next_sample_ns {
+            self.sample(time_ns);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trade(&mut self, symbol: u32, price_e9: i64) {
+        self.last[symbol as usize].trade_e9 = price_e9;
+    }
+
+    #[inline]
+    pub(crate) fn quote(&mut self, symbol: u32, bid_e9: i64, ask_e9: i64) {
+        let last = &mut self.last[symbol as usize];
+        (last.bid_e9, last.ask_e9) = (bid_e9, ask_e9);
+    }
+
+    /// Takes a sample for each multiple of the interval that event time has come to since the last.
+    fn sample(&mut self, time_ns: i64) {
+        let interval_ns = self.config.sample_interval_ns;
+        let due = time_ns.div_euclid(interval_ns);
+        let is_first = self.next_sample_ns == i64::MIN;
+        let kept = self.config.window as usize + 1;
+        // Before the first tick there was nothing to sample.
+        let missed = if is_first { 0 } else { due.abs_diff(self.last_sample) };
+        let row: Vec<f64> = self.last.iter().map(|last| last.price().unwrap_or(0.0)).collect();
+        for _ in 0..missed.min(kept as u64) {
+            if self.samples.len() == kept {
+                self.samples.pop_front();
+            }
+            self.samples.push_back(row.clone());
+        }
+        self.last_sample = due;
+        self.next_sample_ns = due.saturating_add(1).saturating_mul(interval_ns);
+    }
+
+    /// What is known of a symbol.
+    pub(crate) fn of(&self, symbol: u32, partition: i32, next_offset: i64) -> SymbolMarket {
+        let symbol = symbol as usize;
+        let price = |row: &Vec<f64>| row.get(symbol).copied().unwrap_or(0.0);
+        let known = self.samples.iter().map(price).skip_while(|price| *price == 0.0);
+        SymbolMarket {
+            partition,
+            next_offset,
+            spot: self.last[symbol].price(),
+            samples: known.collect(),
+            last_sample: self.last_sample,
+            sample_interval_ns: self.config.sample_interval_ns,
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_i64(out, self.last_sample);
+        put_i64(out, self.next_sample_ns);
+        for last in &self.last {
+            [last.trade_e9, last.bid_e9, last.ask_e9].into_iter().for_each(|price| put_i64(out, price));
+        }
+        put_u32(out, self.samples.len() as u32);
+        for row in &self.samples {
+            put_u32(out, row.len() as u32);
+            row.iter().for_each(|price| put_u64(out, price.to_bits()));
+        }
+    }
+
+    /// Reads what was written of a partition with so many symbols.
+    pub(crate) fn read(config: MarketConfig, symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
+        let mut market = Self::new(config);
+        market.last_sample = get_i64(bytes, "last sample")?;
+        market.next_sample_ns = get_i64(bytes, "next sample")?;
+        for _ in 0..symbols {
+            let mut price = || get_i64(bytes, "last price");
+            let (trade_e9, bid_e9, ask_e9) = (price()?, price()?, price()?);
+            market.last.push(LastPrices { trade_e9, bid_e9, ask_e9 });
+        }
+        let samples = get_u32(bytes, "sample count")?;
+        if samples > config.window + 1 {
+            return Err(StageError::Damaged { found: format!("{samples} samples") });
+        }
+        for _ in 0..samples {
+            let length = get_u32(bytes, "sample length")? as usize;
+            if length > symbols {
+                return Err(StageError::Damaged { found: format!("a sample of {length} symbols") });
+            }
+            let price = |_| get_u64(bytes, "sample").map(f64::from_bits);
+            market.samples.push_back((0..length).map(price).collect::<Result<_, _>>()?);
+        }
+        Ok(market)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn market() -> Market {
+        let mut market = Market::new(MarketConfig { window: 3, ..MarketConfig::default() });
+        market.grow(2);
+        market
+    }
+
+    const S: i64 = SECOND_NS;
+
+    #[test]
+    fn a_sample_is_the_last_price_before_its_time() {
+        let mut market = market();
+        market.advance(S + 1);
+        market.trade(0, 5 * S);
+        market.advance(2 * S - 1);
+        market.trade(0, 6 * S);
+        assert_eq!(market.of(0, 7, 8).samples, [0.0; 0]);
+        market.advance(2 * S);
+        market.trade(0, 7 * S);
+        let of = market.of(0, 7, 8);
+        assert_eq!((of.samples.as_slice(), of.spot, of.last_sample), (&[6.0][..], Some(7.0), 2));
+        assert_eq!((of.partition, of.next_offset), (7, 8));
+        // Two intervals without a tick, and an interval in which the other symbol begins.
+        market.advance(4 * S);
+        market.quote(1, 10 * S, 11 * S);
+        market.advance(5 * S);
+        assert_eq!(market.of(0, 0, 0).samples, [6.0, 7.0, 7.0, 7.0]);
+        assert_eq!(market.of(1, 0, 0).samples, [10.5]);
+        market.advance(6 * S);
+        assert_eq!(market.of(0, 0, 0).samples, [7.0; 4]);
+        market.advance(1_000_000 * S);
+        assert_eq!(market.of(1, 0, 0).samples, [10.5; 4]);
+    }
+
+    #[test]
+    fn a_quote_with_one_side_has_no_mid() {
+        let mut market = market();
+        assert_eq!(market.of(0, 0, 0).spot, None);
+        market.quote(0, 10 * S, 0);
+        assert_eq!(market.of(0, 0, 0).spot, None);
+        market.trade(0, 9 * S);
+        assert_eq!(market.of(0, 0, 0).spot, Some(9.0));
+        market.quote(0, 10 * S, 12 * S);
+        assert_eq!(market.of(0, 0, 0).spot, Some(11.0));
+    }
+
+    #[test]
+    fn what_was_written_reads_back() {
+        let mut market = market();
+        for second in 1..9 {
+            market.advance(second * S);
+            market.trade(0, second);
+            if second > 4 {
+                market.quote(1, second, second + 1);
+            }
+        }
+        let mut bytes = Vec::new();
+        market.write(&mut bytes);
+        let mut rest = bytes.as_slice();
+        let mut again = Market::read(market.config, 2, &mut rest).expect("what was written");
+        assert!(rest.is_empty());
+        for market in [&mut market, &mut again] {
+            market.advance(9 * S);
+        }
+        for symbol in 0..2 {
+            assert_eq!(market.of(symbol, 0, 0), again.of(symbol, 0, 0));
+        }
+        for length in 0..bytes.len() {
+            assert!(Market::read(market.config, 2, &mut &bytes[..length]).is_err());
+        }
+    }
+}

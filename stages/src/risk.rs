@@ -1,0 +1,229 @@
+//! Risk requests as work: what is asked is checked and made whole with the market as it is, cut into units that any lane can do,
+//! and put together again.
+//!
+//! ```text
+//!   RiskRequest + market ──► RiskTask ──► units, any range of them anywhere ──► Partial ─┐
+//!                                 ▲                                                      ▼ in order
+//!                                 └───── another round, if more samples are wanted ◄── outcome
+//! ```
+//!
+//! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them.
+
+mod assets;
+mod options;
+mod simulation;
+mod sweep;
+
+use std::ops::Range;
+
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::pricing::{BlockSums, DevicePricing, Greeks, NoVolatility};
+use warptape_kernels::sweep::CellResult;
+use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest};
+
+use crate::SymbolMarket;
+use options::{ImpliedTask, OptionTask};
+use simulation::SimulationTask;
+use sweep::SweepTask;
+
+/// Bytes of a request's id at most.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+/// Bytes of a tenant's name at most.
+const TENANT_BYTES_MAX: usize = 64;
+
+/// What is known of a symbol, by its name; `None` where it was never heard of.
+pub type MarketOf<'a> = &'a dyn Fn(&str) -> Option<SymbolMarket>;
+
+/// A request that can be worked on.
+#[derive(Debug)]
+pub struct RiskTask {
+    work: Work,
+    as_of: Vec<MarketAsOf>,
+}
+
+#[derive(Debug)]
+enum Work {
+    Options(OptionTask),
+    ImpliedVolatilities(ImpliedTask),
+    Simulation(Box<SimulationTask>),
+    Sweep(SweepTask),
+}
+
+/// Units to be done before the next look at what came of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Its first unit: those before were of earlier rounds.
+    pub first_unit: i64,
+    /// Number of units, at least 1.
+    pub units: i64,
+}
+
+/// What units gave, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Partial {
+    /// Of options.
+    Greeks(Box<Greeks>),
+    /// Of prices.
+    Volatilities(Vec<Result<f64, NoVolatility>>),
+    /// Of blocks of paths.
+    Blocks(Vec<BlockSums>),
+    /// Of rules.
+    Cells(Vec<CellResult>),
+}
+
+/// What comes after a round.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finished {
+    /// The answer.
+    Outcome(RiskOutcome),
+    /// More is to be done first.
+    More(Round),
+}
+
+/// Memory of a lane on a device for risk.
+#[derive(Debug, Default)]
+pub struct DeviceRisk {
+    pricing: DevicePricing,
+}
+
+impl RiskTask {
+    /// Checks a request and takes what it wants of the market.
+    pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+        check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
+        check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
+        let mut as_of = Vec::new();
+        let work = match &request.problem {
+            RiskProblem::Options(problem) => Work::Options(OptionTask::new(problem, market_of, &mut as_of)?),
+            RiskProblem::ImpliedVolatilities(problem) => {
+                Work::ImpliedVolatilities(ImpliedTask::new(problem, market_of, &mut as_of)?)
+            }
+            RiskProblem::Simulation(problem) => {
+                Work::Simulation(Box::new(SimulationTask::new(problem, request.seed, market_of, &mut as_of)?))
+            }
+            RiskProblem::Sweep(problem) => Work::Sweep(SweepTask::new(problem)?),
+            RiskProblem::Portfolio(_) | RiskProblem::Optimisation(_) => {
+                return Err(bad("problem.type", "not built yet"));
+            }
+        };
+        Ok(Self { work, as_of })
+    }
+
+    /// What was taken from the market.
+    pub fn as_of(&self) -> &[MarketAsOf] {
+        &self.as_of
+    }
+
+    /// What its units are known by where it matters how long they take.
+    pub fn rate_key(&self) -> String {
+        match &self.work {
+            Work::Options(_) => "options".to_owned(),
+            Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
+            Work::Simulation(task) => task.rate_key(),
+            Work::Sweep(_) => "sweep".to_owned(),
+        }
+    }
+
+    /// What a unit costs, relative to other tasks of the same key.
+    pub fn unit_cost(&self) -> i64 {
+        match &self.work {
+            Work::Options(_) | Work::ImpliedVolatilities(_) => 1,
+            Work::Simulation(task) => task.unit_cost(),
+            Work::Sweep(task) => task.unit_cost(),
+        }
+    }
+
+    /// What is to be done first.
+    pub fn first_round(&self) -> Round {
+        let units = match &self.work {
+            Work::Options(task) => task.units(),
+            Work::ImpliedVolatilities(task) => task.units(),
+            Work::Simulation(task) => return task.first_round(),
+            Work::Sweep(task) => task.units(),
+        };
+        Round { first_unit: 0, units }
+    }
+
+    /// Does some units.
+    pub fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        match &self.work {
+            Work::Options(task) => task.run(isa, places(units)),
+            Work::ImpliedVolatilities(task) => task.run(isa, places(units)),
+            Work::Simulation(task) => task.run(isa, units.start as u64..units.end as u64),
+            Work::Sweep(task) => task.run(isa, places(units)),
+        }
+    }
+
+    /// Does some units on a device.
+    pub fn run_on_device(
+        &self,
+        memory: &mut DeviceRisk,
+        device: &mut dyn Device,
+        units: Range<i64>,
+    ) -> Result<Partial, DeviceError> {
+        match &self.work {
+            Work::Options(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
+            Work::ImpliedVolatilities(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
+            Work::Simulation(task) => {
+                task.run_on_device(&mut memory.pricing, device, units.start as u64..units.end as u64)
+            }
+            Work::Sweep(task) => task.run_on_device(device, places(units)),
+        }
+    }
+
+    /// Puts together what the units of all rounds so far gave, in their order.
+    pub fn finish(&self, partials: impl IntoIterator<Item = Partial>) -> Finished {
+        let mut partials = partials.into_iter();
+        let mut whole = partials.next().expect("a round has units");
+        partials.for_each(|partial| whole.append(partial));
+        match (&self.work, &whole) {
+            (Work::Options(_), Partial::Greeks(greeks)) => Finished::Outcome(options::outcome(greeks)),
+            (Work::ImpliedVolatilities(_), Partial::Volatilities(volatilities)) => {
+                Finished::Outcome(options::implied_outcome(volatilities))
+            }
+            (Work::Simulation(task), Partial::Blocks(blocks)) => task.finish(blocks),
+            (Work::Sweep(_), Partial::Cells(cells)) => Finished::Outcome(sweep::outcome(cells)),
+            _ => unreachable!("units give what their kind of work gives"),
+        }
+    }
+}
+
+impl Partial {
+    /// Adds what the units behind gave.
+    fn append(&mut self, next: Partial) {
+        match (self, next) {
+            (Partial::Greeks(all), Partial::Greeks(next)) => all.append(&next),
+            (Partial::Volatilities(all), Partial::Volatilities(next)) => all.extend(next),
+            (Partial::Blocks(all), Partial::Blocks(next)) => all.extend(next),
+            (Partial::Cells(all), Partial::Cells(next)) => all.extend(next),
+            _ => unreachable!("units of one task give the same kind"),
+        }
+    }
+}
+
+fn places(units: Range<i64>) -> Range<usize> {
+    units.start as usize..units.end as usize
+}
+
+/// A parameter that is to blame.
+fn bad(field: impl Into<String>, message: impl Into<String>) -> RiskError {
+    RiskError { code: RiskErrorCode::BadParameter, field: field.into(), message: message.into() }
+}
+
+fn check_length(field: &str, text: &str, bytes: std::ops::RangeInclusive<usize>) -> Result<(), RiskError> {
+    if bytes.contains(&text.len()) {
+        return Ok(());
+    }
+    Err(bad(field, format!("{} bytes; it must be {} to {}", text.len(), bytes.start(), bytes.end())))
+}
+
+/// How many of something there may be.
+fn check_count(field: &str, count: usize, allowed: std::ops::RangeInclusive<usize>) -> Result<(), RiskError> {
+    if allowed.contains(&count) {
+        return Ok(());
+    }
+    Err(bad(field, format!("{count} of them; it must be {} to {}", allowed.start(), allowed.end())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Sweeps of trading rules. A unit is a rule over all bars.
+
+use std::ops::Range;
+
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
+use warptape_schemas::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
+
+use super::{Partial, bad, check_count};
+
+/// Rules of a request at most.
+const RULES_MAX: usize = 100_000;
+/// Bars of a request at most: lanes do a rule over all of them at once, and ticks wait meanwhile.
+const BARS_MAX: usize = 2_000_000;
+/// Symbols of a request at most.
+const SYMBOLS_MAX: usize = 10_000;
+
+#[derive(Debug)]
+pub(super) struct SweepTask {
+    bars: SweepBars,
+    rules: Vec<TradingRule>,
+    cost: f64,
+}
+
+impl SweepTask {
+    pub(super) fn new(problem: &SweepProblem) -> Result<Self, RiskError> {
+        check_count("problem.rules", problem.rules.len(), 1..=RULES_MAX)?;
+        check_count("problem.symbols", problem.symbols.len(), 1..=SYMBOLS_MAX)?;
+        let mut bars = SweepBars::default();
+        for (number, symbol) in problem.symbols.iter().enumerate() {
+            let pushed = bars.push_symbol(&symbol.closes);
+            pushed.map_err(|error| bad(format!("problem.symbols[{number}].closes"), error.to_string()))?;
+        }
+        check_count("problem.symbols.closes", bars.len(), 1..=BARS_MAX)?;
+        let rules: Vec<TradingRule> = problem.rules.iter().map(rule_of).collect();
+        for (number, rule) in rules.iter().enumerate() {
+            rule.check().map_err(|error| bad(rule_field(number, &error), error.to_string()))?;
+        }
+        if !(0.0..=1.0).contains(&problem.cost) {
+            return Err(bad("problem.cost", format!("{}; it must be from 0 to 1", problem.cost)));
+        }
+        Ok(Self { bars, rules, cost: problem.cost })
+    }
+
+    pub(super) fn units(&self) -> i64 {
+        self.rules.len() as i64
+    }
+
+    pub(super) fn unit_cost(&self) -> i64 {
+        self.bars.len() as i64
+    }
+
+    pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
+        let cells = sweep(isa, &self.bars, &self.rules[range], self.cost);
+        Partial::Cells(cells.expect(CHECKED))
+    }
+
+    pub(super) fn run_on_device(
+        &self,
+        device: &mut dyn Device,
+        range: Range<usize>,
+    ) -> Result<Partial, DeviceError> {
+        let cells = sweep_on_device(device, &self.bars, &self.rules[range], self.cost)?;
+        Ok(Partial::Cells(cells.expect(CHECKED)))
+    }
+}
+
+const CHECKED: &str = "rules and cost were checked";
+
+fn rule_field(number: usize, error: &SweepError) -> String {
+    match error {
+        SweepError::Window { field, .. } | SweepError::Threshold { field, .. } => {
+            format!("problem.rules[{number}].{field}")
+        }
+        SweepError::Close { .. } => format!("problem.rules[{number}]"),
+    }
+}
+
+fn rule_of(rule: &risk::TradingRule) -> TradingRule {
+    // A negative window is none that `check` allows.
+    let bars = |bars: i32| u32::try_from(bars).unwrap_or(0);
+    match rule {
+        risk::TradingRule::EmaCross(rule) => {
+            TradingRule::EmaCross { fast: bars(rule.fast), slow: bars(rule.slow) }
+        }
+        risk::TradingRule::RsiReversion(rule) => {
+            TradingRule::RsiReversion { length: bars(rule.length), low: rule.low, high: rule.high }
+        }
+        risk::TradingRule::ZScoreReversion(rule) => {
+            TradingRule::ZScoreReversion { window: bars(rule.window), entry: rule.entry, exit: rule.exit }
+        }
+        risk::TradingRule::BandBreakout(rule) => {
+            TradingRule::BandBreakout { window: bars(rule.window), width: rule.width }
+        }
+    }
+}
+
+pub(super) fn outcome(cells: &[CellResult]) -> RiskOutcome {
+    let cell = |cell: &CellResult| SweepCell {
+        profit: cell.profit,
+        drawdown: cell.drawdown,
+        sharpe: cell.sharpe,
+        trades: cell.trades as i64,
+    };
+    RiskOutcome::Sweep(SweepResult { cells: cells.iter().map(cell).collect() })
+}

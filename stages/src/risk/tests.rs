@@ -1,0 +1,185 @@
+use serde_json::{Value, json};
+use warptape_emulator::Emulator;
+
+use super::*;
+
+fn request(problem: Value) -> RiskRequest {
+    let request = json!({"request_id": "test", "seed": 11, "problem": problem});
+    serde_json::from_value(request).expect("a request")
+}
+
+/// A market of one symbol, whose returns alternate.
+fn market_of(symbol: &str) -> Option<SymbolMarket> {
+    let market = |spot, samples: &[f64]| SymbolMarket {
+        partition: 3,
+        next_offset: 77,
+        spot,
+        samples: samples.to_vec(),
+        last_sample: 1_000,
+        sample_interval_ns: 1_000_000_000,
+    };
+    match symbol {
+        "A:X" => Some(market(Some(101.0), &[100.0, 101.0, 100.0, 101.0])),
+        "A:NEW" => Some(market(Some(5.0), &[5.0, 5.0])),
+        "A:SILENT" => Some(market(None, &[])),
+        _ => None,
+    }
+}
+
+fn task(problem: Value) -> Result<RiskTask, RiskError> {
+    RiskTask::new(&request(problem), &market_of)
+}
+
+fn asset() -> Value {
+    json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": 0.03, "dividend_yield": 0.01})
+}
+
+fn simulation(changes: Value) -> Value {
+    let mut problem = json!({"type": "simulation", "assets": [asset()], "expiry_years": 1.0, "steps": 4,
+                             "contract": {"type": "asian", "kind": "call", "strike": 100.0}, "paths_max": 3 * BLOCK});
+    let changes = changes.as_object().expect("an object").clone();
+    problem.as_object_mut().expect("an object").extend(changes);
+    problem
+}
+
+/// A problem of each kind.
+fn problems() -> Vec<Value> {
+    let option = |strike: i32| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
+    let options: Vec<Value> = (60..150).map(option).collect();
+    let prices: Vec<f64> = (60..150).map(|strike| f64::from(strike - 50).max(0.0) * 0.3).collect();
+    let closes: Vec<f64> = (0..500_i32).map(|bar| 100.0 + f64::from(bar * 7919 % 101) / 10.0).collect();
+    let rule =
+        |window: i32| json!({"type": "z-score-reversion", "window": window, "entry": 1.0, "exit": 0.2});
+    let rules: Vec<Value> = (2..40).map(rule).collect();
+    vec![
+        json!({"type": "options", "assets": [asset()], "options": options}),
+        json!({"type": "implied-volatilities", "assets": [asset()], "options": options, "prices": prices}),
+        simulation(json!({})),
+        simulation(json!({"precision": "mixed", "antithetic": true})),
+        simulation(json!({"standard_error": 0.02, "paths_max": 10_000_000})),
+        json!({"type": "sweep", "rules": rules,
+               "symbols": [{"symbol": "a", "closes": closes}, {"symbol": "b", "closes": closes}]}),
+    ]
+}
+
+/// Does a task in slices of a length, and tells the rounds.
+fn outcome(
+    task: &RiskTask,
+    slice: i64,
+    mut run: impl FnMut(Range<i64>) -> Partial,
+) -> (RiskOutcome, Vec<Round>) {
+    let mut rounds = vec![task.first_round()];
+    let mut partials = Vec::new();
+    loop {
+        let Round { first_unit, units } = *rounds.last().expect("there is a first");
+        let mut from = first_unit;
+        while from < first_unit + units {
+            let to = (from + slice).min(first_unit + units);
+            partials.push(run(from..to));
+            from = to;
+        }
+        match task.finish(partials.clone()) {
+            Finished::Outcome(outcome) => return (outcome, rounds),
+            Finished::More(round) => {
+                assert_eq!(round.first_unit, first_unit + units, "rounds follow each other");
+                assert!(round.units > 0);
+                rounds.push(round);
+            }
+        }
+    }
+}
+
+#[test]
+fn neither_cuts_nor_devices_show() {
+    let emulator = Emulator::new();
+    for problem in problems() {
+        let task = task(problem).expect("a good problem");
+        let (whole, _) = outcome(&task, i64::MAX / 2, |units| task.run(Isa::Baseline, units));
+        for slice in [1, 3, 7, 64] {
+            let isa = if slice == 3 { Isa::detect() } else { Isa::Baseline };
+            let (found, _) = outcome(&task, slice, |units| task.run(isa, units));
+            assert_eq!(found, whole, "in slices of {slice}");
+        }
+        let (mut device, mut memory) = (emulator.device(usize::MAX), DeviceRisk::default());
+        let units = 1..task.first_round().units.min(5);
+        let found = task.run_on_device(&mut memory, &mut device, units.clone());
+        assert_eq!(found.expect("an emulator has no faults"), task.run(Isa::Baseline, units), "on a device");
+    }
+}
+
+#[test]
+fn samples_double_until_the_error_is_small() {
+    let of = |standard_error: f64, paths_max: i64| {
+        let task = task(simulation(json!({"standard_error": standard_error, "paths_max": paths_max})));
+        let task = task.expect("a good problem");
+        let (found, rounds) = outcome(&task, 2, |units| task.run(Isa::detect(), units));
+        let RiskOutcome::Simulation(result) = found else { panic!("{found:?}") };
+        let blocks: Vec<i64> = rounds.iter().map(|round| round.units).collect();
+        (result, blocks)
+    };
+    let (result, rounds) = of(0.002, 1 << 30);
+    assert!(result.standard_error <= 0.002, "{result:?}");
+    assert!(rounds.len() > 2 && rounds[..3] == [4, 4, 8], "{rounds:?}");
+    let (result, rounds) = of(1e-9, 5 * BLOCK);
+    assert_eq!((result.paths, rounds), (5 * BLOCK, vec![4, 1]));
+}
+
+const BLOCK: i64 = warptape_kernels::pricing::BLOCK_SAMPLES as i64;
+
+#[test]
+fn what_the_market_says_is_taken_and_told() {
+    let market = json!({"symbol": "A:X", "spot": {"from": "market"}, "volatility": {"from": "market"}});
+    let option = json!({"asset": 0, "kind": "call", "strike": 101.0, "expiry_years": 0.1});
+    let task =
+        task(json!({"type": "options", "assets": [market], "options": [option]})).expect("all is there");
+    let [taken] = task.as_of() else { panic!("{:?}", task.as_of()) };
+    assert_eq!((taken.symbol.as_str(), taken.partition, taken.next_offset), ("A:X", 3, 77));
+    assert_eq!(taken.spot, Some(101.0));
+    // ln(1.01) a second, of a year of 365 days.
+    let expected = 1.01_f64.ln() * (365.0_f64 * 86_400.0).sqrt();
+    let volatility = taken.volatility.expect("it was asked for");
+    assert!((volatility / expected - 1.0).abs() < 1e-14, "{volatility} is not {expected}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let check = |problem: Value, code: RiskErrorCode, field: &str, words: &str| {
+        let error = task(problem).expect_err(field);
+        assert_eq!((error.code, error.field.as_str()), (code, field), "{}", error.message);
+        assert!(error.message.contains(words), "{}", error.message);
+    };
+    let bad = RiskErrorCode::BadParameter;
+    let market = |symbol: &str, field: &str| {
+        let mut asset = json!({"symbol": symbol, "spot": 1.0, "volatility": 0.1});
+        asset[field] = json!({"from": "market"});
+        simulation(json!({"assets": [asset]}))
+    };
+    check(market("A:NONE", "spot"), RiskErrorCode::UnknownSymbol, "problem.assets[0].symbol", "A:NONE");
+    let missing = RiskErrorCode::MissingMarketData;
+    check(market("A:SILENT", "spot"), missing, "problem.assets[0].spot", "neither a trade");
+    check(market("A:NEW", "volatility"), missing, "problem.assets[0].volatility", "2 prices");
+    check(simulation(json!({"paths_max": 0})), bad, "problem.paths_max", "from 1");
+    check(simulation(json!({"steps": -1})), bad, "problem.steps", "from 1");
+    check(simulation(json!({"standard_error": 0.0})), bad, "problem.standard_error", "more than 0");
+    check(simulation(json!({"expiry_years": 0.0})), bad, "problem.expiry_years", "from 3e-9");
+    let contract = json!({"type": "european", "kind": "call", "strike": -1.0});
+    check(simulation(json!({"contract": contract})), bad, "problem.contract.strike", "-1");
+    let options = |option: Value| json!({"type": "options", "assets": [asset()], "options": [option]});
+    let option = json!({"asset": 1, "kind": "call", "strike": 1.0, "expiry_years": 1.0});
+    check(options(option), bad, "problem.options[0].asset", "1 assets");
+    let option = json!({"asset": 0, "kind": "call", "strike": 0.0, "expiry_years": 1.0});
+    check(options(option), bad, "problem.options[0].strike", "strike is 0");
+    let option = json!({"asset": 0, "kind": "call", "strike": 1.0, "expiry_years": 1.0});
+    let problem =
+        json!({"type": "implied-volatilities", "assets": [asset()], "options": [option], "prices": []});
+    check(problem, bad, "problem.prices", "it must be 1");
+    let sweep = |window: i32, close: f64| {
+        json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": [close]}],
+               "rules": [{"type": "band-breakout", "window": window, "width": 2.0}]})
+    };
+    check(sweep(0, 1.0), bad, "problem.rules[0].window", "from 1");
+    check(sweep(2, 0.0), bad, "problem.symbols[0].closes", "close 0");
+    let mut long = request(simulation(json!({})));
+    long.request_id = "x".repeat(129);
+    assert_eq!(RiskTask::new(&long, &market_of).expect_err("too long").field, "request_id");
+}
