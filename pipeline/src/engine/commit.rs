@@ -37,6 +37,8 @@ pub(super) struct Sealed {
     pub(super) asides: Vec<Aside>,
     /// Key and encoded record.
     pub(super) snapshots: Vec<(String, Vec<u8>)>,
+    /// Key and encoded record.
+    pub(super) risk_results: Vec<(String, Vec<u8>)>,
 }
 
 /// A record beside the main way.
@@ -65,7 +67,7 @@ pub struct Receipt {
 }
 
 impl CommitRequest {
-    /// Signals, late ticks, dead letters, snapshots and the journal entries of a node, in the order they are written.
+    /// Signals, late ticks, dead letters, snapshots, risk results and the journal entries of a node, in the order they are written.
     /// The journal's partition is that of the process's number.
     pub fn records<'a>(
         &'a self,
@@ -98,7 +100,10 @@ impl CommitRequest {
             let snapshots = sealed.snapshots.iter().map(move |(key, bytes)| {
                 record(&topics.snapshots, partition, at_ns, Some(key.as_bytes()), bytes)
             });
-            signals.chain(asides).chain(snapshots)
+            let risk_results = sealed.risk_results.iter().map(move |(key, bytes)| {
+                record(&topics.risk_results, partition, at_ns, Some(key.as_bytes()), bytes)
+            });
+            signals.chain(asides).chain(snapshots).chain(risk_results)
         });
         let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
             record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)

@@ -44,6 +44,8 @@ pub struct EngineConfig {
     pub device_sample_interval: Duration,
     /// Time between commits.
     pub commit_interval: Duration,
+    /// Time between commits while risk results wait.
+    pub risk_commit_interval: Duration,
     /// Source records of a partition between snapshots.
     pub snapshot_interval_records: i64,
     /// Records of one fetch.
@@ -121,6 +123,10 @@ pub struct Topics {
     pub dead_letter: String,
     /// Starts, losses, stops; not transactional.
     pub lifecycle: String,
+    /// Risk requests in.
+    pub risk_requests: String,
+    /// Their results out.
+    pub risk_results: String,
 }
 
 impl Topics {
@@ -135,6 +141,8 @@ impl Topics {
             late: name("late"),
             dead_letter: name("dead-letter"),
             lifecycle: name("lifecycle"),
+            risk_requests: name("risk.requests"),
+            risk_results: name("risk.results"),
         }
     }
 
@@ -157,6 +165,8 @@ impl Topics {
             spec(&self.late, partitions, retention.late),
             spec(&self.dead_letter, partitions, retention.dead_letter),
             spec(&self.lifecycle, 1, retention.lifecycle),
+            spec(&self.risk_requests, partitions, retention.risk_requests),
+            spec(&self.risk_results, partitions, retention.risk_results),
         ]
     }
 }
@@ -204,4 +214,8 @@ pub struct Retention {
     pub dead_letter: Option<Duration>,
     /// Lifecycle.
     pub lifecycle: Option<Duration>,
+    /// Risk requests.
+    pub risk_requests: Option<Duration>,
+    /// Risk results: a request's id is known as long as its result is.
+    pub risk_results: Option<Duration>,
 }

@@ -11,6 +11,7 @@
 //!
 //! [`core`] is the part without threads, clock or log, which a simulation can drive as well.
 
+mod answered;
 mod clock;
 mod commit;
 mod config;
@@ -26,7 +27,9 @@ mod ownership;
 mod partition;
 mod progress;
 mod recorder;
+mod requests;
 mod restore;
+mod risk;
 mod run;
 mod snapshots;
 mod source;
@@ -35,6 +38,7 @@ mod telemetry;
 mod transaction;
 mod worker;
 
+pub use answered::Answered;
 pub use clock::Clock;
 pub use commit::{CommitRequest, Receipt};
 pub use config::{EngineConfig, Retention, TopicPlan, Topics};

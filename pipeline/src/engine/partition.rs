@@ -8,7 +8,7 @@ use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
 use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
-use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge};
+use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, SymbolMarket};
 
 use super::commit::{Aside, AsideTopic, Receipt, Sealed};
 use super::lanes::{GroupId, GroupState, Kept};
@@ -300,6 +300,11 @@ impl Partition {
     /// Rows that wait on the host.
     pub(super) fn waiting_rows(&self) -> usize {
         self.queues.iter().map(|queue| queue.rows.len()).sum()
+    }
+
+    /// What is known of a symbol as far as records were accepted.
+    pub(super) fn market_of(&self, symbol: &str) -> Option<SymbolMarket> {
+        self.intake.market_of(symbol, self.source.partition, self.next_offset)
     }
 
     /// Symbols seen.

@@ -56,6 +56,11 @@ impl Recorder {
         Ok(decisions)
     }
 
+    /// Sequence of the entry that the next step writes.
+    pub(super) fn next_sequence(&self) -> i64 {
+        self.writer.next_sequence()
+    }
+
     /// Takes the entries recorded since the last call.
     pub(super) fn take_entries(&mut self) -> Vec<(i64, Vec<u8>)> {
         self.entries_bytes = 0;

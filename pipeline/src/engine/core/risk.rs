@@ -1,0 +1,213 @@
+//! The core's side of risk: requests in, results out, and what lanes do in between.
+
+use warptape_eventlog::{Record, TopicPartition};
+use warptape_schemas::decode_risk_request;
+use warptape_schemas::journal::{
+    AsOf, Expire, Finish, Input, LaneId, Reject, RejectReason, RunSlice, SliceDone, TaskArrived, TaskDropped,
+    TaskId,
+};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskRequest};
+use warptape_stages::risk::{Finished, Partial, RiskTask, Round};
+
+use super::super::answered::Answered;
+use super::super::lanes::{LaneCommand, Slice};
+use super::super::risk::{OpenTask, RequestPartition};
+use super::super::{RecordError, Stop};
+use super::{Command, Core};
+
+impl Core {
+    /// The requests of an owned partition are to be read, from the committed offset on.
+    pub fn on_requests_opened(&mut self, partition: i32, committed: i64, answered: Answered) {
+        // It may have gone while the answers were read.
+        if !self.partitions.contains_key(&partition) {
+            return;
+        }
+        self.generation += 1;
+        let source = TopicPartition { topic: self.config.topics.risk_requests.clone(), partition };
+        let generation = self.generation;
+        let requests = RequestPartition::new(source, generation, committed, answered);
+        self.risk.partitions.insert(partition, requests);
+        self.commands.push(Command::ReadRequests { partition, offset: committed, generation });
+    }
+
+    /// Requests of a partition were read up to an offset, after which the log may have no more records.
+    pub fn on_requests_position(&mut self, partition: i32, generation: u64, position: i64) {
+        if let Some(requests) = self.risk.partitions.get_mut(&partition)
+            && requests.generation == generation
+        {
+            requests.read_to = position;
+        }
+    }
+
+    /// Requests of a partition were read.
+    pub fn on_requests(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        generation: u64,
+        records: &[Record],
+    ) -> Result<(), RecordError> {
+        let end = self.requests_stop_offset(partition);
+        for record in records.iter().filter(|record| record.offset < end) {
+            let Some(requests) = self.risk.partitions.get_mut(&partition) else { return Ok(()) };
+            if requests.generation != generation {
+                return Ok(());
+            }
+            if requests.begin(record.offset) {
+                self.on_request(now_ns, partition, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_request(&mut self, now_ns: i64, partition: i32, record: &Record) -> Result<(), RecordError> {
+        let (request, task) = match self.task_of(partition, record) {
+            Ok(found) => found,
+            Err((request, error)) => {
+                let request = request.as_deref();
+                self.risk.refuse(now_ns, partition, record.offset, request, error, &self.config);
+                return Ok(());
+            }
+        };
+        let open = OpenTask::new(partition, record.offset, request, task, now_ns);
+        let round = open.task.first_round();
+        let number = self.risk.open(open, self.recorder.next_sequence());
+        self.submit(now_ns, number, round)
+    }
+
+    /// The request and its work, or why there is none.
+    #[expect(clippy::type_complexity, reason = "an error has the request where it could be read")]
+    fn task_of(
+        &mut self,
+        partition: i32,
+        record: &Record,
+    ) -> Result<(RiskRequest, RiskTask), (Option<Box<RiskRequest>>, RiskError)> {
+        let request = decode_risk_request(&record.value).map_err(|error| {
+            let message = format!("the request cannot be read: {error}");
+            (None, RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message })
+        })?;
+        let requests = self.risk.partitions.get_mut(&partition).expect("requests are of open partitions");
+        if !requests.answered.insert(&request.request_id) {
+            let message = format!("{} was asked before: choose another id", request.request_id);
+            let field = "request_id".to_owned();
+            let error = RiskError { code: RiskErrorCode::Duplicate, field, message };
+            return Err((Some(Box::new(request)), error));
+        }
+        let market_of = |symbol: &str| self.partitions.values().find_map(|owned| owned.market_of(symbol));
+        match RiskTask::new(&request, &market_of) {
+            Ok(task) => Ok((request, task)),
+            Err(error) => Err((Some(Box::new(request)), error)),
+        }
+    }
+
+    /// Gives a round of a task to the scheduler.
+    fn submit(&mut self, now_ns: i64, number: TaskId, round: Round) -> Result<(), RecordError> {
+        let open = &self.risk.tasks[&number];
+        let mut as_of: Vec<AsOf> = Vec::new();
+        for taken in open.task.as_of() {
+            if as_of.iter().all(|known| known.partition != taken.partition) {
+                as_of.push(AsOf { partition: taken.partition, next_offset: taken.next_offset });
+            }
+        }
+        let input = Input::TaskArrived(TaskArrived {
+            task: number,
+            partition: open.partition,
+            offset: open.offset,
+            request_id: open.request.request_id.clone(),
+            tenant: open.request.tenant.clone(),
+            class: open.request.class,
+            deadline_ns: open.request.deadline_ns,
+            rate_key: open.task.rate_key(),
+            first_unit: round.first_unit,
+            units: round.units,
+            unit_cost: open.task.unit_cost(),
+            slice_units_max: round.units,
+            gang: false,
+            as_of,
+        });
+        self.step(now_ns, &input)
+    }
+
+    /// A lane has done a slice.
+    pub fn on_slice_done(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        slice: i64,
+        service_ns: i64,
+        partial: Partial,
+    ) -> Result<(), RecordError> {
+        self.risk.keep(lane, slice, service_ns, partial);
+        self.step(now_ns, &Input::SliceDone(SliceDone { lane, slice, service_ns }))
+    }
+
+    /// Withdraws the tasks of a partition, or all: they are asked again by who owns it next.
+    pub(super) fn withdraw_tasks(&mut self, now_ns: i64, partition: Option<i32>) -> Result<(), RecordError> {
+        for task in self.risk.withdraw(partition) {
+            self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
+        }
+        Ok(())
+    }
+
+    /// No more requests of a partition are read, and what is not answered yet is left to who owns it next.
+    pub(super) fn close_requests(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+        if self.risk.partitions.contains_key(&partition) {
+            self.commands.push(Command::ForgetRequests { partition });
+        }
+        self.withdraw_tasks(now_ns, Some(partition))
+    }
+
+    pub(super) fn run_slice(&mut self, now_ns: i64, run: &RunSlice) {
+        let task = self.risk.begin_slice(now_ns, run);
+        let slice = Slice { slice: run.slice, task, units: run.from..run.to };
+        self.commands.push(Command::Lane(run.lane, LaneCommand::RunSlice(slice)));
+    }
+
+    pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {
+        let (code, message) = match reject.reason {
+            RejectReason::Overloaded => (
+                RiskErrorCode::Overloaded,
+                format!("{} requests wait, {} may: ask again later", reject.tasks, reject.tasks_max),
+            ),
+            RejectReason::Expired => (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned()),
+        };
+        self.answer(now_ns, reject.task, RiskOutcome::Error(RiskError { code, field: String::new(), message }));
+    }
+
+    pub(super) fn expire(&mut self, now_ns: i64, expire: &Expire) {
+        let message = format!("the deadline passed, {} slices were under way", expire.slices_running);
+        let error = RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message };
+        self.answer(now_ns, expire.task, RiskOutcome::Error(error));
+    }
+
+    /// All units of a round are done: either that is the answer, or another round follows.
+    pub(super) fn finish_round(&mut self, now_ns: i64, finish: &Finish) {
+        match self.risk.finish(finish.task) {
+            Finished::Outcome(outcome) => self.answer(now_ns, finish.task, outcome),
+            Finished::More(round) => self.rounds.push((finish.task, round)),
+        }
+    }
+
+    /// Submits the rounds that follow rounds that were finished.
+    pub(super) fn submit_rounds(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        while let Some((task, round)) = self.rounds.pop() {
+            self.submit(now_ns, task, round)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome) {
+        self.risk.answer(now_ns, task, outcome, &self.config);
+    }
+
+    /// Where reading of a partition's requests ends: never, unless a stop was asked for.
+    pub(super) fn requests_stop_offset(&self, partition: i32) -> i64 {
+        match &self.stop {
+            None => i64::MAX,
+            Some(Stop::Now) => 0,
+            Some(Stop::At { requests, .. }) => {
+                requests.iter().find(|(id, _)| *id == partition).map_or(0, |(_, end)| *end)
+            }
+        }
+    }
+}
