@@ -41,6 +41,7 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
         },
         Input::Measured(measured) => admit_measured(life, measured),
         Input::Released(released) => admit_released(life, released),
+        Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => Ok(()),
         Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
             true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
             false => Ok(()),

@@ -133,6 +133,8 @@ fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> Co
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::journal::RiskConfig;
+
     use super::*;
 
     fn good() -> SchedulerConfig {
@@ -148,6 +150,7 @@ mod tests {
             high_water_rows: 65_536,
             low_water_rows: 16_384,
             route_interval_ns: 0,
+            risk: RiskConfig::default(),
         }
     }
 

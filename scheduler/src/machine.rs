@@ -65,6 +65,7 @@ impl Scheduler {
             Input::Draining(_) => life.draining = true,
             Input::Measured(measured) => routing::measured(life, measured.lane, &measured.points),
             Input::Released(released) => take_back(life, released, decisions),
+            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => {}
         }
         // What leaves a lane may make room for what waited behind it.
         routing::release(life, decisions);

@@ -1,10 +1,12 @@
 //! How the types of [`crate::journal`] lie in the datum of a journal entry.
 
 use crate::journal::{
-    Arrived, Candidate, Completed, Decision, DeviceSample, Dispatch, Draining, Exclusion, ExclusionReason,
-    Fence, GroupArrival, Input, JournalEntry, LaneKind, LaneLost, LaneReady, LaneSpec, LaneTelemetry,
-    Measured, PartitionAssigned, PartitionRevoked, Pause, Place, PolicyRef, Release, ReleaseReason, Released,
-    Restore, Resume, Route, SchedulerConfig, ServicePoint, Started, Take, WakeAt, Woke,
+    Admit, Arrived, AsOf, Candidate, Completed, Decision, DeviceSample, Dispatch, Draining, Exclusion,
+    ExclusionReason, Expire, Fence, Finish, GroupArrival, Input, JournalEntry, LaneKind, LaneLost, LaneReady,
+    LaneSpec, LaneTelemetry, Measured, PartitionAssigned, PartitionRevoked, Pause, Place, PolicyRef, Reject,
+    RejectReason, Release, ReleaseReason, Released, Reserve, Restore, Resume, RiskConfig, Route, RunSlice,
+    SchedulerConfig, ServicePoint, Share, SliceDone, Split, SplitPolicy, Started, Take, TaskArrived,
+    TaskClass, TaskDropped, TenantWeight, WakeAt, Woke,
 };
 use crate::wire::{wire_enum, wire_record, wire_union};
 
@@ -20,7 +22,11 @@ wire_record!(SchedulerConfig {
     high_water_rows,
     low_water_rows,
     route_interval_ns,
+    risk,
 });
+wire_record!(RiskConfig { slice_ns, tasks_max, split, tenant_weights });
+wire_enum!(SplitPolicy { 0 => Dynamic, 1 => Equal, 2 => Score });
+wire_record!(TenantWeight { tenant, weight });
 wire_record!(LaneSpec { lane, device, weight });
 wire_record!(GroupArrival { group, rows, bytes });
 
@@ -36,6 +42,9 @@ wire_union!(Input {
     8 => Draining,
     9 => Measured,
     10 => Released,
+    11 => TaskArrived,
+    12 => SliceDone,
+    13 => TaskDropped,
 });
 wire_record!(Started { node, software, stage_config, scheduler, lanes });
 wire_record!(PartitionAssigned { partition, groups, committed_offset, snapshot_offset });
@@ -63,6 +72,26 @@ wire_record!(Draining {});
 wire_record!(Measured { lane, points });
 wire_record!(ServicePoint { rows, service_ns });
 wire_record!(Released { partition, group, lane, epoch });
+wire_record!(TaskArrived {
+    task,
+    partition,
+    offset,
+    request_id,
+    tenant,
+    class,
+    deadline_ns,
+    rate_key,
+    first_unit,
+    units,
+    unit_cost,
+    slice_units_max,
+    gang,
+    as_of,
+});
+wire_enum!(TaskClass { 0 => Critical, 1 => Interactive, 2 => Batch });
+wire_record!(AsOf { partition, next_offset });
+wire_record!(SliceDone { lane, slice, service_ns });
+wire_record!(TaskDropped { task });
 
 wire_union!(Decision {
     0 => Place,
@@ -73,6 +102,13 @@ wire_union!(Decision {
     5 => Restore,
     6 => WakeAt,
     7 => Release,
+    8 => Admit,
+    9 => Reject,
+    10 => Split,
+    11 => Reserve,
+    12 => RunSlice,
+    13 => Expire,
+    14 => Finish,
 });
 wire_record!(Candidate { lane, score, groups_placed, groups_max });
 wire_enum!(ExclusionReason { 0 => Lost, 1 => Full, 2 => Slower });
@@ -113,5 +149,26 @@ wire_record!(Fence { lane, groups, reason });
 wire_record!(Restore { partition, lost_lane });
 wire_record!(WakeAt { at_ns });
 wire_record!(Release { partition, group, lane, epoch, route });
+wire_record!(Admit { task, class, tenant, tasks });
+wire_enum!(RejectReason { 0 => Overloaded, 1 => Expired });
+wire_record!(Reject { task, reason, tasks, tasks_max, deadline_ns });
+wire_record!(Share { lane, from, to, score });
+wire_record!(Split { task, policy, gang, shares });
+wire_record!(Reserve { task, lanes, busy, until_ns });
+wire_record!(RunSlice {
+    slice,
+    task,
+    lane,
+    from,
+    to,
+    class,
+    tenant,
+    tasks_waiting,
+    tenant_service_ns,
+    service_fs_per_cost,
+    predicted_finish_ns,
+});
+wire_record!(Expire { task, deadline_ns, slices_running });
+wire_record!(Finish { task, slices, service_ns });
 
 wire_record!(JournalEntry { sequence, at_ns, input, decisions, state_hash, hash });

@@ -46,7 +46,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 3, 0xee98_fa39_759c_2b3f
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 4, 0x4070_3cf8_363e_f3a3
 );
 known!(
     /// Stage state at an offset.
@@ -89,7 +89,7 @@ pub const CURRENT: [KnownSchema; 10] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 2] = [
+pub const OLD: [KnownSchema; 3] = [
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -103,6 +103,13 @@ pub const OLD: [KnownSchema; 2] = [
         version: 2,
         fingerprint: 0x8598_da1d_dddc_75e0,
         text: include_str!("../avro/old/journal_entry_2.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 3,
+        fingerprint: 0xee98_fa39_759c_2b3f,
+        text: include_str!("../avro/old/journal_entry_3.avsc"),
     },
 ];
 

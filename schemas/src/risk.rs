@@ -5,28 +5,9 @@ mod request;
 mod result;
 mod wire;
 
-use serde::{Deserialize, Serialize};
-
+pub use crate::journal::TaskClass;
 pub use request::*;
 pub use result::*;
-
-/// How urgent a request is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum TaskClass {
-    /// Before all others.
-    #[serde(alias = "critical")]
-    Critical,
-    /// Somebody waits for it.
-    #[default]
-    #[serde(alias = "interactive")]
-    Interactive,
-    /// When there is time.
-    #[serde(alias = "batch")]
-    Batch,
-}
-
-crate::wire::wire_enum!(TaskClass { 0 => Critical, 1 => Interactive, 2 => Batch });
 
 impl Default for Quantity {
     /// None: a number that no parameter may be.

@@ -10,7 +10,7 @@ use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
-use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
 use warptape_stages::StageConfig;
 
@@ -34,6 +34,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
             high_water_rows: 1_048_576,
             low_water_rows: 262_144,
             route_interval_ns: 0,
+            risk: RiskConfig::default(),
         },
         lanes: (0..lanes).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect(),
         isa: Isa::detect(),

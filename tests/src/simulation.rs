@@ -16,7 +16,7 @@ use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
     CommitRequest, EngineConfig, LaneCommand, LaneResult, LaneStages, RecordError, Stop, Topics, restore_from,
 };
-use warptape_schemas::journal::{LaneId, LaneSpec, SchedulerConfig, ServicePoint};
+use warptape_schemas::journal::{LaneId, LaneSpec, RiskConfig, SchedulerConfig, ServicePoint};
 use warptape_schemas::{decode_journal_entry, decode_snapshot};
 
 use crate::coverage::Coverage;
@@ -113,6 +113,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             high_water_rows,
             low_water_rows: random.between(0, high_water_rows - 1),
             route_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
+            risk: RiskConfig::default(),
         },
         lanes: (0..lanes)
             .map(|lane| {

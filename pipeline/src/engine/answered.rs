@@ -32,7 +32,8 @@ impl Answered {
         let mut reader = log.reader(std::slice::from_ref(results))?;
         let range = reader.offsets(results)?;
         while reader.position(results)? < range.next {
-            let Fetched::Records { records, .. } = reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
+            let Fetched::Records { records, .. } =
+                reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
             else {
                 continue;
             };

@@ -410,6 +410,14 @@ impl Core {
                 let command = LaneCommand::Release { group, epoch: release.epoch };
                 self.commands.push(Command::Lane(release.lane, command));
             }
+            // No task is submitted yet, so nothing is decided about one.
+            Decision::Admit(_)
+            | Decision::Reject(_)
+            | Decision::Split(_)
+            | Decision::Reserve(_)
+            | Decision::RunSlice(_)
+            | Decision::Expire(_)
+            | Decision::Finish(_) => unreachable!("decisions about tasks follow from tasks"),
         }
     }
 

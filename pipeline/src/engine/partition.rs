@@ -8,7 +8,9 @@ use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
 use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
-use warptape_stages::{GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, SymbolMarket};
+use warptape_stages::{
+    GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, SymbolMarket,
+};
 
 use super::commit::{Aside, AsideTopic, Receipt, Sealed};
 use super::lanes::{GroupId, GroupState, Kept};

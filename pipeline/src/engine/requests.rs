@@ -54,7 +54,8 @@ impl RequestSource {
         let (commands, received) = bounded(COMMANDS_MAX);
         let (sent, events) = bounded(FETCHES_MAX);
         let worker = Worker::start("requests", move || {
-            let mut reader = RequestReader { log, topic, partitions: BTreeMap::new(), consumer: None, events: sent };
+            let mut reader =
+                RequestReader { log, topic, partitions: BTreeMap::new(), consumer: None, events: sent };
             if let Err(error) = reader.run(&received) {
                 // The engine may have gone before it could be told.
                 drop(reader.events.send(RequestEvent::Failed(error)));

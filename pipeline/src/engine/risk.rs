@@ -135,7 +135,13 @@ pub(super) struct OpenTask {
 }
 
 impl OpenTask {
-    pub(super) fn new(partition: i32, offset: i64, request: RiskRequest, task: RiskTask, now_ns: i64) -> Self {
+    pub(super) fn new(
+        partition: i32,
+        offset: i64,
+        request: RiskRequest,
+        task: RiskTask,
+        now_ns: i64,
+    ) -> Self {
         Self {
             partition,
             offset,

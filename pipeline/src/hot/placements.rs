@@ -74,7 +74,10 @@ impl Placements {
             | Input::Woke(_)
             | Input::Draining(_)
             | Input::Measured(_)
-            | Input::Released(_) => {}
+            | Input::Released(_)
+            | Input::TaskArrived(_)
+            | Input::SliceDone(_)
+            | Input::TaskDropped(_) => {}
         }
         for decision in &entry.decisions {
             if let Decision::Place(place) = decision {
@@ -149,7 +152,7 @@ impl Placements {
 #[cfg(test)]
 mod tests {
     use warptape_schemas::journal::{
-        LaneLost, LaneReady, LaneSpec, PartitionAssigned, PartitionRevoked, Place, PolicyRef,
+        LaneLost, LaneReady, LaneSpec, PartitionAssigned, PartitionRevoked, Place, PolicyRef, RiskConfig,
         SchedulerConfig, Started,
     };
 
@@ -173,6 +176,7 @@ mod tests {
                 high_water_rows: 2,
                 low_water_rows: 1,
                 route_interval_ns: 0,
+                risk: RiskConfig::default(),
             },
             lanes: vec![lane(0), lane(1)],
         })

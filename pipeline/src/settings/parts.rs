@@ -9,7 +9,7 @@ use warptape_eventlog::Durability;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_stages::{MarketConfig, StageConfig};
 
 use super::lanes::{self, GpuProbe};
@@ -302,6 +302,7 @@ fn scheduler(values: &Values) -> SchedulerConfig {
         high_water_rows: values.integer("scheduler.high_water_rows"),
         low_water_rows: values.integer("scheduler.low_water_rows"),
         route_interval_ns: values.integer("scheduler.route_interval_ms") * 1_000_000,
+        risk: RiskConfig::default(),
     }
 }
 

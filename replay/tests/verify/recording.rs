@@ -9,7 +9,7 @@ use warptape_eventlog::{
 use warptape_replay::{OutputOptions, VerifyOptions, encode_dead_letter_of, encode_late_tick_of};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
-    Arrived, Completed, Decision, Draining, GroupArrival, Input, LaneSpec, PartitionAssigned,
+    Arrived, Completed, Decision, Draining, GroupArrival, Input, LaneSpec, PartitionAssigned, RiskConfig,
     SchedulerConfig, Started,
 };
 use warptape_schemas::tick::{Side, Tick, TickKind};
@@ -345,6 +345,7 @@ fn scheduler_config() -> SchedulerConfig {
         high_water_rows: 100_000,
         low_water_rows: 10_000,
         route_interval_ns: 0,
+        risk: RiskConfig::default(),
     }
 }
 

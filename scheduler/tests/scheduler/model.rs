@@ -210,6 +210,7 @@ impl Model {
                 let partition = self.partitions.get_mut(&released.partition).unwrap();
                 partition.groups[released.group as usize].leaving = None;
             }
+            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => (),
         }
     }
 
@@ -280,6 +281,7 @@ impl Model {
                 group.bound_for = Some(release.route.kind);
                 format!("release to {:?}", release.route.kind)
             }
+            other => format!("{other:?}"),
         };
         self.saw(&name);
     }
@@ -412,6 +414,7 @@ impl Model {
             }
             Input::Completed(_) | Input::LaneLost(_) | Input::LaneReady(_) | Input::Woke(_) => (),
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
+            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => (),
         }
         let mut went = 0;
         for decision in decisions {

@@ -49,6 +49,7 @@ pub fn config() -> SchedulerConfig {
         high_water_rows: 1_000,
         low_water_rows: 100,
         route_interval_ns: 0,
+        risk: RiskConfig::default(),
     }
 }
 
@@ -182,6 +183,7 @@ fn describe(decision: &Decision) -> String {
         Decision::Release(Release { partition, group, lane, epoch, route }) => {
             format!("release {partition}/{group} from {lane} epoch {epoch}: {}", describe_route(route))
         }
+        other => format!("{other:?}"),
     }
 }
 

@@ -88,6 +88,7 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         high_water_rows,
         low_water_rows: draws.below(high_water_rows),
         route_interval_ns: draws.pick(&[0, 1, 20_000]).unwrap(),
+        risk: RiskConfig::default(),
     };
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)

@@ -106,6 +106,9 @@ fn input_branch(input: &Input) -> u32 {
         Input::Draining(_) => 8,
         Input::Measured(_) => 9,
         Input::Released(_) => 10,
+        Input::TaskArrived(_) => 11,
+        Input::SliceDone(_) => 12,
+        Input::TaskDropped(_) => 13,
     }
 }
 
@@ -119,6 +122,13 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Restore(_) => 5,
         Decision::WakeAt(_) => 6,
         Decision::Release(_) => 7,
+        Decision::Admit(_) => 8,
+        Decision::Reject(_) => 9,
+        Decision::Split(_) => 10,
+        Decision::Reserve(_) => 11,
+        Decision::RunSlice(_) => 12,
+        Decision::Expire(_) => 13,
+        Decision::Finish(_) => 14,
     }
 }
 

@@ -154,6 +154,12 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         high_water_rows: 1_000_000,
         low_water_rows: 500_000,
         route_interval_ns: 1_000_000_000,
+        risk: RiskConfig {
+            slice_ns: 250_000,
+            tasks_max: 12,
+            split: SplitPolicy::Score,
+            tenant_weights: vec![TenantWeight { tenant: "desk".into(), weight: 3 }],
+        },
     };
     let route = |kind, break_even_rows| Route {
         kind,
@@ -291,6 +297,94 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             })],
         ),
         (Input::Released(Released { partition: 3, group: 7, lane: 1, epoch: 42 }), vec![]),
+    ]
+    .into_iter()
+    .chain(task_journal())
+    .collect()
+}
+
+/// One of every input and decision about tasks.
+fn task_journal() -> Vec<(Input, Vec<Decision>)> {
+    let arrived = |task, class, deadline_ns, as_of| {
+        Input::TaskArrived(TaskArrived {
+            task,
+            partition: 3,
+            offset: 12,
+            request_id: format!("request-{task}"),
+            tenant: "desk".into(),
+            class,
+            deadline_ns,
+            rate_key: "asian/f64".into(),
+            first_unit: 0,
+            units: 10_000,
+            unit_cost: 252,
+            slice_units_max: 512,
+            gang: task == 2,
+            as_of,
+        })
+    };
+    let deadline_ns = Some(1_722_470_400_500_000_000);
+    let reject = |reason, deadline_ns| {
+        Decision::Reject(Reject { task: 3, reason, tasks: 12, tasks_max: 12, deadline_ns })
+    };
+    let run = |slice, lane, class, (from, to)| {
+        Decision::RunSlice(RunSlice {
+            slice,
+            task: 2,
+            lane,
+            from,
+            to,
+            class,
+            tenant: "desk".into(),
+            tasks_waiting: 2,
+            tenant_service_ns: 1_500_000,
+            service_fs_per_cost: 1_980_000,
+            predicted_finish_ns: 1_722_470_400_000_250_000,
+        })
+    };
+    let split = |policy, gang| {
+        let share = |(lane, from, to, score)| Share { lane, from, to, score };
+        let shares = [(0, 0, 5_429, 95), (1, 5_429, 10_000, 80)].map(share).into();
+        Decision::Split(Split { task: 2, policy, gang, shares })
+    };
+    let as_of = vec![AsOf { partition: 0, next_offset: 77 }, AsOf { partition: 3, next_offset: 78 }];
+    vec![
+        (
+            arrived(1, TaskClass::Critical, deadline_ns, as_of),
+            vec![
+                Decision::Admit(Admit {
+                    task: 1,
+                    class: TaskClass::Critical,
+                    tenant: "desk".into(),
+                    tasks: 2,
+                }),
+                run(0, 0, TaskClass::Critical, (0, 1)),
+            ],
+        ),
+        (
+            arrived(2, TaskClass::Interactive, None, vec![]),
+            vec![
+                split(SplitPolicy::Equal, false),
+                Decision::Reserve(Reserve { task: 2, lanes: vec![0, 1], busy: vec![1], until_ns: 5 }),
+            ],
+        ),
+        (
+            arrived(3, TaskClass::Batch, deadline_ns, vec![]),
+            vec![reject(RejectReason::Overloaded, None), reject(RejectReason::Expired, deadline_ns)],
+        ),
+        (
+            Input::SliceDone(SliceDone { lane: 0, slice: 0, service_ns: 49_000 }),
+            vec![
+                Decision::Finish(Finish { task: 1, slices: 1, service_ns: 49_000 }),
+                split(SplitPolicy::Score, true),
+                run(1, 0, TaskClass::Interactive, (0, 512)),
+                run(2, 1, TaskClass::Batch, (5_429, 5_941)),
+            ],
+        ),
+        (
+            Input::TaskDropped(TaskDropped { task: 2 }),
+            vec![Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 })],
+        ),
     ]
 }
 
