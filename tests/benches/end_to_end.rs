@@ -233,7 +233,8 @@ fn memory() {
         }
     }
     feeder.join().expect("the market is published");
-    stop.send(Stop::At(topic_ends(log.as_ref(), "ticks"))).expect("the engine runs");
+    stop.send(Stop::At { ticks: topic_ends(log.as_ref(), "ticks"), requests: Vec::new() })
+        .expect("the engine runs");
     let summary = engine.join().expect("the engine does not panic").expect("the engine works");
     println!(
         "{} ticks, {} signals in {:.1} s",

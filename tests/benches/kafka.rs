@@ -255,7 +255,8 @@ fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> 
     };
     publish_steadily(&ticks, rate, count);
     let times = reader.join().expect("the signals come");
-    stop.send(Stop::At(topic_ends(log.as_ref(), &ticks))).expect("the engine runs");
+    stop.send(Stop::At { ticks: topic_ends(log.as_ref(), &ticks), requests: Vec::new() })
+        .expect("the engine runs");
     let summary = engine.join().expect("the engine does not panic").expect("the engine works");
     assert_eq!((summary.ticks, summary.late), (count, 0));
     times

@@ -39,6 +39,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         lanes: (0..lanes).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect(),
         isa: Isa::detect(),
         commit_interval: Duration::from_millis(100),
+        risk_commit_interval: Duration::from_millis(5),
         snapshot_interval_records: 20_000,
         poll_records_max: 256,
         poll_bytes_max: 4 << 20,
@@ -103,12 +104,14 @@ fn publisher_into(log: &Arc<dyn EventLog>, topic: &str, partitions: i32, batch: 
         .expect("the log takes a producer")
 }
 
-/// Runs an engine until all that is in the topic of ticks is processed and committed.
+/// Runs an engine until all ticks and risk requests there are, are processed and committed.
 pub fn run_to_end(log: &Arc<dyn EventLog>, config: EngineConfig) -> Summary {
-    let ends = topic_ends(log.as_ref(), &config.topics.ticks);
+    let ends = |topic: &str| topic_ends(log.as_ref(), topic);
+    let stop_at =
+        Stop::At { ticks: ends(&config.topics.ticks), requests: ends(&config.topics.risk_requests) };
     let progress = Arc::new(Progress::new(config.lanes.len()));
     let (stop, stopped) = bounded(1);
-    stop.send(Stop::At(ends)).expect("the receiver is here");
+    stop.send(stop_at).expect("the receiver is here");
     run(log.clone(), config, progress, stopped).expect("the engine works")
 }
 

@@ -124,6 +124,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             .collect(),
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
         commit_interval: std::time::Duration::ZERO,
+        risk_commit_interval: std::time::Duration::ZERO,
         snapshot_interval_records: random.between(1, 40),
         poll_records_max: random.between(1, 30) as usize,
         poll_bytes_max: usize::MAX,
@@ -290,7 +291,10 @@ impl World {
                         self.reading[partition as usize] = None;
                         self.restores.push_back((partition, sealed_offset));
                     }
-                    Command::Lifecycle(..) => {}
+                    // No requests are opened here.
+                    Command::ReadRequests { .. }
+                    | Command::ForgetRequests { .. }
+                    | Command::Lifecycle(..) => {}
                 }
             }
         }
@@ -413,6 +417,10 @@ impl World {
             Some(LaneResult::Released { group, epoch, stage }) => {
                 self.core.on_released(now_ns, lane, group, epoch, stage)
             }
+            Some(LaneResult::Slice { slice, partial }) => {
+                let service_ns = self.random.between(1, 1_000_000);
+                self.core.on_slice_done(now_ns, lane, slice, service_ns, partial)
+            }
         }
         .map_err(Failure::from)
     }
@@ -469,7 +477,7 @@ impl World {
 
     fn stop(&mut self) -> Result<(), Failure> {
         let ends = (0_i32..).zip(&self.source).map(|(partition, log)| (partition, log.len() as i64));
-        let stop = Stop::At(ends.collect());
+        let stop = Stop::At { ticks: ends.collect(), requests: Vec::new() };
         self.core.on_stop(self.now_ns, stop)?;
         Ok(())
     }

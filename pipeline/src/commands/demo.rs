@@ -125,7 +125,9 @@ pub fn execute(
     drop(stop_market);
     let fed = market.join().expect("the market returns its errors");
     // An engine that has failed is gone, and takes no stop.
-    drop(stop_engine.send(Stop::At(end_offsets(&*log, &settings.topics.names.ticks)?)));
+    let ticks = end_offsets(&*log, &settings.topics.names.ticks)?;
+    let requests = end_offsets(&*log, &settings.topics.names.risk_requests)?;
+    drop(stop_engine.send(Stop::At { ticks, requests }));
     // The interrupt may be set by now, so it is the engine's end that is waited for.
     while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(REDRAW) {
         live.show(Some(lag()));
@@ -200,8 +202,9 @@ impl Market {
 /// Where each partition of the topic ends.
 fn end_offsets(log: &dyn EventLog, topic: &str) -> anyhow::Result<Vec<(i32, i64)>> {
     let topics = log.topics()?;
-    let ticks = topics.iter().find(|info| info.spec.name == topic).context("the topic of ticks is gone")?;
-    Ok((0..).zip(ticks.offsets.iter().map(|range| range.next)).collect())
+    let info = topics.iter().find(|info| info.spec.name == topic);
+    let info = info.with_context(|| format!("the topic {topic} is gone"))?;
+    Ok((0..).zip(info.offsets.iter().map(|range| range.next)).collect())
 }
 
 /// The text as a shell takes it for one word.

@@ -4,6 +4,8 @@
 //! – becomes a [`Command`] for the shell, which is the [`run`](super::run) loop in production and a simulation in tests.
 //! It must not decide anything that the scheduler could.
 
+mod risk;
+
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -11,10 +13,12 @@ use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, DeviceSample, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost,
-    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, ServicePoint, Started, Woke,
+    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, ServicePoint, Started, TaskId,
+    Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
 use warptape_stages::GroupStage;
+use warptape_stages::risk::Round;
 
 use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
@@ -22,6 +26,7 @@ use super::ownership::Ownership;
 use super::partition::{Accepted, Partition};
 use super::recorder::Recorder;
 use super::restore::Restored;
+use super::risk::{RequestPartition, RiskDesk};
 use super::{EngineConfig, RecordError, Stop};
 
 /// Bytes of signals, late ticks and dead letters in one transaction, about: a record's are never torn apart. Far below
@@ -53,6 +58,20 @@ pub enum Command {
         /// Outputs of records before this offset exist, or are in the commit in flight.
         sealed_offset: i64,
     },
+    /// Read the risk requests of a partition from this offset on, with this generation.
+    ReadRequests {
+        /// The partition.
+        partition: i32,
+        /// The first request to read.
+        offset: i64,
+        /// What [`Core::on_requests`] is given with the requests.
+        generation: u64,
+    },
+    /// Read no more risk requests of a partition.
+    ForgetRequests {
+        /// The partition.
+        partition: i32,
+    },
     /// Write a lifecycle record.
     Lifecycle(LifecycleEvent, String),
 }
@@ -69,10 +88,15 @@ pub struct Core {
     generation: u64,
     /// Lane and rows of each batch in flight.
     batches: BTreeMap<i64, (LaneId, i64)>,
+    risk: RiskDesk,
+    /// Rounds of tasks that follow those that were finished in this step.
+    rounds: Vec<(TaskId, Round)>,
     commands: Vec<Command>,
     wake_at_ns: Option<i64>,
     /// Where to stop reading, by partition, once a stop was asked for.
     stop_at: Option<BTreeMap<i32, i64>>,
+    /// The stop that was asked for.
+    stop: Option<Stop>,
     draining: bool,
     decoder: TickDecoder,
     lengths: Vec<usize>,
@@ -90,9 +114,12 @@ impl Core {
             ownership: Ownership::default(),
             generation: 0,
             batches: BTreeMap::new(),
+            risk: RiskDesk::default(),
+            rounds: Vec::new(),
             commands: Vec::new(),
             wake_at_ns: None,
             stop_at: None,
+            stop: None,
             draining: false,
             lengths: Vec::new(),
         })
@@ -120,7 +147,9 @@ impl Core {
 
     /// Bytes that wait for a commit.
     pub fn waiting_bytes(&self) -> usize {
-        self.recorder.waiting_bytes() + self.partitions.values().map(Partition::waiting_bytes).sum::<usize>()
+        self.recorder.waiting_bytes()
+            + self.partitions.values().map(Partition::waiting_bytes).sum::<usize>()
+            + self.risk.waiting_bytes()
     }
 
     /// Rows that wait on the host.
@@ -181,6 +210,8 @@ impl Core {
 
     /// A partition is no longer owned.
     pub fn on_revoked(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+        self.close_requests(now_ns, partition)?;
+        self.risk.partitions.remove(&partition);
         self.partitions.remove(&partition);
         self.restoring.remove(&partition);
         self.ownership.end(partition);
@@ -193,13 +224,18 @@ impl Core {
 
     /// Partitions are about to be revoked and their source stands still: a last snapshot spares the next owner work.
     pub fn on_revoking(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), RecordError> {
-        partitions.iter().try_for_each(|&partition| self.begin_last_snapshot(now_ns, partition))
+        partitions.iter().try_for_each(|&partition| {
+            self.close_requests(now_ns, partition)?;
+            self.begin_last_snapshot(now_ns, partition)
+        })
     }
 
     /// Whether everything read of a partition is processed and handed to a commit.
     pub fn is_settled(&self, partition: i32) -> bool {
         let settled = |owned: &Partition| owned.is_drained() && owned.sealed_offset >= owned.next_offset;
-        !self.restoring.contains_key(&partition) && self.partitions.get(&partition).is_none_or(settled)
+        !self.restoring.contains_key(&partition)
+            && self.partitions.get(&partition).is_none_or(settled)
+            && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
     }
 
     /// Which partitions are this process's.
@@ -210,6 +246,11 @@ impl Core {
     /// Whether a partition has been this process's ever since it was sealed under this assignment.
     pub fn is_owned(&self, partition: i32, assignment: u64) -> bool {
         self.ownership.holds(partition, assignment)
+    }
+
+    /// Whether the records of an owned partition before an offset were accepted.
+    pub fn is_read_to(&self, partition: i32, offset: i64) -> bool {
+        self.partitions.get(&partition).is_some_and(|owned| owned.is_read_to(offset))
     }
 
     /// A partition was read up to an offset, after which the log may have no more records.
@@ -306,6 +347,7 @@ impl Core {
         restarted: bool,
     ) -> Result<(), RecordError> {
         self.batches.retain(|_, (owner, _)| *owner != lane);
+        self.risk.forget_lane(lane);
         let kept = self.config.is_on_device(lane)
             && self.partitions.values().all(|owned| owned.keeps_groups_of(lane));
         let mut again = Vec::new();
@@ -327,10 +369,15 @@ impl Core {
 
     /// A stop was asked for.
     pub fn on_stop(&mut self, now_ns: i64, stop: Stop) -> Result<(), RecordError> {
-        self.stop_at = Some(match stop {
+        self.stop_at = Some(match &stop {
             Stop::Now => self.partitions.iter().map(|(&id, owned)| (id, owned.next_offset)).collect(),
-            Stop::At(offsets) => offsets.into_iter().collect(),
+            Stop::At { ticks, .. } => ticks.iter().copied().collect(),
         });
+        let is_now = stop == Stop::Now;
+        self.stop = Some(stop);
+        if is_now {
+            self.withdraw_tasks(now_ns, None)?;
+        }
         self.drain_if_read(now_ns)
     }
 
@@ -346,14 +393,22 @@ impl Core {
     /// Whether a commit would hold anything.
     pub fn has_uncommitted(&self) -> bool {
         let sealable = |owned: &Partition| owned.complete_before() > owned.sealed_offset;
-        self.recorder.entries_waiting() > 0 || self.partitions.values().any(sealable)
+        self.recorder.entries_waiting() > 0
+            || self.partitions.values().any(sealable)
+            || self.risk.partitions.values().any(RequestPartition::has_uncommitted)
+    }
+
+    /// Whether risk results wait for a commit.
+    pub fn has_risk_results(&self) -> bool {
+        self.risk.partitions.values().any(RequestPartition::has_results)
     }
 
     /// Whether everything before the stop is processed.
     pub fn is_drained(&self) -> bool {
         let is_read = |owned: &Partition| owned.is_read_to(self.stop_offset(owned.source.partition));
         let drained = |owned: &Partition| owned.is_drained() && is_read(owned);
-        self.draining && self.restoring.is_empty() && self.partitions.values().all(drained)
+        let ticks = self.draining && self.restoring.is_empty() && self.partitions.values().all(drained);
+        ticks && self.are_requests_drained()
     }
 
     /// Gathers what complete records caused, with the journal entries of everything decided so far.
@@ -364,7 +419,13 @@ impl Core {
             let before = owned.sealed_offset;
             // The source may have ended, and this not have been told yet: its partitions are others' to commit.
             let Some(assignment) = self.ownership.of(owned.source.partition) else { continue };
-            request.sealed.push(owned.seal(assignment, bytes_max, &mut request.receipt));
+            let mut sealed = owned.seal(assignment, bytes_max, &mut request.receipt);
+            if let Some(requests) = self.risk.partitions.get_mut(&sealed.partition) {
+                let (results, offset) = requests.seal();
+                sealed.risk_results = results;
+                request.offsets.extend(offset);
+            }
+            request.sealed.push(sealed);
             if owned.sealed_offset > before {
                 request.receipt.advances = true;
                 request.offsets.push((owned.source.clone(), owned.sealed_offset));
@@ -381,13 +442,13 @@ impl Core {
 
     fn step(&mut self, now_ns: i64, input: &Input) -> Result<(), RecordError> {
         for decision in self.recorder.step(now_ns, input)? {
-            self.execute(decision);
+            self.execute(now_ns, decision);
         }
-        Ok(())
+        self.submit_rounds(now_ns)
     }
 
     /// Executes a decision.
-    fn execute(&mut self, decision: Decision) {
+    fn execute(&mut self, now_ns: i64, decision: Decision) {
         match decision {
             Decision::Place(place) => self.place(&place),
             Decision::Dispatch(dispatch) => self.dispatch(&dispatch),
@@ -410,14 +471,12 @@ impl Core {
                 let command = LaneCommand::Release { group, epoch: release.epoch };
                 self.commands.push(Command::Lane(release.lane, command));
             }
-            // No task is submitted yet, so nothing is decided about one.
-            Decision::Admit(_)
-            | Decision::Reject(_)
-            | Decision::Split(_)
-            | Decision::Reserve(_)
-            | Decision::RunSlice(_)
-            | Decision::Expire(_)
-            | Decision::Finish(_) => unreachable!("decisions about tasks follow from tasks"),
+            // What follows from these are decisions of their own.
+            Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) => {}
+            Decision::Reject(reject) => self.reject(now_ns, &reject),
+            Decision::RunSlice(run) => self.run_slice(now_ns, &run),
+            Decision::Expire(expire) => self.expire(now_ns, &expire),
+            Decision::Finish(finish) => self.finish_round(now_ns, &finish),
         }
     }
 

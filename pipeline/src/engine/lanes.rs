@@ -3,6 +3,7 @@
 mod thread;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use crossbeam_channel::{Sender, unbounded};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_schemas::journal::{LaneId, ServicePoint};
+use warptape_stages::risk::{DeviceRisk, Partial, RiskTask};
 use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
 use super::worker::Worker;
@@ -51,6 +53,18 @@ pub enum LaneCommand {
         /// Its epoch.
         epoch: i64,
     },
+    /// Do units of a risk task.
+    RunSlice(Slice),
+}
+
+/// Units of a risk task on their way to a lane.
+pub struct Slice {
+    /// Number of the slice.
+    pub slice: i64,
+    /// The task.
+    pub task: Arc<RiskTask>,
+    /// The units.
+    pub units: Range<i64>,
 }
 
 /// What comes of a command.
@@ -70,6 +84,13 @@ pub enum LaneResult {
         epoch: i64,
         /// Its state.
         stage: Box<GroupStage>,
+    },
+    /// A slice is done.
+    Slice {
+        /// Number of the slice.
+        slice: i64,
+        /// What its units gave.
+        partial: Partial,
     },
 }
 
@@ -149,6 +170,8 @@ pub(super) enum LaneNews {
     Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput>, memory_bytes: Option<[usize; 3]> },
     /// A group was given back.
     Released { group: GroupId, epoch: i64, stage: Box<GroupStage> },
+    /// A slice is done.
+    SliceDone { slice: i64, service_ns: i64, partial: Partial },
     /// What batches take.
     Measured { points: Vec<ServicePoint> },
     /// The lane failed; its thread waits for nothing any more.
@@ -253,6 +276,8 @@ pub struct LaneStages {
     groups: LaneGroups,
     /// A batch that a device has begun.
     running: Option<Running>,
+    /// Memory on the device for risk.
+    risk: DeviceRisk,
 }
 
 struct Running {
@@ -285,7 +310,14 @@ impl LaneStages {
     }
 
     fn new(config: &StageConfig, isa: Isa, groups: LaneGroups) -> Self {
-        Self { config: config.clone(), isa, epochs: BTreeMap::new(), groups, running: None }
+        Self {
+            config: config.clone(),
+            isa,
+            epochs: BTreeMap::new(),
+            groups,
+            running: None,
+            risk: DeviceRisk::default(),
+        }
     }
 
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
@@ -343,6 +375,15 @@ impl LaneStages {
                     LaneGroups::Device(groups) => groups.take(&group)?,
                 };
                 Ok(Some(LaneResult::Released { group, epoch, stage }))
+            }
+            LaneCommand::RunSlice(Slice { slice, task, units }) => {
+                let partial = match &mut self.groups {
+                    LaneGroups::Host(_) => task.run(self.isa, units),
+                    LaneGroups::Device(groups) => {
+                        task.run_on_device(&mut self.risk, groups.device_mut(), units)?
+                    }
+                };
+                Ok(Some(LaneResult::Slice { slice, partial }))
             }
         }
     }

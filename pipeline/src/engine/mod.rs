@@ -46,7 +46,7 @@ pub use error::EngineError;
 pub(crate) use failpoint::faulty;
 pub use lanes::{
     BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneResult, LaneStages,
-    PartOutput,
+    PartOutput, Slice,
 };
 pub use partition::Accepted;
 pub use progress::{LaneProgress, Progress};

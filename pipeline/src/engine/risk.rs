@@ -95,10 +95,6 @@ impl RequestPartition {
         self.open.is_empty() && self.next_offset.max(self.read_to) >= offset
     }
 
-    pub(super) fn waiting_bytes(&self) -> usize {
-        self.results_bytes
-    }
-
     /// Takes the results for a commit, and the offset if it moves.
     pub(super) fn seal(&mut self) -> (Vec<(String, Vec<u8>)>, Option<(TopicPartition, i64)>) {
         self.results_bytes = 0;
@@ -158,6 +154,11 @@ impl OpenTask {
 }
 
 impl RiskDesk {
+    /// Bytes of results that wait for a commit.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.partitions.values().map(|requests| requests.results_bytes).sum()
+    }
+
     /// Takes a task that the journal entry of this sequence is to admit.
     pub(super) fn open(&mut self, mut task: OpenTask, sequence: i64) -> TaskId {
         let number = self.task_next;

@@ -1,7 +1,9 @@
 //! The engine's loop: threads, clock and log around the [`Core`].
 
 mod lanes;
+mod requests;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -17,8 +19,9 @@ use super::failpoint::{self, Failpoint};
 use super::journal_tail::last_entry;
 use super::lanes::{Lane, LaneEvent};
 use super::lifecycle::LifecycleLog;
+use super::requests::{RequestCommand, RequestSource};
 use super::restore::restore;
-use super::source::{Source, SourceCommand, SourceEvent};
+use super::source::{Assigned, Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::telemetry::Telemetry;
 use super::worker::Worker;
@@ -55,8 +58,13 @@ struct Revoking {
 pub enum Stop {
     /// Accept nothing more.
     Now,
-    /// Accept what lies before these offsets of the source partitions (of those not named: nothing more).
-    At(Vec<(i32, i64)>),
+    /// Accept what lies before these offsets of the partitions (of those not named: nothing more).
+    At {
+        /// Of ticks.
+        ticks: Vec<(i32, i64)>,
+        /// Of risk requests.
+        requests: Vec<(i32, i64)>,
+    },
 }
 
 /// Runs an engine until it is told to stop, or fails. Topics must exist.
@@ -79,6 +87,10 @@ struct Engine {
     core: Core,
     lifecycle: LifecycleLog,
     source: Source,
+    requests: RequestSource,
+    /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
+    /// partition came is in the market then.
+    requests_wait: BTreeMap<i32, i64>,
     committer: Committer,
     telemetry: Telemetry,
     lanes: Vec<Option<Lane>>,
@@ -125,6 +137,8 @@ impl Engine {
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 3));
         Ok(Self {
             source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
+            requests: RequestSource::start(log.clone(), config.topics.risk_requests.clone()),
+            requests_wait: BTreeMap::new(),
             committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
             telemetry: Telemetry::start(
                 config.devices.clone(),
@@ -195,6 +209,9 @@ impl Engine {
                 recv(source) -> event => {
                     self.on_source(event.map_err(|_| EngineError::ThreadGone { thread: "source" })?)?;
                 }
+                recv(self.requests.events) -> event => {
+                    self.on_requests(event.map_err(|_| EngineError::ThreadGone { thread: "requests" })?)?;
+                }
                 recv(if stop_asked { &nothing } else { stop }) -> stop => {
                     stop_asked = true;
                     // A sender that is gone wants nothing any more: the engine stops.
@@ -212,6 +229,7 @@ impl Engine {
             }
             turned_at = Instant::now();
             self.core.on_time(self.clock.now_ns())?;
+            self.open_requests()?;
             self.obey()?;
             self.release_if_settled()?;
             self.progress.decisions.store(self.core.decisions_total(), Ordering::Relaxed);
@@ -258,6 +276,12 @@ impl Engine {
                     Command::Restore { partition, sealed_offset } => {
                         self.restore(partition, sealed_offset)?
                     }
+                    Command::ReadRequests { partition, offset, generation } => {
+                        self.command_requests(RequestCommand::Read { partition, offset, generation })?;
+                    }
+                    Command::ForgetRequests { partition } => {
+                        self.command_requests(RequestCommand::Forget { partition })?;
+                    }
                     Command::Lifecycle(event, detail) => {
                         self.lifecycle.write(self.clock.now_ns(), event, &detail);
                     }
@@ -292,8 +316,9 @@ impl Engine {
     fn on_source(&mut self, event: SourceEvent) -> Result<(), EngineError> {
         match event {
             SourceEvent::Assigned(partitions) => {
-                for (partition, committed) in partitions {
+                for Assigned { partition, committed, end } in partitions {
                     self.restore(partition, committed.unwrap_or(0))?;
+                    self.requests_wait.insert(partition, end);
                 }
             }
             SourceEvent::Revoked(partitions) => {
@@ -341,6 +366,7 @@ impl Engine {
     fn give_up(&mut self, partitions: &[i32], how: &str) -> Result<(), EngineError> {
         for &partition in partitions {
             let now_ns = self.clock.now_ns();
+            self.requests_wait.remove(&partition);
             self.core.on_revoked(now_ns, partition)?;
             let detail = format!("partition {partition}, {how}");
             self.lifecycle.write(now_ns, LifecycleEvent::PartitionRevoked, &detail);
@@ -349,7 +375,11 @@ impl Engine {
     }
 
     fn commit_due_ns(&self) -> i64 {
-        self.last_commit_ns + self.config.commit_interval.as_nanos() as i64
+        let interval = match self.core.has_risk_results() {
+            true => self.config.risk_commit_interval.min(self.config.commit_interval),
+            false => self.config.commit_interval,
+        };
+        self.last_commit_ns + interval.as_nanos() as i64
     }
 
     fn commit_if_due(&mut self) -> Result<(), EngineError> {
@@ -425,6 +455,7 @@ impl Engine {
             Err(error) => self.lifecycle.write(now_ns, LifecycleEvent::Failed, &error.to_string()),
         }
         self.source.stop();
+        self.requests.stop();
         self.committer.stop();
         self.lifecycle.stop();
         self.telemetry.stop();

@@ -31,8 +31,8 @@ pub(super) enum SourceCommand {
 
 /// What the source tells the engine.
 pub(super) enum SourceEvent {
-    /// Partitions to own, with their committed offsets. They are read only after a seek.
-    Assigned(Vec<(i32, Option<i64>)>),
+    /// Partitions to own. They are read only after a seek.
+    Assigned(Vec<Assigned>),
     /// Partitions to be given up: nothing is polled before [`SourceCommand::Release`].
     Revoked(Vec<i32>),
     /// Partitions that others own already; likewise.
@@ -44,6 +44,15 @@ pub(super) enum SourceEvent {
     Records { partition: i32, generation: u64, records: Vec<Record>, read_at_ns: i64 },
     /// The log failed; the thread ended.
     Failed(LogError),
+}
+
+/// A partition to own.
+pub(super) struct Assigned {
+    pub(super) partition: i32,
+    /// Next offset to read according to the last commit.
+    pub(super) committed: Option<i64>,
+    /// Offset of the next record that is published.
+    pub(super) end: i64,
 }
 
 /// Handle of the source thread.
@@ -143,7 +152,11 @@ impl SourceReader {
                 self.consumer.pause(&partitions)?;
                 let mut assigned = Vec::with_capacity(partitions.len());
                 for partition in &partitions {
-                    assigned.push((partition.partition, self.consumer.committed(partition)?));
+                    assigned.push(Assigned {
+                        partition: partition.partition,
+                        committed: self.consumer.committed(partition)?,
+                        end: self.consumer.offsets(partition)?.next,
+                    });
                 }
                 SourceEvent::Assigned(assigned)
             }

@@ -90,7 +90,10 @@ pub enum Kind {
 /// Sections in the order of the example file, with what each is about.
 pub const SECTIONS: &[(&str, &str)] = &[
     ("log", "Where events are kept."),
-    ("topics", "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle."),
+    (
+        "topics",
+        "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle, risk.requests, risk.results.",
+    ),
     ("hot_state", "The latest of each symbol, for those who want it now."),
     ("kafka", "How to be a client of Kafka, for logs of the form kafka:HOST:PORT."),
     (
@@ -99,6 +102,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ),
     ("schema_registry", "Where the schemas of records are registered."),
     ("engine", "The loop that reads ticks, feeds lanes and commits."),
+    ("risk", "Risk requests, and how lanes share them."),
     ("scheduler", "Placement of symbol groups, dispatch of batches, backpressure."),
     ("stages", "What is computed; outputs depend on this section and the log alone."),
     ("stages.indicators", "Windows of the indicators, in bars."),
@@ -242,6 +246,12 @@ pub const KEYS: &[Key] = &[
     retention("kafka.retention_hours.late", 168, "Late ticks."),
     retention("kafka.retention_hours.dead_letter", 720, "Dead letters."),
     retention("kafka.retention_hours.lifecycle", 720, "Lifecycle."),
+    retention("kafka.retention_hours.risk_requests", 168, "Risk requests."),
+    retention(
+        "kafka.retention_hours.risk_results",
+        168,
+        "Risk results. The id of a request is refused a second time as long as its result is there.",
+    ),
     Key {
         path: "schema_registry.url",
         kind: Kind::Text {
@@ -324,6 +334,13 @@ pub const KEYS: &[Key] = &[
     ),
     integer("engine.poll_records_max", 256, 1, 65_536, "Records taken from the log at once."),
     integer("engine.poll_bytes_max", 4_194_304, 4_096, 1 << 30, "Bytes taken from the log at once, about."),
+    integer(
+        "risk.commit_interval_ms",
+        5,
+        1,
+        60_000,
+        "Time between transactions while risk results wait, in milliseconds; `engine.commit_interval_ms` else.",
+    ),
     Key {
         path: "scheduler.placement_policy",
         kind: Kind::Choice { default: "rendezvous", choices: &["rendezvous"] },

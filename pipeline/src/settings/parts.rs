@@ -136,6 +136,8 @@ pub struct EngineSettings {
     pub device_deadline: Duration,
     /// Time between transactions.
     pub commit_interval: Duration,
+    /// Time between transactions while risk results wait.
+    pub risk_commit_interval: Duration,
     /// Source records of a partition between two snapshots.
     pub snapshot_interval_records: i64,
     /// Records taken from the log at once.
@@ -165,6 +167,7 @@ impl Settings {
             lanes: self.engine.lanes.clone(),
             isa: Isa::detect(),
             commit_interval: self.engine.commit_interval,
+            risk_commit_interval: self.engine.risk_commit_interval,
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
@@ -261,6 +264,8 @@ pub(super) fn build(effective: &[Effective], cores: usize, inventory: Option<&In
                 late: hours("late"),
                 dead_letter: hours("dead_letter"),
                 lifecycle: hours("lifecycle"),
+                risk_requests: hours("risk_requests"),
+                risk_results: hours("risk_results"),
             },
             properties: values.table("kafka.properties"),
         },
@@ -280,6 +285,7 @@ pub(super) fn build(effective: &[Effective], cores: usize, inventory: Option<&In
             gpus_missing: inventory.and_then(|found| found.missing.clone()),
             device_deadline: Duration::from_millis(values.integer("engine.device_deadline_ms") as u64),
             commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
+            risk_commit_interval: Duration::from_millis(values.integer("risk.commit_interval_ms") as u64),
             snapshot_interval_records: values.integer("engine.snapshot_interval_records"),
             poll_records_max: values.integer("engine.poll_records_max") as usize,
             poll_bytes_max: values.integer("engine.poll_bytes_max") as usize,

@@ -169,9 +169,15 @@ impl Core {
                 RiskErrorCode::Overloaded,
                 format!("{} requests wait, {} may: ask again later", reject.tasks, reject.tasks_max),
             ),
-            RejectReason::Expired => (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned()),
+            RejectReason::Expired => {
+                (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned())
+            }
         };
-        self.answer(now_ns, reject.task, RiskOutcome::Error(RiskError { code, field: String::new(), message }));
+        self.answer(
+            now_ns,
+            reject.task,
+            RiskOutcome::Error(RiskError { code, field: String::new(), message }),
+        );
     }
 
     pub(super) fn expire(&mut self, now_ns: i64, expire: &Expire) {
@@ -198,6 +204,18 @@ impl Core {
 
     fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome) {
         self.risk.answer(now_ns, task, outcome, &self.config);
+    }
+
+    /// Whether every request before the stop has its answer, or is left to the next life.
+    pub(super) fn are_requests_drained(&self) -> bool {
+        let is_answered = |&(partition, end): &(i32, i64)| {
+            let requests = self.risk.partitions.get(&partition);
+            end == 0 || requests.is_some_and(|requests| requests.is_answered_to(end))
+        };
+        match &self.stop {
+            Some(Stop::At { requests, .. }) => requests.iter().all(is_answered),
+            Some(Stop::Now) | None => true,
+        }
     }
 
     /// Where reading of a partition's requests ends: never, unless a stop was asked for.

@@ -69,7 +69,9 @@ impl LaneWorker {
             if !stages.is_running() {
                 since_ns = self.clock.now_ns();
                 match command {
-                    LaneCommand::Run(_) | LaneCommand::Release { .. } => self.work.on_batch(since_ns),
+                    LaneCommand::Run(_) | LaneCommand::Release { .. } | LaneCommand::RunSlice(_) => {
+                        self.work.on_batch(since_ns);
+                    }
                     LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
                 }
             }
@@ -97,6 +99,10 @@ impl LaneWorker {
             }
             Some(LaneResult::Released { group, epoch, stage }) => {
                 self.tell(LaneNews::Released { group, epoch, stage })
+            }
+            Some(LaneResult::Slice { slice, partial }) => {
+                let service_ns = now_ns - std::mem::replace(since_ns, now_ns);
+                self.tell(LaneNews::SliceDone { slice, service_ns, partial })
             }
             None => Ok(()),
         };

@@ -46,6 +46,10 @@ impl Engine {
             LaneNews::Released { group, epoch, stage } => {
                 self.core.on_released(self.clock.now_ns(), lane, group, epoch, stage)?;
             }
+            LaneNews::SliceDone { slice, service_ns, partial } => {
+                Progress::add(&self.progress.lanes[lane as usize].busy_ns, service_ns as u64);
+                self.core.on_slice_done(self.clock.now_ns(), lane, slice, service_ns, partial)?;
+            }
             LaneNews::Measured { points } => {
                 self.core.on_measured(self.clock.now_ns(), lane, points)?;
             }
