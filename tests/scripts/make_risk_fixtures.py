@@ -10,6 +10,7 @@ read them need no Python.
 """
 
 import argparse
+import functools
 import gzip
 import random
 import sys
@@ -125,9 +126,10 @@ def black_scholes_rows():
         yield tuple(map(repr, [*given, *found, *exact]))
 
 
-def asian_price(sign, strike, steps, spot, rate, carry, volatility, years):
-    """Of the arithmetic mean of discrete prices, whose logarithm is convolved step by step from the last one back (Carverhill
-    and Clewlow 1990); QuantLib has no engine that is as exact."""
+@functools.cache
+def asian_density(steps, rate, carry, volatility, years):
+    """Grid and density of the logarithm of the sum of discrete prices over the spot, which is convolved step by step from the last
+    one back (Carverhill and Clewlow 1990); QuantLib has no engine that is as exact."""
     step = years / steps
     mean, deviation = (rate - carry - volatility**2 / 2) * step, volatility * step**0.5
     h = deviation / 40
@@ -144,9 +146,14 @@ def asian_price(sign, strike, steps, spot, rate, carry, volatility, years):
         density = fftconvolve(shifted, normal, mode="same") * h
     # A grid so fine that the kink of the payoff does not matter.
     fine = numpy.linspace(grid[0], grid[-1], 4_000_001)
-    payoff = numpy.maximum(sign * (spot * numpy.exp(fine) / steps - strike), 0.0)
-    total = numpy.trapezoid(payoff * CubicSpline(grid, density)(fine), fine)
-    return float(numpy.exp(-rate * years) * total)
+    return fine, CubicSpline(grid, density)(fine)
+
+
+def asian_price(sign, strike, steps, spot, rate, carry, volatility, years):
+    """Of the arithmetic mean of discrete prices."""
+    grid, density = asian_density(steps, rate, carry, volatility, years)
+    payoff = numpy.maximum(sign * (spot * numpy.exp(grid) / steps - strike), 0.0)
+    return float(numpy.exp(-rate * years) * numpy.trapezoid(payoff * density, grid))
 
 
 def checked_asian_price(option, model, *given):
@@ -202,6 +209,64 @@ def simulation_rows():
             yield row(7, option, ql.AnalyticContinuousFloatingLookbackEngine(model), 0.0, 3)
 
 
+def priced(row):
+    """The price of a row of `simulation_rows` as a function of spot, rate, dividend yield and volatility."""
+    contract, sign, strike, barrier, steps, *_, years, _ = row
+    exercise = ql.EuropeanExercise(TODAY + round(365 * years))
+    kind = ql.Option.Call if sign == 1 else ql.Option.Put
+    payoff = ql.PlainVanillaPayoff(kind, strike)
+    barriers = [ql.Barrier.UpOut, ql.Barrier.UpIn, ql.Barrier.DownOut, ql.Barrier.DownIn]
+
+    def price(spot, rate, carry, volatility):
+        if contract == 1:
+            return asian_price(sign, strike, int(steps), spot, rate, carry, volatility, years)
+        if contract == 0:
+            option, engine = ql.VanillaOption(payoff, exercise), ql.AnalyticEuropeanEngine
+        elif contract < 6:
+            option = ql.BarrierOption(barriers[int(contract) - 2], barrier, 0.0, payoff, exercise)
+            engine = ql.AnalyticBarrierEngine
+        elif contract == 6:
+            option = ql.ContinuousFixedLookbackOption(spot, payoff, exercise)
+            engine = ql.AnalyticContinuousFixedLookbackEngine
+        else:
+            option = ql.ContinuousFloatingLookbackOption(spot, ql.FloatingTypePayoff(kind), exercise)
+            engine = ql.AnalyticContinuousFloatingLookbackEngine
+        option.setPricingEngine(engine(process(spot, rate, carry, volatility)))
+        return option.NPV()
+
+    return price
+
+
+def greek_rows():
+    """The rows of `simulation_rows` with Greeks by differences of the fourth order. Prices depend on rate, dividend yield and
+    variance by their products with time, so theta follows from the derivatives by these. A lookback option whose strike is the spot
+    has no gamma: its delta has a kink there."""
+    rows = simulation_rows()
+    yield (*next(rows), "delta", "gamma", "vega", "theta", "rho")
+    for text in rows:
+        row = [float(number) for number in text]
+        spot, rate, carry, volatility, years = given = row[5:10]
+        if row[0] == 6 and row[2] == spot:
+            continue
+        price = priced(row)
+
+        def moved(argument, by):
+            arguments = list(given[:4])
+            arguments[argument] += by
+            return price(*arguments)
+
+        def derivative(argument, h):
+            one, two = (moved(argument, k * h) - moved(argument, -k * h) for k in (1, 2))
+            return (8 * one - two) / (12 * h)
+
+        h = 0.005 * spot
+        one, two = (moved(0, k * h) + moved(0, -k * h) - 2 * row[10] for k in (1, 2))
+        gamma = (16 * one - two) / (12 * h * h)
+        by_rate, by_carry, vega = (derivative(argument, 0.002) for argument in (1, 2, 3))
+        theta = -(rate * by_rate + carry * by_carry + 0.5 * volatility * vega) / years
+        yield tuple(map(repr, [*row, derivative(0, h), gamma, vega, theta, by_rate]))
+
+
 def written(rows):
     text = "".join(",".join(row) + "\n" for row in rows)
     return gzip.compress(text.encode(), 9, mtime=0)
@@ -210,16 +275,17 @@ def written(rows):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="compare, write nothing")
-    check = arguments.parse_args().check
-    for name, rows in FILES.items():
-        path, content = FIXTURES / f"{name}.csv.gz", written(rows())
-        if not check:
+    arguments.add_argument("files", nargs="*", metavar="FILE", help="some of them: " + " ".join(FILES))
+    given = arguments.parse_args()
+    for name in given.files or FILES:
+        path, content = FIXTURES / f"{name}.csv.gz", written(FILES[name]())
+        if not given.check:
             path.write_bytes(content)
         elif gzip.decompress(path.read_bytes()) != gzip.decompress(content):
             sys.exit(f"{path} differs")
 
 
-FILES = {"math": math_rows, "black_scholes": black_scholes_rows, "simulation": simulation_rows}
+FILES = {"math": math_rows, "black_scholes": black_scholes_rows, "simulation": simulation_rows, "greeks": greek_rows}
 
 if __name__ == "__main__":
     main()

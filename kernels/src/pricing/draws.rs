@@ -4,6 +4,7 @@
 //! of Philox in `f64`, one in `f32`, and a call gives four, so a group needs `C = 32` or `16` calls: lane `l` has its words from
 //! the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are number `l div C`.
 
+use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
 /// Paths side by side.
@@ -112,6 +113,43 @@ impl<T: Real> Draws<T> {
                 let to = usize::from(in_tail[first + lane]) % LANES;
                 numbers[to] = if above[to] { tail[lane] } else { -tail[lane] };
             }
+        }
+    }
+}
+
+/// Normal numbers for the steps of a group of paths and, where they are wanted, even ones for the extremes within.
+pub(crate) struct Numbers<T> {
+    draws: Draws<T>,
+    keys: Keys,
+    steps: u64,
+    has_extremes: bool,
+    z: Lanes<T>,
+    u: Lanes<T>,
+}
+
+impl<T: Real> Numbers<T> {
+    #[inline(always)]
+    pub(crate) fn new(spec: &SimulationSpec, has_extremes: bool) -> Self {
+        let zeros = [T::of(0.0); LANES];
+        Self {
+            draws: Draws::new(),
+            keys: Keys::new(spec.key),
+            steps: u64::from(spec.steps),
+            has_extremes,
+            z: zeros,
+            u: zeros,
+        }
+    }
+
+    /// Gives those of each step to what takes them.
+    #[inline(always)]
+    pub(crate) fn walk(&mut self, group: u64, mut step_by: impl FnMut(&Lanes<T>, &Lanes<T>)) {
+        for step in 0..self.steps {
+            self.draws.normals(&self.keys, group, step, Stream::Steps, &mut self.z);
+            if self.has_extremes {
+                self.draws.uniforms(&self.keys, group, step, Stream::Extremes, &mut self.u);
+            }
+            step_by(&self.z, &self.u);
         }
     }
 }

@@ -4,14 +4,18 @@
 mod black_scholes;
 mod device;
 mod draws;
+mod greeks;
 mod implied;
 mod options;
+mod paths;
 mod payoffs;
 mod simulation;
 mod sums;
+mod terms;
 
 pub use black_scholes::Greeks;
 pub use device::DevicePricing;
+pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};
 pub use implied::{NoVolatility, implied_volatility};
 pub use options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, Options, PRICE_RANGE, ParameterError, RATE_RANGE,

@@ -75,3 +75,43 @@ pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
         }
     }
 }
+
+/// A mean, of samples that are summed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mean {
+    pub value: f64,
+    pub standard_error: f64,
+}
+
+impl Mean {
+    /// What nothing is known of.
+    pub const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
+
+    /// With the help of a control whose expectation is given: what the control is off by tells, times their slope of regression,
+    /// what the payoff is off by.
+    pub fn of(sums: &BlockSums, samples: u64, control_expected: Option<f64>) -> Mean {
+        if samples == 0 {
+            return Mean::UNKNOWN;
+        }
+        let count = samples as f64;
+        let BlockSums([payoff, payoff_squared, control, control_squared, product]) = *sums;
+        let mean = payoff / count;
+        let mut variance = payoff_squared / count - mean * mean;
+        let mut value = mean;
+        if let Some(expected) = control_expected {
+            let control_mean = control / count;
+            let control_variance = control_squared / count - control_mean * control_mean;
+            let covariance = product / count - mean * control_mean;
+            if control_variance > 0.0 {
+                let slope = covariance / control_variance;
+                value -= slope * (control_mean - expected);
+                variance -= slope * covariance;
+            }
+        }
+        // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
+        let is_known = variance.is_finite() && value.is_finite();
+        let standard_error =
+            if is_known { (variance.max(0.0) / (count - 1.0)).sqrt() } else { f64::INFINITY };
+        Mean { value, standard_error }
+    }
+}

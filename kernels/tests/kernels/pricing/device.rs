@@ -4,10 +4,12 @@ use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS,
+    SIMULATE_GREEKS, SUM_LANES,
 };
 use warptape_kernels::pricing::{
-    DevicePricing, Greeks, Options, Precision, Simulation, SimulationSpec, implied_volatility,
+    DevicePricing, GreekSimulation, Greeks, Options, Precision, Simulation, SimulationSpec,
+    implied_volatility,
 };
 
 use super::black_scholes::some_options;
@@ -64,6 +66,13 @@ fn compare_simulations(device: &mut dyn Device, specs: &[SimulationSpec]) -> Res
                 if expected != found {
                     return Err(format!("blocks {blocks:?} of {spec:?}: {found:?} instead of {expected:?}"));
                 }
+                let simulation = GreekSimulation::new(spec).expect("all in range");
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+                pricing.simulate_greeks(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+                if expected != found {
+                    return Err(format!("Greeks of blocks {blocks:?} of {spec:?} differ"));
+                }
             }
         }
     }
@@ -76,7 +85,7 @@ fn compare(device: &mut dyn Device) -> Result<(), String> {
 }
 
 fn emulator() -> Emulator {
-    Emulator::of(&[PRICE_OPTIONS, IMPLY_VOLATILITIES, SIMULATE_BLOCKS, SUM_LANES])
+    Emulator::of(&[PRICE_OPTIONS, IMPLY_VOLATILITIES, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES])
 }
 
 #[test]
@@ -97,7 +106,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 24] = [
+const FAULTS: [(&str, &str, &str); 32] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -124,16 +133,24 @@ const FAULTS: [(&str, &str, &str); 24] = [
     ("black_scholes.cu", "if (!is_moving) break;", "if (!is_moving && step > 40) break;"),
     ("black_scholes.cu", "side * mills(t - h)", "mills(t - h)"),
     (
-        "simulation.cu",
+        "payoffs.cuh",
         "state.second + exp_of(x), state.third + x",
         "state.second + exp_of(x), state.third + state.x",
     ),
-    ("simulation.cu", "(barrier - state.x) * (barrier - x)", "(barrier - x) * (barrier - x)"),
-    ("simulation.cu", "side * state.second", "state.second"),
+    ("payoffs.cuh", "(barrier - state.x) * (barrier - x)", "(barrier - x) * (barrier - x)"),
+    ("payoffs.cuh", "scaled(state.second, side)", "state.second"),
     ("simulation.cu", "payoff.step(mirrored[path], -z, u)", "payoff.step(mirrored[path], z, u)"),
     ("simulation.cu", "+ path * CALLS + call]", "+ call * PATHS + path]"),
-    ("simulation.cu", "lanes[lane] += lanes[lane + half]", "lanes[lane] += lanes[2 * half - 1 - lane]"),
+    ("sums.cu", "lanes[lane] += lanes[lane + half]", "lanes[lane] += lanes[2 * half - 1 - lane]"),
     ("simulation.cu", "args.first_block + block", "block"),
+    ("simulation.cu", "-price.by[YEARS]", "price.by[YEARS]"),
+    ("simulation.cu", "of_up[0] - of_down[0]", "of_down[0] - of_up[0]"),
+    ("simulation.cu", "double_of(paid.payoff) * discount", "scaled(double_of(paid.payoff), discount.value)"),
+    ("simulation.cu", "0.5 * (greeks[greek] + other[greek])", "greeks[greek]"),
+    ("payoffs.cuh", "paid > (Part)0.0 ? weighted", "paid >= (Part)0.0 ? weighted"),
+    ("dual.cuh", "a.value * b.by[number] + b.value", "a.value * b.by[number] - b.value"),
+    ("dual.cuh", "(T)0.5 / root", "(T)1.0 / root"),
+    ("draws.cuh", "lane % CALLS", "lane / 2 % CALLS"),
 ];
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod black_scholes;
 mod device;
+mod greeks;
 mod simulation;
 
 use std::io::Read;
