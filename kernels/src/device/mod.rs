@@ -31,7 +31,7 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 10] = [
+pub const HEADERS: [Source; 11] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
@@ -41,6 +41,7 @@ pub const HEADERS: [Source; 10] = [
     Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
     Source { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
     Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
+    Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
     Source { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },
 ];
 
@@ -158,6 +159,13 @@ pub const SIMULATE_BLOCKS: Kernel =
 pub const SIMULATE_GREEKS: Kernel =
     Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
 
+/// Simulates baskets: takes `BasketArgs`.
+pub const SIMULATE_BASKETS: Kernel = Kernel {
+    function: "simulate_baskets",
+    args: "warptape::BasketArgs",
+    source: Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") },
+};
+
 /// Sums over lanes: takes `SumArgs`.
 pub const SUM_LANES: Kernel = Kernel {
     function: "sum_lanes",
@@ -166,7 +174,7 @@ pub const SUM_LANES: Kernel = Kernel {
 };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 15] = [
+pub const KERNELS: [Kernel; 16] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -181,6 +189,7 @@ pub const KERNELS: [Kernel; 15] = [
     IMPLY_VOLATILITIES,
     SIMULATE_BLOCKS,
     SIMULATE_GREEKS,
+    SIMULATE_BASKETS,
     SUM_LANES,
 ];
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::basket::BasketSimulation;
 use super::black_scholes::{GREEK_COLUMNS, Greeks};
 use super::draws::LANES;
 use super::greeks::{GreekSimulation, GreekSums};
@@ -13,8 +14,8 @@ use super::simulation::{Contract, Precision, Simulation};
 use super::sums::BlockSums;
 use super::terms::Terms;
 use crate::device::{
-    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_BLOCKS,
-    SIMULATE_GREEKS, SUM_LANES,
+    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_BASKETS,
+    SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
 use crate::math::{PARAMETERS, Term};
 
@@ -68,6 +69,22 @@ struct SimulationArgs {
     terms: DeviceTerms,
     bumped: [DeviceTerms; 2],
     inverse_width: f64,
+    lanes: Address,
+}
+
+/// What `simulate_baskets` is given: as `BasketArgs` of `basket.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct BasketArgs {
+    is_mixed: u64,
+    is_antithetic: u64,
+    assets: u64,
+    key: u64,
+    first_block: u64,
+    blocks: u64,
+    strike: f64,
+    sign: f64,
+    terms: Address,
     lanes: Address,
 }
 
@@ -129,7 +146,7 @@ impl DevicePricing {
         let args = arguments(simulation, &blocks);
         // A thread takes the paths of a call of Philox.
         let words = if args.is_mixed == 1 { 1 } else { 2 };
-        self.sum_blocks(device, &blocks, out, |device, lanes| {
+        self.sum_blocks(device, &blocks, &[], out, |device, lanes, _| {
             let args = SimulationArgs { lanes, ..args };
             let threads = args.blocks as usize * LANES * words / 4;
             device.launch(&SIMULATE_BLOCKS, bytemuck::bytes_of(&args), threads)
@@ -145,7 +162,7 @@ impl DevicePricing {
         out: &mut Vec<GreekSums>,
     ) -> Result<(), DeviceError> {
         let bumped = simulation.bumped();
-        self.sum_blocks(device, &blocks, out, |device, lanes| {
+        self.sum_blocks(device, &blocks, &[], out, |device, lanes, _| {
             let args = SimulationArgs {
                 bumped: [0, 1].map(|side: usize| DeviceTerms::new(&bumped.terms[side])),
                 inverse_width: bumped.inverse_width,
@@ -156,22 +173,55 @@ impl DevicePricing {
         })
     }
 
-    /// Adds sums of blocks, by a launch that writes those of each lane.
+    /// As [`BasketSimulation::run`].
+    pub fn simulate_basket(
+        &mut self,
+        device: &mut dyn Device,
+        simulation: &BasketSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
+        let (spec, terms) = (simulation.spec(), simulation.terms());
+        let table = [&terms.drifts[..], &terms.values, &terms.factors].concat();
+        self.sum_blocks(device, &blocks, &table, out, |device, lanes, terms| {
+            let args = BasketArgs {
+                is_mixed: u64::from(spec.precision == Precision::Mixed),
+                is_antithetic: u64::from(spec.antithetic),
+                assets: spec.assets.len() as u64,
+                key: spec.key,
+                first_block: blocks.start,
+                blocks: blocks.end - blocks.start,
+                strike: spec.strike,
+                sign: spec.kind.sign(),
+                terms,
+                lanes,
+            };
+            device.launch(&SIMULATE_BASKETS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+        })
+    }
+
+    /// Adds sums of blocks, by a launch that writes those of each lane and is given a table.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
         blocks: &Range<u64>,
+        table: &[f64],
         out: &mut Vec<S>,
-        launch: impl FnOnce(&mut dyn Device, Address) -> Result<(), DeviceError>,
+        launch: impl FnOnce(&mut dyn Device, Address, Address) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let blocks = (blocks.end - blocks.start) as usize;
         if blocks == 0 {
             return Ok(());
         }
         let count = blocks * size_of::<S>() / NUMBER_BYTES;
-        let lanes = self.room(device, count * (LANES + 1) * NUMBER_BYTES)?;
-        launch(&mut *device, lanes)?;
+        let lanes = self.room(device, (count * (LANES + 1) + table.len()) * NUMBER_BYTES)?;
         let sums = lanes + (count * LANES * NUMBER_BYTES) as Address;
+        let table_at = sums + (count * NUMBER_BYTES) as Address;
+        if !table.is_empty() {
+            device.staging(size_of_val(table))?.copy_from_slice(bytemuck::cast_slice(table));
+            device.upload(table_at, size_of_val(table))?;
+        }
+        launch(&mut *device, lanes, table_at)?;
         let args = SumArgs { count: count as u64, lanes, sums };
         device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count)?;
         let before = out.len();

@@ -4,10 +4,11 @@
 
 #include "draws.cuh"
 #include "payoffs.cuh"
+#include "sums.cuh"
 
 namespace warptape {
 
-static const u64 SUMS = 5, GREEKS = 6;
+static const u64 GREEKS = 6;
 
 enum Contract { EUROPEAN, ASIAN, BARRIER, LOOKBACK };
 
@@ -19,15 +20,6 @@ struct SimulationArgs {
     double inverse_width;
     double *lanes;  // By block and sum, of each lane.
 };
-
-__device__ inline void add(double *sums, u64 distance, double payoff, double control, bool has_control) {
-    sums[0] += payoff;
-    sums[distance] += payoff * payoff;
-    if (!has_control) return;
-    sums[2 * distance] += control;
-    sums[3 * distance] += control * control;
-    sums[4 * distance] += payoff * control;
-}
 
 template <typename T, template <typename> class Payoff>
 __device__ inline void simulate(const SimulationArgs &args, u64 thread) {

@@ -4,14 +4,15 @@ use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS,
-    SIMULATE_GREEKS, SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BASKETS,
+    SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
 use warptape_kernels::pricing::{
-    DevicePricing, GreekSimulation, Greeks, Options, Precision, Simulation, SimulationSpec,
-    implied_volatility,
+    BasketSimulation, BasketSpec, DevicePricing, GreekSimulation, Greeks, Options, Precision, Simulation,
+    SimulationSpec, implied_volatility,
 };
 
+use super::basket::some_baskets;
 use super::black_scholes::some_options;
 use super::simulation::some_specs;
 
@@ -79,13 +80,41 @@ fn compare_simulations(device: &mut dyn Device, specs: &[SimulationSpec]) -> Res
     pricing.release(device).map_err(failed)
 }
 
+fn compare_baskets(device: &mut dyn Device) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let mut pricing = DevicePricing::default();
+    for (number, spec) in some_baskets().into_iter().enumerate() {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let simulation =
+                BasketSimulation::new(BasketSpec { precision, ..spec.clone() }).expect("all in range");
+            for blocks in [3..5, (1 << 33) - 1..(1 << 33)] {
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+                pricing.simulate_basket(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+                if expected != found {
+                    return Err(format!("blocks {blocks:?} of basket {number}, {precision:?}, differ"));
+                }
+            }
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
 fn compare(device: &mut dyn Device) -> Result<(), String> {
     compare_options(device, &some_options())?;
-    compare_simulations(device, &some_specs())
+    compare_simulations(device, &some_specs())?;
+    compare_baskets(device)
 }
 
 fn emulator() -> Emulator {
-    Emulator::of(&[PRICE_OPTIONS, IMPLY_VOLATILITIES, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES])
+    Emulator::of(&[
+        PRICE_OPTIONS,
+        IMPLY_VOLATILITIES,
+        SIMULATE_BLOCKS,
+        SIMULATE_GREEKS,
+        SIMULATE_BASKETS,
+        SUM_LANES,
+    ])
 }
 
 #[test]
@@ -106,7 +135,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 32] = [
+const FAULTS: [(&str, &str, &str); 36] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -150,6 +179,10 @@ const FAULTS: [(&str, &str, &str); 32] = [
     ("payoffs.cuh", "paid > (Part)0.0 ? weighted", "paid >= (Part)0.0 ? weighted"),
     ("dual.cuh", "a.value * b.by[number] + b.value", "a.value * b.by[number] - b.value"),
     ("dual.cuh", "(T)0.5 / root", "(T)1.0 / root"),
+    ("basket.cu", "of <= asset", "of < asset"),
+    ("basket.cu", "STREAM_ASSETS + (u32)asset", "STREAM_ASSETS"),
+    ("basket.cu", "paid_of(args, moved, (T)-1.0)", "paid_of(args, moved, (T)1.0)"),
+    ("sums.cuh", "payoff * payoff", "payoff * payoff * 1.0000000000000002"),
     ("draws.cuh", "lane % CALLS", "lane / 2 % CALLS"),
 ];
 
