@@ -166,6 +166,13 @@ pub const SIMULATE_BASKETS: Kernel = Kernel {
     source: Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") },
 };
 
+/// Simulates American options: takes `AmericanArgs`.
+pub const SIMULATE_AMERICANS: Kernel = Kernel {
+    function: "simulate_americans",
+    args: "warptape::AmericanArgs",
+    source: Source { name: "american.cu", text: include_str!("../pricing/american.cu") },
+};
+
 /// Sums over lanes: takes `SumArgs`.
 pub const SUM_LANES: Kernel = Kernel {
     function: "sum_lanes",
@@ -174,7 +181,7 @@ pub const SUM_LANES: Kernel = Kernel {
 };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 16] = [
+pub const KERNELS: [Kernel; 17] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -190,6 +197,7 @@ pub const KERNELS: [Kernel; 16] = [
     SIMULATE_BLOCKS,
     SIMULATE_GREEKS,
     SIMULATE_BASKETS,
+    SIMULATE_AMERICANS,
     SUM_LANES,
 ];
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::american::AmericanSimulation;
 use super::basket::BasketSimulation;
 use super::black_scholes::{GREEK_COLUMNS, Greeks};
 use super::draws::LANES;
@@ -14,8 +15,8 @@ use super::simulation::{Contract, Precision, Simulation};
 use super::sums::BlockSums;
 use super::terms::Terms;
 use crate::device::{
-    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_BASKETS,
-    SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
+    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICANS,
+    SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
 use crate::math::{PARAMETERS, Term};
 
@@ -85,6 +86,23 @@ struct BasketArgs {
     strike: f64,
     sign: f64,
     terms: Address,
+    lanes: Address,
+}
+
+/// What `simulate_americans` is given: as `AmericanArgs` of `american.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct AmericanArgs {
+    is_antithetic: u64,
+    exercises: u64,
+    key: u64,
+    first_block: u64,
+    blocks: u64,
+    sign: f64,
+    moneyness: f64,
+    drift: f64,
+    diffusion: f64,
+    rule: Address,
     lanes: Address,
 }
 
@@ -197,6 +215,36 @@ impl DevicePricing {
                 lanes,
             };
             device.launch(&SIMULATE_BASKETS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+        })
+    }
+
+    /// As [`AmericanSimulation::run`].
+    pub fn simulate_american(
+        &mut self,
+        device: &mut dyn Device,
+        simulation: &AmericanSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
+        let (spec, terms, rule) = (simulation.spec(), simulation.terms(), simulation.rule());
+        let dates = rule.discounts.iter().zip(&rule.continuations);
+        let table: Vec<f64> =
+            dates.flat_map(|(discount, [a, b, c, d])| [*discount, *a, *b, *c, *d]).collect();
+        self.sum_blocks(device, &blocks, &table, out, |device, lanes, rule| {
+            let args = AmericanArgs {
+                is_antithetic: u64::from(spec.antithetic),
+                exercises: u64::from(spec.exercises),
+                key: spec.key,
+                first_block: blocks.start,
+                blocks: blocks.end - blocks.start,
+                sign: terms.sign,
+                moneyness: terms.moneyness,
+                drift: terms.drift,
+                diffusion: terms.diffusion,
+                rule,
+                lanes,
+            };
+            device.launch(&SIMULATE_AMERICANS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
         })
     }
 

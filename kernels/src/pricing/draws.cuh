@@ -7,7 +7,7 @@
 namespace warptape {
 
 static const u64 LANES = 64, GROUPS = 8;
-static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1, STREAM_PILOT = 2, STREAM_ASSETS = 16;
+static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1, STREAM_ASSETS = 16;
 
 template <typename T>
 struct Width;

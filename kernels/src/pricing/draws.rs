@@ -25,6 +25,8 @@ impl Stream {
     pub const STEPS: Stream = Stream(0);
     /// Extremes within a step.
     pub const EXTREMES: Stream = Stream(1);
+    /// Steps of pilot paths.
+    pub const PILOT: Stream = Stream(2);
 
     /// Steps of an asset, of several.
     pub fn of_asset(asset: usize) -> Stream {

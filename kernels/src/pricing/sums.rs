@@ -44,34 +44,45 @@ impl LaneSums {
         }
     }
 
-    /// Over lanes: the second half is added to the first, until one is left. Begins anew with zeros.
+    /// Over lanes. Begins anew with zeros.
     #[inline(always)]
     pub fn take(&mut self) -> BlockSums {
         let mut of_block = [0.0; SUMS];
         for (sum, lanes) in of_block.iter_mut().zip(&mut self.0) {
-            let mut half = LANES / 2;
-            while half > 0 {
-                for lane in 0..half {
-                    lanes[lane] += lanes[lane + half];
-                }
-                half /= 2;
-            }
-            *sum = lanes[0];
+            *sum = sum_halves(lanes);
             *lanes = [0.0; LANES];
         }
         BlockSums(of_block)
     }
 }
 
-/// Sums over blocks from the first on: those of the greatest power of two that is less than all, and of the rest, each likewise.
+/// Over lanes: the second half is added to the first, until one is left.
+#[inline(always)]
+pub(crate) fn sum_halves(lanes: &mut Lanes<f64>) -> f64 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] += lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Sums over blocks from the first on.
 pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
+    BlockSums(sum_tree(bytemuck::cast_slice(blocks)))
+}
+
+/// Those of the greatest power of two that is less than all, and of the rest, each likewise.
+pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
-        [] => BlockSums::default(),
+        [] => [0.0; N],
         [block] => *block,
         _ => {
             let (first, rest) = blocks.split_at(blocks.len().next_power_of_two() / 2);
-            let (first, rest) = (sum_blocks(first), sum_blocks(rest));
-            BlockSums(std::array::from_fn(|sum| first.0[sum] + rest.0[sum]))
+            let (first, rest) = (sum_tree(first), sum_tree(rest));
+            std::array::from_fn(|sum| first[sum] + rest[sum])
         }
     }
 }

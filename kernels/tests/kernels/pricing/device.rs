@@ -4,14 +4,15 @@ use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BASKETS,
-    SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_AMERICANS,
+    SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
 use warptape_kernels::pricing::{
-    BasketSimulation, BasketSpec, DevicePricing, GreekSimulation, Greeks, Options, Precision, Simulation,
-    SimulationSpec, implied_volatility,
+    AmericanSimulation, BasketSimulation, BasketSpec, DevicePricing, GreekSimulation, Greeks, Options,
+    Precision, Simulation, SimulationSpec, implied_volatility,
 };
 
+use super::american::some_americans;
 use super::basket::some_baskets;
 use super::black_scholes::some_options;
 use super::simulation::some_specs;
@@ -100,10 +101,28 @@ fn compare_baskets(device: &mut dyn Device) -> Result<(), String> {
     pricing.release(device).map_err(failed)
 }
 
+fn compare_americans(device: &mut dyn Device) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let mut pricing = DevicePricing::default();
+    for spec in some_americans() {
+        let simulation = AmericanSimulation::new(spec).expect("all in range");
+        for blocks in [3..5, (1 << 33) - 1..(1 << 33)] {
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+            pricing.simulate_american(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+            if expected != found {
+                return Err(format!("blocks {blocks:?} of {spec:?} differ"));
+            }
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
 fn compare(device: &mut dyn Device) -> Result<(), String> {
     compare_options(device, &some_options())?;
     compare_simulations(device, &some_specs())?;
-    compare_baskets(device)
+    compare_baskets(device)?;
+    compare_americans(device)
 }
 
 fn emulator() -> Emulator {
@@ -113,6 +132,7 @@ fn emulator() -> Emulator {
         SIMULATE_BLOCKS,
         SIMULATE_GREEKS,
         SIMULATE_BASKETS,
+        SIMULATE_AMERICANS,
         SUM_LANES,
     ])
 }
@@ -135,7 +155,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 36] = [
+const FAULTS: [(&str, &str, &str); 39] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -182,6 +202,9 @@ const FAULTS: [(&str, &str, &str); 36] = [
     ("basket.cu", "of <= asset", "of < asset"),
     ("basket.cu", "STREAM_ASSETS + (u32)asset", "STREAM_ASSETS"),
     ("basket.cu", "paid_of(args, moved, (T)-1.0)", "paid_of(args, moved, (T)1.0)"),
+    ("american.cu", "pays >= estrin", "pays * 1.01 >= estrin"),
+    ("american.cu", "rule += 5", "rule += 0"),
+    ("american.cu", "mirrored.european(last)", "ahead.european(last)"),
     ("sums.cuh", "payoff * payoff", "payoff * payoff * 1.0000000000000002"),
     ("draws.cuh", "lane % CALLS", "lane / 2 % CALLS"),
 ];
