@@ -31,7 +31,7 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 7] = [
+pub const HEADERS: [Source; 11] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
@@ -39,6 +39,10 @@ pub const HEADERS: [Source; 7] = [
     Source { name: "normal.cuh", text: include_str!("../math/normal.cuh") },
     Source { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
     Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
+    Source { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
+    Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
+    Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
+    Source { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },
 ];
 
 impl Source {
@@ -151,12 +155,33 @@ pub const IMPLY_VOLATILITIES: Kernel =
 pub const SIMULATE_BLOCKS: Kernel =
     Kernel { function: "simulate_blocks", args: "warptape::SimulationArgs", source: SIMULATION };
 
-/// Sums over lanes: takes `SimulationArgs`.
-pub const SUM_LANES: Kernel =
-    Kernel { function: "sum_lanes", args: "warptape::SimulationArgs", source: SIMULATION };
+/// The same with Greeks: takes `SimulationArgs`.
+pub const SIMULATE_GREEKS: Kernel =
+    Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
+
+/// Simulates baskets: takes `BasketArgs`.
+pub const SIMULATE_BASKETS: Kernel = Kernel {
+    function: "simulate_baskets",
+    args: "warptape::BasketArgs",
+    source: Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") },
+};
+
+/// Simulates American options: takes `AmericanArgs`.
+pub const SIMULATE_AMERICANS: Kernel = Kernel {
+    function: "simulate_americans",
+    args: "warptape::AmericanArgs",
+    source: Source { name: "american.cu", text: include_str!("../pricing/american.cu") },
+};
+
+/// Sums over lanes: takes `SumArgs`.
+pub const SUM_LANES: Kernel = Kernel {
+    function: "sum_lanes",
+    args: "warptape::SumArgs",
+    source: Source { name: "sums.cu", text: include_str!("../pricing/sums.cu") },
+};
 
 /// All kernels.
-pub const KERNELS: [Kernel; 14] = [
+pub const KERNELS: [Kernel; 17] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -170,6 +195,9 @@ pub const KERNELS: [Kernel; 14] = [
     PRICE_OPTIONS,
     IMPLY_VOLATILITIES,
     SIMULATE_BLOCKS,
+    SIMULATE_GREEKS,
+    SIMULATE_BASKETS,
+    SIMULATE_AMERICANS,
     SUM_LANES,
 ];
 
