@@ -3,9 +3,9 @@
 
 mod black_scholes;
 mod device;
-mod draws;
+pub(crate) mod draws;
 mod implied;
-mod options;
+pub(crate) mod options;
 mod payoffs;
 mod simulation;
 mod sums;
