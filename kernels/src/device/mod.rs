@@ -10,6 +10,7 @@ mod faults;
 mod slab;
 mod slots;
 mod staged;
+mod workspace;
 
 pub use crate::bars::device::FoldArgs;
 pub use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE, ordered};
@@ -20,6 +21,7 @@ pub use faults::{Fault, FaultError, FaultyDevice, FaultyDevices};
 pub use slab::{DeviceSlab, SlabConfig};
 pub use slots::{SlotState, SpecState};
 pub use staged::{GroupRows, StagedRows};
+pub(crate) use workspace::{Workspace, with_workspace};
 
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,8 +182,35 @@ pub const SUM_LANES: Kernel = Kernel {
     source: Source { name: "sums.cu", text: include_str!("../pricing/sums.cu") },
 };
 
+const PORTFOLIO: Source = Source { name: "portfolio.cu", text: include_str!("../portfolio/portfolio.cu") };
+const COVARIANCE: Source = Source { name: "covariance.cu", text: include_str!("../portfolio/covariance.cu") };
+
+const fn portfolio(function: &'static str) -> Kernel {
+    Kernel { function, args: "warptape::PortfolioArgs", source: PORTFOLIO }
+}
+
+/// Draws normal numbers for each asset and scenario: takes `PortfolioArgs`.
+pub const DRAW_NORMALS: Kernel = portfolio("draw_normals");
+
+/// Makes moves of spot prices of normal numbers: takes `PortfolioArgs`.
+pub const MOVE_SPOTS: Kernel = portfolio("move_spots");
+
+/// Revalues each position in each scenario: takes `PortfolioArgs`.
+pub const REVALUE_POSITIONS: Kernel = portfolio("revalue_positions");
+
+/// Sums profits by book: takes `PortfolioArgs`.
+pub const SUM_BOOKS: Kernel = portfolio("sum_books");
+
+/// Takes the mean from each column of a matrix: takes `CovarianceArgs`.
+pub const CENTRE_RETURNS: Kernel =
+    Kernel { function: "centre_returns", args: "warptape::CovarianceArgs", source: COVARIANCE };
+
+/// Sums the products of columns of a matrix: takes `CovarianceArgs`.
+pub const SUM_PRODUCTS: Kernel =
+    Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
+
 /// All kernels.
-pub const KERNELS: [Kernel; 17] = [
+pub const KERNELS: [Kernel; 23] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -199,6 +228,12 @@ pub const KERNELS: [Kernel; 17] = [
     SIMULATE_BASKETS,
     SIMULATE_AMERICANS,
     SUM_LANES,
+    DRAW_NORMALS,
+    MOVE_SPOTS,
+    REVALUE_POSITIONS,
+    SUM_BOOKS,
+    CENTRE_RETURNS,
+    SUM_PRODUCTS,
 ];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
