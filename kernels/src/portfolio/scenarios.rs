@@ -303,7 +303,7 @@ impl Scenarios {
         scratch.normals.resize(self.assets, [0.0; LANES]);
         scratch.factors.resize(self.assets, [0.0; LANES]);
         for (asset, normals) in scratch.normals.iter_mut().enumerate() {
-            draws.normals(&keys, group, asset as u64, Stream::Steps, normals);
+            draws.normals(&keys, group, asset as u64, Stream::STEPS, normals);
         }
         for asset in 0..self.assets {
             let mut sum = [drifts[asset]; LANES];
