@@ -78,6 +78,19 @@ pub(crate) struct Rule {
     pub is_now: bool,
 }
 
+impl AmericanSpec {
+    /// Checks all numbers.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        self.market.check()?;
+        check("strike", self.strike, PRICE_RANGE)?;
+        check("expiry_years", self.expiry_years, EXPIRY_YEARS_RANGE)?;
+        check("exercises", f64::from(self.exercises), 1.0..=f64::from(EXERCISES_MAX))?;
+        let blocks_max = PILOT_NUMBERS_MAX / BLOCK_SAMPLES / u64::from(self.exercises);
+        let blocks_max = f64::from(PILOT_BLOCKS_MAX).min(blocks_max as f64);
+        check("pilot_blocks", f64::from(self.pilot_blocks), 1.0..=blocks_max)
+    }
+}
+
 impl AmericanTerms {
     fn new(spec: &AmericanSpec) -> Self {
         // As one that is simulated in as many steps.
@@ -113,13 +126,7 @@ impl AmericanTerms {
 impl AmericanSimulation {
     /// Checks all numbers and finds the rule.
     pub fn new(spec: AmericanSpec) -> Result<Self, ParameterError> {
-        spec.market.check()?;
-        check("strike", spec.strike, PRICE_RANGE)?;
-        check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
-        check("exercises", f64::from(spec.exercises), 1.0..=f64::from(EXERCISES_MAX))?;
-        let blocks_max = PILOT_NUMBERS_MAX / BLOCK_SAMPLES / u64::from(spec.exercises);
-        let blocks_max = f64::from(PILOT_BLOCKS_MAX).min(blocks_max as f64);
-        check("pilot_blocks", f64::from(spec.pilot_blocks), 1.0..=blocks_max)?;
+        spec.check()?;
         let terms = AmericanTerms::new(&spec);
         let (continuations, later) = continuations(&spec, &terms);
         let now = terms.pays(0.0);
