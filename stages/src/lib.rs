@@ -11,6 +11,7 @@ mod error;
 mod group;
 mod intake;
 mod outputs;
+pub mod risk;
 
 pub use config::StageConfig;
 pub use device::{Begun, DeviceGroups};
