@@ -169,6 +169,17 @@ pub enum ScenarioError {
     /// No returns have such a covariance.
     #[error(transparent)]
     Covariance(#[from] CovarianceError),
+    /// More profits than are kept.
+    #[error(
+        "the profits of {positions} positions in {scenarios} scenarios are too many numbers: {CELLS_MAX} are kept at \
+         most, half of them sums"
+    )]
+    TooManyPositions {
+        /// How many scenarios there are.
+        scenarios: u64,
+        /// How many positions.
+        positions: usize,
+    },
     /// More than is kept.
     #[error("{scenarios} scenarios of {assets} assets are too many numbers: {CELLS_MAX} are kept at most")]
     TooMany {

@@ -1,0 +1,3 @@
+//! Risk: what is computed on request, composed from kernels.
+
+pub mod optimisation;
