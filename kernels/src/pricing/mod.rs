@@ -1,4 +1,4 @@
-//! Prices of options: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
+//! Prices of options and their Greeks: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
 //! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
 
 mod american;
