@@ -11,6 +11,8 @@
 
 mod assets;
 mod matrices;
+pub mod optimisation;
+mod optimise;
 mod options;
 mod portfolio;
 mod simulation;
@@ -31,6 +33,7 @@ use warptape_schemas::risk::{
 
 use crate::SymbolMarket;
 use assets::Resolved;
+use optimise::OptimisationTask;
 use options::{ImpliedTask, OptionTask};
 use portfolio::{Parts, PortfolioTask, Tails};
 use simulation::SimulationTask;
@@ -57,6 +60,7 @@ enum Work {
     ImpliedVolatilities(ImpliedTask),
     Simulation(Box<SimulationTask>),
     Portfolio(Box<PortfolioTask>),
+    Optimisation(OptimisationTask),
     Sweep(SweepTask),
 }
 
@@ -136,8 +140,9 @@ impl RiskTask {
                 (Work::Portfolio(Box::new(task)), assets)
             }
             RiskProblem::Sweep(problem) => (Work::Sweep(SweepTask::new(problem)?), Resolved::default()),
-            RiskProblem::Optimisation(_) => {
-                return Err(bad("problem.type", "not built yet"));
+            RiskProblem::Optimisation(problem) => {
+                let assets = Resolved::with_matrix(&problem.assets, &problem.covariance, market_of)?;
+                (Work::Optimisation(OptimisationTask::new(problem, &assets)?), assets)
             }
         };
         Ok(Self { work, as_of: assets.as_of })
@@ -155,6 +160,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
             Work::Simulation(task) => task.rate_key(),
             Work::Portfolio(_) => "portfolio".to_owned(),
+            Work::Optimisation(_) => "optimisation".to_owned(),
             Work::Sweep(_) => "sweep".to_owned(),
         }
     }
@@ -162,7 +168,7 @@ impl RiskTask {
     /// What a unit costs, relative to other tasks of the same key.
     pub fn unit_cost(&self) -> i64 {
         match &self.work {
-            Work::Options(_) | Work::ImpliedVolatilities(_) => 1,
+            Work::Options(_) | Work::ImpliedVolatilities(_) | Work::Optimisation(_) => 1,
             Work::Simulation(task) => task.unit_cost(),
             Work::Portfolio(task) => task.unit_cost(),
             Work::Sweep(task) => task.unit_cost(),
@@ -176,6 +182,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(task) => task.units(),
             Work::Simulation(task) => return task.first_round(),
             Work::Portfolio(task) => return task.first_round(),
+            Work::Optimisation(_) => 1,
             Work::Sweep(task) => task.units(),
         };
         Round { first_unit: 0, units }
@@ -188,6 +195,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(task) => task.run(isa, places(units)),
             Work::Simulation(task) => task.run(isa, units),
             Work::Portfolio(task) => task.run(isa, units),
+            Work::Optimisation(task) => task.run(isa),
             Work::Sweep(task) => task.run(isa, places(units)),
         }
     }
@@ -204,6 +212,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::Simulation(task) => task.run_on_device(&mut memory.pricing, device, units),
             Work::Portfolio(task) => task.run_on_device(device, units),
+            Work::Optimisation(task) => task.run_on_device(device),
             Work::Sweep(task) => task.run_on_device(device, places(units)),
         }
     }
@@ -217,6 +226,10 @@ impl RiskTask {
             Work::Sweep(_) => sweep::outcome(&partials),
             Work::Simulation(task) => return task.finish(&partials),
             Work::Portfolio(task) => return task.finish(&partials),
+            Work::Optimisation(_) => match partials.as_slice() {
+                [Partial::Outcome(outcome)] => (**outcome).clone(),
+                _ => unreachable!("one unit gives the outcome"),
+            },
         })
     }
 }

@@ -13,7 +13,7 @@ mod implied;
 pub(crate) mod options;
 mod paths;
 mod payoffs;
-mod sampling;
+pub(crate) mod sampling;
 mod simulation;
 mod stop;
 mod sums;

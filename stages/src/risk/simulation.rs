@@ -1,4 +1,5 @@
-//! Monte Carlo. A unit is a block of samples; where a standard error is wanted, samples double from round to round. The rule by
+//! Monte Carlo. A unit is a block of samples; where a standard error is wanted, samples double from round to round, as [`StopRule`]
+//! says. The rule by
 //! which an American option is exercised is a unit of its own before them, and a round of its own.
 
 use std::ops::Range;
@@ -7,9 +8,9 @@ use std::sync::OnceLock;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
-    AmericanSimulation, AmericanSpec, AssetMarket, BLOCK_SAMPLES, BarrierKind, BasketAsset, BasketError,
-    BasketSimulation, BasketSpec, BlockSums, Contract, DevicePricing, Estimate, GreekEstimate,
-    GreekSimulation, GreekSums, Measured, ParameterError, Precision, Simulation, SimulationSpec,
+    AmericanSimulation, AmericanSpec, AssetMarket, BarrierKind, BasketAsset, BasketError, BasketSimulation,
+    BasketSpec, BlockSums, Contract, DevicePricing, Estimate, GreekEstimate, GreekSimulation, GreekSums,
+    Measured, ParameterError, Precision, Progress, Sampling, Simulation, SimulationSpec, StopRule,
 };
 use warptape_schemas::risk::{
     self, Matrix, RiskError, RiskOutcome, SimulatedGreek, SimulationProblem, SimulationResult,
@@ -22,16 +23,15 @@ use super::{Finished, Partial, Round, bad, check_count};
 
 /// Samples of a request at most: what its blocks come to is kept until the end.
 const PATHS_MAX: i64 = 1 << 30;
-/// Blocks of the first round where a standard error is wanted.
-const FIRST_BLOCKS: i64 = 4;
 /// Blocks of paths that the rule of an American option is found by, in one slice.
 const PILOT_BLOCKS: u32 = 16;
 
 #[derive(Debug)]
 pub(super) struct SimulationTask {
     paths: Paths,
-    blocks_max: i64,
-    standard_error: Option<f64>,
+    blocks_max: u64,
+    /// When to stop before; `None`: not.
+    stop: Option<StopRule>,
 }
 
 /// What is simulated.
@@ -52,9 +52,10 @@ impl SimulationTask {
         if problem.standard_error.is_some_and(|wanted| wanted.is_nan() || wanted <= 0.0) {
             return Err(bad("problem.standard_error", "it must be more than 0, or null to take all samples"));
         }
-        let blocks_max = (problem.paths_max as u64).div_ceil(BLOCK_SAMPLES) as i64;
+        let blocks_max = sampling_of(problem).blocks_of(problem.paths_max as u64);
+        let stop = problem.standard_error.map(|standard_error| StopRule { standard_error, blocks_max });
         let paths = Paths::new(problem, seed as u64, assets)?;
-        Ok(Self { paths, blocks_max, standard_error: problem.standard_error })
+        Ok(Self { paths, blocks_max, stop })
     }
 
     pub(super) fn rate_key(&self) -> String {
@@ -99,11 +100,11 @@ impl SimulationTask {
     }
 
     fn first_blocks(&self) -> Round {
-        let units = match self.standard_error {
-            Some(_) => self.blocks_max.min(FIRST_BLOCKS),
-            None => self.blocks_max,
+        let units = match self.stop.map(|stop| stop.progress(0, |_| f64::INFINITY)) {
+            Some(Progress::Until(blocks)) => blocks,
+            _ => self.blocks_max,
         };
-        Round { first_unit: self.pilots(), units }
+        Round { first_unit: self.pilots(), units: units as i64 }
     }
 
     /// The blocks of units; `None` for the unit that finds a rule.
@@ -162,46 +163,48 @@ impl SimulationTask {
             found.get_or_init(|| (**rule).clone());
             return Finished::More(self.first_blocks());
         }
-        let (result, done) = match &self.paths {
-            Paths::Greeks(greeks) => {
-                let sums: Vec<GreekSums> =
-                    partials.iter().flat_map(|partial| greek_blocks(partial)).copied().collect();
-                (of_greeks(&greeks.estimate(&sums)), sums.len() as i64)
-            }
-            paths => {
-                let sums: Vec<BlockSums> =
-                    partials.iter().flat_map(|partial| blocks(partial)).copied().collect();
-                let estimate = match paths {
-                    Paths::Price(simulation) => simulation.estimate(&sums),
-                    Paths::Basket(basket) => basket.estimate(&sums),
-                    Paths::American { found, .. } => found.get().expect(RULE_FOUND).estimate(&sums),
-                    Paths::Greeks(_) => unreachable!("the branch before"),
-                };
-                (of_price(&estimate), sums.len() as i64)
-            }
-        };
-        if self.standard_error.is_some_and(|wanted| result.standard_error > wanted) && done < self.blocks_max
-        {
-            let units = done.min(self.blocks_max - done);
-            return Finished::More(Round { first_unit: self.pilots() + done, units });
+        let done: u64 = partials.iter().map(|partial| blocks_of(partial)).sum();
+        let result = self.estimate(partials);
+        match self.stop.map(|stop| stop.progress(done, |_| result.standard_error)) {
+            // Of fewer blocks the error was too great in the round before.
+            Some(Progress::Until(blocks)) if blocks > done => Finished::More(Round {
+                first_unit: self.pilots() + done as i64,
+                units: (blocks - done) as i64,
+            }),
+            _ => Finished::Outcome(RiskOutcome::Simulation(result)),
         }
-        Finished::Outcome(RiskOutcome::Simulation(result))
+    }
+
+    fn estimate(&self, partials: &[&Partial]) -> SimulationResult {
+        if let Paths::Greeks(greeks) = &self.paths {
+            let mut sums: Vec<GreekSums> = Vec::new();
+            for partial in partials {
+                let Partial::GreekBlocks(more) = partial else { continue };
+                sums.extend_from_slice(more);
+            }
+            return of_greeks(&greeks.estimate(&sums));
+        }
+        let mut sums: Vec<BlockSums> = Vec::new();
+        for partial in partials {
+            let Partial::Blocks(more) = partial else { continue };
+            sums.extend_from_slice(more);
+        }
+        of_price(&match &self.paths {
+            Paths::Price(simulation) => simulation.estimate(&sums),
+            Paths::Basket(basket) => basket.estimate(&sums),
+            Paths::American { found, .. } => found.get().expect(RULE_FOUND).estimate(&sums),
+            Paths::Greeks(_) => unreachable!("they were estimated before"),
+        })
     }
 }
 
 const RULE_FOUND: &str = "the rule is found in the round before";
 
-fn blocks(partial: &Partial) -> &[BlockSums] {
+fn blocks_of(partial: &Partial) -> u64 {
     match partial {
-        Partial::Blocks(sums) => sums,
-        _ => &[],
-    }
-}
-
-fn greek_blocks(partial: &Partial) -> &[GreekSums] {
-    match partial {
-        Partial::GreekBlocks(sums) => sums,
-        _ => &[],
+        Partial::Blocks(sums) => sums.len() as u64,
+        Partial::GreekBlocks(sums) => sums.len() as u64,
+        _ => 0,
     }
 }
 
@@ -286,6 +289,7 @@ impl Paths {
             expiry_years: problem.expiry_years,
             steps: steps_of(problem),
             antithetic: problem.antithetic,
+            sampling: sampling_of(problem),
             precision,
             key,
         };
@@ -333,6 +337,7 @@ impl Paths {
             strike: basket.strike,
             expiry_years: problem.expiry_years,
             antithetic: problem.antithetic,
+            sampling: sampling_of(problem),
             precision,
             key,
         };
@@ -358,6 +363,9 @@ impl Paths {
         if precision != Precision::F64 {
             return Err(bad("problem.precision", "an American option is simulated in F64 only"));
         }
+        if problem.sampling != risk::Sampling::Philox {
+            return Err(bad("problem.sampling", "an American option is simulated by PHILOX only"));
+        }
         let spec = AmericanSpec {
             market,
             kind: kind_of(american.kind),
@@ -377,6 +385,13 @@ impl Paths {
 fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
     check_count("problem.assets", assets.markets.len(), 1..=1)?;
     Ok(assets.markets[0])
+}
+
+fn sampling_of(problem: &SimulationProblem) -> Sampling {
+    match problem.sampling {
+        risk::Sampling::Philox => Sampling::Random,
+        risk::Sampling::Sobol => Sampling::Sobol,
+    }
 }
 
 fn steps_of(problem: &SimulationProblem) -> u32 {

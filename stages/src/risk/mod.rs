@@ -1,3 +1,0 @@
-//! Risk: what is computed on request, composed from kernels.
-
-pub mod optimisation;
