@@ -206,7 +206,7 @@ const FAULTS: [(&str, &str, &str); 44] = [
     ("sums.cuh", "payoff * payoff", "payoff * payoff * 1.0000000000000002"),
     ("sobol.cuh", "number ^ number >> 1", "number"),
     ("draws.cuh", "dimension += source.steps", "dimension += 1"),
-    ("draws.cuh", "round * GROUPS + group % GROUPS", "group"),
+    ("draws.cuh", "round * GROUPS + group % GROUPS", "round + group % GROUPS"),
     ("draws.cuh", "(block % REPLICATES) << 32", "0"),
     ("draws.cuh", "shift.word[1]", "0"),
     ("draws.cuh", "lane % CALLS", "lane / 2 % CALLS"),
