@@ -22,7 +22,7 @@ pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
 };
-pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotStateArg};
+pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 pub use run::{DemoArgs, RunArgs};
@@ -70,7 +70,7 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
-    /// Look at hot state: the latest of a symbol
+    /// Look at hot state: the latest of a symbol, or the result of a risk request
     Hot(HotArgs),
     /// List dead letters, show one, or send them back to where they came from
     Dlq(DlqArgs),
