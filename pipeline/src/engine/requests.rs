@@ -1,21 +1,25 @@
 //! The thread that reads risk requests: of the partitions whose ticks are this process's, and of no others.
 //!
 //! They are read outside of the consumer group, which would deal them out apart from the ticks they are about; their committed
-//! offsets are the group's all the same.
+//! offsets are the group's all the same. A log that does not answer is asked again until it does: members of the group wait for it
+//! as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 
+use super::answered::Answered;
 use super::worker::Worker;
 
 /// Fetches that may wait for the engine.
 const FETCHES_MAX: usize = 2;
 /// Longest wait of one poll: bounds how late a command is obeyed.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
+/// Longest wait for a command while there is nothing to read, or no answer.
+const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
 /// Commands that may wait for the thread.
 const COMMANDS_MAX: usize = 1024;
 /// Requests of one fetch: each is made whole by the engine thread, and ticks wait meanwhile.
@@ -25,6 +29,8 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// What the engine tells the thread.
 pub(super) enum RequestCommand {
+    /// Find out what of a partition is answered, for this one of the times that it was assigned.
+    Open { partition: i32, assignment: u64 },
     /// Read a partition from this offset on; what comes of it carries the generation.
     Read { partition: i32, offset: i64, generation: u64 },
     /// Read a partition no more.
@@ -33,12 +39,21 @@ pub(super) enum RequestCommand {
 
 /// What the thread tells the engine.
 pub(super) enum RequestEvent {
+    /// What of a partition is answered. It is read only after [`RequestCommand::Read`].
+    Opened { partition: i32, assignment: u64, committed: i64, answered: Answered },
     /// Requests of one partition.
     Records { partition: i32, generation: u64, records: Vec<Record> },
     /// Everything before this offset of a partition was given.
     Position { partition: i32, generation: u64, position: i64 },
     /// The log failed; the thread ended.
     Failed(LogError),
+}
+
+/// Names that the thread reads.
+pub(super) struct RequestNames {
+    pub(super) group: String,
+    pub(super) requests: String,
+    pub(super) results: String,
 }
 
 /// Handle of the thread.
@@ -50,17 +65,18 @@ pub(super) struct RequestSource {
 
 impl RequestSource {
     /// Starts the thread, which reads nothing yet.
-    pub(super) fn start(log: Arc<dyn EventLog>, topic: String) -> Self {
+    pub(super) fn start(log: Arc<dyn EventLog>, names: RequestNames) -> Self {
         let (commands, received) = bounded(COMMANDS_MAX);
         let (sent, events) = bounded(FETCHES_MAX);
-        let worker = Worker::start("requests", move || {
-            let mut reader =
-                RequestReader { log, topic, partitions: BTreeMap::new(), consumer: None, events: sent };
-            if let Err(error) = reader.run(&received) {
-                // The engine may have gone before it could be told.
-                drop(reader.events.send(RequestEvent::Failed(error)));
-            }
-        });
+        let mut reader = RequestReader {
+            log,
+            names,
+            opening: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            consumer: None,
+            events: sent,
+        };
+        let worker = Worker::start("requests", move || reader.run(&received));
         Self { commands, events, worker }
     }
 
@@ -74,7 +90,9 @@ impl RequestSource {
 
 struct RequestReader {
     log: Arc<dyn EventLog>,
-    topic: String,
+    names: RequestNames,
+    /// Partitions of which is to be found out what is answered, and when they were assigned.
+    opening: BTreeMap<i32, u64>,
     partitions: BTreeMap<i32, Reading>,
     /// Of exactly these partitions; made again when they change.
     consumer: Option<Box<dyn Consumer>>,
@@ -92,72 +110,107 @@ struct Reading {
 
 impl RequestReader {
     /// Runs until the engine is gone.
-    fn run(&mut self, commands: &Receiver<RequestCommand>) -> Result<(), LogError> {
+    fn run(&mut self, commands: &Receiver<RequestCommand>) {
+        let mut wait = Duration::ZERO;
         loop {
-            if self.partitions.is_empty() {
-                match commands.recv() {
-                    Ok(command) => self.obey(command),
-                    Err(RecvError) => return Ok(()),
+            match commands.recv_timeout(wait) {
+                Ok(command) => {
+                    self.obey(command);
+                    wait = Duration::ZERO;
+                    continue;
                 }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
-            loop {
-                match commands.try_recv() {
-                    Ok(command) => self.obey(command),
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => return Ok(()),
+            match self.turn() {
+                Ok(is_idle) => wait = if is_idle { COMMAND_TIMEOUT } else { Duration::ZERO },
+                Err(LogError::Unreachable { .. } | LogError::Stalled { .. }) => {
+                    self.consumer = None;
+                    wait = COMMAND_TIMEOUT;
                 }
-            }
-            if !self.partitions.is_empty() && !self.poll()? {
-                return Ok(());
+                Err(error) => {
+                    // The engine may have gone before it could be told.
+                    drop(self.events.send(RequestEvent::Failed(error)));
+                    return;
+                }
             }
         }
     }
 
     fn obey(&mut self, command: RequestCommand) {
         match command {
+            RequestCommand::Open { partition, assignment } => {
+                self.opening.insert(partition, assignment);
+            }
             RequestCommand::Read { partition, offset, generation } => {
                 self.partitions.insert(partition, Reading { generation, next: offset, told: offset });
+                self.consumer = None;
             }
-            RequestCommand::Forget { partition } => drop(self.partitions.remove(&partition)),
+            RequestCommand::Forget { partition } => {
+                self.opening.remove(&partition);
+                self.partitions.remove(&partition);
+                self.consumer = None;
+            }
         }
-        self.consumer = None;
     }
 
-    /// Polls once; false when the engine is gone.
-    fn poll(&mut self) -> Result<bool, LogError> {
+    /// Opens one partition, or polls once; whether there was nothing to do. A receiver that is gone is noticed by the next look
+    /// for commands.
+    fn turn(&mut self) -> Result<bool, LogError> {
+        let event = if let Some((&partition, &assignment)) = self.opening.first_key_value() {
+            let opened = self.open(partition, assignment)?;
+            self.opening.remove(&partition);
+            Some(opened)
+        } else if self.partitions.is_empty() {
+            return Ok(true);
+        } else {
+            self.poll()?
+        };
+        if let Some(event) = event {
+            drop(self.events.send(event));
+        }
+        Ok(false)
+    }
+
+    fn open(&self, partition: i32, assignment: u64) -> Result<RequestEvent, LogError> {
+        let RequestNames { group, requests, results } = &self.names;
+        let name = |topic: &String| TopicPartition { topic: topic.clone(), partition };
+        let committed = self.log.committed(group, &name(requests))?.unwrap_or(0);
+        let answered = Answered::read(self.log.as_ref(), &name(results), committed)?;
+        Ok(RequestEvent::Opened { partition, assignment, committed, answered })
+    }
+
+    fn poll(&mut self) -> Result<Option<RequestEvent>, LogError> {
+        let topic = &self.names.requests;
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
-            none => none.insert(open(self.log.as_ref(), &self.topic, &self.partitions)?),
+            none => none.insert(open_reader(self.log.as_ref(), topic, &self.partitions)?),
         };
         match consumer.poll(POLL_TIMEOUT, RECORDS_MAX, BYTES_MAX)? {
             Fetched::Records { source, records } => {
-                let Some(reading) = self.partitions.get_mut(&source.partition) else { return Ok(true) };
+                let partition = source.partition;
+                let Some(reading) = self.partitions.get_mut(&partition) else { return Ok(None) };
                 reading.next = records.last().map_or(reading.next, |record| record.offset + 1);
-                let Reading { generation, .. } = *reading;
-                let event = RequestEvent::Records { partition: source.partition, generation, records };
-                Ok(self.events.send(event).is_ok())
+                Ok(Some(RequestEvent::Records { partition, generation: reading.generation, records }))
             }
             Fetched::Idle => {
                 for (&partition, reading) in &mut self.partitions {
-                    let name = TopicPartition { topic: self.topic.clone(), partition };
-                    let position = consumer.position(&name)?;
+                    let position = consumer.position(&TopicPartition { topic: topic.clone(), partition })?;
                     if position > reading.told {
                         reading.told = position;
-                        let Reading { generation, .. } = *reading;
-                        let event = RequestEvent::Position { partition, generation, position };
-                        if self.events.send(event).is_err() {
-                            return Ok(false);
-                        }
+                        let generation = reading.generation;
+                        return Ok(Some(RequestEvent::Position { partition, generation, position }));
                     }
                 }
-                Ok(true)
+                Ok(None)
             }
-            Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Lost(_) => Ok(true),
+            // A reader belongs to no group.
+            Fetched::Assigned(_) | Fetched::Revoked(_) | Fetched::Lost(_) => Ok(None),
         }
     }
 }
 
-fn open(
+fn open_reader(
     log: &dyn EventLog,
     topic: &str,
     partitions: &BTreeMap<i32, Reading>,

@@ -19,7 +19,7 @@ use super::failpoint::{self, Failpoint};
 use super::journal_tail::last_entry;
 use super::lanes::{Lane, LaneEvent};
 use super::lifecycle::LifecycleLog;
-use super::requests::{RequestCommand, RequestSource};
+use super::requests::{RequestCommand, RequestNames, RequestSource};
 use super::restore::restore;
 use super::source::{Assigned, Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
@@ -137,7 +137,14 @@ impl Engine {
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 3));
         Ok(Self {
             source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
-            requests: RequestSource::start(log.clone(), config.topics.risk_requests.clone()),
+            requests: RequestSource::start(
+                log.clone(),
+                RequestNames {
+                    group: config.group.clone(),
+                    requests: config.topics.risk_requests.clone(),
+                    results: config.topics.risk_results.clone(),
+                },
+            ),
             requests_wait: BTreeMap::new(),
             committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
             telemetry: Telemetry::start(

@@ -14,7 +14,7 @@ use super::options::kind_of;
 use super::{Finished, MarketOf, Partial, Round, assets, bad, check_count};
 
 /// Samples of a request at most.
-const PATHS_MAX: i64 = 1 << 40;
+const PATHS_MAX: i64 = 1 << 30;
 /// Blocks of the first round where a standard error is wanted.
 const FIRST_BLOCKS: i64 = 4;
 

@@ -5,5 +5,6 @@ mod devices;
 mod engine;
 mod kafka;
 mod recordings;
+mod risk;
 mod simulation;
 mod transactions;

@@ -18,10 +18,6 @@ use super::{Command, Core};
 impl Core {
     /// The requests of an owned partition are to be read, from the committed offset on.
     pub fn on_requests_opened(&mut self, partition: i32, committed: i64, answered: Answered) {
-        // It may have gone while the answers were read.
-        if !self.partitions.contains_key(&partition) {
-            return;
-        }
         self.generation += 1;
         let source = TopicPartition { topic: self.config.topics.risk_requests.clone(), partition };
         let generation = self.generation;
@@ -151,9 +147,7 @@ impl Core {
 
     /// No more requests of a partition are read, and what is not answered yet is left to who owns it next.
     pub(super) fn close_requests(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
-        if self.risk.partitions.contains_key(&partition) {
-            self.commands.push(Command::ForgetRequests { partition });
-        }
+        self.commands.push(Command::ForgetRequests { partition });
         self.withdraw_tasks(now_ns, Some(partition))
     }
 

@@ -1,0 +1,291 @@
+//! Risk requests while ticks flow: whether deadlines are met by class, how soon expired requests get their error, and what
+//! ticks notice of it all.
+//!
+//! 200,000 synthetic ticks a second go through the embedded log and the whole engine, one lane, for some seconds; without
+//! requests, and with four streams of them, in turn. Ticks: from a row's arrival at the engine to the end of its batch, by the
+//! journal's own entries, and from the read of its record to the commit of its signals. Requests: from their creation to the
+//! engine's answer.
+//!
+//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crossbeam_channel::bounded;
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
+use warptape_pipeline::allocator::{self, Allocator};
+use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
+use warptape_schemas::journal::{Decision, Input};
+use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest};
+use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
+use warptape_tests::engine_run::{engine_config, publisher, read_partition, stage_config, topic_ends};
+
+/// The allocator of the `warptape` binary.
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+const RATE: u64 = 200_000;
+const RECORD_TICKS: usize = 64;
+const PARTITIONS: i32 = 4;
+const LANES: i32 = 1;
+/// Ticks are published so often.
+const FEED_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A stream of equal requests.
+struct Stream {
+    name: &'static str,
+    class: &'static str,
+    every: Duration,
+    deadline: Option<Duration>,
+    problem: fn() -> Value,
+}
+
+const STREAMS: [Stream; 4] = [
+    Stream {
+        name: "1,000 options in closed form",
+        class: "CRITICAL",
+        every: Duration::from_millis(50),
+        deadline: Some(Duration::from_millis(50)),
+        problem: options,
+    },
+    Stream {
+        name: "European, 100,000 paths",
+        class: "INTERACTIVE",
+        every: Duration::from_millis(100),
+        deadline: Some(Duration::from_millis(200)),
+        problem: || simulation("european", 1, 100_000),
+    },
+    Stream {
+        name: "Asian, 20,000 paths of 252",
+        class: "BATCH",
+        every: Duration::from_millis(1_000),
+        deadline: None,
+        problem: || simulation("asian", 252, 20_000),
+    },
+    Stream {
+        name: "Asian, 10 million paths: expires",
+        class: "BATCH",
+        every: Duration::from_millis(500),
+        deadline: Some(Duration::from_millis(120)),
+        problem: || simulation("asian", 252, 10_000_000),
+    },
+];
+
+fn asset() -> Value {
+    json!({"symbol": "given", "spot": 100.0, "volatility": 0.25, "rate": 0.02})
+}
+
+fn options() -> Value {
+    let option =
+        |strike: i32| json!({"asset": 0, "kind": "put", "strike": 50 + strike % 100, "expiry_years": 0.5});
+    json!({"type": "options", "assets": [asset()], "options": (0..1_000).map(option).collect::<Vec<_>>()})
+}
+
+fn simulation(contract: &str, steps: i32, paths_max: i64) -> Value {
+    json!({"type": "simulation", "assets": [asset()], "expiry_years": 1.0, "steps": steps, "paths_max": paths_max,
+           "contract": {"type": contract, "kind": "call", "strike": 105.0}})
+}
+
+fn main() {
+    allocator::set_up();
+    let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let (seconds, rounds) =
+        (numbers.first().copied().unwrap_or(6), numbers.get(1).copied().unwrap_or(3) as usize);
+    let mut runs = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for with_risk in [false, true] {
+            runs[usize::from(with_risk)].push(Run::new(seconds, with_risk));
+        }
+    }
+    println!("{RATE} ticks/s for {seconds} s, {LANES} lane, medians of {rounds} runs each, in turn");
+    let median = |of: &dyn Fn(&Run) -> f64, runs: &[Run]| {
+        let mut all: Vec<f64> = runs.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)] {
+        let batch = |run: &Run| run.batch_ns.value_at_quantile(quantile) as f64 / 1e3;
+        let commit = |run: &Run| run.commit_ns.value_at_quantile(quantile) as f64 / 1e6;
+        let [without, with] = [&runs[0], &runs[1]].map(|runs| median(&batch, runs));
+        println!(
+            "{name:>6}  arrival to end of batch  {without:>8.0} us  {with:>8.0} us with risk  {:+.0} %",
+            (with / without - 1.0) * 100.0
+        );
+        let [without, with] = [&runs[0], &runs[1]].map(|runs| median(&commit, runs));
+        println!(
+            "{name:>6}  read to commit           {without:>8.2} ms  {with:>8.2} ms with risk  {:+.0} %",
+            (with / without - 1.0) * 100.0
+        );
+    }
+    for (stream, place) in STREAMS.iter().zip(0..) {
+        let of = |pick: &dyn Fn(&Answers) -> f64| median(&|run: &Run| pick(&run.answers[place]), &runs[1]);
+        let total: u64 = runs[1].iter().map(|run| run.answers[place].latency_ns.len()).sum();
+        let missed: u64 = runs[1].iter().map(|run| run.answers[place].expired).sum();
+        let p = |quantile: f64| of(&|answers| answers.latency_ns.value_at_quantile(quantile) as f64 / 1e6);
+        println!(
+            "{:<34} {:<12} {total:>5} answers, {missed} expired, p50 {:.1} ms, p99 {:.1} ms; error p99 {:.1} ms after its deadline",
+            stream.name,
+            stream.class,
+            p(0.5),
+            p(0.99),
+            of(&|answers| answers.behind_deadline_ns.value_at_quantile(0.99) as f64 / 1e6),
+        );
+    }
+}
+
+fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as i64
+}
+
+/// What came of one stream.
+struct Answers {
+    latency_ns: Histogram<u64>,
+    /// From the deadline to the error.
+    behind_deadline_ns: Histogram<u64>,
+    expired: u64,
+}
+
+struct Run {
+    /// Rows from arrival to the end of their batch.
+    batch_ns: Histogram<u64>,
+    /// Signals from read to commit.
+    commit_ns: Histogram<u64>,
+    answers: Vec<Answers>,
+}
+
+impl Run {
+    fn new(seconds: u64, with_risk: bool) -> Run {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+        let log: Arc<dyn EventLog> = Arc::new(log);
+        let mut feed = publisher(&log, PARTITIONS, RECORD_TICKS);
+        let base = engine_config(stage_config(&["1s", "1m", "5m"]), LANES);
+        let config = EngineConfig { commit_interval: Duration::from_millis(10), ..base };
+        let progress = Arc::new(Progress::new(config.lanes.len()));
+        let (stop, stopped) = bounded(1);
+        let engine = {
+            let log = log.clone();
+            thread::spawn(move || run(log, config, progress, stopped))
+        };
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asker = with_risk.then(|| {
+            let (log, is_over) = (log.clone(), is_over.clone());
+            thread::spawn(move || ask(&log, &is_over))
+        });
+        let synth = SynthConfig { symbols: 500, ticks: None, ..SynthConfig::default() };
+        let mut market = SynthSource::new(synth).expect("a market");
+        let began = Instant::now();
+        let mut published = 0;
+        while published < RATE * seconds {
+            let due = (began.elapsed().as_secs_f64() * RATE as f64) as u64;
+            for tick in market.by_ref().take((due - published) as usize) {
+                feed.push(tick).expect("a good tick");
+            }
+            published = due;
+            feed.flush().expect("the log takes it");
+            thread::sleep(FEED_INTERVAL);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let asked = asker.map(|asker| asker.join().expect("the asker does not panic")).unwrap_or_default();
+        let ends = |topic: &str| topic_ends(log.as_ref(), topic);
+        stop.send(Stop::At { ticks: ends("ticks"), requests: ends("risk.requests") })
+            .expect("the engine runs");
+        let summary = engine.join().expect("the engine does not panic").expect("the engine works");
+        assert_eq!(summary.ticks, published);
+        let answers = (0..STREAMS.len()).map(|stream| answers(&log, stream, &asked)).collect();
+        Run { batch_ns: batches(&log), commit_ns: summary.latency_ns, answers }
+    }
+}
+
+/// Sends requests until it is over; when each was created, by its id.
+fn ask(log: &Arc<dyn EventLog>, is_over: &AtomicBool) -> BTreeMap<String, i64> {
+    let mut producer = log.producer("asks").expect("a producer");
+    let mut asked = BTreeMap::new();
+    let began = Instant::now();
+    let mut next = [Duration::ZERO; STREAMS.len()];
+    while !is_over.load(Ordering::Relaxed) {
+        for (place, stream) in STREAMS.iter().enumerate() {
+            if began.elapsed() < next[place] {
+                continue;
+            }
+            next[place] += stream.every;
+            let (id, created_ns) = (format!("{place}/{}", asked.len()), now_ns());
+            let deadline_ns = stream.deadline.map(|deadline| created_ns + deadline.as_nanos() as i64);
+            let request = json!({"request_id": id, "class": stream.class, "deadline_ns": deadline_ns,
+                                 "problem": (stream.problem)()});
+            let request: RiskRequest = serde_json::from_value(request).expect("a request");
+            let mut value = Vec::new();
+            encode_risk_request(&request, &mut value);
+            producer.begin().expect("a transaction");
+            let record = NewRecord {
+                topic: "risk.requests".into(),
+                partition: (asked.len() % PARTITIONS as usize) as i32,
+                key: None,
+                headers: Default::default(),
+                timestamp_ns: created_ns,
+                value: value.into(),
+            };
+            producer.send(record).expect("the log takes it");
+            producer.commit().expect("the log takes it");
+            asked.insert(id, created_ns);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    asked
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 600_000_000_000, 3).expect("good bounds")
+}
+
+fn answers(log: &Arc<dyn EventLog>, stream: usize, asked: &BTreeMap<String, i64>) -> Answers {
+    let mut answers = Answers { latency_ns: histogram(), behind_deadline_ns: histogram(), expired: 0 };
+    let mut open = asked.keys().filter(|id| id.starts_with(&format!("{stream}/"))).count();
+    for partition in 0..PARTITIONS {
+        for record in read_partition(log.as_ref(), "risk.results", partition) {
+            let result = decode_risk_result(&record.value).expect("a result");
+            if !result.request_id.starts_with(&format!("{stream}/")) {
+                continue;
+            }
+            open -= 1;
+            let created_ns = asked[&result.request_id];
+            answers.latency_ns.record((result.finished_ns - created_ns).max(1) as u64).expect("in bounds");
+            if let RiskOutcome::Error(error) = &result.outcome {
+                assert_eq!(error.code, RiskErrorCode::Expired, "{error:?}");
+                answers.expired += 1;
+                let deadline_ns = STREAMS[stream].deadline.expect("it had one").as_nanos() as i64;
+                let behind_ns = result.finished_ns - created_ns - deadline_ns;
+                answers.behind_deadline_ns.record(behind_ns.max(1) as u64).expect("in bounds");
+            }
+        }
+    }
+    assert_eq!(open, 0, "every request has its answer");
+    answers
+}
+
+/// Rows of all batches from the oldest arrival of each to its end.
+fn batches(log: &Arc<dyn EventLog>) -> Histogram<u64> {
+    let mut batches = histogram();
+    let mut running = BTreeMap::new();
+    for record in read_partition(log.as_ref(), "journal", 0) {
+        let entry = decode_journal_entry(&record.value).expect("an entry");
+        if let Input::Completed(completed) = &entry.input
+            && let Some((arrived_ns, rows)) = running.remove(&completed.batch)
+        {
+            let waited_ns: i64 = entry.at_ns - arrived_ns;
+            batches.record_n(waited_ns.max(1) as u64, rows).expect("in bounds");
+        }
+        for decision in entry.decisions {
+            if let Decision::Dispatch(dispatch) = decision {
+                running.insert(dispatch.batch, (dispatch.oldest_arrival_ns, dispatch.rows as u64));
+            }
+        }
+    }
+    batches
+}

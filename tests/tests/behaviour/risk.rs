@@ -1,0 +1,206 @@
+//! Risk requests through the real engine on an embedded log: each has its answer, once, and neither lanes nor slices show.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
+use warptape_kernels::device::Devices;
+use warptape_pipeline::engine::{EngineConfig, LaneFault};
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
+use warptape_schemas::journal::LaneSpec;
+use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::{decode_risk_result, encode_risk_request};
+use warptape_tests::devices::EMULATOR;
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
+
+const PARTITIONS: i32 = 2;
+const TICKS: u64 = 20_000;
+
+/// A log with a market and without requests.
+fn market() -> (tempfile::TempDir, Arc<dyn EventLog>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    let config = SynthConfig { symbols: 20, ticks: Some(TICKS), ..SynthConfig::default() };
+    feed(&log, PARTITIONS, 64, SynthSource::new(config).expect("a market").take(TICKS as usize));
+    (folder, log)
+}
+
+fn config(lanes: i32) -> EngineConfig {
+    let mut config = engine_config(stage_config(&["1s"]), lanes);
+    // Many slices.
+    config.scheduler.risk.slice_ns = 50_000;
+    config
+}
+
+fn asset() -> Value {
+    json!({"symbol": "given", "spot": 100.0, "volatility": 0.25, "rate": 0.02})
+}
+
+fn simulation(contract: &str, precision: &str, standard_error: Option<f64>) -> Value {
+    json!({"type": "simulation", "assets": [asset()], "expiry_years": 1.0, "steps": 8, "precision": precision,
+           "contract": {"type": contract, "kind": "call", "strike": 105.0}, "paths_max": 200_000,
+           "standard_error": standard_error})
+}
+
+/// Requests without an error, by id.
+fn good() -> Vec<(&'static str, Value)> {
+    let option = |strike: i32| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
+    let options: Vec<Value> = (60..150).map(option).collect();
+    let closes: Vec<f64> = (0..5_000_i32).map(|bar| 100.0 + f64::from(bar * 7919 % 101) / 10.0).collect();
+    let rule = |window: i32| json!({"type": "band-breakout", "window": window, "width": 1.0});
+    vec![
+        ("options", json!({"type": "options", "assets": [asset()], "options": options})),
+        (
+            "implied",
+            json!({"type": "implied-volatilities", "assets": [asset()], "options": [option(100)], "prices": [7.0]}),
+        ),
+        ("european", simulation("european", "f64", None)),
+        ("asian", simulation("asian", "mixed", None)),
+        ("asian to an error", simulation("asian", "f64", Some(0.01))),
+        (
+            "sweep",
+            json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": closes}],
+                   "rules": (2..60).map(rule).collect::<Vec<_>>()}),
+        ),
+    ]
+}
+
+fn request(id: &str, problem: Value) -> RiskRequest {
+    let request =
+        json!({"request_id": id, "tenant": "desk", "class": "batch", "seed": 5, "problem": problem});
+    serde_json::from_value(request).expect("a request")
+}
+
+fn ask(log: &Arc<dyn EventLog>, partition: i32, requests: &[RiskRequest]) {
+    let values = requests.iter().map(|request| {
+        let mut value = Vec::new();
+        encode_risk_request(request, &mut value);
+        value
+    });
+    send(log, partition, values);
+}
+
+fn send(log: &Arc<dyn EventLog>, partition: i32, values: impl Iterator<Item = Vec<u8>>) {
+    let mut producer = log.producer("asks").expect("a producer");
+    producer.begin().expect("a transaction");
+    for value in values {
+        let record = NewRecord {
+            topic: "risk.requests".into(),
+            partition,
+            key: None,
+            headers: Default::default(),
+            timestamp_ns: 1,
+            value: value.into(),
+        };
+        producer.send(record).expect("the log takes it");
+    }
+    producer.commit().expect("the log takes it");
+}
+
+fn results(log: &Arc<dyn EventLog>, partition: i32) -> Vec<RiskResult> {
+    let records = read_partition(log.as_ref(), "risk.results", partition);
+    records.iter().map(|record| decode_risk_result(&record.value).expect("a result")).collect()
+}
+
+/// Outcomes by id, each of which stands once.
+fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, RiskOutcome> {
+    let mut outcomes = BTreeMap::new();
+    for result in results(log, partition) {
+        let before = outcomes.insert(result.request_id.clone(), result.outcome);
+        assert_eq!(before, None, "{} is answered twice", result.request_id);
+    }
+    outcomes
+}
+
+/// A symbol of the market and the partition that it is in.
+fn a_symbol(log: &Arc<dyn EventLog>) -> (String, i32) {
+    let record = read_partition(log.as_ref(), "signals", 1).pop().expect("a signal");
+    (String::from_utf8(record.key.expect("the symbol")).expect("UTF-8"), 1)
+}
+
+fn answers(config: EngineConfig) -> BTreeMap<String, RiskOutcome> {
+    let (_folder, log) = market();
+    let requests: Vec<RiskRequest> = good().into_iter().map(|(id, problem)| request(id, problem)).collect();
+    ask(&log, 0, &requests);
+    run_to_end(&log, config);
+    let outcomes = outcomes(&log, 0);
+    assert_eq!(outcomes.len(), requests.len());
+    for (id, outcome) in &outcomes {
+        assert!(!matches!(outcome, RiskOutcome::Error(_)), "{id}: {outcome:?}");
+    }
+    outcomes
+}
+
+#[test]
+fn neither_lanes_nor_devices_show_in_answers() {
+    let one = answers(config(1));
+    assert_eq!(answers(config(8)), one, "eight lanes");
+    let mut failing = config(4);
+    failing.lane_faults = vec![LaneFault { lane: 2, after_batches: 2 }];
+    assert_eq!(answers(failing), one, "a lane that fails");
+    let mut mixed = config(2);
+    mixed.devices = EMULATOR.clone() as Arc<dyn Devices>;
+    mixed.lanes.push(LaneSpec { lane: 2, device: "cuda:0".to_owned(), weight: 1 });
+    mixed.scheduler.risk.slice_ns = 500_000_000;
+    assert_eq!(answers(mixed), one, "lanes on the processor and on a device");
+}
+
+#[test]
+fn what_cannot_be_answered_says_why() {
+    let (_folder, log) = market();
+    run_to_end(&log, config(2));
+    let (symbol, partition) = a_symbol(&log);
+    let of = |symbol: &str| {
+        let quantity = json!({"from": "market"});
+        let asset = json!({"symbol": symbol, "spot": quantity, "volatility": quantity});
+        let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 0.1});
+        json!({"type": "options", "assets": [asset], "options": [option]})
+    };
+    let expired =
+        RiskRequest { deadline_ns: Some(1), ..request("expired", simulation("asian", "f64", None)) };
+    let market = request("market", of(&symbol));
+    let unknown = request("unknown", of("NOBODY:KNOWS"));
+    let bad = request(
+        "bad",
+        simulation("lookbehind-is-none", "f64", None).as_object().map_or(json!(null), |problem| {
+            let mut problem = problem.clone();
+            problem
+                .insert("contract".to_owned(), json!({"type": "european", "kind": "call", "strike": -1.0}));
+            Value::Object(problem)
+        }),
+    );
+    ask(&log, partition, &[market.clone(), unknown, bad, expired, market.clone()]);
+    send(&log, partition, [b"not Avro".to_vec()].into_iter());
+    run_to_end(&log, config(2));
+    let results = results(&log, partition);
+    let of = |offset: i64| {
+        let mut found = results.iter().filter(|result| result.offset == offset);
+        let result = found.next().unwrap_or_else(|| panic!("request {offset} has no answer"));
+        assert!(found.next().is_none(), "request {offset} has two answers");
+        result
+    };
+    let code = |offset: i64| match &of(offset).outcome {
+        RiskOutcome::Error(error) => Some(error.code),
+        _ => None,
+    };
+    assert_eq!(code(0), None);
+    let [taken] = of(0).as_of.as_slice() else { panic!("{:?}", of(0)) };
+    assert_eq!((&taken.symbol, taken.partition), (&symbol, partition));
+    assert_eq!(taken.next_offset, read_partition(log.as_ref(), "ticks", partition).len() as i64);
+    assert!(taken.spot.is_some_and(|spot| spot > 0.0) && taken.volatility.is_some());
+    assert!(of(0).decision_sequence >= 0);
+    assert_eq!(code(1), Some(RiskErrorCode::UnknownSymbol));
+    assert_eq!(code(2), Some(RiskErrorCode::BadParameter));
+    assert_eq!(code(3), Some(RiskErrorCode::Expired));
+    assert_eq!(code(4), Some(RiskErrorCode::Duplicate));
+    assert_eq!((code(5), of(5).request_id.as_str()), (Some(RiskErrorCode::BadParameter), ""));
+    // A later life knows what was answered.
+    ask(&log, partition, &[market]);
+    run_to_end(&log, config(1));
+    let results = super::risk::results(&log, partition);
+    assert_eq!(results.len(), 7);
+    let RiskOutcome::Error(error) = &results[6].outcome else { panic!("{:?}", results[6]) };
+    assert_eq!((error.code, results[6].offset), (RiskErrorCode::Duplicate, 6));
+}
