@@ -40,7 +40,9 @@ pub struct OpenLog {
 pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogError> {
     let mode = match purpose {
         Purpose::Show | Purpose::Replay => OpenMode::Read,
-        Purpose::Resend | Purpose::Feed | Purpose::Ask | Purpose::Run => OpenMode::Write(settings.log.durability),
+        Purpose::Resend | Purpose::Feed | Purpose::Ask | Purpose::Run => {
+            OpenMode::Write(settings.log.durability)
+        }
     };
     let bare: Arc<dyn EventLog> = match settings.log.url.strip_prefix("kafka:") {
         Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers))?),

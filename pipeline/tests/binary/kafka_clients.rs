@@ -147,7 +147,8 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
     let setup = Setup::new("risk");
     let run = setup.run();
     let ticks = setup.topic("ticks");
-    let published = setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", "9000", "--symbols", "9"]);
+    let published =
+        setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", "9000", "--symbols", "9"]);
     texts(&published, 0);
     let (requests, results) = (setup.topic("risk.requests"), setup.topic("risk.results"));
     let topics = ["--requests", &*requests, "--results", &*results, "--timeout-s", "100"];
@@ -157,8 +158,18 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
         serde_json::from_str(&texts(&output, code).0).expect("a line is one JSON value")
     };
     let command = |more: &[&str], code: i32| -> serde_json::Value {
-        let option =
-            ["risk", "price", "--kind", "call", "--strike", "100", "--expiry-days", "30", "--timeout-s", "100"];
+        let option = [
+            "risk",
+            "price",
+            "--kind",
+            "call",
+            "--strike",
+            "100",
+            "--expiry-days",
+            "30",
+            "--timeout-s",
+            "100",
+        ];
         let rest = ["-o", "json", "-c", "w.toml"];
         let output = warptape(setup.path(), &[&option[..], more, &rest].concat());
         serde_json::from_str(&texts(&output, code).0).expect("one JSON value")

@@ -5,8 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
+use warptape_schemas::registry_id_of;
 
+use super::outputs::records;
 use super::processes::{Running, WARPTAPE, ends, folder, run_until_drained, texts, warptape};
+use super::registry_stub::RegistryStub;
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const OPTION: [&str; 7] = ["price", "--kind", "call", "--strike", "100", "--expiry-days", "30"];
@@ -23,15 +26,17 @@ const NOT_BUILT: [&str; 7] = [
     "var_parametric.json",
 ];
 
-fn risk(arguments: &[&str]) -> Vec<String> {
-    [&["risk"], arguments, &LOG].concat().into_iter().map(str::to_owned).collect()
+/// A busy machine takes its time.
+const PATIENCE: [&str; 2] = ["--timeout-s", "120"];
+
+fn risk<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let patience = if arguments.contains(&PATIENCE[0]) { &[][..] } else { &PATIENCE };
+    [&["risk"], arguments, patience, &LOG].concat()
 }
 
 #[track_caller]
 fn ask(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
-    let arguments = risk(arguments);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    texts(&warptape(folder, &arguments), code)
+    texts(&warptape(folder, &risk(arguments)), code)
 }
 
 #[track_caller]
@@ -125,7 +130,10 @@ fn a_result_names_its_market_and_its_decision() {
 
     // The same numbers given: the same price, to the bit. What was asked for once is not answered twice.
     let first = ask_json(folder.path(), &flags, 1);
-    assert_eq!((&first["outcome"]["code"], &first["outcome"]["field"]), (&"DUPLICATE".into(), &"request_id".into()));
+    assert_eq!(
+        (&first["outcome"]["code"], &first["outcome"]["field"]),
+        (&"DUPLICATE".into(), &"request_id".into())
+    );
     let market = ask_json(folder.path(), &[&OPTION[..], &["--symbol", "SYNTH:AAAA"]].concat(), 0);
     let taken = |field: &str| market["as_of"][0][field].to_string();
     let (spot, volatility) = (taken("spot"), taken("volatility"));
@@ -159,7 +167,10 @@ fn an_error_result_is_told_and_is_exit_1() {
     let unknown = [&OPTION[..], &["--symbol", "SYNTH:ZZZZ"]].concat();
     let (out, error) = ask(folder.path(), &unknown, 1);
     assert!(out.is_empty(), "{out}");
-    assert!(error.starts_with("error: UNKNOWN_SYMBOL problem.assets[0].symbol: no tick of SYNTH:ZZZZ"), "{error}");
+    assert!(
+        error.starts_with("error: UNKNOWN_SYMBOL problem.assets[0].symbol: no tick of SYNTH:ZZZZ"),
+        "{error}"
+    );
     let bad = [&OPTION[..], &["--spot", "100", "--volatility", "1000"]].concat();
     let (_, error) = ask(folder.path(), &bad, 1);
     assert!(error.starts_with("error: BAD_PARAMETER problem.assets[0].volatility"), "{error}");
@@ -201,7 +212,6 @@ fn an_interrupt_ends_the_wait() {
     let folder = folder();
     let log = silent(folder.path());
     let arguments = risk(&[&OPTION[..], &GIVEN, &["--timeout-s", "1000"]].concat());
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut asking = Running::start(folder.path(), &arguments);
     let sent = || ends(&log, "risk.requests").iter().any(|&end| end > 0).then_some(());
     asking.run_until("the request is sent", sent);
@@ -225,9 +235,32 @@ fn what_cannot_be_asked_is_exit_2_and_makes_no_log() {
 
     let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a log");
     let (_, error) = ask(folder.path(), &[&OPTION[..], &GIVEN].concat(), 2);
-    assert!(error.contains("no topic risk.requests") && error.contains("`warptape topics create --log sqlite:w.db`"));
-    let topic = |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
+    assert!(
+        error.contains("no topic risk.requests")
+            && error.contains("`warptape topics create --log sqlite:w.db`")
+    );
+    let topic =
+        |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
     log.create_topics(&[topic("risk.requests", 2), topic("risk.results", 3)]).expect("new topics");
     let (_, error) = ask(folder.path(), &[&OPTION[..], &GIVEN].concat(), 2);
     assert!(error.contains("risk.requests 2 and risk.results 3: they must be as many"), "{error}");
+}
+
+#[test]
+fn with_a_registry_requests_and_results_are_in_its_frame() {
+    let stub = RegistryStub::start(None);
+    let folder = folder();
+    let text = format!("[schema_registry]\nurl = \"{}\"\n", stub.url());
+    std::fs::write(folder.path().join("w.toml"), text).expect("a file");
+    let log = silent(folder.path());
+    let run = Running::start(folder.path(), &[&["run", "-c", "w.toml"][..], &LOG].concat());
+    let result = ask_json(folder.path(), &[&OPTION[..], &GIVEN, &["-c", "w.toml"]].concat(), 0);
+    assert_eq!(result["outcome"]["type"], "options", "{result}");
+    run.stop("TERM");
+    for topic in ["risk.requests", "risk.results"] {
+        let partitions = 0..ends(&log, topic).len() as i32;
+        let all: Vec<_> = partitions.flat_map(|partition| records(&log, topic, partition)).collect();
+        let ids: Vec<_> = all.iter().map(|record| registry_id_of(&record.value)).collect();
+        assert!(ids.len() == 1 && ids[0].is_some(), "{topic}: {ids:?}");
+    }
 }

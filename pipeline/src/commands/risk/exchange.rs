@@ -1,5 +1,6 @@
 //! A request into the log, and its result out of it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -48,30 +49,14 @@ pub fn ask(
     // Where the results end now: the one that is waited for comes behind.
     let mut reader = reader_at_end(&*log, &results)?;
     let interrupt = Interrupt::install()?;
-    let stopping = interrupt.clone();
-    let mut writer = TransactionWriter::new(
-        log.clone(),
-        transactional_id.to_owned(),
-        Box::new(move || stopping.since()),
-    )?;
-    writer.write_surely(&RequestTransaction::new(&*log, requests, key, request)?)?;
+    send(&log, requests, key, request, transactional_id, &interrupt)?;
 
-    let until = Instant::now() + timeout;
-    while !interrupt.is_set() && Instant::now() < until {
-        let Fetched::Records { records, .. } = reader.poll(POLL, POLL_RECORDS_MAX, POLL_BYTES_MAX)? else {
-            continue;
-        };
-        for record in records {
-            // What others cannot read is not for us.
-            let Ok(result) = decode_risk_result(&record.value) else { continue };
-            if result.request_id == request.request_id {
-                return Ok(Answer { result, place: results, offset: record.offset });
-            }
-        }
+    if let Some((result, offset)) = wait_for(&mut *reader, &request.request_id, timeout, &interrupt)? {
+        return Ok(Answer { result, place: results, offset });
     }
     let (id, url) = (&request.request_id, log.url());
     let later = format!(
-        "the request is in {} all the same, and its result will be in {} partition {partition}: `warptape tail {} \
+        "the request is in {} all the same, and its result will be in partition {partition} of {}: `warptape tail {} \
          --from-beginning --log {url}`",
         names.risk_requests, names.risk_results, names.risk_results
     );
@@ -83,6 +68,45 @@ pub fn ask(
          {url}` starts one; {later}",
         timeout.as_secs()
     )
+}
+
+/// The first result of a request with its offset; `None` when the time is over, or at an interrupt.
+fn wait_for(
+    reader: &mut dyn Consumer,
+    request_id: &str,
+    timeout: Duration,
+    interrupt: &Interrupt,
+) -> Result<Option<(RiskResult, i64)>, LogError> {
+    let until = Instant::now() + timeout;
+    while !interrupt.is_set() && Instant::now() < until {
+        let Fetched::Records { records, .. } = reader.poll(POLL, POLL_RECORDS_MAX, POLL_BYTES_MAX)? else {
+            continue;
+        };
+        for record in records {
+            // What others wrote and nobody can read is no result.
+            let Ok(result) = decode_risk_result(&record.value) else { continue };
+            if result.request_id == request_id {
+                return Ok(Some((result, record.offset)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Writes the request, once.
+fn send(
+    log: &Arc<dyn EventLog>,
+    place: TopicPartition,
+    key: &str,
+    request: &RiskRequest,
+    transactional_id: &str,
+    interrupt: &Interrupt,
+) -> Result<(), LogError> {
+    let transaction = RequestTransaction::new(&**log, place, key, request)?;
+    let stopping = interrupt.clone();
+    let stopping_since = Box::new(move || stopping.since());
+    let mut writer = TransactionWriter::new(log.clone(), transactional_id.to_owned(), stopping_since)?;
+    writer.write_surely(&transaction)
 }
 
 /// The number of partitions of the topics of requests and results, which is that of the ticks.

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 use warptape_schemas::risk::{
-    ImpliedVolatilityResult, MarketAsOf, OptimisationResult, OptionResult, PortfolioResult, RiskErrorCode,
-    RiskOutcome, RiskProblem, RiskRequest, RiskResult, SimulationResult, StressResult, SweepResult,
-    TradingRule, VanillaOption,
+    ImpliedVolatilityResult, MarketAsOf, OptimisationResult, OptionResult, OptionValue, PortfolioResult,
+    RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult, SimulationResult, StressOutcome,
+    StressResult, SweepResult, TradingRule, VanillaOption,
 };
 
 use super::exchange::Answer;
@@ -69,11 +69,12 @@ fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool)
     if wants_greeks {
         header.extend(columns(&[], &GREEKS));
     }
-    let row = |(value, option): (&warptape_schemas::risk::OptionValue, &VanillaOption)| {
+    let row = |(value, option): (&OptionValue, &VanillaOption)| {
         let mut cells = option_cells(option);
         cells.push(float(value.price));
         if wants_greeks {
-            let greeks = [value.delta, value.gamma, value.vega, value.theta, value.rho, value.vanna, value.volga];
+            let greeks =
+                [value.delta, value.gamma, value.vega, value.theta, value.rho, value.vanna, value.volga];
             cells.extend(greeks.map(float));
         }
         cells
@@ -158,10 +159,11 @@ fn named(name: &str, numbers: &[f64]) -> Vec<String> {
 }
 
 fn stress(result: &StressResult) -> String {
-    let mut header = columns(&["SCENARIO"], &["PROFIT"]);
+    let mut header: Vec<(&str, Align)> = columns(&["SCENARIO"], &["PROFIT"]);
     header.extend(result.books.iter().map(|book| (book.as_str(), Align::Right)));
-    let row = |outcome: &warptape_schemas::risk::StressOutcome| {
-        let numbers: Vec<f64> = std::iter::once(outcome.profit).chain(outcome.books.iter().copied()).collect();
+    let row = |outcome: &StressOutcome| {
+        let numbers: Vec<f64> =
+            std::iter::once(outcome.profit).chain(outcome.books.iter().copied()).collect();
         named(&outcome.name, &numbers)
     };
     let mut text = aligned(&header, &result.scenarios.iter().map(row).collect::<Vec<_>>());

@@ -285,7 +285,9 @@ fn answer(outcome: &Value) -> String {
     let count = |list: &str| fields[list].as_array().map_or(0, Vec::len);
     let number = |field: &str| fields[field].as_f64().map_or_else(|| word(&fields[field]), float);
     let short = match name {
-        "RiskError" => format!("{} {}: {}", word(&fields["code"]), word(&fields["field"]), word(&fields["message"])),
+        "RiskError" => {
+            format!("{} {}: {}", word(&fields["code"]), word(&fields["field"]), word(&fields["message"]))
+        }
         "OptionResult" => format!("{} options", count("values")),
         "ImpliedVolatilityResult" => format!("{} volatilities", count("volatilities")),
         "SimulationResult" => format!("price {} ± {}", number("price"), number("standard_error")),

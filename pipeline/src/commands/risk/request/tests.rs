@@ -68,7 +68,8 @@ fn a_symbol_gives_what_flags_do_not() {
     let request = check(&format!("greeks {flags}"), problem(&market, market.clone()));
     assert_eq!(market_symbol(&request.problem), Some("A:X"));
     check(&format!("price {flags} --volatility 0.3"), problem(&market, json!(0.3)));
-    let request = check(&format!("price {flags} --volatility 0.3 --spot 4"), problem(&json!(4.0), json!(0.3)));
+    let request =
+        check(&format!("price {flags} --volatility 0.3 --spot 4"), problem(&json!(4.0), json!(0.3)));
     assert_eq!(market_symbol(&request.problem), None);
     let assets = json!([{"symbol": "A:X", "spot": market}]);
     check(
@@ -89,10 +90,7 @@ fn any_flag_of_a_simulation_makes_one() {
     let flags = "--kind call --expiry-days 365 --spot 100 --volatility 0.2";
     check(
         &format!("price {flags} --strike 100 --antithetic"),
-        simulation(
-            json!({"type": "european", "kind": "call", "strike": 100.0}),
-            json!({"antithetic": true}),
-        ),
+        simulation(json!({"type": "european", "kind": "call", "strike": 100.0}), json!({"antithetic": true})),
     );
     let greeks = check(
         &format!(
@@ -131,7 +129,10 @@ fn what_flags_lack_is_named() {
     check_error(&format!("{whole} --contract american"), "--steps N, the number of exercise dates");
     check_error(&format!("{whole} --contract barrier --barrier 2"), "--barrier-kind");
     check_error(&format!("{whole} --contract barrier --barrier-kind up-in"), "--barrier B");
-    check_error(&format!("{whole} --contract asian --steps 2 --barrier 2"), "for --contract barrier, not asian");
+    check_error(
+        &format!("{whole} --contract asian --steps 2 --barrier 2"),
+        "for --contract barrier, not asian",
+    );
     check_error("implied-vol --kind call --symbol A:X --expiry-days 1 --strike 1", "--price P");
     check_error("sweep", "<FILE>");
     check_error("sweep --symbols A:X --bars 1m", "--rules");

@@ -68,7 +68,8 @@ fn options_have_greeks_where_they_are_wanted() {
 
 #[test]
 fn a_volatility_that_is_not_there_says_why() {
-    let problem = json!({"type": "implied-volatilities", "assets": [], "options": options(), "prices": [7.25, 900.0]});
+    let problem =
+        json!({"type": "implied-volatilities", "assets": [], "options": options(), "prices": [7.25, 900.0]});
     let outcome = json!({"type": "implied-volatilities",
                          "volatilities": [{"volatility": 0.25, "error": ""}, {"volatility": null, "error": "too high"}]});
     assert_eq!(
@@ -123,7 +124,10 @@ fn each_kind_has_its_columns() {
     let outcome =
         json!({"type": "optimisation", "weights": [0.25, 0.75], "expected_return": 0.07, "volatility": 0.2});
     let text = numbers(optimisation, outcome, false);
-    assert!(text.starts_with("ASSET  WEIGHT\nA:X      0.25\nA:Y      0.75\n\nreturn     0.07 a year\n"), "{text}");
+    assert!(
+        text.starts_with("ASSET  WEIGHT\nA:X      0.25\nA:Y      0.75\n\nreturn     0.07 a year\n"),
+        "{text}"
+    );
 
     let rule = json!({"type": "ema-cross", "fast": 5, "slow": 20});
     let sweep = json!({"type": "sweep", "symbols": [], "rules": [rule]});
