@@ -8,8 +8,8 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput, criterion_group};
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
-    AssetMarket, BarrierKind, Contract, Greeks, OptionKind, Options, Precision, Simulation, SimulationSpec,
-    implied_volatility,
+    AssetMarket, BarrierKind, Contract, Greeks, OptionKind, Options, Precision, Sampling, Simulation,
+    SimulationSpec, implied_volatility,
 };
 
 const MARKET: AssetMarket = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 };
@@ -65,6 +65,7 @@ fn simulation(contract: Contract, steps: u32, precision: Precision, key: u64) ->
         expiry_years: f64::from(FIXINGS) / 365.0,
         steps,
         antithetic: false,
+        sampling: Sampling::Random,
         precision,
         key,
     };

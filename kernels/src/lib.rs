@@ -14,8 +14,8 @@
 //! - Prices, sizes and their sums are integers: exact, whatever the order of folding.
 //! - Everything else is `f64` with `+ − × ÷ √` in a stated order; nothing is contracted or reassociated, and no function
 //!   of the platform's mathematics library is called: [`math`] has its own. Only simulations in mixed precision have `f32`.
-//! - Random numbers are a function of key, path, step and stream (Philox 4x32-10). Sums over paths have one shape, which depends on
-//!   the paths' numbers alone.
+//! - Random numbers are a function of key, path, step and stream (Philox 4x32-10), as are Sobol's points with their
+//!   shifts. Sums over paths have one shape, which depends on the paths' numbers alone.
 //! - A reduction over a window has a fixed shape: four accumulators over the positions of the ring, which depend on the
 //!   number of bars the slot has had and on nothing else.
 //! - Hot loops are compiled twice, for baseline x86-64 and for AVX2 with FMA, and chosen at run time ([`Isa`]): the bits

@@ -10,7 +10,11 @@
 //! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them.
 
 mod assets;
+mod matrices;
+pub mod optimisation;
+mod optimise;
 mod options;
+mod portfolio;
 mod simulation;
 mod sweep;
 
@@ -18,12 +22,20 @@ use std::ops::Range;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::pricing::{BlockSums, DevicePricing, Greeks, NoVolatility};
+use warptape_kernels::portfolio::Profits;
+use warptape_kernels::pricing::{
+    AmericanSimulation, BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility,
+};
 use warptape_kernels::sweep::CellResult;
-use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest};
+use warptape_schemas::risk::{
+    MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
+};
 
 use crate::SymbolMarket;
+use assets::Resolved;
+use optimise::OptimisationTask;
 use options::{ImpliedTask, OptionTask};
+use portfolio::{Parts, PortfolioTask, Tails};
 use simulation::SimulationTask;
 use sweep::SweepTask;
 
@@ -47,6 +59,8 @@ enum Work {
     Options(OptionTask),
     ImpliedVolatilities(ImpliedTask),
     Simulation(Box<SimulationTask>),
+    Portfolio(Box<PortfolioTask>),
+    Optimisation(OptimisationTask),
     Sweep(SweepTask),
 }
 
@@ -68,6 +82,18 @@ pub enum Partial {
     Volatilities(Vec<Result<f64, NoVolatility>>),
     /// Of blocks of paths.
     Blocks(Vec<BlockSums>),
+    /// Of blocks of paths with Greeks.
+    GreekBlocks(Vec<GreekSums>),
+    /// Of pilot paths: when to exercise.
+    Rule(Box<AmericanSimulation>),
+    /// Of scenarios.
+    Profits(Box<Profits>),
+    /// Of all scenarios: the worst.
+    Tails(Box<Tails>),
+    /// Of positions and books.
+    Parts(Parts),
+    /// Of all there is to do.
+    Outcome(Box<RiskOutcome>),
     /// Of rules.
     Cells(Vec<CellResult>),
 }
@@ -92,21 +118,34 @@ impl RiskTask {
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
-        let mut as_of = Vec::new();
-        let work = match &request.problem {
-            RiskProblem::Options(problem) => Work::Options(OptionTask::new(problem, market_of, &mut as_of)?),
+        let none = Matrix::Given(Vec::new());
+        let (work, assets) = match &request.problem {
+            RiskProblem::Options(problem) => {
+                let assets = Resolved::new(&problem.assets, market_of)?;
+                (Work::Options(OptionTask::new(problem, &assets)?), assets)
+            }
             RiskProblem::ImpliedVolatilities(problem) => {
-                Work::ImpliedVolatilities(ImpliedTask::new(problem, market_of, &mut as_of)?)
+                let assets = Resolved::new(&options::without_volatility(&problem.assets), market_of)?;
+                (Work::ImpliedVolatilities(ImpliedTask::new(problem, &assets)?), assets)
             }
             RiskProblem::Simulation(problem) => {
-                Work::Simulation(Box::new(SimulationTask::new(problem, request.seed, market_of, &mut as_of)?))
+                let assets = Resolved::with_matrix(&problem.assets, &problem.correlations, market_of)?;
+                let task = SimulationTask::new(problem, request.seed, &assets)?;
+                (Work::Simulation(Box::new(task)), assets)
             }
-            RiskProblem::Sweep(problem) => Work::Sweep(SweepTask::new(problem)?),
-            RiskProblem::Portfolio(_) | RiskProblem::Optimisation(_) => {
-                return Err(bad("problem.type", "not built yet"));
+            RiskProblem::Portfolio(problem) => {
+                let matrix = PortfolioTask::matrix_of(&problem.measure).unwrap_or(&none);
+                let assets = Resolved::with_matrix(&problem.assets, matrix, market_of)?;
+                let task = PortfolioTask::new(problem, request.seed, &assets)?;
+                (Work::Portfolio(Box::new(task)), assets)
+            }
+            RiskProblem::Sweep(problem) => (Work::Sweep(SweepTask::new(problem)?), Resolved::default()),
+            RiskProblem::Optimisation(problem) => {
+                let assets = Resolved::with_matrix(&problem.assets, &problem.covariance, market_of)?;
+                (Work::Optimisation(OptimisationTask::new(problem, &assets)?), assets)
             }
         };
-        Ok(Self { work, as_of })
+        Ok(Self { work, as_of: assets.as_of })
     }
 
     /// What was taken from the market.
@@ -120,6 +159,8 @@ impl RiskTask {
             Work::Options(_) => "options".to_owned(),
             Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
             Work::Simulation(task) => task.rate_key(),
+            Work::Portfolio(_) => "portfolio".to_owned(),
+            Work::Optimisation(_) => "optimisation".to_owned(),
             Work::Sweep(_) => "sweep".to_owned(),
         }
     }
@@ -127,8 +168,9 @@ impl RiskTask {
     /// What a unit costs, relative to other tasks of the same key.
     pub fn unit_cost(&self) -> i64 {
         match &self.work {
-            Work::Options(_) | Work::ImpliedVolatilities(_) => 1,
+            Work::Options(_) | Work::ImpliedVolatilities(_) | Work::Optimisation(_) => 1,
             Work::Simulation(task) => task.unit_cost(),
+            Work::Portfolio(task) => task.unit_cost(),
             Work::Sweep(task) => task.unit_cost(),
         }
     }
@@ -139,6 +181,8 @@ impl RiskTask {
             Work::Options(task) => task.units(),
             Work::ImpliedVolatilities(task) => task.units(),
             Work::Simulation(task) => return task.first_round(),
+            Work::Portfolio(task) => return task.first_round(),
+            Work::Optimisation(_) => 1,
             Work::Sweep(task) => task.units(),
         };
         Round { first_unit: 0, units }
@@ -149,7 +193,9 @@ impl RiskTask {
         match &self.work {
             Work::Options(task) => task.run(isa, places(units)),
             Work::ImpliedVolatilities(task) => task.run(isa, places(units)),
-            Work::Simulation(task) => task.run(isa, units.start as u64..units.end as u64),
+            Work::Simulation(task) => task.run(isa, units),
+            Work::Portfolio(task) => task.run(isa, units),
+            Work::Optimisation(task) => task.run(isa),
             Work::Sweep(task) => task.run(isa, places(units)),
         }
     }
@@ -164,40 +210,27 @@ impl RiskTask {
         match &self.work {
             Work::Options(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::ImpliedVolatilities(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
-            Work::Simulation(task) => {
-                task.run_on_device(&mut memory.pricing, device, units.start as u64..units.end as u64)
-            }
+            Work::Simulation(task) => task.run_on_device(&mut memory.pricing, device, units),
+            Work::Portfolio(task) => task.run_on_device(device, units),
+            Work::Optimisation(task) => task.run_on_device(device),
             Work::Sweep(task) => task.run_on_device(device, places(units)),
         }
     }
 
-    /// Puts together what the units of all rounds so far gave, in their order.
-    pub fn finish(&self, partials: impl IntoIterator<Item = Partial>) -> Finished {
-        let mut partials = partials.into_iter();
-        let mut whole = partials.next().expect("a round has units");
-        partials.for_each(|partial| whole.append(partial));
-        match (&self.work, &whole) {
-            (Work::Options(_), Partial::Greeks(greeks)) => Finished::Outcome(options::outcome(greeks)),
-            (Work::ImpliedVolatilities(_), Partial::Volatilities(volatilities)) => {
-                Finished::Outcome(options::implied_outcome(volatilities))
-            }
-            (Work::Simulation(task), Partial::Blocks(blocks)) => task.finish(blocks),
-            (Work::Sweep(_), Partial::Cells(cells)) => Finished::Outcome(sweep::outcome(cells)),
-            _ => unreachable!("units give what their kind of work gives"),
-        }
-    }
-}
-
-impl Partial {
-    /// Adds what the units behind gave.
-    fn append(&mut self, next: Partial) {
-        match (self, next) {
-            (Partial::Greeks(all), Partial::Greeks(next)) => all.append(&next),
-            (Partial::Volatilities(all), Partial::Volatilities(next)) => all.extend(next),
-            (Partial::Blocks(all), Partial::Blocks(next)) => all.extend(next),
-            (Partial::Cells(all), Partial::Cells(next)) => all.extend(next),
-            _ => unreachable!("units of one task give the same kind"),
-        }
+    /// Puts together what the units of all rounds so far gave, in their order. Called once after each round.
+    pub fn finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> Finished {
+        let partials: Vec<&Partial> = partials.into_iter().collect();
+        Finished::Outcome(match &self.work {
+            Work::Options(_) => options::outcome(&partials),
+            Work::ImpliedVolatilities(_) => options::implied_outcome(&partials),
+            Work::Sweep(_) => sweep::outcome(&partials),
+            Work::Simulation(task) => return task.finish(&partials),
+            Work::Portfolio(task) => return task.finish(&partials),
+            Work::Optimisation(_) => match partials.as_slice() {
+                [Partial::Outcome(outcome)] => (**outcome).clone(),
+                _ => unreachable!("one unit gives the outcome"),
+            },
+        })
     }
 }
 

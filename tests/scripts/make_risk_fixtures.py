@@ -19,6 +19,7 @@ from pathlib import Path
 import mpmath as mp
 import numpy
 import QuantLib as ql
+import scipy.stats
 from scipy.interpolate import CubicSpline
 from scipy.signal import fftconvolve
 from scipy.special import ndtr
@@ -396,6 +397,23 @@ def american_rows():
         yield tuple(map(repr, [*given, price, quantlib, *published]))
 
 
+def sobol_rows():
+    """Number of a point, dimension, and its coordinate as 32 binary digits: SciPy's; QuantLib's are the same, up to 31 digits."""
+    dimensions, first = 256, 64
+    points = scipy.stats.qmc.Sobol(dimensions, scramble=False, bits=32)
+    near = points.random(first)
+    points.fast_forward(1_000_003 - first)
+    far = points.random(5)
+    quantlib = ql.SobolRsg(dimensions, 0, ql.SobolRsg.JoeKuoD6)
+    # QuantLib leaves out the point at the origin.
+    for point in near[1:]:
+        assert max(abs(point - quantlib.nextSequence().value())) < 2**-31
+    yield "point", "dimension", "digits"
+    for number, point in [*enumerate(near), *enumerate(far, 1_000_003)]:
+        for dimension in [0, 1, 2, 3, 7, 20, 100, 254, 255]:
+            yield tuple(map(str, [number, dimension, int(point[dimension] * 2**32)]))
+
+
 def written(rows):
     text = "".join(",".join(row) + "\n" for row in rows)
     return gzip.compress(text.encode(), 9, mtime=0)
@@ -421,6 +439,7 @@ FILES = {
     "greeks": greek_rows,
     "basket": basket_rows,
     "american": american_rows,
+    "sobol": sobol_rows,
 }
 
 if __name__ == "__main__":

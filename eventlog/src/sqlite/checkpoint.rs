@@ -35,16 +35,17 @@ const READER_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Passes beside running commits; each leaves the next what was committed during it.
 const PASSES: usize = 2;
 
-/// Lengths of the write-ahead log at which something is done about it, bytes.
+/// Lengths of the write-ahead log at which something is done about it, bytes, and how long that waits for readers.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) due_bytes: i64,
     pub(super) bytes_max: i64,
+    pub(super) reader_wait_max: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { due_bytes: WAL_BYTES_DUE, bytes_max: WAL_BYTES_MAX }
+        Self { due_bytes: WAL_BYTES_DUE, bytes_max: WAL_BYTES_MAX, reader_wait_max: READER_WAIT_MAX }
     }
 }
 
@@ -180,7 +181,7 @@ impl Fold {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = match connection.take() {
             Some(connection) => Ok(connection),
-            None => self.file.connect_waiting(READER_WAIT_MAX),
+            None => self.file.connect_waiting(self.limits.reader_wait_max),
         };
         match opened.and_then(|opened| run(connection.insert(opened))) {
             Ok(()) => {}
@@ -200,14 +201,18 @@ mod tests {
     use super::*;
     use crate::{EventLog, Fetched, NewRecord, Producer, SqliteLog, TopicPartition, TopicSpec};
 
-    const LIMITS: Limits = Limits { due_bytes: 1 << 20, bytes_max: 4 << 20 };
+    const LIMITS: Limits =
+        Limits { due_bytes: 1 << 20, bytes_max: 4 << 20, reader_wait_max: READER_WAIT_MAX };
     const TRANSACTION_BYTES: usize = 256 << 10;
 
-    /// A log with short limits, a producer on it and the length of its write-ahead log.
-    fn open(directory: &tempfile::TempDir) -> (SqliteLog, Box<dyn Producer>, impl Fn() -> i64) {
+    /// A log with these limits, a producer on it and the length of its write-ahead log.
+    fn open(
+        directory: &tempfile::TempDir,
+        limits: Limits,
+    ) -> (SqliteLog, Box<dyn Producer>, impl Fn() -> i64) {
         let path = directory.path().join("log.db");
         let log =
-            SqliteLog::open_with(&path, super::super::Access::Write(Default::default()), LIMITS).unwrap();
+            SqliteLog::open_with(&path, super::super::Access::Write(Default::default()), limits).unwrap();
         log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
             .unwrap();
         let producer = log.producer("p").unwrap();
@@ -225,14 +230,16 @@ mod tests {
     #[test]
     fn the_write_ahead_log_stays_short_under_reading() {
         let directory = tempfile::tempdir().unwrap();
-        let (log, mut producer, wal_bytes) = open(&directory);
+        // The reader leaves after each poll, but may be off the processor for long in the midst of one.
+        let limits = Limits { reader_wait_max: Duration::from_secs(60), ..LIMITS };
+        let (log, mut producer, wal_bytes) = open(&directory, limits);
         let mut reader = log.reader(&[TopicPartition { topic: "t".to_owned(), partition: 0 }]).unwrap();
         let count = 100;
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let mut left = count;
                 while left > 0 {
-                    match reader.poll(Duration::from_secs(10), 1, usize::MAX).unwrap() {
+                    match reader.poll(Duration::from_secs(120), 1, usize::MAX).unwrap() {
                         Fetched::Records { records, .. } => left -= records.len(),
                         other => panic!("{left} records did not come: {other:?}"),
                     }
@@ -250,7 +257,7 @@ mod tests {
     #[test]
     fn a_reader_that_stays_holds_up_the_folding_only() {
         let directory = tempfile::tempdir().unwrap();
-        let (log, mut producer, wal_bytes) = open(&directory);
+        let (log, mut producer, wal_bytes) = open(&directory, LIMITS);
         commit(&mut *producer);
         let mut blocker = log.connection();
         let blocking = blocker.transaction().unwrap();

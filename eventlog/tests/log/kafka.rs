@@ -12,16 +12,15 @@ use warptape_eventlog::{
 };
 
 use crate::broker::{Broker, let_pass, service, shared, shared_log, unique};
-use crate::{at, await_records, commit, record, topic};
+use crate::{ARRIVAL_MAX, at, await_records, commit, record, topic};
 
 const POLL: Duration = Duration::from_millis(100);
-const ARRIVAL_MAX: Duration = Duration::from_secs(60);
 const ANY: usize = usize::MAX;
 
 #[test]
 fn conformance_of_kafka() {
     let broker = Broker::start("conformance");
-    let log = KafkaLog::open(KafkaOptions::new(&broker.address)).unwrap();
+    let log = KafkaLog::open(patient(&broker)).unwrap();
     for (name, check) in conformance::CHECKS {
         let started = Instant::now();
         check(&log);
@@ -136,11 +135,13 @@ fn check_two_members(protocol: GroupProtocol) {
     const PARTITIONS: i32 = 4;
     /// Rounds of one record for each partition that the first member copies alone, before and after the other.
     const ALONE: usize = 20;
+    /// Not over because a machine stands still for seconds.
+    const SESSION: Duration = Duration::from_secs(30);
     let log = shared_log();
     let (from, to) = (unique("members.in"), unique("members.out"));
     topic(&log, &from, PARTITIONS);
     topic(&log, &to, PARTITIONS);
-    let options = KafkaOptions { group_protocol: protocol, ..shared() };
+    let options = KafkaOptions { group_protocol: protocol, session_timeout: SESSION, ..shared() };
     let owners = Ownership::default();
     let (stop_first, stop_second) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut rounds = 0;
@@ -198,12 +199,14 @@ fn members_share_partitions_by_the_brokers_protocol() {
 
 #[test]
 fn a_static_member_that_comes_back_gets_its_partitions_back() {
+    /// Far longer than members take to join.
+    const SESSION: Duration = Duration::from_secs(120);
     let log = shared_log();
     let name = unique("static");
     topic(&log, &name, 2);
     let options = |instance: &str| KafkaOptions {
         instance_id: Some(instance.to_owned()),
-        session_timeout: Duration::from_secs(30),
+        session_timeout: SESSION,
         ..shared()
     };
     let joined = |instance: &str| {
@@ -221,7 +224,7 @@ fn a_static_member_that_comes_back_gets_its_partitions_back() {
     let started = Instant::now();
     drop(joined("a"));
     drop(joined("a"));
-    assert!(started.elapsed() < Duration::from_secs(20), "the session timeout passed in between");
+    assert!(started.elapsed() < SESSION, "the session timeout passed in between");
     // Two at a time under one name: the older one is told.
     let mut older = joined("a");
     let _newer = joined("a");
@@ -381,12 +384,18 @@ fn a_password_opens_the_log() {
 
 #[test]
 fn a_wrong_password_is_named_at_once() {
-    let started = Instant::now();
-    let error = KafkaLog::open(secured("battery-staple")).err().unwrap();
-    assert!(matches!(error, LogError::Authentication { .. }), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(10), "it took {:?}", started.elapsed());
-    let shown = format!("{error} {error:?}");
-    assert!(shown.contains("password") && !shown.contains("battery-staple"), "{shown}");
+    // The first one to come makes the listener load what it needs.
+    KafkaLog::open(secured(&service("WARPTAPE_TEST_KAFKA_SASL_PASSWORD"))).unwrap();
+    let mut quickest = Duration::MAX;
+    for _ in 0..3 {
+        let started = Instant::now();
+        let error = KafkaLog::open(secured("battery-staple")).err().unwrap();
+        quickest = quickest.min(started.elapsed());
+        assert!(matches!(error, LogError::Authentication { .. }), "{error}");
+        let shown = format!("{error} {error:?}");
+        assert!(shown.contains("password") && !shown.contains("battery-staple"), "{shown}");
+    }
+    assert!(quickest < Duration::from_secs(10), "it took {quickest:?}");
 }
 
 #[test]
@@ -408,15 +417,22 @@ fn options_that_librdkafka_does_not_know_are_named() {
 
 #[test]
 fn a_cluster_that_is_not_there_is_named() {
-    // Nothing listens on the port that was just given back.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let options = KafkaOptions {
-        request_timeout: Duration::from_secs(2),
-        ..KafkaOptions::new(format!("127.0.0.1:{port}"))
-    };
+    // A privileged port that nobody uses.
+    const NOWHERE: &str = "127.0.0.1:1";
+    let options = KafkaOptions { request_timeout: Duration::from_secs(2), ..KafkaOptions::new(NOWHERE) };
     let error = KafkaLog::open(options).err().unwrap();
     assert!(matches!(error, LogError::Unreachable { .. }), "{error}");
-    assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
+    assert!(error.to_string().contains(NOWHERE), "{error}");
+}
+
+/// Long waits, for a broker that has just started or is busy.
+fn patient(broker: &Broker) -> KafkaOptions {
+    KafkaOptions {
+        transaction_timeout: Duration::from_secs(600),
+        request_timeout: ARRIVAL_MAX,
+        stall_timeout: ARRIVAL_MAX,
+        ..KafkaOptions::new(&broker.address)
+    }
 }
 
 /// Short waits, for brokers that are not going to answer.
@@ -428,26 +444,49 @@ fn impatient(broker: &Broker) -> KafkaOptions {
     }
 }
 
+/// Repeats what finds the broker busy.
+fn insisting<T>(mut call: impl FnMut() -> Result<T, LogError>) -> T {
+    let started = Instant::now();
+    loop {
+        match call() {
+            Ok(done) => return done,
+            Err(error @ LogError::Unreachable { .. }) => {
+                assert!(started.elapsed() < ARRIVAL_MAX, "{error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// Longer than a commit waits, shorter than a transaction may be open.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 #[test]
 fn a_commit_without_an_answer_is_never_a_lie() {
     let broker = Broker::start("paused");
-    let options = impatient(&broker);
-    let patient = KafkaLog::open(KafkaOptions::new(&broker.address)).unwrap();
+    let patient = KafkaLog::open(patient(&broker)).unwrap();
     topic(&patient, "out", 1);
     topic(&patient, "in", 1);
     let (out, source) = (at("out", 0), at("in", 0));
-    let log = KafkaLog::open(options).unwrap();
+    // The broker has made what it needs for transactions and groups.
+    let mut first = patient.producer("p").unwrap();
+    first.begin().unwrap();
+    first.send(record("out", 0, "first")).unwrap();
+    first.send_offsets("g", &[(source.clone(), 0)]).unwrap();
+    first.commit().unwrap();
+    drop(first);
+    let log = insisting(|| KafkaLog::open(impatient(&broker)));
     let mut unknown = 0;
-    let mut producer = log.producer("p").unwrap();
+    let mut producer = insisting(|| log.producer("p"));
     for round in 0..6_i64 {
         let before = patient.committed("g", &source).unwrap();
         producer.begin().unwrap();
-        producer.send(record("out", 0, round.to_string())).unwrap();
+        insisting(|| producer.send(record("out", 0, round.to_string())));
         producer.send_offsets("g", &[(source.clone(), round + 1)]).unwrap();
         // The pause comes before, within or after the commit: each round a little later.
+        if round == 0 {
+            broker.pause();
+        }
         let result = std::thread::scope(|scope| {
             let (ended, has_ended) = std::sync::mpsc::channel::<()>();
             let broker = &broker;
@@ -483,7 +522,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
         assert!(is_there || is_unknown, "it was said to be committed");
         assert!(is_there || committed == before);
         drop(producer);
-        producer = log.producer("p").unwrap();
+        producer = insisting(|| log.producer("p"));
     }
     assert!(unknown > 0, "no commit was caught without an answer");
 }
@@ -491,7 +530,7 @@ fn a_commit_without_an_answer_is_never_a_lie() {
 #[test]
 fn a_broker_that_comes_back_is_found_again() {
     let broker = Broker::start("restart");
-    let log = KafkaLog::open(KafkaOptions::new(&broker.address)).unwrap();
+    let log = KafkaLog::open(patient(&broker)).unwrap();
     topic(&log, "t", 1);
     let mut producer = log.producer("p").unwrap();
     commit(&mut *producer, [record("t", 0, "before")]);
@@ -516,14 +555,14 @@ fn a_broker_that_comes_back_is_found_again() {
 #[test]
 fn a_broker_that_does_not_answer_is_a_stall() {
     let broker = Broker::start("stalled");
-    let log = KafkaLog::open(impatient(&broker)).unwrap();
-    topic(&log, "t", 1);
-    let mut reader = log.reader(&[at("t", 0)]).unwrap();
-    assert!(matches!(reader.poll(POLL, ANY, ANY).unwrap(), Fetched::Idle));
+    topic(&KafkaLog::open(patient(&broker)).unwrap(), "t", 1);
+    let log = insisting(|| KafkaLog::open(impatient(&broker)));
+    let mut reader = insisting(|| log.reader(&[at("t", 0)]));
+    assert!(matches!(insisting(|| reader.poll(POLL, ANY, ANY)), Fetched::Idle));
     broker.pause();
     let started = Instant::now();
     let error = loop {
-        assert!(started.elapsed() < Duration::from_secs(20), "nobody noticed");
+        assert!(started.elapsed() < ARRIVAL_MAX, "nobody noticed");
         if let Err(error) = reader.poll(POLL, ANY, ANY) {
             break error;
         }

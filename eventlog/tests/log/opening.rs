@@ -236,7 +236,11 @@ fn a_read_only_directory_can_be_read() {
     commit(&mut *log.producer("p").unwrap(), [record("t", 0, "x")]);
     drop(log);
     let program = directory.path().join("program");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a child that a test beside this one forks meanwhile would inherit a copy that is open for writing,
+    // and what is being written cannot be run.
+    let copied =
+        std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
     let secret = directory.path().join("secret.db");
     std::fs::copy(&path, &secret).unwrap();
     let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();

@@ -33,7 +33,7 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 11] = [
+pub const HEADERS: [Source; 12] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
@@ -42,6 +42,7 @@ pub const HEADERS: [Source; 11] = [
     Source { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
     Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
     Source { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
+    Source { name: "sobol.cuh", text: include_str!("../math/sobol.cuh") },
     Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
     Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
     Source { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },

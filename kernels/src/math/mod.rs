@@ -8,6 +8,7 @@ mod philox;
 mod polynomial;
 mod real;
 mod single;
+mod sobol;
 
 pub(crate) use dual::{Dual, Number, PARAMETERS, RATE, SPOT, Term, VOLATILITY, YEARS};
 pub use exp::exp;
@@ -18,6 +19,7 @@ pub use normal::{inverse_normal_cdf, normal_cdf, normal_density};
 pub(crate) use philox::Keys;
 pub(crate) use polynomial::estrin;
 pub(crate) use real::Real;
+pub(crate) use sobol::{Directions, SOBOL_DIMENSIONS, coordinate, directions};
 
 #[cfg(test)]
 mod accuracy;

@@ -5,6 +5,7 @@
 //! Portfolio, Scenarios ──▶ Portfolio::run ──▶ Profits ──▶ Ranked ──▶ Tail::loss      of a book, a desk, all
 //!                                                           └──────▶ component_losses  of positions
 //! Portfolio, Covariance ─▶ Parametric
+//! Portfolio, Scenarios ──▶ LiveProfits                        kept up with what changes
 //! ```
 //!
 //! A profit is `quantity · (value in the scenario − value now)`, revalued in full, as [`pricing`](crate::pricing) has values. The
@@ -14,6 +15,7 @@
 
 mod covariance;
 mod device;
+mod live;
 mod measures;
 mod parametric;
 mod positions;
@@ -23,6 +25,7 @@ mod tree;
 
 pub use covariance::{Covariance, CovarianceError, realised_volatilities};
 pub use device::{DEVICE_CELLS_MAX, exponential_on_device, run_on_device, sample_on_device};
+pub use live::{LiveProfits, Recomputed};
 pub use measures::{CONFIDENCE_RANGE, MeasureError, Ranked, Tail};
 pub use parametric::{Contribution, Parametric};
 pub use positions::{

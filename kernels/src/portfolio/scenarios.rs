@@ -17,10 +17,11 @@ use thiserror::Error;
 
 use super::covariance::{Covariance, CovarianceError};
 use crate::isa::{Isa, Work};
-use crate::math::{Keys, exp};
-use crate::pricing::ParameterError;
+use crate::math::exp;
 use crate::pricing::draws::{Draws, LANES, Lanes, Stream};
 use crate::pricing::options::check;
+use crate::pricing::sampling::Source as Numbers;
+use crate::pricing::{ParameterError, Sampling};
 
 /// Numbers that are kept of scenarios or of profits by position at most: 1 GiB.
 pub const CELLS_MAX: usize = 1 << 27;
@@ -169,6 +170,17 @@ pub enum ScenarioError {
     /// No returns have such a covariance.
     #[error(transparent)]
     Covariance(#[from] CovarianceError),
+    /// More profits than are kept.
+    #[error(
+        "the profits of {positions} positions in {scenarios} scenarios are too many numbers: {CELLS_MAX} are kept at \
+         most, half of them sums"
+    )]
+    TooManyPositions {
+        /// How many scenarios there are.
+        scenarios: u64,
+        /// How many positions.
+        positions: usize,
+    },
     /// More than is kept.
     #[error("{scenarios} scenarios of {assets} assets are too many numbers: {CELLS_MAX} are kept at most")]
     TooMany {
@@ -299,11 +311,11 @@ impl Scenarios {
     #[inline(always)]
     pub(super) fn draw(&self, group: u64, scratch: &mut Scratch) {
         let Source::Drawn { key, drifts, factor } = &self.source else { return };
-        let (keys, mut draws) = (Keys::new(*key), Draws::<f64>::new());
+        let (numbers, mut draws) = (Numbers::new(Sampling::Random, *key, 1, 1), Draws::<f64>::new());
         scratch.normals.resize(self.assets, [0.0; LANES]);
         scratch.factors.resize(self.assets, [0.0; LANES]);
         for (asset, normals) in scratch.normals.iter_mut().enumerate() {
-            draws.normals(&keys, group, asset as u64, Stream::STEPS, normals);
+            draws.normals(&numbers, group, asset as u64, Stream::STEPS, normals);
         }
         for asset in 0..self.assets {
             let mut sum = [drifts[asset]; LANES];

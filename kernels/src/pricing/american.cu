@@ -7,7 +7,8 @@
 namespace warptape {
 
 struct AmericanArgs {
-    u64 is_antithetic, exercises, key;
+    u64 is_antithetic;
+    Source source;
     u64 first_block, blocks;
     double sign, moneyness, drift, diffusion;
     const double *rule;  // By date: a discount, and four coefficients.
@@ -41,8 +42,8 @@ extern "C" __global__ void simulate_americans(const __grid_constant__ AmericanAr
         Held ahead = {0.0, 0.0, 0.0, true}, mirrored = ahead;
         const double *rule = args.rule;
         double last = 0.0;
-        for (u64 date = 0; date < args.exercises; ++date, rule += 5) {
-            double z = normal_of(drawn<double>(args.key, number, lane, (u32)date, STREAM_STEPS));
+        for (u64 date = 0; date < args.source.steps; ++date, rule += 5) {
+            double z = normal_of(drawn<double>(args.source, number, lane, (u32)date, STREAM_STEPS));
             ahead.step(args, rule, z);
             if (args.is_antithetic) mirrored.step(args, rule, -z);
             last = rule[0];

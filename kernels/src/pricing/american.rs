@@ -9,11 +9,12 @@ use std::ops::Range;
 use super::draws::{Draws, LANES, Stream};
 use super::exercise::{Continuation, continuations, is_exercised};
 use super::options::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, check};
+use super::sampling::{Sampling, Source};
 use super::simulation::{Contract, Estimate, Precision, SimulationSpec};
-use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, sum_blocks};
+use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::{Terms, lognormal_payoff};
 use crate::isa::{Isa, Work};
-use crate::math::{Keys, Number, exp};
+use crate::math::{Number, exp};
 
 /// Dates on which an option may be exercised, at most.
 pub const EXERCISES_MAX: u32 = 1_024;
@@ -78,6 +79,19 @@ pub(crate) struct Rule {
     pub is_now: bool,
 }
 
+impl AmericanSpec {
+    /// Checks all numbers.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        self.market.check()?;
+        check("strike", self.strike, PRICE_RANGE)?;
+        check("expiry_years", self.expiry_years, EXPIRY_YEARS_RANGE)?;
+        check("exercises", f64::from(self.exercises), 1.0..=f64::from(EXERCISES_MAX))?;
+        let blocks_max = PILOT_NUMBERS_MAX / BLOCK_SAMPLES / u64::from(self.exercises);
+        let blocks_max = f64::from(PILOT_BLOCKS_MAX).min(blocks_max as f64);
+        check("pilot_blocks", f64::from(self.pilot_blocks), 1.0..=blocks_max)
+    }
+}
+
 impl AmericanTerms {
     fn new(spec: &AmericanSpec) -> Self {
         // As one that is simulated in as many steps.
@@ -87,6 +101,7 @@ impl AmericanTerms {
             expiry_years: spec.expiry_years,
             steps: spec.exercises,
             antithetic: spec.antithetic,
+            sampling: Sampling::Random,
             precision: Precision::F64,
             key: spec.key,
         });
@@ -113,13 +128,7 @@ impl AmericanTerms {
 impl AmericanSimulation {
     /// Checks all numbers and finds the rule.
     pub fn new(spec: AmericanSpec) -> Result<Self, ParameterError> {
-        spec.market.check()?;
-        check("strike", spec.strike, PRICE_RANGE)?;
-        check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
-        check("exercises", f64::from(spec.exercises), 1.0..=f64::from(EXERCISES_MAX))?;
-        let blocks_max = PILOT_NUMBERS_MAX / BLOCK_SAMPLES / u64::from(spec.exercises);
-        let blocks_max = f64::from(PILOT_BLOCKS_MAX).min(blocks_max as f64);
-        check("pilot_blocks", f64::from(spec.pilot_blocks), 1.0..=blocks_max)?;
+        spec.check()?;
         let terms = AmericanTerms::new(&spec);
         let (continuations, later) = continuations(&spec, &terms);
         let now = terms.pays(0.0);
@@ -153,13 +162,13 @@ impl AmericanSimulation {
 
     /// The price by the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
-        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
         let strike = self.spec.strike;
         if self.rule.is_now {
+            let samples = blocks.len() as u64 * BLOCK_SAMPLES;
             return Estimate { price: strike * self.terms.pays(0.0), standard_error: 0.0, samples };
         }
-        let Mean { value, standard_error } =
-            Mean::of(&sum_blocks(blocks), samples, Some(self.terms.european));
+        let (Mean { value, standard_error }, samples) =
+            Mean::of_blocks(Sampling::Random, blocks, Some(self.terms.european));
         Estimate { price: strike * value, standard_error: strike * standard_error, samples }
     }
 }
@@ -210,7 +219,7 @@ impl Work for Blocks<'_> {
     #[inline(always)]
     fn run(self) {
         let AmericanSimulation { spec, terms, rule } = self.of;
-        let keys = Keys::new(spec.key);
+        let source = Source::new(Sampling::Random, spec.key, spec.exercises, 1);
         let mut draws = Draws::new();
         let mut z = [0.0; LANES];
         let (mut payoffs, mut controls) = ([0.0; LANES], [0.0; LANES]);
@@ -221,7 +230,7 @@ impl Work for Blocks<'_> {
                 let (mut ahead, mut mirrored) = (Held::NOW, Held::NOW);
                 let dates = rule.continuations.iter().zip(&rule.discounts);
                 for (date, (continuation, discount)) in dates.enumerate() {
-                    draws.normals(&keys, group, date as u64, Stream::STEPS, &mut z);
+                    draws.normals(&source, group, date as u64, Stream::STEPS, &mut z);
                     ahead.step(terms, continuation, *discount, &z);
                     if spec.antithetic {
                         z.iter_mut().for_each(|z| *z = -*z);

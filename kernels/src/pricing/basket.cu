@@ -8,7 +8,8 @@ namespace warptape {
 static const u64 ASSETS_MAX = 64;
 
 struct BasketArgs {
-    u64 is_mixed, is_antithetic, assets, key;
+    u64 is_mixed, is_antithetic, assets;
+    Source source;
     u64 first_block, blocks;
     double strike, sign;
     const double *terms;  // Drifts, values, and the rows of factors.
@@ -38,7 +39,7 @@ __device__ inline void simulate_basket(const BasketArgs &args, u64 thread) {
         T z[ASSETS_MAX], moved[ASSETS_MAX];
         const double *factor = args.terms + 2 * args.assets;
         for (u64 asset = 0; asset < args.assets; ++asset) {
-            z[asset] = normal_of(drawn<T>(args.key, number, lane, 0, STREAM_ASSETS + (u32)asset));
+            z[asset] = normal_of(drawn<T>(args.source, number, lane, 0, STREAM_ASSETS + (u32)asset));
             moved[asset] = (T)0.0;
             for (u64 of = 0; of <= asset; ++of) moved[asset] = moved[asset] + (T)*factor++ * z[of];
         }

@@ -12,10 +12,11 @@ use super::draws::{Draws, LANES, Lanes, Stream};
 use super::options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, RATE_RANGE, check,
 };
+use super::sampling::{Sampling, Source};
 use super::simulation::{Estimate, Precision};
-use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, sum_blocks};
+use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
 use crate::isa::{Isa, Work};
-use crate::math::{Keys, Real, exp};
+use crate::math::{Real, exp};
 
 /// Assets in a basket at most.
 pub const BASKET_ASSETS_MAX: usize = 64;
@@ -53,6 +54,8 @@ pub struct BasketSpec {
     pub expiry_years: f64,
     /// Whether a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
+    /// Which numbers paths have.
+    pub sampling: Sampling,
     /// What paths are computed in.
     pub precision: Precision,
     /// Key of the random numbers.
@@ -140,8 +143,7 @@ impl BasketSimulation {
 
     /// The price by the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
-        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
-        let Mean { value, standard_error } = Mean::of(&sum_blocks(blocks), samples, None);
+        let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, None);
         let discount = self.terms.discount;
         Estimate { price: discount * value, standard_error: discount * standard_error, samples }
     }
@@ -238,7 +240,8 @@ impl<'a, T: Real> Blocks<'a, T> {
 impl<T: Real> Work for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let keys = Keys::new(self.spec.key);
+        let assets = self.drifts.len() as u32;
+        let source = Source::new(self.spec.sampling, self.spec.key, assets, 1);
         let mut draws = Draws::new();
         let mut z = vec![[T::of(0.0); LANES]; self.drifts.len()];
         let (mut ahead, mut mirrored) = ([T::of(0.0); LANES], [T::of(0.0); LANES]);
@@ -247,7 +250,7 @@ impl<T: Real> Work for Blocks<'_, T> {
         for block in self.blocks.clone() {
             for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
                 for (asset, z) in z.iter_mut().enumerate() {
-                    draws.normals(&keys, group, 0, Stream::of_asset(asset), z);
+                    draws.normals(&source, group, 0, Stream::of_asset(asset), z);
                 }
                 self.worth(&z, &mut ahead, &mut mirrored);
                 for lane in 0..LANES {

@@ -11,14 +11,14 @@ use super::draws::LANES;
 use super::greeks::{GreekSimulation, GreekSums};
 use super::implied::{NoVolatility, volatility_of};
 use super::options::{OPTION_COLUMNS, Options};
-use super::simulation::{Contract, Precision, Simulation};
+use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
 use super::sums::BlockSums;
 use super::terms::Terms;
 use crate::device::{
     Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICANS,
     SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
-use crate::math::{PARAMETERS, Term};
+use crate::math::{Directions, PARAMETERS, Term};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
 
@@ -56,6 +56,15 @@ struct DeviceTerms {
 /// A value and its derivatives.
 type DeviceTerm = [f64; 1 + PARAMETERS];
 
+/// As `Source` of `draws.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct DeviceSource {
+    key: u64,
+    directions: Address,
+    steps: u64,
+}
+
 /// What `simulate_blocks` and `simulate_greeks` are given: as `SimulationArgs` of `simulation.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -63,8 +72,7 @@ struct SimulationArgs {
     contract: u64,
     is_mixed: u64,
     is_antithetic: u64,
-    steps: u64,
-    key: u64,
+    source: DeviceSource,
     first_block: u64,
     blocks: u64,
     terms: DeviceTerms,
@@ -80,7 +88,7 @@ struct BasketArgs {
     is_mixed: u64,
     is_antithetic: u64,
     assets: u64,
-    key: u64,
+    source: DeviceSource,
     first_block: u64,
     blocks: u64,
     strike: f64,
@@ -94,8 +102,7 @@ struct BasketArgs {
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct AmericanArgs {
     is_antithetic: u64,
-    exercises: u64,
-    key: u64,
+    source: DeviceSource,
     first_block: u64,
     blocks: u64,
     sign: f64,
@@ -164,8 +171,10 @@ impl DevicePricing {
         let args = arguments(simulation, &blocks);
         // A thread takes the paths of a call of Philox.
         let words = if args.is_mixed == 1 { 1 } else { 2 };
-        self.sum_blocks(device, &blocks, &[], out, |device, lanes, _| {
-            let args = SimulationArgs { lanes, ..args };
+        let points = points_of(simulation.spec());
+        self.sum_blocks(device, &blocks, (&points, &[]), out, |device, lanes, [directions, _]| {
+            let source = DeviceSource { directions, ..args.source };
+            let args = SimulationArgs { source, lanes, ..args };
             let threads = args.blocks as usize * LANES * words / 4;
             device.launch(&SIMULATE_BLOCKS, bytemuck::bytes_of(&args), threads)
         })
@@ -180,12 +189,15 @@ impl DevicePricing {
         out: &mut Vec<GreekSums>,
     ) -> Result<(), DeviceError> {
         let bumped = simulation.bumped();
-        self.sum_blocks(device, &blocks, &[], out, |device, lanes, _| {
+        let args = arguments(simulation.simulation(), &blocks);
+        let points = points_of(simulation.simulation().spec());
+        self.sum_blocks(device, &blocks, (&points, &[]), out, |device, lanes, [directions, _]| {
             let args = SimulationArgs {
+                source: DeviceSource { directions, ..args.source },
                 bumped: [0, 1].map(|side: usize| DeviceTerms::new(&bumped.terms[side])),
                 inverse_width: bumped.inverse_width,
                 lanes,
-                ..arguments(simulation.simulation(), &blocks)
+                ..args
             };
             device.launch(&SIMULATE_GREEKS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
         })
@@ -201,12 +213,14 @@ impl DevicePricing {
     ) -> Result<(), DeviceError> {
         let (spec, terms) = (simulation.spec(), simulation.terms());
         let table = [&terms.drifts[..], &terms.values, &terms.factors].concat();
-        self.sum_blocks(device, &blocks, &table, out, |device, lanes, terms| {
+        let steps = spec.assets.len() as u32;
+        let points = spec.sampling.directions(steps, 1);
+        self.sum_blocks(device, &blocks, (&points, &table), out, |device, lanes, [directions, terms]| {
             let args = BasketArgs {
                 is_mixed: u64::from(spec.precision == Precision::Mixed),
                 is_antithetic: u64::from(spec.antithetic),
-                assets: spec.assets.len() as u64,
-                key: spec.key,
+                assets: u64::from(steps),
+                source: DeviceSource { key: spec.key, directions, steps: u64::from(steps) },
                 first_block: blocks.start,
                 blocks: blocks.end - blocks.start,
                 strike: spec.strike,
@@ -230,11 +244,10 @@ impl DevicePricing {
         let dates = rule.discounts.iter().zip(&rule.continuations);
         let table: Vec<f64> =
             dates.flat_map(|(discount, [a, b, c, d])| [*discount, *a, *b, *c, *d]).collect();
-        self.sum_blocks(device, &blocks, &table, out, |device, lanes, rule| {
+        self.sum_blocks(device, &blocks, (&[], &table), out, |device, lanes, [_, rule]| {
             let args = AmericanArgs {
                 is_antithetic: u64::from(spec.antithetic),
-                exercises: u64::from(spec.exercises),
-                key: spec.key,
+                source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.exercises) },
                 first_block: blocks.start,
                 blocks: blocks.end - blocks.start,
                 sign: terms.sign,
@@ -248,28 +261,34 @@ impl DevicePricing {
         })
     }
 
-    /// Adds sums of blocks, by a launch that writes those of each lane and is given a table.
+    /// Adds sums of blocks, by a launch that writes those of each lane and is given the addresses of two tables: Sobol's directions,
+    /// and terms. What is empty is nowhere.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
         blocks: &Range<u64>,
-        table: &[f64],
+        tables: (&[Directions], &[f64]),
         out: &mut Vec<S>,
-        launch: impl FnOnce(&mut dyn Device, Address, Address) -> Result<(), DeviceError>,
+        launch: impl FnOnce(&mut dyn Device, Address, [Address; 2]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let blocks = (blocks.end - blocks.start) as usize;
         if blocks == 0 {
             return Ok(());
         }
         let count = blocks * size_of::<S>() / NUMBER_BYTES;
-        let lanes = self.room(device, (count * (LANES + 1) + table.len()) * NUMBER_BYTES)?;
+        let tables: [&[u8]; 2] = [bytemuck::cast_slice(tables.0), bytemuck::cast_slice(tables.1)];
+        let table_bytes = tables[0].len() + tables[1].len();
+        let lanes = self.room(device, count * (LANES + 1) * NUMBER_BYTES + table_bytes)?;
         let sums = lanes + (count * LANES * NUMBER_BYTES) as Address;
-        let table_at = sums + (count * NUMBER_BYTES) as Address;
-        if !table.is_empty() {
-            device.staging(size_of_val(table))?.copy_from_slice(bytemuck::cast_slice(table));
-            device.upload(table_at, size_of_val(table))?;
+        let mut at = sums + (count * NUMBER_BYTES) as Address;
+        let mut addresses = [0; 2];
+        for (address, table) in addresses.iter_mut().zip(tables).filter(|(_, table)| !table.is_empty()) {
+            device.staging(table.len())?.copy_from_slice(table);
+            device.upload(at, table.len())?;
+            *address = at;
+            at += table.len() as Address;
         }
-        launch(&mut *device, lanes, table_at)?;
+        launch(&mut *device, lanes, addresses)?;
         let args = SumArgs { count: count as u64, lanes, sums };
         device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count)?;
         let before = out.len();
@@ -332,6 +351,10 @@ impl DevicePricing {
     }
 }
 
+fn points_of(spec: &SimulationSpec) -> Vec<Directions> {
+    spec.sampling.directions(spec.steps, spec.numbers_of_step())
+}
+
 fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
     let spec = simulation.spec();
     let contract = match spec.contract {
@@ -344,8 +367,7 @@ fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
         contract,
         is_mixed: u64::from(spec.precision == Precision::Mixed),
         is_antithetic: u64::from(spec.antithetic),
-        steps: u64::from(spec.steps),
-        key: spec.key,
+        source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.steps) },
         first_block: blocks.start,
         blocks: blocks.end - blocks.start,
         terms: DeviceTerms::new(simulation.terms()),

@@ -3,11 +3,19 @@
 
 #include "philox.cuh"
 #include "real.cuh"
+#include "sobol.cuh"
 
 namespace warptape {
 
-static const u64 LANES = 64, GROUPS = 8;
-static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1, STREAM_ASSETS = 16;
+static const u64 LANES = 64, GROUPS = 8, REPLICATES = 32;
+static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1, STREAM_SHIFT = 3, STREAM_ASSETS = 16;
+
+// As `Source` of `sampling.rs`.
+struct Source {
+    u64 key;
+    const u32 *directions;  // Of Sobol's points, by dimension; none where numbers are random.
+    u64 steps;
+};
 
 template <typename T>
 struct Width;
@@ -20,12 +28,41 @@ struct Width<float> {
     static const int WORDS = 1;
 };
 
-// Of the path of a lane, `min(u, 1 − u)` and its side for an even number u.
 template <typename T>
-__device__ inline Outer<T> drawn(u64 key, u64 group, u64 lane, u32 step, u32 stream) {
+__device__ inline Outer<T> of_points(const Source &source, u64 group, u64 lane, u32 step, u32 stream) {
+    u64 dimension = stream >= STREAM_ASSETS ? stream - STREAM_ASSETS : step;
+    if (stream == STREAM_EXTREMES) dimension += source.steps;
+    u64 block = group / GROUPS, round = block / REPLICATES;
+    u64 number = (round * GROUPS + group % GROUPS) * LANES + lane;
+    PhiloxWords shift = philox(source.key, dimension | (block % REPLICATES) << 32, 0, STREAM_SHIFT);
+    u32 digits = coordinate(source.directions + dimension * SOBOL_BITS, (u32)number);
+    return outer_of((T)0.0, digits ^ shift.word[0], shift.word[1]);
+}
+
+// Of the paths that share a call, `min(u, 1 − u)` and its side for even numbers u.
+template <typename T>
+__device__ inline void draw_call(const Source &source, u64 group, u64 call, u32 step, u32 stream, Outer<T> *outer) {
+    const int WORDS = Width<T>::WORDS, PATHS = 4 / WORDS;
+    const u64 CALLS = LANES / PATHS;
+    if (source.directions) {
+        for (int path = 0; path < PATHS; ++path) {
+            outer[path] = of_points<T>(source, group, path * CALLS + call, step, stream);
+        }
+        return;
+    }
+    PhiloxWords words = philox(source.key, group * CALLS + call, step, stream);
+    for (int path = 0; path < PATHS; ++path) {
+        outer[path] = outer_of((T)0.0, words.word[path * WORDS], words.word[path * WORDS + WORDS - 1]);
+    }
+}
+
+// Of the path of a lane.
+template <typename T>
+__device__ inline Outer<T> drawn(const Source &source, u64 group, u64 lane, u32 step, u32 stream) {
+    if (source.directions) return of_points<T>(source, group, lane, step, stream);
     const int WORDS = Width<T>::WORDS;
     const u64 CALLS = LANES * WORDS / 4;
-    PhiloxWords words = philox(key, group * CALLS + lane % CALLS, step, stream);
+    PhiloxWords words = philox(source.key, group * CALLS + lane % CALLS, step, stream);
     int high = (int)(lane / CALLS) * WORDS;
     return outer_of((T)0.0, words.word[high], words.word[high + WORDS - 1]);
 }

@@ -4,6 +4,7 @@
 //! of Philox in `f64`, one in `f32`, and a call gives four, so a group needs `C = 32` or `16` calls: lane `l` has its words from
 //! the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are number `l div C`.
 
+use super::sampling::Source;
 use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
@@ -27,10 +28,28 @@ impl Stream {
     pub const EXTREMES: Stream = Stream(1);
     /// Steps of pilot paths.
     pub const PILOT: Stream = Stream(2);
+    /// Shifts of Sobol's points: not of paths.
+    pub const SHIFT: Stream = Stream(3);
+    const ASSETS: Stream = Stream(16);
 
     /// Steps of an asset, of several.
     pub fn of_asset(asset: usize) -> Stream {
-        Stream(16 + asset as u64)
+        Stream(Self::ASSETS.0 + asset as u64)
+    }
+
+    #[inline(always)]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Of Sobol's points: steps, then extremes; or assets.
+    #[inline(always)]
+    pub fn dimension(self, step: u64, steps: u64) -> u64 {
+        match self {
+            Stream::STEPS => step,
+            Stream::EXTREMES => steps + step,
+            Stream(number) => number - Self::ASSETS.0,
+        }
     }
 }
 
@@ -51,7 +70,19 @@ impl<T: Real> Draws<T> {
     }
 
     #[inline(always)]
-    fn draw(&mut self, keys: &Keys, group: u64, step: u64, stream: Stream) {
+    fn draw(&mut self, source: &Source, group: u64, step: u64, stream: Stream) {
+        let Source { keys, points } = source;
+        let Some(points) = points else {
+            return self.draw_random(keys, group, step, stream);
+        };
+        let (digits, [high, low]) = points.of_group(keys, group, step, stream);
+        for ((outer, above), digits) in self.outer.iter_mut().zip(&mut self.above).zip(&digits) {
+            (*outer, *above) = T::outer([digits ^ high, low]);
+        }
+    }
+
+    #[inline(always)]
+    fn draw_random(&mut self, keys: &Keys, group: u64, step: u64, stream: Stream) {
         let calls = LANES * T::WORDS / WORDS;
         let words = &mut self.words;
         #[expect(clippy::needless_range_loop, reason = "four rows at once")]
@@ -74,13 +105,13 @@ impl<T: Real> Draws<T> {
     #[inline(always)]
     pub(crate) fn uniforms(
         &mut self,
-        keys: &Keys,
+        source: &Source,
         group: u64,
         step: u64,
         stream: Stream,
         numbers: &mut Lanes<T>,
     ) {
-        self.draw(keys, group, step, stream);
+        self.draw(source, group, step, stream);
         for ((number, outer), above) in numbers.iter_mut().zip(&self.outer).zip(&self.above) {
             *number = if *above { T::of(1.0) - *outer } else { *outer };
         }
@@ -90,13 +121,13 @@ impl<T: Real> Draws<T> {
     #[inline(always)]
     pub(crate) fn normals(
         &mut self,
-        keys: &Keys,
+        source: &Source,
         group: u64,
         step: u64,
         stream: Stream,
         numbers: &mut Lanes<T>,
     ) {
-        self.draw(keys, group, step, stream);
+        self.draw(source, group, step, stream);
         let Draws { outer, above, .. } = self;
         for ((number, outer), above) in numbers.iter_mut().zip(&*outer).zip(&*above) {
             let central = quantile_central(*outer);
@@ -128,7 +159,7 @@ impl<T: Real> Draws<T> {
 /// Normal numbers for the steps of a group of paths and, where they are wanted, even ones for the extremes within.
 pub(crate) struct Numbers<T> {
     draws: Draws<T>,
-    keys: Keys,
+    source: Source,
     steps: u64,
     has_extremes: bool,
     z: Lanes<T>,
@@ -141,7 +172,7 @@ impl<T: Real> Numbers<T> {
         let zeros = [T::of(0.0); LANES];
         Self {
             draws: Draws::new(),
-            keys: Keys::new(spec.key),
+            source: Source::new(spec.sampling, spec.key, spec.steps, 1 + u32::from(has_extremes)),
             steps: u64::from(spec.steps),
             has_extremes,
             z: zeros,
@@ -153,9 +184,9 @@ impl<T: Real> Numbers<T> {
     #[inline(always)]
     pub(crate) fn walk(&mut self, group: u64, mut step_by: impl FnMut(&Lanes<T>, &Lanes<T>)) {
         for step in 0..self.steps {
-            self.draws.normals(&self.keys, group, step, Stream::STEPS, &mut self.z);
+            self.draws.normals(&self.source, group, step, Stream::STEPS, &mut self.z);
             if self.has_extremes {
-                self.draws.uniforms(&self.keys, group, step, Stream::EXTREMES, &mut self.u);
+                self.draws.uniforms(&self.source, group, step, Stream::EXTREMES, &mut self.u);
             }
             step_by(&self.z, &self.u);
         }
@@ -166,15 +197,16 @@ impl<T: Real> Numbers<T> {
 mod tests {
     use super::*;
     use crate::math::inverse_normal_cdf;
+    use crate::pricing::sampling::Sampling;
 
     #[test]
     fn numbers_are_those_of_their_counters() {
-        let keys = Keys::new(7);
+        let (source, keys) = (Source::new(Sampling::Random, 7, 1, 1), Keys::new(7));
         for (group, step) in [(0, 0), (3, 5), (1 << 40, 9)] {
             let mut found = [0.0; LANES];
-            Draws::new().normals(&keys, group, step, Stream::EXTREMES, &mut found);
+            Draws::new().normals(&source, group, step, Stream::EXTREMES, &mut found);
             let mut evenly = [0.0; LANES];
-            Draws::new().uniforms(&keys, group, step, Stream::EXTREMES, &mut evenly);
+            Draws::new().uniforms(&source, group, step, Stream::EXTREMES, &mut evenly);
             for lane in 0..LANES as u64 {
                 let call = group * 32 + lane % 32;
                 let words = keys.words([call & 0xffff_ffff, call >> 32, step, 1]);
@@ -189,10 +221,10 @@ mod tests {
     }
 
     fn moments<T: Real>() -> [f64; 4] {
-        let keys = Keys::new(1);
+        let source = Source::new(Sampling::Random, 1, 1, 1);
         let (mut draws, mut numbers, mut sums) = (Draws::<T>::new(), [T::of(0.0); LANES], [0.0; 4]);
         for group in 0..20_000 {
-            draws.normals(&keys, group, 3, Stream::STEPS, &mut numbers);
+            draws.normals(&source, group, 3, Stream::STEPS, &mut numbers);
             for number in &numbers {
                 let z = number.double();
                 for (power, sum) in sums.iter_mut().enumerate() {

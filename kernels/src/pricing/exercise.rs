@@ -6,9 +6,10 @@
 
 use super::american::{AmericanSpec, AmericanTerms};
 use super::draws::{Draws, LANES, Lanes, Stream};
+use super::sampling::{Sampling, Source};
 use super::sums::{GROUPS, sum_halves, sum_tree};
 use crate::isa::{Isa, Work};
-use crate::math::{Keys, estrin, exp};
+use crate::math::{estrin, exp};
 
 /// Polynomials that continuation values are made of.
 pub(crate) const BASIS: usize = 4;
@@ -48,7 +49,7 @@ impl Pilot<'_> {
     /// What exercise pays, by date and group of paths, or less than nothing.
     #[inline(always)]
     fn pays(&self) -> Vec<Vec<Lanes<f64>>> {
-        let keys = Keys::new(self.spec.key);
+        let source = Source::new(Sampling::Random, self.spec.key, self.spec.exercises, 1);
         let mut draws = Draws::new();
         let groups = self.spec.pilot_blocks as usize * GROUPS;
         let mut x = vec![[0.0; LANES]; groups];
@@ -57,7 +58,7 @@ impl Pilot<'_> {
         for date in 0..u64::from(self.spec.exercises) {
             let mut of_date = vec![[0.0; LANES]; groups];
             for (group, (x, y)) in x.iter_mut().zip(&mut of_date).enumerate() {
-                draws.normals(&keys, group as u64, date, Stream::PILOT, &mut z);
+                draws.normals(&source, group as u64, date, Stream::PILOT, &mut z);
                 for lane in 0..LANES {
                     x[lane] += self.terms.drift + self.terms.diffusion * z[lane];
                     y[lane] = self.terms.pays(x[lane]);

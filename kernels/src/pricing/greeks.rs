@@ -18,7 +18,7 @@ use super::options::{AssetMarket, ParameterError};
 use super::paths::Paths;
 use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
 use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
-use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, sum_blocks};
+use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::Terms;
 use crate::isa::{Isa, Work};
 use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
@@ -146,12 +146,14 @@ impl GreekSimulation {
 
     /// Price and Greeks by the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
-        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
+        let mut samples = 0;
         let expected = self.simulation.has_control().then(|| self.controls());
         let measured: [Measured; GREEKS] = std::array::from_fn(|greek| {
             let blocks: Vec<BlockSums> = blocks.iter().map(|block| block.0[greek]).collect();
             let expected = expected.map(|expected| expected[greek]);
-            let Mean { value, standard_error } = Mean::of(&sum_blocks(&blocks), samples, expected);
+            let (Mean { value, standard_error }, counted) =
+                Mean::of_blocks(self.simulation.spec().sampling, &blocks, expected);
+            samples = counted;
             Measured { value, standard_error }
         });
         let [price, delta, gamma, vega, theta, rho] = measured;

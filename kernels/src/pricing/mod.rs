@@ -1,4 +1,4 @@
-//! Prices of options: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
+//! Prices of options and their Greeks: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
 //! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
 
 mod american;
@@ -13,7 +13,9 @@ mod implied;
 pub(crate) mod options;
 mod paths;
 mod payoffs;
+pub(crate) mod sampling;
 mod simulation;
+mod stop;
 mod sums;
 mod terms;
 
@@ -28,7 +30,9 @@ pub use options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, Options, PRICE_RANGE, ParameterError, RATE_RANGE,
     VOLATILITY_RANGE,
 };
+pub use sampling::{SOBOL_REPLICATES, Sampling};
 pub use simulation::{
     BarrierKind, Contract, Estimate, MIXED_FIXINGS_MAX, Precision, STEPS_MAX, Simulation, SimulationSpec,
 };
+pub use stop::{Progress, STOP_BLOCKS_FIRST, StopRule};
 pub use sums::{BLOCK_SAMPLES, BlockSums};

@@ -13,7 +13,8 @@ static const u64 GREEKS = 6;
 enum Contract { EUROPEAN, ASIAN, BARRIER, LOOKBACK };
 
 struct SimulationArgs {
-    u64 contract, is_mixed, is_antithetic, steps, key;
+    u64 contract, is_mixed, is_antithetic;
+    Source source;
     u64 first_block, blocks;
     Terms terms;
     Terms bumped[2];  // For Greeks alone.
@@ -23,25 +24,23 @@ struct SimulationArgs {
 
 template <typename T, template <typename> class Payoff>
 __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
-    const int WORDS = Width<T>::WORDS, PATHS = 4 / WORDS;
+    const int PATHS = 4 / Width<T>::WORDS;
     const u64 CALLS = LANES / PATHS;
     u64 block = thread / CALLS, call = thread % CALLS;
     if (block >= args.blocks) return;
     Payoff<T> payoff(args.terms);
     double sums[PATHS][SUMS] = {};
     for (u64 group = 0; group < GROUPS; ++group) {
-        u64 number = ((args.first_block + block) * GROUPS + group) * CALLS + call;
+        u64 number = (args.first_block + block) * GROUPS + group;
         State<T> paths[PATHS], mirrored[PATHS];
         for (int path = 0; path < PATHS; ++path) paths[path] = mirrored[path] = payoff.start();
-        for (u64 step = 0; step < args.steps; ++step) {
-            PhiloxWords words = philox(args.key, number, (u32)step, STREAM_STEPS);
-            PhiloxWords extremes = words;
-            if (payoff.HAS_EXTREMES) extremes = philox(args.key, number, (u32)step, STREAM_EXTREMES);
+        for (u64 step = 0; step < args.source.steps; ++step) {
+            Outer<T> steps[PATHS], extremes[PATHS];
+            draw_call(args.source, number, call, (u32)step, STREAM_STEPS, steps);
+            if (payoff.HAS_EXTREMES) draw_call(args.source, number, call, (u32)step, STREAM_EXTREMES, extremes);
             for (int path = 0; path < PATHS; ++path) {
-                int high = path * WORDS, low = high + WORDS - 1;
-                T z = normal_of(outer_of((T)0.0, words.word[high], words.word[low]));
-                T u = (T)0.0;
-                if (payoff.HAS_EXTREMES) u = even_of(outer_of((T)0.0, extremes.word[high], extremes.word[low]));
+                T z = normal_of(steps[path]), u = (T)0.0;
+                if (payoff.HAS_EXTREMES) u = even_of(extremes[path]);
                 paths[path] = payoff.step(paths[path], z, u);
                 if (args.is_antithetic) mirrored[path] = payoff.step(mirrored[path], -z, u);
             }
@@ -118,10 +117,10 @@ __device__ inline void simulate_greeks_by(const SimulationArgs &args, u64 thread
         pair.start();
         up.start();
         down.start();
-        for (u64 step = 0; step < args.steps; ++step) {
-            T z = normal_of(drawn<T>(args.key, number, lane, (u32)step, STREAM_STEPS));
+        for (u64 step = 0; step < args.source.steps; ++step) {
+            T z = normal_of(drawn<T>(args.source, number, lane, (u32)step, STREAM_STEPS));
             T u = (T)0.0;
-            if (pair.payoff.HAS_EXTREMES) u = even_of(drawn<T>(args.key, number, lane, (u32)step, STREAM_EXTREMES));
+            if (pair.payoff.HAS_EXTREMES) u = even_of(drawn<T>(args.source, number, lane, (u32)step, STREAM_EXTREMES));
             pair.step(z, u, args.is_antithetic);
             if (pair.payoff.HAS_GAMMA) continue;
             up.step(z, u, args.is_antithetic);

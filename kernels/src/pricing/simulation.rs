@@ -10,7 +10,8 @@ use super::draws::{LANES, Numbers};
 use super::options::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, check};
 use super::paths::Paths;
 use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
-use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, sum_blocks};
+use super::sampling::Sampling;
+use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::Terms;
 use crate::isa::{Isa, Work};
 use crate::math::{Number, Real};
@@ -93,6 +94,8 @@ pub struct SimulationSpec {
     pub steps: u32,
     /// Whether a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
+    /// Which numbers paths have.
+    pub sampling: Sampling,
     /// What paths are computed in.
     pub precision: Precision,
     /// Key of the random numbers: equal keys give equal paths.
@@ -128,6 +131,7 @@ impl Simulation {
             Precision::Mixed | Precision::F64 => STEPS_MAX,
         };
         check("steps", f64::from(spec.steps), 1.0..=f64::from(steps_max))?;
+        spec.sampling.check(spec.steps, spec.numbers_of_step())?;
         let strike = match spec.contract {
             Contract::European { strike, .. } | Contract::Asian { strike, .. } => strike,
             Contract::Barrier { strike, barrier, .. } => {
@@ -178,9 +182,8 @@ impl Simulation {
 
     /// The price by the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
-        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
         let control = self.has_control().then_some(self.terms.control.value);
-        let Mean { value, standard_error } = Mean::of(&sum_blocks(blocks), samples, control);
+        let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, control);
         let discount = self.terms.discount.value;
         Estimate { price: discount * value, standard_error: discount * standard_error, samples }
     }
@@ -189,9 +192,16 @@ impl Simulation {
         matches!(self.spec.contract, Contract::Asian { .. })
     }
 
-    /// So many blocks have at least so many samples.
+    /// So many blocks of random samples are at least so many; of Sobol's points, [`Sampling::blocks_of`] says.
     pub fn blocks_of(samples: u64) -> u64 {
         samples.div_ceil(BLOCK_SAMPLES)
+    }
+}
+
+impl SimulationSpec {
+    /// How many numbers a path takes in a step.
+    pub(crate) fn numbers_of_step(&self) -> u32 {
+        if matches!(self.contract, Contract::Lookback { .. }) { 2 } else { 1 }
     }
 }
 

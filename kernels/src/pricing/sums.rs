@@ -4,6 +4,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::draws::{LANES, Lanes};
+use super::sampling::{SOBOL_REPLICATES, Sampling};
 
 /// Groups of paths in a block.
 pub(crate) const GROUPS: usize = 8;
@@ -96,33 +97,73 @@ pub(crate) struct Mean {
 
 impl Mean {
     /// What nothing is known of.
-    pub const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
+    const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
 
-    /// With the help of a control whose expectation is given: what the control is off by tells, times their slope of regression,
-    /// what the payoff is off by.
-    pub fn of(sums: &BlockSums, samples: u64, control_expected: Option<f64>) -> Mean {
+    /// Of the blocks from block 0 on, and how many samples count.
+    pub fn of_blocks(sampling: Sampling, blocks: &[BlockSums], control: Option<f64>) -> (Mean, u64) {
+        let rounds = blocks.len() / SOBOL_REPLICATES as usize;
+        let blocks = match sampling {
+            Sampling::Random => blocks,
+            Sampling::Sobol => &blocks[..rounds * SOBOL_REPLICATES as usize],
+        };
+        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
         if samples == 0 {
-            return Mean::UNKNOWN;
+            return (Mean::UNKNOWN, 0);
         }
+        let moments = Moments::new(&sum_blocks(blocks), samples, control);
+        let standard_error = match sampling {
+            Sampling::Random => (moments.variance.max(0.0) / (samples as f64 - 1.0)).sqrt(),
+            Sampling::Sobol => error_of_replicates(&moments, blocks),
+        };
+        // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
+        let is_known = moments.variance.is_finite() && moments.value.is_finite();
+        let standard_error = if is_known { standard_error } else { f64::INFINITY };
+        (Mean { value: moments.value, standard_error }, samples)
+    }
+}
+
+/// Of samples that are summed, with the help of a control: what it is off by tells, times their slope of regression, what the payoff is
+/// off by.
+struct Moments {
+    value: f64,
+    /// Of a sample.
+    variance: f64,
+    slope: f64,
+}
+
+impl Moments {
+    fn new(sums: &BlockSums, samples: u64, control_expected: Option<f64>) -> Self {
         let count = samples as f64;
         let BlockSums([payoff, payoff_squared, control, control_squared, product]) = *sums;
         let mean = payoff / count;
-        let mut variance = payoff_squared / count - mean * mean;
-        let mut value = mean;
-        if let Some(expected) = control_expected {
-            let control_mean = control / count;
-            let control_variance = control_squared / count - control_mean * control_mean;
-            let covariance = product / count - mean * control_mean;
-            if control_variance > 0.0 {
-                let slope = covariance / control_variance;
-                value -= slope * (control_mean - expected);
-                variance -= slope * covariance;
-            }
+        let mut moments = Moments { value: mean, variance: payoff_squared / count - mean * mean, slope: 0.0 };
+        let Some(expected) = control_expected else {
+            return moments;
+        };
+        let control_mean = control / count;
+        let control_variance = control_squared / count - control_mean * control_mean;
+        let covariance = product / count - mean * control_mean;
+        if control_variance > 0.0 {
+            moments.slope = covariance / control_variance;
+            moments.value -= moments.slope * (control_mean - expected);
+            moments.variance -= moments.slope * covariance;
         }
-        // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
-        let is_known = variance.is_finite() && value.is_finite();
-        let standard_error =
-            if is_known { (variance.max(0.0) / (count - 1.0)).sqrt() } else { f64::INFINITY };
-        Mean { value, standard_error }
+        moments
     }
+}
+
+/// By how much the means of replicates differ, whose blocks take turns.
+fn error_of_replicates(moments: &Moments, blocks: &[BlockSums]) -> f64 {
+    let replicates = SOBOL_REPLICATES as usize;
+    let samples = (blocks.len() / replicates) as f64 * BLOCK_SAMPLES as f64;
+    let means: Vec<f64> = (0..replicates)
+        .map(|replicate| {
+            let blocks: Vec<BlockSums> = blocks.iter().skip(replicate).step_by(replicates).copied().collect();
+            let BlockSums([payoff, _, control, ..]) = sum_blocks(&blocks);
+            (payoff - moments.slope * control) / samples
+        })
+        .collect();
+    let mean = means.iter().sum::<f64>() / replicates as f64;
+    let squares: f64 = means.iter().map(|value| (value - mean) * (value - mean)).sum();
+    (squares / (replicates * (replicates - 1)) as f64).sqrt()
 }

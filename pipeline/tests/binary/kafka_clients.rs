@@ -4,15 +4,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition};
 
-use super::processes::{DEADLINE, Running, folder, texts, warptape, warptape_with};
+use super::kafka_market::TickReader;
+use super::processes::{Running, folder, texts, warptape, warptape_with};
 
 const PARTITIONS: i32 = 4;
 const TICKS: &str = "3000";
+/// Wait between two looks whether the end of a partition is reached.
+const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// A variable that `tests/run` exports.
 #[track_caller]
@@ -59,18 +62,22 @@ impl Setup {
         Running::start(self.path(), &["run", "-c", "w.toml"])
     }
 
-    /// Waits until every tick is processed, then stops the pipeline; gives its summary.
+    /// Waits until so many ticks, and so many records that are none, are there and processed, then stops the pipeline;
+    /// gives its summary.
     #[track_caller]
-    fn drain(&self, mut run: Running) -> String {
+    fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {
+        TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
         let sources: Vec<TopicPartition> = (0..PARTITIONS)
             .map(|partition| TopicPartition { topic: self.topic("ticks"), partition })
             .collect();
         let ends: Vec<i64> = sources.iter().map(|source| self.after_last_record(source)).collect();
-        let committed =
-            |source| self.log.committed(&self.topic("group"), source).expect("the cluster answers");
-        let drained =
-            || sources.iter().zip(&ends).all(|(source, &end)| committed(source).unwrap_or(0) >= end);
-        run.run_until("all ticks are processed", || drained().then_some(()));
+        let committed = |source| {
+            self.log.committed(&self.topic("group"), source).expect("the cluster answers").unwrap_or(0)
+        };
+        run.run_while_moving("all ticks are processed", || {
+            let done: Vec<i64> = sources.iter().map(committed).collect();
+            if done.iter().zip(&ends).all(|(done, end)| done >= end) { Ok(()) } else { Err(done) }
+        });
         run.stop("TERM")
     }
 
@@ -81,7 +88,7 @@ impl Setup {
         let mut next = 0;
         while reader.position(source).expect("a position") < end {
             if let Fetched::Records { records, .. } =
-                reader.poll(DEADLINE, 4096, 16 << 20).expect("the cluster answers")
+                reader.poll(READ_WAIT, 4096, 16 << 20).expect("the cluster answers")
             {
                 next = records.last().map_or(next, |record| record.offset + 1);
             }
@@ -126,7 +133,7 @@ fn the_examples_in_python_publish_ticks_and_read_signals() {
         texts(&setup.example("consume_signals.py", &arguments), 0).0
     };
     assert_eq!(read(&setup.topic("first"), &["--signals", "100"]).lines().count(), 100);
-    let summary = setup.drain(run);
+    let summary = setup.drain(run, TICKS.parse().expect("a number"), 0);
     assert_eq!(figure(&summary, "ticks").to_string(), TICKS);
     let all = read(&setup.topic("second"), &["--exit-at-end"]);
     assert_eq!(all.lines().count(), figure(&summary, "signals"));
@@ -208,13 +215,14 @@ fn dead_letters_are_replayed_once_on_kafka_too() {
         producer.send(record).expect("a record of the transaction");
     }
     producer.commit().expect("a commit");
-    assert_eq!(figure(&setup.drain(run), "dead"), PARTITIONS as usize);
+    let letters = PARTITIONS as u64;
+    assert_eq!(figure(&setup.drain(run, 0, letters), "dead"), PARTITIONS as usize);
 
     let dlq = |command: &str| texts(&warptape(setup.path(), &["dlq", command, "-c", "w.toml"]), 0).0;
     assert_eq!(dlq("list").matches("NOT_FRAMED").count(), PARTITIONS as usize);
     assert_eq!(figure(&dlq("replay"), "replayed"), PARTITIONS as usize);
     assert_eq!(figure(&dlq("replay"), "replayed"), 0);
-    assert_eq!(figure(&setup.drain(setup.run()), "dead"), PARTITIONS as usize);
+    assert_eq!(figure(&setup.drain(setup.run(), 0, 2 * letters), "dead"), PARTITIONS as usize);
 }
 
 #[test]

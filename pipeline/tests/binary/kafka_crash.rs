@@ -2,11 +2,11 @@
 //! ticks on the embedded log.
 
 use std::os::unix::process::ExitStatusExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::broker::shared;
 use super::history::{Random, lives, poison};
-use super::kafka_market::{Market, PARTITIONS, TICKS_PER_SECOND, published};
+use super::kafka_market::{Market, PARTITIONS, TickReader, published};
 use super::processes::ends;
 
 const KILLS: u64 = 20;
@@ -14,8 +14,6 @@ const KILLS_QUICK: u64 = 4;
 /// Ticks at least, with the quick kills and with more.
 const TICKS: u64 = 100_000;
 const TICKS_QUICK: u64 = 10_000;
-/// Until a feed is at its pace.
-const FEED_BEGINNING_MAX: Duration = Duration::from_secs(6);
 /// Longest life of a run, and of one that is to be killed while it begins.
 const LIFE_MS_MAX: u64 = 1_500;
 const BEGINNING_MS_MAX: u64 = 300;
@@ -51,7 +49,6 @@ fn kills_on_kafka_lose_nothing_and_double_nothing() {
     let market = Market::new("kills", shared());
     let seed = random.below(1 << 32);
     let mut feed = market.start_feed(seed);
-    let fed_since = Instant::now();
     let mut first = market.start_run();
     market.run_on(&mut first, &mut feed);
     first.run_until("snapshots are written", || {
@@ -79,10 +76,13 @@ fn kills_on_kafka_lose_nothing_and_double_nothing() {
         poison(&market.log, &market.topic("ticks"), PARTITIONS, &mut random);
     }
     let ticks_min = if is_quick() { TICKS_QUICK } else { TICKS };
-    let fed_for = Duration::from_secs(ticks_min / TICKS_PER_SECOND) + FEED_BEGINNING_MAX;
-    feed.run_for(fed_for.saturating_sub(fed_since.elapsed()));
+    let mut ticks = TickReader::new(&market.log, &market.topic("ticks"), PARTITIONS);
+    feed.run_while_moving("enough is published", || {
+        let found = ticks.read_on();
+        if found[0] >= ticks_min { Ok(()) } else { Err(found) }
+    });
     let fed = feed.stop("TERM");
-    assert!(published(&fed) >= ticks_min, "{fed}");
+    ticks.await_all(published(&fed), kills - 1);
     market.drain(market.start_run());
 
     let counts = market.check();

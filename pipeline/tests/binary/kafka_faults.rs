@@ -9,7 +9,8 @@ use warptape_schemas::{LifecycleEvent, decode_lifecycle};
 use super::broker::{Broker, shared};
 use super::history::Random;
 use super::hot::{expect_equal_on, keep_up_on};
-use super::kafka_market::Market;
+use super::kafka_market::{Market, published};
+use super::machine_clock::MachineClock;
 use super::outputs::records;
 use super::processes::Running;
 use super::proxy::{Fault, Proxy};
@@ -18,6 +19,8 @@ use super::redis_server::RedisServer;
 /// What librdkafka's own timers add to two timeouts, which are too short here to hide it: it looks for requests without an
 /// answer once a second, and waits for up to another before it connects again, for each of two connections.
 const TIMERS: Duration = Duration::from_secs(4);
+/// Longest wait of the test itself for an answer of the broker.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest wait of the processes for an answer of the broker.
 const TIMEOUT: Duration = Duration::from_secs(6);
 /// The same where the broker hangs for longer than that: a broker that hangs for nine seconds loses its leadership.
@@ -52,6 +55,7 @@ struct Load {
     seed: u64,
     feed: Running,
     run: Running,
+    clock: MachineClock,
     stall_max: Duration,
 }
 
@@ -60,7 +64,8 @@ impl Load {
     fn start(broker: Broker, proxy: Option<&Proxy>, timeout: Duration, random: &mut Random) -> Load {
         let options = KafkaOptions {
             transaction_timeout: Duration::from_secs(2),
-            request_timeout: Duration::from_secs(5),
+            request_timeout: PATIENCE,
+            stall_timeout: PATIENCE,
             ..KafkaOptions::new(&broker.direct)
         };
         let address = proxy.map_or(&broker.address, |proxy| &proxy.address);
@@ -68,7 +73,8 @@ impl Load {
         let market = Market::reached_by("faults", options, format!("kafka:{address}"), &settings);
         let seed = random.below(1 << 32);
         let (feed, run) = (market.start_feed(seed), market.start_run());
-        let mut load = Load { broker, market, seed, feed, run, stall_max: 2 * timeout + TIMERS };
+        let clock = MachineClock::start(market.path());
+        let mut load = Load { broker, market, seed, feed, run, clock, stall_max: 2 * timeout + TIMERS };
         load.market.run_on(&mut load.run, &mut load.feed);
         load
     }
@@ -81,14 +87,15 @@ impl Load {
     /// False if the broker has an excuse.
     #[track_caller]
     fn goes_on_unless(&mut self, is_excused: fn(&Broker) -> bool) -> bool {
-        let Load { broker, market, feed, run, stall_max, .. } = self;
-        market.run_on_within(*stall_max, run, feed, || is_excused(broker))
+        let Load { broker, market, feed, run, clock, stall_max, .. } = self;
+        market.run_on_without_stall(*stall_max, clock, run, feed, || is_excused(broker))
     }
 
     /// Ends the load and compares the outputs.
     #[track_caller]
     fn check(self) {
         let fed = self.feed.stop("TERM");
+        self.market.await_ticks(published(&fed), 0);
         self.market.check_feed(self.seed, &fed);
         self.market.drain(self.run);
         let counts = self.market.check();
@@ -206,7 +213,7 @@ fn a_redis_that_dies_and_forgets_costs_nothing() {
     let mut run = market.start_run_with(&["--hot-state", &redis.url()], &[]);
     market.run_on(&mut run, &mut feed);
     let keep_up = |run: &mut Running, redis: &RedisServer| {
-        keep_up_on(run, &market.log, &market.prefix, &redis.url());
+        keep_up_on(run, &market.log, &market.prefix, &redis.url(), "warptape:");
     };
     keep_up(&mut run, &redis);
 
@@ -221,7 +228,8 @@ fn a_redis_that_dies_and_forgets_costs_nothing() {
         keep_up(&mut run, &redis);
     }
 
-    feed.stop("TERM");
+    let fed = feed.stop("TERM");
+    market.await_ticks(published(&fed), 0);
     let summary = market.drain(run);
     assert!(summary.contains("\nhot state  redis://"), "{summary}");
     // The last of it is written by the next life, if not by this one.

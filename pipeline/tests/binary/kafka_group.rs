@@ -10,13 +10,16 @@ use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::{decode_journal_entry, decode_lifecycle};
 
 use super::broker::{Broker, shared};
+use super::kafka_market::{TickReader, published};
 use super::processes::{Running, folder, texts, warptape};
 use super::proxy::{Fault, Proxy};
 
 const PARTITIONS: i32 = 6;
-const TICKS: &str = "300000";
-const TICKS_FEW: &str = "120000";
+/// A market that ends while processes come and go, and how fast it is.
+const TICKS: &str = "120000";
 const TICKS_PER_SECOND: &str = "30000";
+/// Ticks per second of a market that goes on until it is stopped.
+const TICKS_PER_SECOND_FOR_LONG: &str = "3000";
 /// Wait between two looks whether the end of a partition is reached.
 const READ_WAIT: Duration = Duration::from_millis(50);
 const CONFIGURATION: &str = r#"
@@ -57,8 +60,11 @@ impl Cluster {
         cluster
     }
 
-    fn start(&self, folder: &Path, command: &[&str]) -> Running {
-        Running::start(folder, &[command, &["-c", "w.toml", "--log", &self.url]].concat())
+    /// Starts a market of so many ticks.
+    fn start_feed(&self, folder: &Path, ticks: &str, per_second: &str) -> Running {
+        let synth = ["feed", "synth", "--symbols", "60", "--ticks", ticks, "--batch", "8"];
+        let rest = ["--rate", per_second, "-c", "w.toml", "--log", &self.url];
+        Running::start(folder, &[&synth[..], &rest].concat())
     }
 
     /// A process of the group. What is its own comes from the environment in production, here from a file.
@@ -89,22 +95,36 @@ impl Cluster {
         all
     }
 
-    /// Waits until everything that the feed publishes is processed.
+    /// Waits until everything that the feed published, by its summary, is processed.
     #[track_caller]
-    fn drain(&self, feed: Running, run: &mut Running) {
-        let (status, _, error) = feed.finish();
-        assert_eq!(status.code(), Some(0), "{error}");
-        self.run_to_end(run);
-    }
-
-    /// Waits until everything that is there is processed.
-    #[track_caller]
-    fn run_to_end(&self, run: &mut Running) {
+    fn run_to_end(&self, fed: &str, run: &mut Running) {
+        let ticks = format!("{}ticks", self.prefix);
+        TickReader::new(&self.log, &ticks, PARTITIONS).await_all(published(fed), 0);
         let end = |partition| self.records("ticks", partition).last().map_or(0, |record| record.offset + 1);
         let ends: Vec<i64> = (0..PARTITIONS).map(end).collect();
-        let done =
-            || (0..).zip(&ends).all(|(partition, &end)| self.committed(partition) >= end).then_some(());
-        run.run_until("all ticks are processed", done);
+        run.run_while_moving("all ticks are processed", || {
+            let committed = self.committed_in_all();
+            if committed.iter().zip(&ends).all(|(done, end)| done >= end) { Ok(()) } else { Err(committed) }
+        });
+    }
+
+    /// Waits until more is committed in every partition than now.
+    #[track_caller]
+    fn run_on(&self, run: &mut Running) {
+        let before = self.committed_in_all();
+        run.run_while_moving("more is committed in every partition", || {
+            let committed = self.committed_in_all();
+            if committed.iter().zip(&before).all(|(now, before)| now > before) {
+                Ok(())
+            } else {
+                Err(committed)
+            }
+        });
+    }
+
+    /// The partitions that a process was given, by its journal.
+    fn owned(&self, ordinal: i32) -> BTreeSet<i32> {
+        histories(self).remove(&ordinal).unwrap_or_default().partitions
     }
 
     /// Asserts that all processes together decided and put out what one would have.
@@ -119,6 +139,10 @@ impl Cluster {
     fn committed(&self, partition: i32) -> i64 {
         let source = TopicPartition { topic: format!("{}ticks", self.prefix), partition };
         self.log.committed(&self.prefix, &source).expect("the log can be read").unwrap_or(0)
+    }
+
+    fn committed_in_all(&self) -> Vec<i64> {
+        (0..PARTITIONS).map(|partition| self.committed(partition)).collect()
     }
 }
 
@@ -154,21 +178,19 @@ fn processes_join_and_leave_under_load() {
     let folder = folder.path();
     let cluster = Cluster::new(folder, "group", "kafka.session_timeout_ms = 6000\n");
     let mut first = cluster.start_run(folder, 0);
-    let synth = ["feed", "synth", "--symbols", "60", "--ticks", TICKS, "--batch", "8"];
-    let mut feed = cluster.start(folder, &[&synth[..], &["--rate", TICKS_PER_SECOND]].concat());
-    first.run_until("the first process commits", || {
-        (0..PARTITIONS).all(|p| cluster.committed(p) > 0).then_some(())
-    });
+    let mut feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    cluster.run_on(&mut first);
 
-    let gives = |ordinal: i32| (!cluster.records("journal", ordinal).is_empty()).then_some(());
+    let has_some = |ordinal: i32| (!cluster.owned(ordinal).is_empty()).then_some(());
     let mut second = cluster.start_run(folder, 1);
-    second.run_until("the second process has partitions", || gives(1));
+    second.run_until("the second process has partitions", || has_some(1));
     let mut third = cluster.start_run(folder, 2);
-    third.run_until("the third process has partitions", || gives(2));
-    assert!(feed.is_running() && first.is_running(), "there is no load any more");
+    third.run_until("the third process has partitions", || has_some(2));
     second.stop("TERM");
+    cluster.run_on(&mut third);
+    assert!(feed.is_running() && first.is_running(), "there is no load any more");
 
-    cluster.drain(feed, &mut third);
+    cluster.run_to_end(&feed.stop("TERM"), &mut third);
     third.stop("TERM");
     first.stop("TERM");
     cluster.verify(folder);
@@ -189,19 +211,18 @@ fn processes_share_partitions_by_the_brokers_protocol() {
     let folder = folder();
     let folder = folder.path();
     let cluster = Cluster::new(folder, "kip848", "kafka.group_protocol = \"consumer\"\n");
-    let synth = ["feed", "synth", "--symbols", "60", "--ticks", TICKS_FEW, "--batch", "8"];
     let mut first = cluster.start_run(folder, 0);
-    let feed = cluster.start(folder, &[&synth[..], &["--rate", TICKS_PER_SECOND]].concat());
-    first.run_until("the first process commits", || {
-        (0..PARTITIONS).all(|p| cluster.committed(p) > 0).then_some(())
-    });
+    let feed = cluster.start_feed(folder, TICKS, TICKS_PER_SECOND);
+    cluster.run_on(&mut first);
     let mut second = cluster.start_run(folder, 1);
-    let owned = |ordinal: i32| histories(&cluster).remove(&ordinal).unwrap_or_default().partitions;
+    let owned = |ordinal: i32| cluster.owned(ordinal);
     second.run_until("the second process has partitions", || (!owned(1).is_empty()).then_some(()));
     first.stop("TERM");
     // The broker keeps the place of a static member for the session timeout.
     second.run_until("the second process has all partitions", || (owned(1) == owned(0)).then_some(()));
-    cluster.drain(feed, &mut second);
+    let (status, fed, error) = feed.finish();
+    assert_eq!(status.code(), Some(0), "{error}");
+    cluster.run_to_end(&fed, &mut second);
     second.stop("TERM");
     cluster.verify(folder);
     assert_eq!(owned(1), (0..PARTITIONS).collect());
@@ -220,20 +241,16 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     let cluster = Cluster::on(&broker.direct, folder, "revoked", &(configuration + settings));
 
     let mut first = cluster.start_run_by(&format!("kafka:{}", proxy.address), folder, 0);
-    let synth = ["feed", "synth", "--symbols", "60", "--ticks", "1000000000", "--batch", "8"];
-    let mut feed = cluster.start(folder, &[&synth[..], &["--rate", "3000"]].concat());
-    first.run_until("the first process commits", || {
-        (0..PARTITIONS).all(|p| cluster.committed(p) > 0).then_some(())
-    });
+    let mut feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    cluster.run_on(&mut first);
     proxy.impose(Fault::HeldRecords);
+    first.run_until("a commit is held up", || (proxy.held() > 0).then_some(()));
     let mut second = cluster.start_run(folder, 1);
-    let owned = |ordinal: i32| histories(&cluster).remove(&ordinal).unwrap_or_default().partitions;
-    second.run_until("the second process has partitions", || (!owned(1).is_empty()).then_some(()));
+    second.run_until("the second process has partitions", || (!cluster.owned(1).is_empty()).then_some(()));
     proxy.impose(Fault::None);
 
     feed.run_for(Duration::from_secs(1));
-    feed.stop("TERM");
-    cluster.run_to_end(&mut second);
+    cluster.run_to_end(&feed.stop("TERM"), &mut second);
     second.stop("TERM");
     first.stop("TERM");
     let not_in_time = cluster.records("lifecycle", 0).iter().any(|record| {

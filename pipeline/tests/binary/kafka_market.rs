@@ -6,19 +6,24 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use warptape_eventlog::{Durability, EventLog, KafkaLog, KafkaOptions, SqliteLog, TopicPartition, TopicSpec};
+use warptape_eventlog::{
+    Consumer, Durability, EventLog, Fetched, KafkaLog, KafkaOptions, SqliteLog, TopicPartition, TopicSpec,
+};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
 
 use super::broker::unique;
 use super::history::{copy_records, lives};
-use super::outputs::{OUTPUT_TOPICS, count, first_difference, move_sources, outputs, records};
-use super::processes::{Running, folder, texts, warptape};
+use super::machine_clock::MachineClock;
+use super::outputs::{OUTPUT_TOPICS, Outputs, count, first_difference, move_sources, outputs, records};
+use super::processes::{DEADLINE, Running, folder, texts, warptape};
 
 pub const PARTITIONS: i32 = 3;
-pub const TICKS_PER_SECOND: u64 = 4_000;
+const TICKS_PER_SECOND: u64 = 4_000;
 const SYMBOLS: u32 = 50;
+/// Wait for what a reader is about to get.
+const READ_WAIT: Duration = Duration::from_millis(10);
 
 /// Short intervals, so that kills hit commits, snapshots and restores.
 const CONFIGURATION: &str = r#"
@@ -117,31 +122,65 @@ impl Market {
         });
     }
 
-    /// Runs under load until what is there now is committed and more is published; fails if that takes longer. False if
-    /// `is_excused` says so meanwhile.
+    /// Runs under load until what is there now is committed and more is published; fails if either stands still for longer
+    /// meanwhile, however long it takes in all. False if `is_excused` says so.
     #[track_caller]
-    pub fn run_on_within(
+    pub fn run_on_without_stall(
         &self,
-        time_max: Duration,
+        stall_max: Duration,
+        clock: &MachineClock,
         run: &mut Running,
         feed: &mut Running,
         is_excused: impl Fn() -> bool,
     ) -> bool {
+        const PUBLISHED: &str = "published";
         let there = self.behind_last(&self.log);
-        let started = Instant::now();
-        run.run_until_within(time_max, "what was there is processed, and more is published", || {
+        // Ends would tell nothing of the feed: an aborted transaction moves them.
+        let mut behind = self.reader(&there);
+        let mut committed = Movement::new(clock, None);
+        let mut published = Movement::new(clock, Some(0));
+        let goes_on = run.run_while_moving("what was there is processed, and more is published", || {
             if is_excused() {
-                return Some(false);
+                return Ok(Ok(false));
             }
             feed.run_for(Duration::ZERO);
-            let is_processed = self.committed(&self.log)?.iter().zip(&there).all(|(done, end)| done >= end);
-            // Ends would tell nothing: an aborted transaction moves them.
-            let is_fed = is_processed && self.behind_last(&self.log) != there;
-            if is_processed && !is_fed && started.elapsed() >= time_max {
-                feed.fail(&format!("published nothing for {time_max:?}"));
+            let more = match behind.poll(Duration::ZERO, 4096, usize::MAX) {
+                Ok(Fetched::Records { records, .. }) => records.len(),
+                _ => 0,
+            };
+            let published_now = published.at.map(|before| before + more);
+            let stood = [
+                (PUBLISHED, published.look(published_now)),
+                ("committed", committed.look(self.committed(&self.log))),
+            ];
+            if let Some((what, time)) = stood.into_iter().find(|(_, time)| *time >= stall_max)
+                && !is_excused()
+            {
+                let stands = (&committed.at, published.at);
+                return Ok(Err((what, format!("for {time:?}: {stands:?} behind {there:?}"))));
             }
-            is_fed.then_some(true)
+            let is_processed = committed
+                .at
+                .as_ref()
+                .is_some_and(|done| done.iter().zip(&there).all(|(done, end)| done >= end));
+            if is_processed && published.at > Some(0) { Ok(Ok(true)) } else { Err(committed.at.clone()) }
+        });
+        goes_on.unwrap_or_else(|(what, stall)| {
+            let process = if what == PUBLISHED { feed } else { run };
+            process.fail(&format!("nothing was {what} {stall}"))
         })
+    }
+
+    /// A reader of the ticks from these offsets on.
+    fn reader(&self, offsets: &[i64]) -> Box<dyn Consumer> {
+        let topic = self.topic("ticks");
+        let source = |partition| TopicPartition { topic: topic.clone(), partition };
+        let sources: Vec<TopicPartition> = (0..PARTITIONS).map(source).collect();
+        let mut reader = self.log.reader(&sources).expect("partitions of the log");
+        for (source, offset) in sources.iter().zip(offsets) {
+            reader.seek(source, *offset).expect("an offset of the partition");
+        }
+        reader
     }
 
     /// The offset behind the last tick of each partition: the end of a partition of Kafka is a marker behind it.
@@ -169,11 +208,20 @@ impl Market {
     fn drain_on(&self, mut run: Running, log: &dyn EventLog) -> String {
         let all = self.behind_last(log);
         // A partition may be read, and committed, beyond the markers behind its last tick.
-        let is_done = |done: Vec<i64>| done.iter().zip(&all).all(|(done, end)| done >= end);
-        run.run_until("all ticks are processed", || is_done(self.committed(log)?).then_some(()));
+        let is_done = |done: &Vec<i64>| done.iter().zip(&all).all(|(done, end)| done >= end);
+        run.run_while_moving("all ticks are processed", || {
+            let done = self.committed(log);
+            if done.as_ref().is_some_and(is_done) { Ok(()) } else { Err(done) }
+        });
         let summary = run.stop("TERM");
         assert!(summary.contains("ticks  ") && summary.contains("signals  "), "{summary}");
         summary
+    }
+
+    /// Waits until so many ticks can be read, and so many records that are none.
+    #[track_caller]
+    pub fn await_ticks(&self, ticks: u64, others: u64) {
+        TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
     }
 
     /// Asserts that the log has what a feed with this seed published, by its summary: each tick of it, once, those of a
@@ -217,7 +265,7 @@ impl Market {
 
         let mut expected = outputs(&embedded, &self.prefix);
         move_sources(&mut expected, &offsets);
-        let found = outputs(&self.log, &self.prefix);
+        let found = self.outputs_like(&expected);
         if let Some(difference) = first_difference(&expected, &found) {
             panic!("the outputs differ from those of an uninterrupted run: {difference}");
         }
@@ -226,6 +274,90 @@ impl Market {
         let (said, _) = texts(&warptape(self.path(), &verify), 0);
         assert!(said.ends_with(&format!(" decisions, {} signals: identical\n", counts[0])), "{said}");
         counts
+    }
+
+    /// All outputs, once there are as many as expected: a commit is answered before what it brings can be read.
+    fn outputs_like(&self, expected: &Outputs) -> Outputs {
+        let since = Instant::now();
+        loop {
+            let found = outputs(&self.log, &self.prefix);
+            let is_all = OUTPUT_TOPICS.iter().all(|topic| count(&found, topic) >= count(expected, topic));
+            if is_all || since.elapsed() >= DEADLINE {
+                return found;
+            }
+        }
+    }
+}
+
+/// Where something stands, and since when.
+struct Movement<'a, T> {
+    clock: &'a MachineClock,
+    /// Nothing until it is known.
+    at: Option<T>,
+    since: Duration,
+}
+
+impl<'a, T: PartialEq> Movement<'a, T> {
+    fn new(clock: &'a MachineClock, at: Option<T>) -> Self {
+        Movement { clock, at, since: clock.now() }
+    }
+
+    /// How long it had stood before this look, if it moves now too: to look may itself have taken long.
+    fn look(&mut self, now: Option<T>) -> Duration {
+        let stood = self.clock.now() - self.since;
+        if now.is_some() && now != self.at {
+            if self.at.is_some() {
+                self.since = self.clock.now();
+            }
+            self.at = now;
+        }
+        stood
+    }
+}
+
+/// Reads a topic of ticks as far as it can be read: a commit is answered before what it brings can be.
+pub struct TickReader {
+    reader: Box<dyn Consumer>,
+    decoder: TickDecoder,
+    symbols: SymbolTable,
+    /// Ticks, and records that are none.
+    found: [u64; 2],
+}
+
+impl TickReader {
+    pub fn new(log: &dyn EventLog, topic: &str, partitions: i32) -> TickReader {
+        let source = |partition| TopicPartition { topic: topic.to_owned(), partition };
+        let sources: Vec<TopicPartition> = (0..partitions).map(source).collect();
+        let reader = log.reader(&sources).expect("partitions of the log");
+        TickReader { reader, decoder: TickDecoder::new(), symbols: SymbolTable::default(), found: [0; 2] }
+    }
+
+    /// Reads what has come; gives the number of ticks so far, and of records that are none.
+    pub fn read_on(&mut self) -> [u64; 2] {
+        if let Fetched::Records { records, .. } =
+            self.reader.poll(READ_WAIT, 4096, 16 << 20).expect("the log can be read")
+        {
+            let mut columns = TickColumns::default();
+            for record in &records {
+                let is_other = self.decoder.decode(&record.value, &mut self.symbols, &mut columns).is_err();
+                self.found[1] += u64::from(is_other);
+            }
+            self.found[0] += columns.len() as u64;
+        }
+        self.found
+    }
+
+    /// Waits until so many ticks came, and so many records that are none.
+    #[track_caller]
+    pub fn await_all(mut self, ticks: u64, others: u64) {
+        let (mut found, mut since) = ([0; 2], Instant::now());
+        while found[0] < ticks || found[1] < others {
+            assert!(since.elapsed() < DEADLINE, "{found:?} of {ticks} ticks and {others} others can be read");
+            let before = std::mem::replace(&mut found, self.read_on());
+            if found != before {
+                since = Instant::now();
+            }
+        }
     }
 }
 

@@ -167,6 +167,9 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
         }
     }
     producer.commit().expect("a commit");
+    let bad = values.iter().filter(|(reason, _)| reason.is_some()).count();
+    let of_all = |count: usize| count as u64 * PARTITIONS as u64;
+    market.await_ticks(of_all(values.len() - bad), of_all(bad));
     market.drain(market.start_run());
     // A second life finds nothing left to reject.
     market.drain(market.start_idle_run(&[]));

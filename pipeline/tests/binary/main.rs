@@ -18,6 +18,7 @@ mod kafka_faults;
 mod kafka_group;
 mod kafka_market;
 mod kafka_poison;
+mod machine_clock;
 mod newcomer;
 mod outputs;
 mod processes;

@@ -1,5 +1,6 @@
 //! Processes of the binary: run to their end, or run beside the test and ended with it at the latest.
 
+use std::fmt::Debug;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -126,25 +127,28 @@ impl Running {
 
     /// Waits until `reached` gives something; fails if the process ends before.
     #[track_caller]
-    pub fn run_until<T>(&mut self, what: &str, reached: impl FnMut() -> Option<T>) -> T {
-        self.run_until_within(DEADLINE, what, reached)
+    pub fn run_until<T>(&mut self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
+        self.run_while_moving(what, || reached().ok_or(()))
     }
 
-    /// The same, with less time for it.
+    /// Waits until `look` gives something, for as long as it takes; fails if it gives the same `Err`, which is where things
+    /// stand, for too long, or if the process ends before.
     #[track_caller]
-    pub fn run_until_within<T>(
+    pub fn run_while_moving<T, E: PartialEq + Debug>(
         &mut self,
-        time_max: Duration,
         what: &str,
-        mut reached: impl FnMut() -> Option<T>,
+        mut look: impl FnMut() -> Result<T, E>,
     ) -> T {
-        let started = Instant::now();
+        let (mut stands, mut since) = (None, Instant::now());
         loop {
-            if let Some(found) = reached() {
-                return found;
-            }
-            if started.elapsed() >= time_max {
-                self.fail(&format!("not within {time_max:?}: {what}"));
+            let now = match look() {
+                Ok(found) => return found,
+                Err(now) => Some(now),
+            };
+            if now != stands {
+                (stands, since) = (now, Instant::now());
+            } else if since.elapsed() >= DEADLINE {
+                self.fail(&format!("nothing moves for {DEADLINE:?} at {stands:?}, before {what}"));
             }
             self.run_for(LOOK);
         }
@@ -243,6 +247,8 @@ pub fn committed(log: &dyn EventLog, group: &str) -> Vec<(i64, i64)> {
 /// Runs until everything in the topic of ticks is processed and committed.
 #[track_caller]
 pub fn run_until_drained(run: &mut Running, log: &dyn EventLog, group: &str) {
-    let drained = || committed(log, group).iter().all(|(done, end)| done == end).then_some(());
-    run.run_until("all ticks are processed", drained);
+    run.run_while_moving("all ticks are processed", || {
+        let committed = committed(log, group);
+        if committed.iter().all(|(done, end)| done == end) { Ok(()) } else { Err(committed) }
+    });
 }

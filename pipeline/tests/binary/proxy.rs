@@ -53,6 +53,8 @@ struct State {
     dead_below: u64,
     /// Answers that were delayed.
     delayed: u64,
+    /// Requests with records that were held up.
+    held: u64,
 }
 
 impl Proxy {
@@ -66,6 +68,7 @@ impl Proxy {
             accepted: 0,
             dead_below: 0,
             delayed: 0,
+            held: 0,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let of_listener = shared.clone();
@@ -104,6 +107,11 @@ impl Proxy {
     /// How many ends of transactions were answered late.
     pub fn delayed(&self) -> u64 {
         self.shared.state().delayed
+    }
+
+    /// How many requests with records were held up.
+    pub fn held(&self) -> u64 {
+        self.shared.state().held
     }
 }
 
@@ -187,6 +195,7 @@ impl Pump {
             }
         }
         let brings_records = self.is_request && api_key(message) == Some(PRODUCE);
+        state.held += u64::from(brings_records && state.fault == Fault::HeldRecords);
         while (state.fault == Fault::BlackHole || brings_records && state.fault == Fault::HeldRecords)
             && self.number >= state.dead_below
         {

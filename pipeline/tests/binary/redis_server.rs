@@ -26,10 +26,14 @@ pub fn connect(url: &str) -> Connection {
     client.get_connection_with_timeout(DEADLINE).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
+/// Ports that are tried: one that was free may be taken a moment later.
+const PORTS_MAX: usize = 10;
+
 /// A server of one test, without persistence. It is killed when dropped.
 pub struct RedisServer {
     child: Child,
     port: u16,
+    /// In which `{port}` stands for its port.
     options: Vec<String>,
     folder: TempDir,
 }
@@ -37,22 +41,21 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts a server with more options, in which `{port}` stands for its port.
     pub fn start(options: &[&str]) -> RedisServer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("a bound address").port();
-        drop(listener);
-        let options: Vec<String> =
-            options.iter().map(|option| option.replace("{port}", &port.to_string())).collect();
-        let folder = folder();
-        let child = spawn(port, &folder, &options);
-        let server = RedisServer { child, port, options, folder };
-        server.wait();
-        server
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        for _ in 0..PORTS_MAX {
+            let (port, folder) = (free_port(), folder());
+            let child = spawn(port, &folder, &options);
+            let mut server = RedisServer { child, port, options: options.clone(), folder };
+            if server.answers() {
+                return server;
+            }
+        }
+        panic!("redis-server ended by itself on {PORTS_MAX} ports");
     }
 
-    /// A port of this machine on which nobody listens, as the URL of a server.
+    /// A port of this machine on which nobody listens, as the URL of a server: a privileged one that nobody uses.
     pub fn nowhere() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        format!("redis://127.0.0.1:{}", listener.local_addr().expect("a bound address").port())
+        "redis://127.0.0.1:1".to_owned()
     }
 
     /// Its URL, without a password.
@@ -79,7 +82,7 @@ impl RedisServer {
     /// Starts it again after a kill, on the same port.
     pub fn restart(&mut self) {
         self.child = spawn(self.port, &self.folder, &self.options);
-        self.wait();
+        assert!(self.answers(), "redis-server ended by itself on port {}", self.port);
     }
 
     /// Sends a signal by name, such as `STOP`.
@@ -88,13 +91,23 @@ impl RedisServer {
         assert!(status.expect("kill runs").success());
     }
 
-    fn wait(&self) {
+    /// Waits until it listens; false if it ended.
+    fn answers(&mut self) -> bool {
         let started = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            if self.child.try_wait().expect("a child can be waited for").is_some() {
+                return false;
+            }
             assert!(started.elapsed() < DEADLINE, "redis-server does not answer on port {}", self.port);
             std::thread::park_timeout(LOOK);
         }
+        true
     }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound address").port()
 }
 
 impl Drop for RedisServer {
@@ -105,9 +118,10 @@ impl Drop for RedisServer {
 }
 
 fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
+    let port = port.to_string();
     Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args(options)
+        .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .args(options.iter().map(|option| option.replace("{port}", &port)))
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -17,9 +17,11 @@ fn market_of(symbol: &str) -> Option<SymbolMarket> {
         samples: samples.to_vec(),
         last_sample: 1_000,
         sample_interval_ns: 1_000_000_000,
+        decay: 0.94,
     };
     match symbol {
         "A:X" => Some(market(Some(101.0), &[100.0, 101.0, 100.0, 101.0])),
+        "A:Y" => Some(market(Some(50.0), &[50.0, 49.5, 50.5, 50.0, 50.25])),
         "A:NEW" => Some(market(Some(5.0), &[5.0, 5.0])),
         "A:SILENT" => Some(market(None, &[])),
         _ => None,
@@ -59,7 +61,49 @@ fn problems() -> Vec<Value> {
         simulation(json!({"standard_error": 0.02, "paths_max": 10_000_000})),
         json!({"type": "sweep", "rules": rules,
                "symbols": [{"symbol": "a", "closes": closes}, {"symbol": "b", "closes": closes}]}),
+        simulation(json!({"greeks": true, "contract": {"type": "european", "kind": "put", "strike": 95.0}})),
+        simulation(
+            json!({"assets": [asset(), asset()], "correlations": [1.0, 0.5, 0.5, 1.0], "sampling": "sobol",
+                          "contract": {"type": "basket", "kind": "call", "strike": 100.0, "weights": [0.4, 0.6]}}),
+        ),
+        simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}})),
+        portfolio(json!({"type": "historical", "confidence": 0.9, "returns": {"from": "market"}})),
+        portfolio(
+            json!({"type": "monte-carlo", "confidence": 0.99, "scenarios": 1_000, "horizon_years": 0.04,
+                         "covariance": [0.04, 0.01, 0.01, 0.09]}),
+        ),
+        portfolio(json!({"type": "parametric", "confidence": 0.99, "horizon_years": 0.04,
+                         "covariance": {"from": "market"}})),
+        portfolio(json!({"type": "stress", "scenarios": [
+            {"name": "crash", "spot_shift": -0.3, "volatility_shift": 0.2, "rate_twist": 0.001,
+             "shocks": [{"asset": 1, "spot": -0.5}]},
+            {"name": "nothing"}]})),
+        json!({"type": "optimisation", "assets": [market_asset("A:X"), market_asset("A:Y")],
+               "expected_returns": [0.05, 0.08], "covariance": {"from": "market"}, "risk_aversion": 3.0,
+               "budget": 1.0, "lower": [0.0, 0.0], "upper": [1.0, 1.0]}),
     ]
+}
+
+fn market_asset(symbol: &str) -> Value {
+    json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": {"from": "market"}})
+}
+
+fn portfolio(measure: Value) -> Value {
+    let position = |number: i32| {
+        let instrument = match number % 3 {
+            0 => json!({"type": "spot", "asset": number % 2}),
+            1 => json!({"type": "forward", "asset": number % 2, "strike": 99.0, "expiry_years": 1.0}),
+            _ => {
+                json!({"type": "option", "asset": number % 2, "kind": "put", "strike": 90.0 + f64::from(number),
+                        "expiry_years": 0.5})
+            }
+        };
+        json!({"name": format!("p{number}"), "book": number % 3, "quantity": f64::from(number - 60),
+               "instrument": instrument})
+    };
+    json!({"type": "portfolio", "assets": [market_asset("A:X"), market_asset("A:Y")], "measure": measure,
+           "books": [{"name": "all"}, {"name": "desk", "parent": 0}, {"name": "book", "parent": 1}],
+           "positions": (0..130).map(position).collect::<Vec<_>>()})
 }
 
 /// Does a task in slices of a length, and tells the rounds.
@@ -78,7 +122,7 @@ fn outcome(
             partials.push(run(from..to));
             from = to;
         }
-        match task.finish(partials.clone()) {
+        match task.finish(&partials) {
             Finished::Outcome(outcome) => return (outcome, rounds),
             Finished::More(round) => {
                 assert_eq!(round.first_unit, first_unit + units, "rounds follow each other");
@@ -101,9 +145,36 @@ fn neither_cuts_nor_devices_show() {
             assert_eq!(found, whole, "in slices of {slice}");
         }
         let (mut device, mut memory) = (emulator.device(usize::MAX), DeviceRisk::default());
-        let units = 1..task.first_round().units.min(5);
+        let units = 0..task.first_round().units.min(3);
         let found = task.run_on_device(&mut memory, &mut device, units.clone());
         assert_eq!(found.expect("an emulator has no faults"), task.run(Isa::Baseline, units), "on a device");
+    }
+}
+
+/// Parts add up, and the market is told of every asset that it was asked about.
+#[test]
+fn risk_of_portfolios_adds_up() {
+    for measure in [
+        json!({"type": "historical", "confidence": 0.75, "returns": {"from": "market"}}),
+        json!({"type": "parametric", "confidence": 0.99, "horizon_years": 0.04, "covariance": {"from": "market"}}),
+    ] {
+        let task = task(portfolio(measure)).expect("a good problem");
+        assert_eq!(
+            task.as_of().iter().map(|taken| taken.symbol.as_str()).collect::<Vec<_>>(),
+            ["A:X", "A:Y"]
+        );
+        let (found, _) = outcome(&task, 9, |units| task.run(Isa::detect(), units));
+        let RiskOutcome::Portfolio(result) = found else { panic!("{found:?}") };
+        let of_positions: f64 =
+            result.positions.iter().map(|position| position.component_value_at_risk).sum();
+        let close = |found: f64, expected: f64| (found - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+        assert!(close(of_positions, result.value_at_risk), "{of_positions} {}", result.value_at_risk);
+        let shortfall: f64 =
+            result.positions.iter().map(|position| position.component_expected_shortfall).sum();
+        assert!(close(shortfall, result.expected_shortfall));
+        assert!(close(result.books[0].component_value_at_risk, result.value_at_risk));
+        assert_eq!(result.books[0].value_at_risk.to_bits(), result.value_at_risk.to_bits());
+        assert!(result.expected_shortfall >= result.value_at_risk);
     }
 }
 
@@ -119,9 +190,9 @@ fn samples_double_until_the_error_is_small() {
     };
     let (result, rounds) = of(0.002, 1 << 30);
     assert!(result.standard_error <= 0.002, "{result:?}");
-    assert!(rounds.len() > 2 && rounds[..3] == [4, 4, 8], "{rounds:?}");
-    let (result, rounds) = of(1e-9, 5 * BLOCK);
-    assert_eq!((result.paths, rounds), (5 * BLOCK, vec![4, 1]));
+    assert!(rounds.len() > 2 && rounds[..3] == [32, 32, 64], "{rounds:?}");
+    let (result, rounds) = of(1e-9, 40 * BLOCK);
+    assert_eq!((result.paths, rounds), (40 * BLOCK, vec![32, 8]));
 }
 
 const BLOCK: i64 = warptape_kernels::pricing::BLOCK_SAMPLES as i64;
@@ -179,6 +250,28 @@ fn mistakes_are_named() {
     };
     check(sweep(0, 1.0), bad, "problem.rules[0].window", "from 1");
     check(sweep(2, 0.0), bad, "problem.symbols[0].closes", "close 0");
+    let changed = |field: &str, value: Value| {
+        let mut problem = portfolio(json!({"type": "stress", "scenarios": [{"name": "a"}]}));
+        problem[field] = value;
+        problem
+    };
+    check(
+        changed("books", json!([{"name": "a"}, {"name": "b"}, {"name": "c"}])),
+        bad,
+        "problem.books[1].parent",
+        "parent",
+    );
+    let far = json!([{"name": "a", "book": 7, "quantity": 1.0, "instrument": {"type": "spot", "asset": 0}}]);
+    check(changed("positions", far), bad, "problem.positions[0].book", "numbered from 0");
+    let measure = json!({"type": "stress", "scenarios": [{"name": "a", "shocks": [{"asset": 9}]}]});
+    check(changed("measure", measure), bad, "problem.measure.scenarios[0].shocks[0].asset", "2 assets");
+    let measure = json!({"type": "historical", "confidence": 0.9, "returns": [0.1, 0.2, 0.3]});
+    check(changed("measure", measure), bad, "problem.measure.returns", "3 numbers");
+    let american =
+        json!({"contract": {"type": "american", "kind": "put", "strike": 1.0}, "precision": "mixed"});
+    check(simulation(american), bad, "problem.precision", "F64");
+    let basket = json!({"contract": {"type": "basket", "kind": "put", "strike": 1.0, "weights": []}});
+    check(simulation(basket), bad, "problem.contract.weights", "it must be 1");
     let mut long = request(simulation(json!({})));
     long.request_id = "x".repeat(129);
     assert_eq!(RiskTask::new(&long, &market_of).expect_err("too long").field, "request_id");

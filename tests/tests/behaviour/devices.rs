@@ -10,7 +10,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use warptape_cuda::CudaDevices;
 use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition};
-use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevices, NoDevices, Sample};
+use warptape_kernels::device::{
+    Device, DeviceError, Devices, Fault, FaultyDevice, FaultyDevices, NoDevices, Sample,
+};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{
@@ -26,9 +28,13 @@ use super::recordings::recorded_ticks;
 
 const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 64;
-/// Longer than any batch takes, shorter than a hang.
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a device that hangs is waited for, and how long it hangs.
 const DEADLINE: Duration = Duration::from_secs(1);
-const HANG: Duration = Duration::from_secs(4);
+const HANG: Duration = PATIENCE;
+/// A device that is slow at first gives others time for what they do meanwhile, and is not given up.
+const SLOW_START: Fault = Fault::Hang(0, Duration::from_secs(3));
 /// Synthetic ticks for the emulator, and for a GPU unless WARPTAPE_TEST_GPU_TICKS says otherwise.
 const TICKS: u64 = 100_000;
 const GPU_TICKS: u64 = 50_000_000;
@@ -48,7 +54,7 @@ fn config(devices: &Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
     };
     config.lanes = (0..).zip(lanes).map(spec).collect();
     config.devices = devices.clone();
-    config.device_deadline = DEADLINE;
+    (config.device_deadline, config.device_open_deadline) = (PATIENCE, PATIENCE);
     config.snapshot_interval_records = 100;
     config
 }
@@ -173,6 +179,9 @@ fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
         let faulty = faulty(devices, fault);
         let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
         config.scheduler.batch_rows_max = 4_000;
+        if matches!(fault, Fault::Hang(..)) {
+            config.device_deadline = DEADLINE;
+        }
         let Run { signals, lifecycle, journal } = market.run(config);
         assert_eq!(signals, expected, "{fault:?} shows");
         let lost: Vec<&Lifecycle> =
@@ -268,12 +277,12 @@ impl Devices for ClosedDevices {
 #[test]
 fn a_device_that_does_not_open_does_not_show() {
     let market = Market::new(synthetic_ticks(TICKS));
-    let run = |takes: Duration| {
+    let run = |takes: Duration, device_open_deadline: Duration| {
         let devices: Arc<dyn Devices> = Arc::new(ClosedDevices { takes });
         let config = config(&devices, &[("cuda:0", 1), ("cpu:1", 0)]);
-        market.run(EngineConfig { device_open_deadline: DEADLINE, ..config })
+        market.run(EngineConfig { device_open_deadline, ..config })
     };
-    let (refused, hanging) = (run(Duration::ZERO), run(HANG));
+    let (refused, hanging) = (run(Duration::ZERO, PATIENCE), run(HANG, DEADLINE));
     let nothing: Arc<dyn Devices> = Arc::new(NoDevices);
     let expected = market.run(config(&nothing, &[("cpu:0", 1)])).signals;
     for (run, reason) in [(refused, "cuda:0 cannot be used: it is closed"), (hanging, "no answer in time")] {
@@ -284,7 +293,7 @@ fn a_device_that_does_not_open_does_not_show() {
     }
 }
 
-/// Devices that say how they fare, and one of which meets an error.
+/// Devices that say how they fare while they are slow, and one of which meets an error.
 struct WatchedDevices {
     asked: AtomicU32,
     fails_at: u32,
@@ -292,7 +301,7 @@ struct WatchedDevices {
 
 impl Devices for WatchedDevices {
     fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
-        EMULATOR.open(name)
+        Ok(Box::new(FaultyDevice::new(name, EMULATOR.open(name)?, SLOW_START)))
     }
 
     fn sample(&self, name: &str) -> Option<Sample> {
@@ -341,7 +350,9 @@ fn groups_go_where_they_are_done_faster() {
     let market = Market::new(synthetic_ticks(TICKS));
     let devices: Arc<dyn Devices> = EMULATOR.clone();
     let expected = market.run(config(&devices, &[("cpu:0", 1)])).signals;
-    let mut config = config(&devices, &[("cuda:0", 1), ("cpu:1", 0)]);
+    // The processor is measured before the device has begun.
+    let slow = faulty(&devices, SLOW_START);
+    let mut config = config(&slow, &[("cuda:0", 1), ("cpu:1", 0)]);
     config.scheduler.route_interval_ns = 1_000_000;
     // The log is not read to its end before the lanes are measured.
     config.scheduler.batch_rows_max = 2_000;

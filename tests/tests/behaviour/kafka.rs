@@ -46,7 +46,7 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
 }
 
 /// Wait for the markers of a transaction: it is committed before they are written, and read once they are.
-const MARKERS_MAX: Duration = Duration::from_secs(10);
+const MARKERS_MAX: Duration = Duration::from_secs(120);
 
 /// All outputs, once there are so many.
 fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<Output>> {

@@ -3,6 +3,7 @@
 
 mod device;
 mod invariance;
+mod live;
 mod reference;
 mod rules;
 

@@ -3,7 +3,7 @@
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
     AssetMarket, BASKET_ASSETS_MAX, BasketAsset, BasketError, BasketSimulation, BasketSpec, BlockSums,
-    CorrelationError, Estimate, Greeks, OptionKind, Options, Precision,
+    CorrelationError, Estimate, Greeks, OptionKind, Options, Precision, Sampling,
 };
 
 use super::fixture;
@@ -30,12 +30,18 @@ fn rows() -> Vec<Row> {
             strike: numbers[1],
             expiry_years: numbers[3],
             antithetic: false,
+            sampling: Sampling::Random,
             precision: Precision::F64,
             key: 6,
         };
         Row { spec, price }
     };
     fixture("basket").into_iter().map(row).collect()
+}
+
+/// For other tests.
+pub fn rows_of_prices() -> Vec<(BasketSpec, f64)> {
+    rows().into_iter().map(|Row { spec, price }| (spec, price)).collect()
 }
 
 /// Some for devices: few assets, and as many as there may be.
@@ -58,6 +64,7 @@ fn equal_assets(count: usize, correlation: f64) -> BasketSpec {
         strike: 105.0,
         expiry_years: 1.5,
         antithetic: false,
+        sampling: Sampling::Random,
         precision: Precision::F64,
         key: 3,
     }

@@ -5,6 +5,7 @@ mod basket;
 mod black_scholes;
 mod device;
 mod greeks;
+mod sampling;
 mod simulation;
 
 use std::io::Read;

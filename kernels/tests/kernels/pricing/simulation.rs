@@ -2,7 +2,7 @@
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
-    AssetMarket, BLOCK_SAMPLES, BarrierKind, BlockSums, Contract, Estimate, OptionKind, Precision,
+    AssetMarket, BLOCK_SAMPLES, BarrierKind, BlockSums, Contract, Estimate, OptionKind, Precision, Sampling,
     Simulation, SimulationSpec,
 };
 
@@ -43,9 +43,15 @@ pub fn spec_of(given: [f64; 10]) -> SimulationSpec {
         expiry_years,
         steps: steps as u32,
         antithetic: false,
+        sampling: Sampling::Random,
         precision: Precision::F64,
         key: 4,
     }
+}
+
+/// For other tests.
+pub fn rows_of_prices() -> Vec<(SimulationSpec, f64)> {
+    rows().into_iter().map(|Row { spec, price }| (spec, price)).collect()
 }
 
 /// Some simulations for devices: of every kind, few steps.

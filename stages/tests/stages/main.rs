@@ -1,5 +1,7 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
+mod optimisation;
+
 use std::cell::Cell;
 
 use proptest::prelude::*;

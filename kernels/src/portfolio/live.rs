@@ -1,0 +1,193 @@
+//! Profits that are kept up with their positions and markets.
+//!
+//! The sums of each book are kept as a tree, whose leaves are the profits of its positions and of the books in it:
+//!
+//! ```text
+//! 4 leaves   p₀  p₁  p₂  p₃  book₅         a column of scenarios each
+//!             └─┬─┘   └─┬─┘    │
+//!               └───┬───┘      │
+//!                   └─────┬────┘
+//!                       the book ──▶ a leaf of the book above
+//! ```
+//!
+//! That is the shape in which [`Portfolio::run`] sums. So what changes replaces leaves, and only what stands above them is added anew:
+//! the bits are those of a full run.
+
+use std::ops::Range;
+
+use super::positions::{Portfolio, PortfolioError, Position};
+use super::revaluation::Profits;
+use super::scenarios::{CELLS_MAX, ScenarioError, Scenarios};
+use crate::isa::Isa;
+use crate::pricing::AssetMarket;
+
+/// The profits of all books in a range of scenarios, as things are now.
+#[derive(Clone, Debug)]
+pub struct LiveProfits {
+    portfolio: Portfolio,
+    scenarios: Scenarios,
+    trees: Vec<SumTree>,
+    /// By position: its leaf in its book's tree.
+    leaf_of_position: Vec<usize>,
+    /// By book: its leaf in the tree of the book above.
+    leaf_of_book: Vec<usize>,
+}
+
+/// What a change has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recomputed {
+    /// Positions that were revalued in all scenarios.
+    pub positions: usize,
+    /// Sums of two that were added anew in all scenarios.
+    pub sums: usize,
+}
+
+impl LiveProfits {
+    /// Computes all profits in a range of scenarios: those of a lane, say, or all.
+    pub fn new(
+        isa: Isa,
+        portfolio: Portfolio,
+        scenarios: &Scenarios,
+        range: Range<u64>,
+    ) -> Result<Self, ScenarioError> {
+        assert_eq!(scenarios.assets(), portfolio.assets().len(), "moves for each asset");
+        let (positions, count) = (portfolio.positions().len(), range.end - range.start);
+        // A tree has fewer sums than leaves.
+        let columns = 2 * (positions + portfolio.parents().len()) as u64;
+        if count.checked_mul(columns).is_none_or(|cells| cells > CELLS_MAX as u64) {
+            return Err(ScenarioError::TooManyPositions { scenarios: count, positions });
+        }
+        let scenarios = scenarios.part(isa, range)?;
+        let mut leaf_of_position = vec![0; positions];
+        let mut leaf_of_book = vec![0; portfolio.parents().len()];
+        let mut trees = Vec::new();
+        for members in portfolio.members() {
+            let own = members.positions.len();
+            members.positions.iter().zip(0..).for_each(|(position, leaf)| leaf_of_position[*position] = leaf);
+            members.books.iter().zip(own..).for_each(|(book, leaf)| leaf_of_book[*book] = leaf);
+            trees.push(SumTree::new(own + members.books.len(), count as usize));
+        }
+        let mut live = Self { portfolio, scenarios, trees, leaf_of_position, leaf_of_book };
+        live.revalue(isa, &(0..positions).collect::<Vec<usize>>());
+        Ok(live)
+    }
+
+    /// Positions and markets, as they are now.
+    pub fn portfolio(&self) -> &Portfolio {
+        &self.portfolio
+    }
+
+    /// The profits of a book, with the books in it, by scenario.
+    pub fn of_book(&self, book: usize) -> &[f64] {
+        self.trees[book].sum()
+    }
+
+    /// The profits of all books.
+    pub fn profits(&self) -> Profits {
+        Profits { columns: self.trees.iter().map(|tree| tree.sum().to_vec()).collect() }
+    }
+
+    /// Another market of an asset: its positions are revalued, others are not.
+    pub fn set_market(
+        &mut self,
+        isa: Isa,
+        asset: usize,
+        market: AssetMarket,
+    ) -> Result<Recomputed, PortfolioError> {
+        let changed = self.portfolio.set_market(asset, market)?;
+        Ok(self.revalue(isa, &changed))
+    }
+
+    /// Another position in place of one, in the same book: it alone is revalued. One of quantity 0 is as good as none.
+    pub fn replace(
+        &mut self,
+        isa: Isa,
+        number: usize,
+        position: Position,
+    ) -> Result<Recomputed, PortfolioError> {
+        self.portfolio.replace(number, position)?;
+        Ok(self.revalue(isa, &[number]))
+    }
+
+    fn revalue(&mut self, isa: Isa, changed: &[usize]) -> Recomputed {
+        let count = self.scenarios.len();
+        let mut leaves = vec![Vec::new(); self.trees.len()];
+        let mut profits = Vec::with_capacity(count as usize);
+        for &position in changed {
+            let book = self.portfolio.positions()[position].book;
+            let leaf = self.leaf_of_position[position];
+            profits.clear();
+            self.portfolio.run_position(isa, &self.scenarios, 0..count, position, &mut profits);
+            self.trees[book].column_mut(0, leaf).copy_from_slice(&profits);
+            leaves[book].push(leaf);
+        }
+        let mut sums = 0;
+        // Books come after the ones that they are in.
+        for book in (0..self.trees.len()).rev() {
+            if leaves[book].is_empty() {
+                continue;
+            }
+            sums += self.trees[book].add_anew(&leaves[book]);
+            if let Some(parent) = self.portfolio.parents()[book] {
+                let leaf = self.leaf_of_book[book];
+                let (above, own) = self.trees.split_at_mut(book);
+                above[parent].column_mut(0, leaf).copy_from_slice(own[0].sum());
+                leaves[parent].push(leaf);
+            }
+        }
+        Recomputed { positions: changed.len(), sums }
+    }
+}
+
+/// Sums of columns: leaves, sums of two of them, and so on up to one.
+#[derive(Clone, Debug)]
+struct SumTree {
+    /// Numbers of a column.
+    count: usize,
+    /// By level, the leaves first: columns one after the other.
+    levels: Vec<Vec<f64>>,
+}
+
+impl SumTree {
+    fn new(leaves: usize, count: usize) -> Self {
+        // The sum of no leaves is 0.
+        let mut columns = leaves.max(1);
+        let mut levels = vec![vec![0.0; columns * count]];
+        while columns > 1 {
+            columns = columns.div_ceil(2);
+            levels.push(vec![0.0; columns * count]);
+        }
+        Self { count, levels }
+    }
+
+    fn sum(&self) -> &[f64] {
+        self.levels.last().expect("there are leaves")
+    }
+
+    fn column_mut(&mut self, level: usize, column: usize) -> &mut [f64] {
+        &mut self.levels[level][column * self.count..][..self.count]
+    }
+
+    /// Adds what stands above some leaves. Gives the number of sums.
+    fn add_anew(&mut self, leaves: &[usize]) -> usize {
+        let (mut changed, mut sums) = (leaves.to_vec(), 0);
+        changed.sort_unstable();
+        for level in 1..self.levels.len() {
+            changed.iter_mut().for_each(|column| *column /= 2);
+            changed.dedup();
+            let (below, above) = self.levels.split_at_mut(level);
+            let (below, above) = (&below[level - 1], &mut above[0]);
+            for &column in &changed {
+                let mut terms = below.chunks_exact(self.count.max(1)).skip(2 * column);
+                let sum = &mut above[column * self.count..][..self.count];
+                let (Some(first), second) = (terms.next(), terms.next()) else { continue };
+                sum.copy_from_slice(first);
+                if let Some(second) = second {
+                    sum.iter_mut().zip(second).for_each(|(sum, term)| *sum += term);
+                    sums += 1;
+                }
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,102 @@
+//! Where paths take their numbers from: Philox or Sobol's points, by group, step and stream.
+//!
+//! Sobol's points are used in [`SOBOL_REPLICATES`] copies, block b belonging to replicate `b mod 32`. All begin with point 0, and each has a
+//! shift of its own: in each dimension a random word of 64 bits that is added, bit by bit and without carry, to all points (a random
+//! digital shift; Owen, *Randomized QMC and nested uniform sampling*, 1995; L'Ecuyer and Lemieux 2002). So each replicate is
+//! right on average, and the replicates are independent.
+
+use super::draws::{LANES, Stream};
+use super::options::{ParameterError, check};
+use super::sums::{BLOCK_SAMPLES, GROUPS};
+use crate::math::{Directions, Keys, SOBOL_DIMENSIONS, coordinate, directions};
+
+/// Independent copies of Sobol's points.
+pub const SOBOL_REPLICATES: u64 = 32;
+
+/// Which numbers paths have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sampling {
+    /// Random ones: the standard error is that of independent samples.
+    #[default]
+    Random,
+    /// Sobol's points, each step a dimension (of lookback options, two), in [`SOBOL_REPLICATES`] copies with random shifts. The standard
+    /// error is that of the mean of so many independent copies, each of them biased by nothing: of a normal distribution it is off by an eighth
+    /// of itself, as a rule. Only full rounds of blocks count, one for each copy; errors fall fastest where their number
+    /// is a power of two. After 2^23 rounds the points come again.
+    Sobol,
+}
+
+impl Sampling {
+    /// So many blocks have at least so many samples, in full rounds.
+    pub fn blocks_of(self, samples: u64) -> u64 {
+        let blocks = samples.div_ceil(BLOCK_SAMPLES);
+        match self {
+            Sampling::Random => blocks,
+            Sampling::Sobol => blocks.next_multiple_of(SOBOL_REPLICATES),
+        }
+    }
+
+    /// Of all dimensions of paths; none where numbers are random.
+    pub(crate) fn directions(self, steps: u32, numbers: u32) -> Vec<Directions> {
+        match self {
+            Sampling::Random => Vec::new(),
+            Sampling::Sobol => directions((steps * numbers) as usize),
+        }
+    }
+
+    /// Whether there are dimensions for so many steps that take so many numbers each.
+    pub(crate) fn check(self, steps: u32, numbers: u32) -> Result<(), ParameterError> {
+        match self {
+            Sampling::Random => Ok(()),
+            Sampling::Sobol => {
+                let steps_max = SOBOL_DIMENSIONS as u32 / numbers;
+                check("steps", f64::from(steps), 1.0..=f64::from(steps_max))
+            }
+        }
+    }
+}
+
+/// Numbers by key.
+pub(crate) struct Source {
+    pub keys: Keys,
+    /// None where numbers are random.
+    pub points: Option<Points>,
+}
+
+/// Sobol's points.
+pub(crate) struct Points {
+    directions: Vec<Directions>,
+    /// Steps: dimensions of extremes come behind those of steps.
+    steps: u64,
+}
+
+impl Source {
+    pub fn new(sampling: Sampling, key: u64, steps: u32, numbers: u32) -> Self {
+        let directions = sampling.directions(steps, numbers);
+        let points = Points { directions, steps: u64::from(steps) };
+        Self { keys: Keys::new(key), points: (sampling == Sampling::Sobol).then_some(points) }
+    }
+}
+
+impl Points {
+    /// 32 digits of the coordinate of each lane, not shifted, and the words to shift by: the second has further digits.
+    #[inline(always)]
+    pub fn of_group(&self, keys: &Keys, group: u64, step: u64, stream: Stream) -> ([u64; LANES], [u64; 2]) {
+        let dimension = stream.dimension(step, self.steps);
+        let (block, within) = (group / GROUPS as u64, group % GROUPS as u64);
+        let (round, replicate) = (block / SOBOL_REPLICATES, block % SOBOL_REPLICATES);
+        let first = (round * GROUPS as u64 + within) * LANES as u64;
+        let directions = &self.directions[dimension as usize];
+        // Of 64 points in a row, the last bits are the same each time.
+        let common = coordinate(directions, first as u32);
+        let mut digits = [u64::from(common); LANES];
+        for (bit, direction) in directions.iter().enumerate().take(LANES.ilog2() as usize) {
+            for (lane, digits) in digits.iter_mut().enumerate() {
+                let gray = lane ^ lane >> 1;
+                *digits ^= ((gray >> bit & 1) as u64).wrapping_neg() & u64::from(*direction);
+            }
+        }
+        let [high, low, ..] = keys.words([dimension, replicate, 0, Stream::SHIFT.number()]);
+        (digits, [high, low])
+    }
+}

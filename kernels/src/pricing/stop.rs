@@ -1,0 +1,65 @@
+//! When a simulation is exact enough: told by its first blocks alone, whatever has been computed beyond them or where.
+
+/// Blocks before the first check: a round of Sobol's replicates.
+pub const STOP_BLOCKS_FIRST: u64 = 32;
+
+/// Stops at a standard error or at a number of blocks. It is checked after [`STOP_BLOCKS_FIRST`] blocks, after twice as many, and so
+/// on, and nowhere else: so the same simulation stops at the same block however it is cut. To stop where the error happens to be small
+/// makes prices and errors a little too good; that checks are so rare keeps it little.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StopRule {
+    /// Standard error that is wanted, in the unit of the price. 0 is never reached but by what has none.
+    pub standard_error: f64,
+    /// Blocks at most.
+    pub blocks_max: u64,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The price is that of the first so many blocks.
+    Enough(u64),
+    /// So many are needed to tell.
+    Until(u64),
+}
+
+impl StopRule {
+    /// What follows from the first blocks, of which there are so many; `standard_error` tells that of the price by the first so many of
+    /// them.
+    pub fn progress(&self, blocks: u64, standard_error: impl Fn(u64) -> f64) -> Progress {
+        let mut check = STOP_BLOCKS_FIRST.min(self.blocks_max);
+        loop {
+            if check > blocks {
+                return Progress::Until(check);
+            }
+            if check == self.blocks_max || standard_error(check) <= self.standard_error {
+                return Progress::Enough(check);
+            }
+            check = check.saturating_mul(2).min(self.blocks_max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stop_does_not_depend_on_what_is_there() {
+        let rule = StopRule { standard_error: 0.1, blocks_max: 1_000 };
+        let error = |blocks: u64| 1.0 / (blocks as f64).sqrt();
+        assert_eq!(rule.progress(0, error), Progress::Until(32));
+        assert_eq!(rule.progress(31, error), Progress::Until(32));
+        assert_eq!(rule.progress(32, error), Progress::Until(64));
+        assert_eq!(rule.progress(127, error), Progress::Until(128));
+        for blocks in [128, 129, 500, 1_000, 5_000] {
+            assert_eq!(rule.progress(blocks, error), Progress::Enough(128));
+        }
+        let exact = StopRule { standard_error: 0.0, ..rule };
+        assert_eq!(exact.progress(999, error), Progress::Until(1_000));
+        assert_eq!(exact.progress(1_001, error), Progress::Enough(1_000));
+        assert_eq!(rule.progress(40, |_| f64::NAN), Progress::Until(64));
+        let nothing = StopRule { blocks_max: 0, ..rule };
+        assert_eq!(nothing.progress(0, |_| f64::INFINITY), Progress::Enough(0));
+    }
+}

@@ -1,0 +1,151 @@
+//! Simulations by Sobol's points: against closed forms, against random numbers, and against themselves.
+
+use warptape_kernels::Isa;
+use warptape_kernels::pricing::{
+    BLOCK_SAMPLES, BasketSimulation, BasketSpec, BlockSums, Contract, Estimate, GreekSimulation, Precision,
+    Progress, SOBOL_REPLICATES, STOP_BLOCKS_FIRST, Sampling, Simulation, SimulationSpec, StopRule,
+};
+
+use super::basket;
+use super::simulation::rows_of_prices as rows;
+
+fn simulation(spec: SimulationSpec) -> Simulation {
+    Simulation::new(SimulationSpec { sampling: Sampling::Sobol, ..spec }).expect("all in range")
+}
+
+fn sums(simulation: &Simulation, isa: Isa, blocks: u64) -> Vec<BlockSums> {
+    let mut sums = Vec::new();
+    simulation.run(isa, 0..blocks, &mut sums);
+    sums
+}
+
+fn estimate(spec: SimulationSpec, blocks: u64) -> Estimate {
+    let simulation = simulation(spec);
+    simulation.estimate(&sums(&simulation, Isa::detect(), blocks))
+}
+
+/// With standard errors that are estimated from 32 replicates, deviations follow Student's distribution: 3.4 of them are as rare as three
+/// of a normal one.
+const ERRORS_MAX: f64 = 3.4;
+
+#[test]
+fn prices_are_near_closed_forms_as_their_standard_errors_say() {
+    let rows = rows();
+    let mut squares = 0.0;
+    for (number, (spec, price)) in rows.iter().enumerate() {
+        let (antithetic, mixed) = (number % 3 == 1, number % 3 == 2);
+        let precision = if mixed { Precision::Mixed } else { Precision::F64 };
+        let spec = SimulationSpec { antithetic, precision, key: 70 + number as u64, ..*spec };
+        let found = estimate(spec, 4 * SOBOL_REPLICATES);
+        assert_eq!(found.samples, 4 * SOBOL_REPLICATES * BLOCK_SAMPLES);
+        // Paths in `f32` are rounded; the points see that.
+        let rounding = if mixed { 1e-6 * price } else { 0.0 };
+        let deviation = (found.price - price) / (found.standard_error + rounding);
+        squares += deviation * deviation / rows.len() as f64;
+        assert!(deviation.abs() < ERRORS_MAX, "row {number}, {spec:?}: {found:?} instead of {price}");
+    }
+    println!("mean square {squares}");
+    assert!((0.6..1.6).contains(&squares), "standard errors are wrong: {squares}");
+}
+
+#[test]
+fn errors_are_smaller_and_fall_faster_than_those_of_random_numbers() {
+    for (spec, _) in rows().into_iter().step_by(9) {
+        let simulation_random = Simulation::new(spec).expect("all in range");
+        let mut random = Vec::new();
+        simulation_random.run(Isa::detect(), 0..512, &mut random);
+        let random = simulation_random.estimate(&random).standard_error;
+        let [few, many] = [SOBOL_REPLICATES, 512].map(|blocks| estimate(spec, blocks).standard_error);
+        // With as many samples; the price of an Asian option has its control already.
+        let gain = random / many;
+        let is_one_step = spec.steps == 1;
+        assert!(gain > if is_one_step { 10.0 } else { 1.5 }, "{spec:?}: {gain}");
+        // Sixteen times as many samples: random ones are four times as exact.
+        assert!(few / many > if is_one_step { 8.0 } else { 4.0 }, "{spec:?}: {}", few / many);
+    }
+}
+
+#[test]
+fn baskets_have_smaller_errors_too() {
+    for (number, (spec, price)) in basket::rows_of_prices().into_iter().enumerate() {
+        let blocks = 8 * SOBOL_REPLICATES;
+        let [random, sobol] = [Sampling::Random, Sampling::Sobol].map(|sampling| {
+            let simulation =
+                BasketSimulation::new(BasketSpec { sampling, ..spec.clone() }).expect("in range");
+            let mut sums = Vec::new();
+            simulation.run(Isa::detect(), 0..blocks, &mut sums);
+            simulation.estimate(&sums)
+        });
+        assert!(sobol.standard_error < 0.2 * random.standard_error, "row {number}: {sobol:?}, {random:?}");
+        let deviation = (sobol.price - price) / sobol.standard_error;
+        assert!(deviation.abs() < ERRORS_MAX, "row {number}: {sobol:?} instead of {price}");
+    }
+}
+
+#[test]
+fn bits_are_the_same_for_all_instructions_and_cuts() {
+    for (number, (spec, _)) in rows().into_iter().enumerate().take(8) {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let simulation = simulation(SimulationSpec { precision, antithetic: number % 2 == 0, ..spec });
+            let whole = sums(&simulation, Isa::Baseline, 35);
+            assert_eq!(whole, sums(&simulation, Isa::detect(), 35), "{spec:?}");
+            let (mut first, mut rest) = (Vec::new(), Vec::new());
+            simulation.run(Isa::detect(), 31..35, &mut rest);
+            simulation.run(Isa::detect(), 0..31, &mut first);
+            assert_eq!(whole, [first, rest].concat(), "{spec:?}");
+        }
+    }
+}
+
+#[test]
+fn only_full_rounds_count() {
+    let (spec, _) = rows().remove(0);
+    let simulation = simulation(spec);
+    let sums = sums(&simulation, Isa::detect(), 70);
+    assert_eq!(simulation.estimate(&sums), simulation.estimate(&sums[..64]));
+    assert_eq!(simulation.estimate(&sums[..31]).standard_error, f64::INFINITY);
+    assert_eq!(Sampling::Sobol.blocks_of(1), 32);
+    assert_eq!(Sampling::Sobol.blocks_of(32 * 512 + 1), 64);
+    assert_eq!(Sampling::Random.blocks_of(513), 2);
+}
+
+#[test]
+fn steps_have_their_dimensions() {
+    let rows = rows();
+    let field = |number: usize, steps| {
+        let spec = SimulationSpec { sampling: Sampling::Sobol, steps, ..rows[number].0 };
+        Simulation::new(spec).err().map(|error| (error.field, error.greatest))
+    };
+    let asian = rows.iter().position(|(spec, _)| matches!(spec.contract, Contract::Asian { .. }));
+    let lookback = rows.iter().position(|(spec, _)| matches!(spec.contract, Contract::Lookback { .. }));
+    let (asian, lookback) = (asian.expect("there is one"), lookback.expect("there is one"));
+    assert_eq!([field(asian, 256), field(asian, 257)], [None, Some(("steps", 256.0))]);
+    assert_eq!([field(lookback, 128), field(lookback, 129)], [None, Some(("steps", 128.0))]);
+}
+
+/// The stop is where the first blocks say, by all kinds of numbers.
+#[test]
+fn a_simulation_stops_when_it_is_exact_enough() {
+    let (spec, _) = rows().remove(0);
+    for sampling in [Sampling::Random, Sampling::Sobol] {
+        let simulation = GreekSimulation::new(SimulationSpec { sampling, ..spec }).expect("all in range");
+        let mut sums = Vec::new();
+        let delta = |sums: &[_], blocks: u64| simulation.estimate(&sums[..blocks as usize]).delta;
+        simulation.run(Isa::detect(), 0..STOP_BLOCKS_FIRST, &mut sums);
+        let first = delta(&sums, STOP_BLOCKS_FIRST).standard_error;
+        let rule = StopRule { standard_error: 0.4 * first, blocks_max: 4_096 };
+        let enough = loop {
+            let blocks = sums.len() as u64;
+            match rule.progress(blocks, |blocks| delta(&sums, blocks).standard_error) {
+                Progress::Enough(blocks) => break blocks,
+                Progress::Until(more) => simulation.run(Isa::detect(), blocks..more, &mut sums),
+            }
+        };
+        assert!(delta(&sums, enough).standard_error <= rule.standard_error);
+        assert!(enough.is_power_of_two() && enough > STOP_BLOCKS_FIRST && enough <= 512, "{enough}");
+        let before = sums.len() as u64;
+        simulation.run(Isa::detect(), before..before + 100, &mut sums);
+        let again = rule.progress(before + 100, |blocks| delta(&sums, blocks).standard_error);
+        assert_eq!(again, Progress::Enough(enough));
+    }
+}

@@ -1,0 +1,296 @@
+//! Mean-variance optimisation (Markowitz, *Portfolio selection*, 1952): weights of assets that are best for a mean and a covariance.
+//!
+//! Either `½·γ·wᵀΣw − μᵀw` is least, with the risk aversion γ, or `½·wᵀΣw` with `μᵀw` as given; in both cases `Σ w` is the budget, and
+//! each weight is within its bounds. Solved by Clarabel's interior-point method on one thread, so that the same problem gives the
+//! same bits. Everything is in the unit of the means and the covariance, per whatever time both are.
+
+use std::ops::RangeInclusive;
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT};
+use thiserror::Error;
+use warptape_kernels::portfolio::{Covariance, CovarianceError};
+
+/// Assets at most: the solver takes time as their cube.
+pub const ASSETS_MAX: usize = 1_000;
+/// Risk aversion.
+pub const RISK_AVERSION_RANGE: RangeInclusive<f64> = 1e-6..=1e9;
+/// Means, bounds and the budget.
+pub const NUMBER_RANGE: RangeInclusive<f64> = -1e9..=1e9;
+
+/// What the solver stops at: gaps and residuals relative to the greatest number of the objective.
+const TOLERANCE: f64 = 1e-12;
+/// What is good enough where rounding leaves no better.
+const TOLERANCE_REDUCED: f64 = 1e-9;
+const ITERATIONS_MAX: u32 = 200;
+
+/// What is best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Objective {
+    /// The mean less half of the variance by this risk aversion γ.
+    RiskAversion(f64),
+    /// The least variance with exactly this mean.
+    TargetReturn(f64),
+}
+
+/// A problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeanVariance<'a> {
+    /// Covariance of the assets' returns, Σ.
+    pub covariance: &'a Covariance,
+    /// Expected return of each asset, μ.
+    pub means: &'a [f64],
+    /// Least weight of each asset, l.
+    pub lower: &'a [f64],
+    /// Greatest weight of each asset, u.
+    pub upper: &'a [f64],
+    /// What weights add up to: 1 for all that there is, 0 for what finances itself.
+    pub budget: f64,
+    /// What is best.
+    pub objective: Objective,
+}
+
+/// Its solution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimum {
+    /// Weight of each asset.
+    pub weights: Vec<f64>,
+    /// Expected return, `μᵀw`.
+    pub mean: f64,
+    /// Variance, `wᵀΣw`.
+    pub variance: f64,
+}
+
+/// Why there is none.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum OptimisationError {
+    /// A number is missing, or there is one too many.
+    #[error("{field} has {count} numbers: give {expected}, one for each asset of the covariance")]
+    Shape {
+        /// Which list.
+        field: &'static str,
+        /// Its length.
+        count: usize,
+        /// What it should be.
+        expected: usize,
+    },
+    /// There are no assets, or too many.
+    #[error("there are {assets} assets: give from 1 to {ASSETS_MAX}")]
+    Assets {
+        /// How many there are.
+        assets: usize,
+    },
+    /// A number is out of range.
+    #[error("{field} of asset {asset:?} is {value}: give a number from {least:e} to {greatest:e}")]
+    Parameter {
+        /// Which one.
+        field: &'static str,
+        /// Of which asset; of none where there is one for all.
+        asset: Option<usize>,
+        /// What was given.
+        value: f64,
+        /// The least that is allowed.
+        least: f64,
+        /// The greatest.
+        greatest: f64,
+    },
+    /// No weights have such a covariance.
+    #[error(transparent)]
+    Covariance(#[from] CovarianceError),
+    /// No weights within the bounds are such.
+    #[error(
+        "{field} is {value}, but within bounds and budget it is from {least} to {greatest}: change one of them"
+    )]
+    Infeasible {
+        /// `budget` or `target_return`.
+        field: &'static str,
+        /// What is wanted.
+        value: f64,
+        /// The least that can be had.
+        least: f64,
+        /// The greatest.
+        greatest: f64,
+    },
+    /// The solver ends without a solution: numbers differ too much in size.
+    #[error(
+        "the solver found no solution ({status}): give means, covariance and bounds of more similar size"
+    )]
+    Unsolved {
+        /// What it says.
+        status: String,
+    },
+}
+
+impl MeanVariance<'_> {
+    /// The weights that are best.
+    pub fn solve(&self) -> Result<Optimum, OptimisationError> {
+        self.check()?;
+        self.covariance.cholesky()?;
+        self.check_feasible()?;
+        let (quadratic, linear) = self.cost();
+        let (constraints, limits, equalities) = self.constraints();
+        let cones = [ZeroConeT(equalities), NonnegativeConeT(limits.len() - equalities)];
+        let unsolved = |status: String| OptimisationError::Unsolved { status };
+        let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &limits, &cones, settings())
+            .map_err(|error| unsolved(error.to_string()))?;
+        solver.solve();
+        match solver.solution.status {
+            SolverStatus::Solved | SolverStatus::AlmostSolved => {}
+            status => return Err(unsolved(status.to_string())),
+        }
+        let bounds = self.lower.iter().zip(self.upper);
+        let weights = solver.solution.x.iter().zip(bounds);
+        Ok(self.optimum(weights.map(|(weight, (lower, upper))| weight.clamp(*lower, *upper)).collect()))
+    }
+
+    fn optimum(&self, weights: Vec<f64>) -> Optimum {
+        let product = |one: &[f64], other: &[f64]| {
+            one.iter().zip(other).fold(0.0, |sum, (one, other)| sum + one * other)
+        };
+        let mean = product(self.means, &weights);
+        let variance = product(&self.covariance.product(&weights), &weights).max(0.0);
+        Optimum { weights, mean, variance }
+    }
+
+    fn check(&self) -> Result<(), OptimisationError> {
+        let expected = self.covariance.assets();
+        if !(1..=ASSETS_MAX).contains(&expected) {
+            return Err(OptimisationError::Assets { assets: expected });
+        }
+        for (field, numbers) in [("means", self.means), ("lower", self.lower), ("upper", self.upper)] {
+            if numbers.len() != expected {
+                return Err(OptimisationError::Shape { field, count: numbers.len(), expected });
+            }
+            for (asset, &value) in numbers.iter().enumerate() {
+                check(field, Some(asset), value, NUMBER_RANGE)?;
+            }
+        }
+        for (asset, (&lower, &upper)) in self.lower.iter().zip(self.upper).enumerate() {
+            check("upper", Some(asset), upper, lower..=*NUMBER_RANGE.end())?;
+        }
+        check("budget", None, self.budget, NUMBER_RANGE)?;
+        match self.objective {
+            Objective::RiskAversion(aversion) => check("risk_aversion", None, aversion, RISK_AVERSION_RANGE),
+            Objective::TargetReturn(target) => check("target_return", None, target, NUMBER_RANGE),
+        }
+    }
+
+    fn check_feasible(&self) -> Result<(), OptimisationError> {
+        let sum = |numbers: &[f64]| numbers.iter().sum::<f64>();
+        within("budget", self.budget, sum(self.lower), sum(self.upper))?;
+        match self.objective {
+            Objective::RiskAversion(_) => Ok(()),
+            Objective::TargetReturn(target) => {
+                let (least, greatest) = (-self.greatest_mean(-1.0), self.greatest_mean(1.0));
+                within("target_return", target, least, greatest)
+            }
+        }
+    }
+
+    /// The greatest mean, times a sign, that bounds and budget allow: what the lower bounds leave of the budget goes to the best assets.
+    fn greatest_mean(&self, sign: f64) -> f64 {
+        let mean = |asset: usize| sign * self.means[asset];
+        let mut order: Vec<usize> = (0..self.means.len()).collect();
+        order.sort_by(|&one, &other| mean(other).total_cmp(&mean(one)));
+        let mut left = self.budget - self.lower.iter().sum::<f64>();
+        order.into_iter().fold(0.0, |sum, asset| {
+            let more = left.min(self.upper[asset] - self.lower[asset]);
+            left -= more;
+            sum + mean(asset) * (self.lower[asset] + more)
+        })
+    }
+
+    /// Upper triangle of the quadratic cost, and the linear one, so that the greatest number is 1.
+    fn cost(&self) -> (CscMatrix<f64>, Vec<f64>) {
+        let n = self.means.len();
+        let (aversion, weight) = match self.objective {
+            Objective::RiskAversion(aversion) => (aversion, -1.0),
+            Objective::TargetReturn(_) => (1.0, 0.0),
+        };
+        let upper = (0..n).flat_map(|column| (0..=column).map(move |row| (row, column)));
+        let mut numbers: Vec<f64> =
+            upper.map(|(row, column)| aversion * self.covariance.of(row, column)).collect();
+        let mut linear: Vec<f64> = self.means.iter().map(|mean| weight * mean).collect();
+        let greatest = numbers.iter().chain(&linear).fold(0.0_f64, |most, number| most.max(number.abs()));
+        if greatest > 0.0 {
+            numbers.iter_mut().chain(&mut linear).for_each(|number| *number /= greatest);
+        }
+        let columns = (0..=n).map(|column| column * (column + 1) / 2).collect();
+        let rows = (0..n).flat_map(|column| 0..=column).collect();
+        (CscMatrix::new(n, n, columns, rows, numbers), linear)
+    }
+
+    /// Matrix and limits of `A·w + s = b`: first those with `s = 0` – budget, target, weights without choice –, then those with `s ≥ 0`.
+    fn constraints(&self) -> (CscMatrix<f64>, Vec<f64>, usize) {
+        let mut rows: Vec<(f64, Vec<(usize, f64)>)> =
+            vec![(self.budget, (0..self.means.len()).map(|asset| (asset, 1.0)).collect())];
+        if let Objective::TargetReturn(target) = self.objective {
+            // A row without numbers, or of one number as the budget's, says nothing.
+            let first = self.means[0];
+            if self.means.iter().any(|mean| *mean != first) {
+                let most = self.means.iter().fold(0.0_f64, |most, mean| most.max(mean.abs()));
+                let means = self.means.iter().map(|mean| mean / most).enumerate().collect();
+                rows.push((target / most, means));
+            }
+        }
+        let bounds = || self.lower.iter().zip(self.upper).enumerate();
+        rows.extend(bounds().filter(|(_, (l, u))| l == u).map(|(asset, (l, _))| (*l, vec![(asset, 1.0)])));
+        let equalities = rows.len();
+        for (asset, (lower, upper)) in bounds().filter(|(_, (l, u))| l < u) {
+            rows.push((*upper, vec![(asset, 1.0)]));
+            rows.push((-lower, vec![(asset, -1.0)]));
+        }
+        let mut columns = vec![Vec::new(); self.means.len()];
+        for (number, (_, row)) in rows.iter().enumerate() {
+            row.iter().for_each(|&(asset, factor)| columns[asset].push((number, factor)));
+        }
+        let mut ends = vec![0];
+        ends.extend(columns.iter().scan(0, |end, column| {
+            *end += column.len();
+            Some(*end)
+        }));
+        let (numbers, factors) = columns.into_iter().flatten().unzip();
+        let matrix = CscMatrix::new(rows.len(), self.means.len(), ends, numbers, factors);
+        (matrix, rows.into_iter().map(|(limit, _)| limit).collect(), equalities)
+    }
+}
+
+fn settings() -> DefaultSettings<f64> {
+    DefaultSettings {
+        verbose: false,
+        max_threads: 1,
+        direct_solve_method: "qdldl".to_owned(),
+        max_iter: ITERATIONS_MAX,
+        tol_gap_abs: TOLERANCE,
+        tol_gap_rel: TOLERANCE,
+        tol_feas: TOLERANCE,
+        reduced_tol_gap_abs: TOLERANCE_REDUCED,
+        reduced_tol_gap_rel: TOLERANCE_REDUCED,
+        reduced_tol_feas: TOLERANCE_REDUCED,
+        ..DefaultSettings::default()
+    }
+}
+
+fn check(
+    field: &'static str,
+    asset: Option<usize>,
+    value: f64,
+    range: RangeInclusive<f64>,
+) -> Result<(), OptimisationError> {
+    let (least, greatest) = (*range.start(), *range.end());
+    if range.contains(&value) {
+        Ok(())
+    } else {
+        Err(OptimisationError::Parameter { field, asset, value, least, greatest })
+    }
+}
+
+/// Roundings of the sums are forgiven.
+fn within(field: &'static str, value: f64, least: f64, greatest: f64) -> Result<(), OptimisationError> {
+    let rounding = 1e-12 * least.abs().max(greatest.abs()).max(value.abs());
+    if value >= least - rounding && value <= greatest + rounding {
+        Ok(())
+    } else {
+        Err(OptimisationError::Infeasible { field, value, least, greatest })
+    }
+}
