@@ -54,7 +54,15 @@ def main() -> int:
 
     schema = Schema("tick")
     # Idempotence: a retry within the producer neither doubles a record nor changes the order.
-    producer = Producer({"bootstrap.servers": options.brokers, "enable.idempotence": True, "linger.ms": 5})
+    # The partitioner is that of Java's clients and of Warptape.
+    producer = Producer(
+        {
+            "bootstrap.servers": options.brokers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "partitioner": "murmur2_random",
+        }
+    )
     for tick in trades(options.ticks, options.symbols, options.seed):
         # The symbol as key: all ticks of a symbol go to one partition, in order.
         record = {"topic": options.topic, "key": tick["symbol"], "value": schema.encode(tick)}

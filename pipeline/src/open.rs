@@ -20,6 +20,8 @@ pub enum Purpose {
     Resend,
     /// To publish ticks.
     Feed,
+    /// To publish risk requests and read what comes of them.
+    Ask,
     /// To run the pipeline.
     Run,
 }
@@ -38,7 +40,9 @@ pub struct OpenLog {
 pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogError> {
     let mode = match purpose {
         Purpose::Show | Purpose::Replay => OpenMode::Read,
-        Purpose::Resend | Purpose::Feed | Purpose::Run => OpenMode::Write(settings.log.durability),
+        Purpose::Resend | Purpose::Feed | Purpose::Ask | Purpose::Run => {
+            OpenMode::Write(settings.log.durability)
+        }
     };
     let bare: Arc<dyn EventLog> = match settings.log.url.strip_prefix("kafka:") {
         Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers))?),
@@ -53,6 +57,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     match purpose {
         Purpose::Show | Purpose::Replay | Purpose::Resend => written.clear(),
         Purpose::Feed => written.retain(|subject| subject.topic == topics.ticks),
+        Purpose::Ask => written.retain(|subject| subject.topic == topics.risk_requests),
         Purpose::Run => {}
     }
     ids.register(&written)?;

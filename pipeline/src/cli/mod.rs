@@ -8,6 +8,7 @@ mod feed;
 mod hot;
 mod interrupt;
 mod replay;
+mod risk;
 mod run;
 mod show;
 
@@ -25,6 +26,10 @@ pub use feed::{
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
+pub use risk::{
+    AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
+    RiskFormat, SimulationFlags, SweepArgs,
+};
 pub use run::{DemoArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
 
@@ -68,6 +73,8 @@ pub enum Command {
     Feed(FeedArgs),
     /// Replay a recorded run and compare
     Replay(ReplayArgs),
+    /// Ask for prices, Greeks, value at risk, stress, weights or a sweep, and wait for the answer
+    Risk(RiskArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol, or the result of a risk request
@@ -126,6 +133,7 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Run(_) => commands::run::execute(&settings),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
+        Command::Risk(args) => commands::risk::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),
         Command::Hot(args) => commands::hot::execute(args, &settings),
         Command::Dlq(args) => commands::dlq::execute(args, &settings),

@@ -7,6 +7,7 @@ pub mod dlq;
 pub mod feed;
 pub mod hot;
 pub mod replay;
+pub mod risk;
 pub mod run;
 pub mod tail;
 pub mod topics;

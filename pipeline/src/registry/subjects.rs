@@ -15,7 +15,8 @@ pub struct Subject {
     pub name: String,
 }
 
-/// What is written to the topics: first ticks, then what the engine puts out.
+/// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
+/// their results.
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds a second record,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch`, by the
@@ -39,5 +40,7 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         value(&topics.late, known::LATE_TICK),
         value(&topics.dead_letter, known::DEAD_LETTER),
         value(&topics.lifecycle, known::LIFECYCLE),
+        value(&topics.risk_requests, known::RISK_REQUEST),
+        value(&topics.risk_results, known::RISK_RESULT),
     ]
 }

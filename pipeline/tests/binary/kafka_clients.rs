@@ -150,6 +150,60 @@ fn the_examples_in_python_publish_ticks_and_read_signals() {
 }
 
 #[test]
+fn the_example_in_python_and_the_command_ask_about_risk() {
+    let setup = Setup::new("risk");
+    let run = setup.run();
+    let ticks = setup.topic("ticks");
+    let published =
+        setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", "9000", "--symbols", "9"]);
+    texts(&published, 0);
+    let (requests, results) = (setup.topic("risk.requests"), setup.topic("risk.results"));
+    let topics = ["--requests", &*requests, "--results", &*results, "--timeout-s", "100"];
+    let python = |symbol: &str, more: &[&str], code: i32| -> serde_json::Value {
+        let option = ["--symbol", symbol, "--strike", "100", "--expiry-days", "30"];
+        let output = setup.example("risk_request.py", &[&topics[..], &option, more].concat());
+        serde_json::from_str(&texts(&output, code).0).expect("a line is one JSON value")
+    };
+    let command = |more: &[&str], code: i32| -> serde_json::Value {
+        let option = [
+            "risk",
+            "price",
+            "--kind",
+            "call",
+            "--strike",
+            "100",
+            "--expiry-days",
+            "30",
+            "--timeout-s",
+            "100",
+        ];
+        let rest = ["-o", "json", "-c", "w.toml"];
+        let output = warptape(setup.path(), &[&option[..], more, &rest].concat());
+        serde_json::from_str(&texts(&output, code).0).expect("one JSON value")
+    };
+    // Given numbers: what Python reads is what the command reads, to the bit.
+    let given = ["--spot", "101.5", "--volatility", "0.2"];
+    let [theirs, ours] = [python("ANY:THING", &given, 0), command(&given, 0)];
+    assert!(theirs["outcome"]["values"][0]["price"].as_f64() > Some(0.0), "{theirs}");
+    assert_eq!(theirs["outcome"]["values"], ours["outcome"]["values"]);
+    // The market's: the request came to where the ticks are, once they are processed.
+    let summary = setup.drain(run);
+    assert_eq!(figure(&summary, "ticks"), 9000);
+    let run = setup.run();
+    for symbol in ["PYTHON:SYM0", "PYTHON:SYM8"] {
+        let theirs = python(symbol, &[], 0);
+        let ours = command(&["--symbol", symbol], 0);
+        let taken = &theirs["as_of"][0];
+        assert!(taken["spot"].as_f64() > Some(0.0) && taken["volatility"].as_f64() > Some(0.0), "{theirs}");
+        assert_eq!(taken["partition"], theirs["partition"], "{theirs}");
+        assert_eq!((taken, &theirs["outcome"]["values"]), (&ours["as_of"][0], &ours["outcome"]["values"]));
+    }
+    let unknown = python("PYTHON:NONE", &[], 1);
+    assert_eq!(unknown["outcome"]["code"], "UNKNOWN_SYMBOL", "{unknown}");
+    run.stop("TERM");
+}
+
+#[test]
 fn dead_letters_are_replayed_once_on_kafka_too() {
     let setup = Setup::new("dlq");
     let run = setup.run();

@@ -27,4 +27,5 @@ mod proxy;
 mod redis_server;
 mod registry;
 mod registry_stub;
+mod risk;
 mod side_by_side;

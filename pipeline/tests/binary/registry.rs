@@ -108,6 +108,8 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
             "journal-value",
             "late-value",
             "lifecycle-value",
+            "risk.requests-value",
+            "risk.results-value",
             "signals-value",
             "snapshots-value",
             "ticks-value",

@@ -41,6 +41,8 @@ enum Show {
     Branch(&'static str),
     /// The names of the branches of a list, counted.
     Branches(&'static str),
+    /// The name of a union's branch, with the one number that says most, or what is wrong.
+    Answer(&'static str),
     /// The whole record as JSON.
     Json,
 }
@@ -137,6 +139,29 @@ const LAYOUTS: &[Layout] = &[
             column("DETAIL", 40, Show::Word("detail")),
         ],
     },
+    Layout {
+        schema: "RiskRequest",
+        columns: &[
+            column("REQUEST", 32, Show::Word("request_id")),
+            column("TENANT", 12, Show::Word("tenant")),
+            column("CLASS", 11, Show::Word("class")),
+            column("DEADLINE", TIME_WIDTH, Show::Time("deadline_ns")),
+            column("SEED", 12, Show::Count("seed")),
+            column("PROBLEM", 20, Show::Branch("problem")),
+        ],
+    },
+    Layout {
+        schema: "RiskResult",
+        columns: &[
+            column("FINISHED", TIME_WIDTH, Show::Time("finished_ns")),
+            column("REQUEST", 32, Show::Word("request_id")),
+            column("CLASS", 11, Show::Word("class")),
+            column("COMPUTE MS", 12, Show::Milliseconds("compute_ns")),
+            column("NODE", 12, Show::Word("node")),
+            column("SEQUENCE", 10, Show::Count("decision_sequence")),
+            column("ANSWER", 40, Show::Answer("outcome")),
+        ],
+    },
 ];
 
 const ANY: Layout = Layout { schema: "", columns: &[column("RECORD", 40, Show::Json)] };
@@ -197,6 +222,7 @@ impl Show {
             }
             Show::Branch(name) => branch(get(name)).to_owned(),
             Show::Branches(name) => branches(get(name)),
+            Show::Answer(name) => answer(get(name)),
             Show::Json => fields.to_string(),
         }
     }
@@ -250,6 +276,30 @@ fn branches(value: &Value) -> String {
     counts.into_iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
+/// What came of a risk request, in short.
+fn answer(outcome: &Value) -> String {
+    let name = branch(outcome);
+    let Some(fields) = outcome.as_object().and_then(|object| object.values().next()) else {
+        return String::new();
+    };
+    let count = |list: &str| fields[list].as_array().map_or(0, Vec::len);
+    let number = |field: &str| fields[field].as_f64().map_or_else(|| word(&fields[field]), float);
+    let short = match name {
+        "RiskError" => {
+            format!("{} {}: {}", word(&fields["code"]), word(&fields["field"]), word(&fields["message"]))
+        }
+        "OptionResult" => format!("{} options", count("values")),
+        "ImpliedVolatilityResult" => format!("{} volatilities", count("volatilities")),
+        "SimulationResult" => format!("price {} ± {}", number("price"), number("standard_error")),
+        "PortfolioResult" => format!("value at risk {}", number("value_at_risk")),
+        "StressResult" => format!("{} scenarios", count("scenarios")),
+        "OptimisationResult" => format!("{} weights", count("weights")),
+        "SweepResult" => format!("{} rules", count("cells")),
+        _ => return name.to_owned(),
+    };
+    format!("{name}: {short}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -300,6 +350,24 @@ mod tests {
         {
             assert_eq!(header.find(title).unwrap(), line.find(cell).unwrap(), "{header}\n{line}");
         }
+    }
+
+    #[test]
+    fn answers_are_told_in_short() {
+        let check = |outcome: Value, expected: &str| {
+            assert_eq!(Show::Answer("x").text(&json!({ "x": outcome })), expected);
+        };
+        check(
+            json!({"SimulationResult": {"price": 5.25, "standard_error": "inf"}}),
+            "SimulationResult: price 5.25 ± inf",
+        );
+        check(json!({"warptape.OptionResult": {"values": [{}, {}]}}), "OptionResult: 2 options");
+        check(
+            json!({"RiskError": {"code": "EXPIRED", "field": "deadline_ns", "message": "too late"}}),
+            "RiskError: EXPIRED deadline_ns: too late",
+        );
+        check(json!({"Later": {"what": 1}}), "Later");
+        check(json!(null), "");
     }
 
     #[test]

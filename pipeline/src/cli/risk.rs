@@ -1,0 +1,271 @@
+//! Arguments of `risk`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `warptape risk`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Each command sends one request to the topic risk.requests and waits for its result, which a running pipeline gives. A \
+FILE holds a request as JSON: see docs/risk.md, and examples/risk for one of each kind. An error result is exit status 1.
+
+Example: warptape risk price --kind call --strike 100 --expiry-days 30 --spot 100 --volatility 0.2")]
+pub struct RiskArgs {
+    /// What is asked
+    #[command(subcommand)]
+    pub command: RiskCommand,
+}
+
+/// What is asked about risk.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RiskCommand {
+    /// Price of options, in closed form or by simulation
+    #[command(after_help = "\
+Without one of the flags of a simulation the price is in closed form. Years are of 365 days.
+
+Example: warptape risk price --kind call --strike 60000 --expiry-days 30 --symbol BINANCE:BTCUSDT
+         warptape risk price --kind call --strike 100 --expiry-days 365 --spot 100 --volatility 0.2 \\
+           --contract asian --steps 252 --standard-error 0.01
+         warptape risk price examples/risk/price_barrier.json -o json")]
+    Price(PriceArgs),
+    /// Price of options and what it depends on
+    #[command(after_help = "\
+In closed form delta, gamma, vega, theta, rho, vanna and volga; by simulation the first five, each with its standard error.
+
+Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 100 --volatility 0.2 --rate 0.03
+         warptape risk greeks examples/risk/greeks.json")]
+    Greeks(PriceArgs),
+    /// Volatility at which a European option has a price
+    #[command(
+        after_help = "Example: warptape risk implied-vol --kind call --strike 100 --expiry-days 30 --spot 100 --price 2.5"
+    )]
+    ImpliedVol(ImpliedVolArgs),
+    /// Value at risk and expected shortfall of a portfolio
+    #[command(after_help = "Example: warptape risk var examples/risk/var_historical.json")]
+    Var(FileArgs),
+    /// Profit of a portfolio in named scenarios
+    #[command(after_help = "Example: warptape risk stress examples/risk/stress.json")]
+    Stress(FileArgs),
+    /// Weights of least variance within bounds and a budget
+    #[command(after_help = "Example: warptape risk optimise examples/risk/optimise.json")]
+    Optimise(FileArgs),
+    /// What trading rules would have made of bars
+    #[command(after_help = "\
+A FILE holds closes and rules. With --symbols the closes are those of the closed bars in the topic of signals. The file of \
+--rules is an array of rules; a list in the place of a number stands for each of its numbers, and several lists for each \
+combination: {\"type\": \"ema-cross\", \"fast\": [5, 10], \"slow\": [20, 50]} is four rules.
+
+Example: warptape risk sweep examples/risk/sweep.json
+         warptape risk sweep --symbols SYNTH:AAAA,SYNTH:AAAB --bars 1m --rules examples/risk/rules/grid.json")]
+    Sweep(SweepArgs),
+}
+
+impl RiskCommand {
+    /// What all of them have.
+    pub fn asking(&self) -> &AskingArgs {
+        match self {
+            RiskCommand::Price(args) | RiskCommand::Greeks(args) => &args.asking,
+            RiskCommand::ImpliedVol(args) => &args.asking,
+            RiskCommand::Var(args) | RiskCommand::Stress(args) | RiskCommand::Optimise(args) => &args.asking,
+            RiskCommand::Sweep(args) => &args.asking,
+        }
+    }
+}
+
+/// How it is asked: common to all kinds.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "How it is asked")]
+pub struct AskingArgs {
+    /// How urgent it is; interactive where not given
+    #[arg(long, value_parser = PossibleValuesParser::new(["critical", "interactive", "batch"]))]
+    pub class: Option<String>,
+    /// Who asks: tenants share the lanes by their weights
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
+    /// Time from now after which an answer is of no use
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..=DEADLINE_MS_MAX))]
+    pub deadline_ms: Option<i64>,
+    /// How long to wait for the result, in seconds
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_s: u64,
+    /// Id of the request: each is answered once; made up where not given
+    #[arg(long, value_name = "ID")]
+    pub request_id: Option<String>,
+    /// Seed of random numbers: the same seed and market give the same result, to the bit
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub seed: Option<i64>,
+    /// How to print the result
+    #[arg(short, long, value_enum, default_value_t = RiskFormat::Table)]
+    pub output: RiskFormat,
+}
+
+/// A deadline lies a year ahead at most.
+const DEADLINE_MS_MAX: i64 = 365 * 86_400_000;
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RiskFormat {
+    /// Aligned columns
+    Table,
+    /// One JSON object with all fields
+    Json,
+}
+
+/// Arguments of the commands that take a file only.
+#[derive(Clone, Debug, Args)]
+pub struct FileArgs {
+    /// The request as JSON; `-` is standard input
+    pub file: PathBuf,
+    /// How it is asked
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
+/// Arguments of `warptape risk price` and `greeks`.
+#[derive(Clone, Debug, Args)]
+pub struct PriceArgs {
+    /// The request as JSON, instead of flags; `-` is standard input
+    pub file: Option<PathBuf>,
+    /// The option
+    #[command(flatten)]
+    pub option: OptionFlags,
+    /// Per square root of a year: 0.2 is 20 %; the market's realised one with --symbol where not given
+    #[arg(long, value_name = "V", conflicts_with = "file", help_heading = "The option")]
+    pub volatility: Option<f64>,
+    /// The simulation
+    #[command(flatten)]
+    pub simulation: SimulationFlags,
+    /// How it is asked
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
+/// Arguments of `warptape risk implied-vol`.
+#[derive(Clone, Debug, Args)]
+pub struct ImpliedVolArgs {
+    /// The request as JSON, instead of flags; `-` is standard input
+    pub file: Option<PathBuf>,
+    /// The option
+    #[command(flatten)]
+    pub option: OptionFlags,
+    /// Price of the option
+    #[arg(long, value_name = "P", conflicts_with = "file", help_heading = "The option")]
+    pub price: Option<f64>,
+    /// How it is asked
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
+/// An option on one asset, by flags.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "The option")]
+#[group(conflicts_with = "file")]
+pub struct OptionFlags {
+    /// Right to buy or to sell
+    #[arg(long, value_parser = PossibleValuesParser::new(["call", "put"]))]
+    pub kind: Option<String>,
+    /// Strike; of a lookback, none is a floating one
+    #[arg(long, value_name = "K")]
+    pub strike: Option<f64>,
+    /// Days until expiry
+    #[arg(long, value_name = "D")]
+    pub expiry_days: Option<f64>,
+    /// Take what is not given from the market of this symbol, `VENUE:TICKER`
+    #[arg(long)]
+    pub symbol: Option<String>,
+    /// Price of the asset now
+    #[arg(long, value_name = "S")]
+    pub spot: Option<f64>,
+    /// Interest rate per year, continuously compounded
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    pub rate: Option<f64>,
+    /// Dividend yield (or foreign rate) per year, continuously compounded
+    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
+    pub dividend_yield: Option<f64>,
+}
+
+/// A price by simulation, by flags.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Simulation")]
+#[group(conflicts_with = "file")]
+pub struct SimulationFlags {
+    /// What is paid
+    #[arg(long, value_parser = PossibleValuesParser::new(["european", "asian", "barrier", "lookback", "american"]))]
+    pub contract: Option<String>,
+    /// Which touch of the barrier does what
+    #[arg(long, value_parser = PossibleValuesParser::new(["up-out", "up-in", "down-out", "down-in"]))]
+    pub barrier_kind: Option<String>,
+    /// The barrier
+    #[arg(long, value_name = "B")]
+    pub barrier: Option<f64>,
+    /// Steps of a path: the fixings of an Asian, the exercise dates of an American; else 1
+    #[arg(long, value_name = "N")]
+    pub steps: Option<i32>,
+    /// Most samples; 1,048,576 where not given
+    #[arg(long, value_name = "N")]
+    pub paths: Option<i64>,
+    /// Stop at this standard error of the price
+    #[arg(long, value_name = "E")]
+    pub standard_error: Option<f64>,
+    /// What paths are computed in
+    #[arg(long, value_parser = PossibleValuesParser::new(["f64", "mixed"]))]
+    pub precision: Option<String>,
+    /// Where random numbers come from
+    #[arg(long, value_parser = PossibleValuesParser::new(["philox", "sobol"]))]
+    pub sampling: Option<String>,
+    /// A sample is a pair of paths that mirror each other
+    #[arg(long)]
+    pub antithetic: bool,
+}
+
+impl SimulationFlags {
+    /// Whether any of them is given.
+    pub fn any(&self) -> bool {
+        let SimulationFlags { contract, barrier_kind, barrier, steps, paths, .. } = self;
+        let SimulationFlags { standard_error, precision, sampling, antithetic, .. } = self;
+        contract.is_some()
+            || barrier_kind.is_some()
+            || barrier.is_some()
+            || steps.is_some()
+            || paths.is_some()
+            || standard_error.is_some()
+            || precision.is_some()
+            || sampling.is_some()
+            || *antithetic
+    }
+}
+
+/// Arguments of `warptape risk sweep`.
+#[derive(Clone, Debug, Args)]
+pub struct SweepArgs {
+    /// The request as JSON, instead of recorded bars; `-` is standard input
+    #[arg(required_unless_present = "symbols")]
+    pub file: Option<PathBuf>,
+    /// Recorded bars
+    #[command(flatten)]
+    pub recorded: Option<RecordedFlags>,
+    /// How it is asked
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
+/// A sweep over bars in the log, by flags.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Recorded bars")]
+#[group(conflicts_with = "file")]
+pub struct RecordedFlags {
+    /// Symbols, `VENUE:TICKER`, separated by commas
+    #[arg(long, value_name = "A,B", value_delimiter = ',', required = false, requires_all = ["bars", "rules"])]
+    pub symbols: Vec<String>,
+    /// Which bars: a specification of stages.bars, such as 1m
+    #[arg(long, value_name = "SPEC", required = false, requires = "symbols")]
+    pub bars: String,
+    /// Rules as a JSON array
+    #[arg(long, value_name = "FILE", required = false, requires = "symbols")]
+    pub rules: PathBuf,
+    /// Paid for each notional traded: 0.0001 is a basis point
+    #[arg(long, value_name = "C", requires = "symbols")]
+    pub cost: Option<f64>,
+}

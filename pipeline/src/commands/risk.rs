@@ -1,0 +1,72 @@
+//! `warptape risk`: a request is made, sent and waited for, and its result is printed.
+
+mod bars;
+mod exchange;
+mod request;
+mod table;
+
+use std::io::{self, Write};
+use std::process::{self, ExitCode};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use warptape_schemas::risk::{RiskError, RiskOutcome};
+
+use self::exchange::ask;
+use self::request::request_of;
+use crate::cli::{DIVERGED, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
+use crate::open::{Purpose, open_log};
+use crate::settings::Settings;
+
+/// Asks, and prints what is answered.
+pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let now_ns = now_ns();
+    // Several may ask at once, some of them in containers where all have the same process number.
+    let name = format!("risk-{}-{now_ns}", process::id());
+    let read_bars = |flags: &RecordedFlags| {
+        let log = open_log(settings, Purpose::Show)?.log;
+        let bars = bars::recorded(&*log, &settings.topics.names.signals, &flags.symbols, &flags.bars)?;
+        Ok(serde_json::to_value(bars)?)
+    };
+    let request = request_of(&args.command, now_ns, &name, &read_bars)?;
+    let asking = args.command.asking();
+    let answer = ask(settings, &request, &name, Duration::from_secs(asking.timeout_s))?;
+
+    let mut stdout = io::stdout().lock();
+    let error = match &answer.result.outcome {
+        RiskOutcome::Error(error) => Some(error),
+        _ => None,
+    };
+    match (asking.output, error) {
+        (RiskFormat::Json, _) => {
+            serde_json::to_writer(&mut stdout, &answer.result)?;
+            stdout.write_all(b"\n")?;
+        }
+        (RiskFormat::Table, Some(_)) => {}
+        (RiskFormat::Table, None) => {
+            let wants_greeks = matches!(args.command, RiskCommand::Greeks(_));
+            let text = table::of(&request, &answer, wants_greeks, &settings.log.url);
+            stdout.write_all(text.as_bytes())?;
+        }
+    }
+    stdout.flush()?;
+    let Some(error) = error else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("error: {}", said(error));
+    Ok(ExitCode::from(DIVERGED))
+}
+
+/// `CODE field: message`.
+fn said(error: &RiskError) -> String {
+    let code = table::code(error.code);
+    if error.field.is_empty() {
+        format!("{code}: {}", error.message)
+    } else {
+        format!("{code} {}: {}", error.field, error.message)
+    }
+}
+
+/// Nanoseconds since the epoch; 0 where the clock stands before it.
+fn now_ns() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,54 @@
+//! Closes of recorded bars, for sweeps: the closed bars in the topic of signals.
+
+use std::collections::BTreeMap;
+
+use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_replay::PartitionReader;
+use warptape_schemas::decode_signal;
+use warptape_schemas::risk::SymbolBars;
+
+use crate::cli::UsageError;
+use crate::sources::partition_of;
+
+/// What prices are scaled by.
+const PRICE_SCALE: f64 = 1e9;
+
+/// Closes of each symbol in the order of the log, of bars of one specification.
+pub fn recorded(
+    log: &dyn EventLog,
+    signals: &str,
+    symbols: &[String],
+    bar_spec: &str,
+) -> anyhow::Result<Vec<SymbolBars>> {
+    let topics = log.topics()?;
+    let topic = topics.iter().find(|topic| topic.spec.name == signals).ok_or_else(|| {
+        UsageError(format!("{} has no topic {signals}: `warptape run` writes bars there", log.url()))
+    })?;
+    let mut closes: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut by_partition: BTreeMap<i32, Vec<&str>> = BTreeMap::new();
+    for symbol in symbols {
+        let partition = partition_of(symbol, topic.spec.partitions);
+        by_partition.entry(partition).or_default().push(symbol);
+    }
+    for (partition, symbols) in by_partition {
+        let source = TopicPartition { topic: signals.to_owned(), partition };
+        let mut reader = PartitionReader::open(log, source, topic.offsets[partition as usize])?;
+        while let Some(record) = reader.next()? {
+            let signal = decode_signal(&record.value)?;
+            let Some(bar) = signal.bar.as_ref().filter(|_| signal.bar_spec == bar_spec) else { continue };
+            if let Some(&symbol) = symbols.iter().find(|symbol| **symbol == signal.symbol) {
+                closes.entry(symbol).or_default().push(bar.close_e9 as f64 / PRICE_SCALE);
+            }
+        }
+    }
+    let of_symbol = |symbol: &String| {
+        let closes = closes.get(symbol.as_str()).cloned().ok_or_else(|| {
+            UsageError(format!(
+                "{signals} has no closed {bar_spec} bar of {symbol}: `warptape tail {signals} --from-beginning --symbol \
+                 {symbol}` shows what it has"
+            ))
+        })?;
+        Ok(SymbolBars { symbol: symbol.clone(), closes })
+    };
+    symbols.iter().map(of_symbol).collect()
+}

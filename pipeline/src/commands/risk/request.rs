@@ -1,0 +1,327 @@
+//! The request that arguments ask for: read from a file, or made of flags in the same JSON form.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use warptape_schemas::risk::{Asset, Matrix, Quantity, RiskMeasure, RiskProblem, RiskRequest};
+
+use crate::cli::{
+    AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskCommand,
+    SimulationFlags, UsageError,
+};
+
+/// Days of a year.
+const YEAR_DAYS: f64 = 365.0;
+/// Samples of a simulation where no number is given.
+const PATHS_DEFAULT: i64 = 1 << 20;
+/// Rules of a request at most.
+const RULES_MAX: usize = 100_000;
+const NS_PER_MS: i64 = 1_000_000;
+
+/// Gives the bars that flags ask for, as JSON.
+pub type ReadBars<'a> = &'a dyn Fn(&RecordedFlags) -> anyhow::Result<Value>;
+
+/// The request of a command. `made_up_id` is its id where none is given.
+pub fn request_of(
+    command: &RiskCommand,
+    now_ns: i64,
+    made_up_id: &str,
+    read_bars: ReadBars<'_>,
+) -> anyhow::Result<RiskRequest> {
+    let mut request = match command {
+        RiskCommand::Price(PriceArgs { file: Some(file), .. })
+        | RiskCommand::Greeks(PriceArgs { file: Some(file), .. })
+        | RiskCommand::ImpliedVol(ImpliedVolArgs { file: Some(file), .. })
+        | RiskCommand::Var(FileArgs { file, .. })
+        | RiskCommand::Stress(FileArgs { file, .. })
+        | RiskCommand::Optimise(FileArgs { file, .. }) => read_object(file)?,
+        RiskCommand::Price(args) | RiskCommand::Greeks(args) => of_problem(price_problem(args)?),
+        RiskCommand::ImpliedVol(args) => of_problem(implied_problem(args)?),
+        RiskCommand::Sweep(args) => match (&args.recorded, &args.file) {
+            (Some(recorded), _) => of_problem(sweep_problem(recorded, read_bars)?),
+            (None, Some(file)) => read_object(file)?,
+            (None, None) => return Err(UsageError("give FILE, or --symbols".to_owned()).into()),
+        },
+    };
+    overlay(&mut request, command.asking(), now_ns, made_up_id);
+    let request = serde_json::from_value(Value::Object(request));
+    let mut request = request.map_err(|error| UsageError(format!("not a risk request: {error}")))?;
+    check_kind(command, &request)?;
+    if let (RiskCommand::Greeks(_), RiskProblem::Simulation(problem)) = (command, &mut request.problem) {
+        problem.greeks = true;
+    }
+    Ok(request)
+}
+
+fn of_problem(problem: Value) -> Map<String, Value> {
+    Map::from_iter([("problem".to_owned(), problem)])
+}
+
+fn read_object(path: &Path) -> Result<Map<String, Value>, UsageError> {
+    match read_json(path)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(UsageError(format!("{}: a request is a JSON object; see docs/risk.md", path.display()))),
+    }
+}
+
+/// The JSON value in a file, or on standard input.
+pub fn read_json(path: &Path) -> Result<Value, UsageError> {
+    let text =
+        if path == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
+    let text = text.map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
+    serde_json::from_str(&text).map_err(|error| UsageError(format!("{}: {error}", path.display())))
+}
+
+/// Puts what flags say about the asking over what the request has.
+fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, made_up_id: &str) {
+    let deadline = asking.deadline_ms.map(|ms| json!(now_ns.saturating_add(ms.saturating_mul(NS_PER_MS))));
+    let given = [
+        ("request_id", asking.request_id.as_ref().map(|id| json!(id))),
+        ("class", asking.class.as_ref().map(|class| json!(class))),
+        ("tenant", asking.tenant.as_ref().map(|tenant| json!(tenant))),
+        ("seed", asking.seed.map(|seed| json!(seed))),
+        ("deadline_ns", deadline),
+    ];
+    for (name, value) in given {
+        if let Some(value) = value {
+            request.insert(name.to_owned(), value);
+        }
+    }
+    request.entry("request_id").or_insert_with(|| json!(made_up_id));
+}
+
+/// Refuses a request that another command is for.
+fn check_kind(command: &RiskCommand, request: &RiskRequest) -> Result<(), UsageError> {
+    let fitting = fitting_commands(&request.problem);
+    let name = name_of(command);
+    if fitting.contains(&name) {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "the request is {}, which is not for `risk {name}`: use `warptape risk {}`",
+        kind_of(&request.problem),
+        fitting.join("` or `warptape risk ")
+    )))
+}
+
+fn name_of(command: &RiskCommand) -> &'static str {
+    match command {
+        RiskCommand::Price(_) => "price",
+        RiskCommand::Greeks(_) => "greeks",
+        RiskCommand::ImpliedVol(_) => "implied-vol",
+        RiskCommand::Var(_) => "var",
+        RiskCommand::Stress(_) => "stress",
+        RiskCommand::Optimise(_) => "optimise",
+        RiskCommand::Sweep(_) => "sweep",
+    }
+}
+
+fn fitting_commands(problem: &RiskProblem) -> &'static [&'static str] {
+    match problem {
+        RiskProblem::Options(_) | RiskProblem::Simulation(_) => &["price", "greeks"],
+        RiskProblem::ImpliedVolatilities(_) => &["implied-vol"],
+        RiskProblem::Portfolio(portfolio) => match portfolio.measure {
+            RiskMeasure::Stress(_) => &["stress"],
+            RiskMeasure::Historical(_) | RiskMeasure::MonteCarlo(_) | RiskMeasure::Parametric(_) => &["var"],
+        },
+        RiskProblem::Optimisation(_) => &["optimise"],
+        RiskProblem::Sweep(_) => &["sweep"],
+    }
+}
+
+fn kind_of(problem: &RiskProblem) -> &'static str {
+    match problem {
+        RiskProblem::Options(_) => "of type options",
+        RiskProblem::ImpliedVolatilities(_) => "of type implied-volatilities",
+        RiskProblem::Simulation(_) => "of type simulation",
+        RiskProblem::Portfolio(portfolio) => match portfolio.measure {
+            RiskMeasure::Stress(_) => "of type portfolio with a stress",
+            RiskMeasure::Historical(_) | RiskMeasure::MonteCarlo(_) | RiskMeasure::Parametric(_) => {
+                "of type portfolio with a value at risk"
+            }
+        },
+        RiskProblem::Optimisation(_) => "of type optimisation",
+        RiskProblem::Sweep(_) => "of type sweep",
+    }
+}
+
+/// The first symbol of which anything is taken from the market: the request goes where its ticks are.
+pub fn market_symbol(problem: &RiskProblem) -> Option<&str> {
+    let is_market = |quantity: &Quantity| matches!(quantity, Quantity::Market(_));
+    let of_assets = |assets: &'_ [Asset], matrix: Option<&Matrix>| {
+        let all = matches!(matrix, Some(Matrix::Market(_)));
+        assets.iter().position(|asset| all || is_market(&asset.spot) || is_market(&asset.volatility))
+    };
+    let (assets, matrix) = match problem {
+        RiskProblem::Options(problem) => (&problem.assets, None),
+        RiskProblem::ImpliedVolatilities(problem) => (&problem.assets, None),
+        RiskProblem::Simulation(problem) => (&problem.assets, Some(&problem.correlations)),
+        RiskProblem::Portfolio(problem) => (
+            &problem.assets,
+            match &problem.measure {
+                RiskMeasure::Historical(measure) => Some(&measure.returns),
+                RiskMeasure::MonteCarlo(measure) => Some(&measure.covariance),
+                RiskMeasure::Parametric(measure) => Some(&measure.covariance),
+                RiskMeasure::Stress(_) => None,
+            },
+        ),
+        RiskProblem::Optimisation(problem) => (&problem.assets, Some(&problem.covariance)),
+        RiskProblem::Sweep(_) => return None,
+    };
+    of_assets(assets, matrix).map(|index| assets[index].symbol.as_str())
+}
+
+// Flags --------------------------------------------------------------------------------------------------------------
+
+fn price_problem(args: &PriceArgs) -> Result<Value, UsageError> {
+    let PriceArgs { option, volatility, simulation, .. } = args;
+    kind(option)?;
+    let asset = asset(option, *volatility, true)?;
+    let expiry_years = expiry_years(option)?;
+    if !simulation.any() {
+        let options = [vanilla(option)?];
+        return Ok(json!({"type": "options", "assets": [asset], "options": options}));
+    }
+    Ok(json!({
+        "type": "simulation",
+        "assets": [asset],
+        "contract": contract(option, simulation)?,
+        "expiry_years": expiry_years,
+        "steps": steps(simulation)?,
+        "precision": simulation.precision.as_deref().unwrap_or("f64"),
+        "sampling": simulation.sampling.as_deref().unwrap_or("philox"),
+        "antithetic": simulation.antithetic,
+        "paths_max": simulation.paths.unwrap_or(PATHS_DEFAULT),
+        "standard_error": simulation.standard_error,
+    }))
+}
+
+fn implied_problem(args: &ImpliedVolArgs) -> Result<Value, UsageError> {
+    kind(&args.option)?;
+    let price = args.price.ok_or_else(|| missing("--price P, the price of the option"))?;
+    Ok(json!({
+        "type": "implied-volatilities",
+        "assets": [asset(&args.option, None, false)?],
+        "options": [vanilla(&args.option)?],
+        "prices": [price],
+    }))
+}
+
+/// What is not given is the market's where there is a symbol.
+fn asset(option: &OptionFlags, volatility: Option<f64>, wants_volatility: bool) -> Result<Value, UsageError> {
+    let of = |given: Option<f64>, flag: &str| match (given, &option.symbol) {
+        (Some(number), _) => Ok(json!(number)),
+        (None, Some(_)) => Ok(json!({"from": "market"})),
+        (None, None) => Err(missing(&format!("{flag}, or --symbol VENUE:TICKER to take it from the market"))),
+    };
+    let mut asset = json!({
+        "symbol": option.symbol.as_deref().unwrap_or("given"),
+        "spot": of(option.spot, "--spot S")?,
+        "rate": option.rate.unwrap_or(0.0),
+        "dividend_yield": option.dividend_yield.unwrap_or(0.0),
+    });
+    if wants_volatility {
+        asset["volatility"] = of(volatility, "--volatility V")?;
+    }
+    Ok(asset)
+}
+
+fn vanilla(option: &OptionFlags) -> Result<Value, UsageError> {
+    let (kind, strike) = (kind(option)?, strike(option)?);
+    Ok(json!({"asset": 0, "kind": kind, "strike": strike, "expiry_years": expiry_years(option)?}))
+}
+
+fn contract(option: &OptionFlags, simulation: &SimulationFlags) -> Result<Value, UsageError> {
+    let name = simulation.contract.as_deref().unwrap_or("european");
+    let mut contract = json!({"type": name, "kind": kind(option)?});
+    contract["strike"] = match option.strike {
+        // A floating strike.
+        None if name == "lookback" => Value::Null,
+        _ => json!(strike(option)?),
+    };
+    if name == "barrier" {
+        let barrier_kind = simulation.barrier_kind.as_deref();
+        contract["barrier_kind"] =
+            json!(barrier_kind.ok_or_else(|| missing("--barrier-kind up-out, up-in, down-out or down-in"))?);
+        contract["barrier"] = json!(simulation.barrier.ok_or_else(|| missing("--barrier B"))?);
+    } else if simulation.barrier_kind.is_some() || simulation.barrier.is_some() {
+        let message = format!("--barrier and --barrier-kind are for --contract barrier, not {name}");
+        return Err(UsageError(message));
+    }
+    Ok(contract)
+}
+
+fn steps(simulation: &SimulationFlags) -> Result<i32, UsageError> {
+    match (simulation.steps, simulation.contract.as_deref()) {
+        (Some(steps), _) => Ok(steps),
+        (None, Some("asian")) => Err(missing("--steps N, the number of fixings")),
+        (None, Some("american")) => Err(missing("--steps N, the number of exercise dates")),
+        (None, _) => Ok(1),
+    }
+}
+
+fn kind(option: &OptionFlags) -> Result<&str, UsageError> {
+    option.kind.as_deref().ok_or_else(|| missing("FILE, or an option by flags: --kind call or put"))
+}
+
+fn strike(option: &OptionFlags) -> Result<f64, UsageError> {
+    option.strike.ok_or_else(|| missing("--strike K"))
+}
+
+fn expiry_years(option: &OptionFlags) -> Result<f64, UsageError> {
+    option.expiry_days.map(|days| days / YEAR_DAYS).ok_or_else(|| missing("--expiry-days D"))
+}
+
+fn missing(what: &str) -> UsageError {
+    UsageError(format!("give {what}"))
+}
+
+fn sweep_problem(recorded: &RecordedFlags, read_bars: ReadBars<'_>) -> anyhow::Result<Value> {
+    let rules = match read_json(&recorded.rules)? {
+        Value::Array(rules) => rules,
+        _ => {
+            let message = format!("{}: rules are a JSON array; see docs/risk.md", recorded.rules.display());
+            return Err(UsageError(message).into());
+        }
+    };
+    let count = rules.iter().map(combination_count).fold(0_usize, usize::saturating_add);
+    if count > RULES_MAX {
+        let message = format!("{}: {count} rules; at most {RULES_MAX} may be", recorded.rules.display());
+        return Err(UsageError(message).into());
+    }
+    let rules: Vec<Value> = rules.into_iter().flat_map(combinations).collect();
+    let symbols = read_bars(recorded)?;
+    Ok(json!({"type": "sweep", "symbols": symbols, "rules": rules, "cost": recorded.cost.unwrap_or(0.0)}))
+}
+
+fn combination_count(rule: &Value) -> usize {
+    let lists = rule.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_array());
+    lists.map(Vec::len).fold(1, usize::saturating_mul)
+}
+
+/// A rule for each combination of the numbers that stand in lists.
+fn combinations(rule: Value) -> Vec<Value> {
+    let Value::Object(fields) = rule else { return vec![rule] };
+    let mut rules = vec![Map::new()];
+    for (name, value) in fields {
+        let values = match value {
+            Value::Array(values) => values,
+            one => vec![one],
+        };
+        let with = |rule: &Map<String, Value>| {
+            let with_value = |value: &Value| {
+                let mut rule = rule.clone();
+                rule.insert(name.clone(), value.clone());
+                rule
+            };
+            values.iter().map(with_value).collect::<Vec<_>>()
+        };
+        rules = rules.iter().flat_map(with).collect();
+    }
+    rules.into_iter().map(Value::Object).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+use clap::Parser;
+use warptape_schemas::risk::SymbolBars;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+const NOW_NS: i64 = 1_000_000_000_000;
+
+fn command(line: &str) -> Result<RiskCommand, String> {
+    let words = ["warptape", "risk"].into_iter().chain(line.split_whitespace());
+    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    let Command::Risk(args) = cli.command else { panic!("{line}") };
+    Ok(args.command)
+}
+
+fn bars(flags: &RecordedFlags) -> anyhow::Result<Value> {
+    let closes = vec![flags.bars.len() as f64, 2.0];
+    let of = |symbol: &String| SymbolBars { symbol: symbol.clone(), closes: closes.clone() };
+    Ok(serde_json::to_value(flags.symbols.iter().map(of).collect::<Vec<_>>())?)
+}
+
+fn request(line: &str) -> Result<RiskRequest, String> {
+    request_of(&command(line)?, NOW_NS, "made-up", &bars).map_err(|error| error.to_string())
+}
+
+/// The problem that flags ask for, against the JSON that a file would hold.
+#[track_caller]
+fn check(line: &str, problem: Value) -> RiskRequest {
+    let found = request(line).unwrap();
+    let expected = serde_json::from_value::<RiskProblem>(problem).unwrap();
+    assert_eq!(found.problem, expected, "{line}");
+    found
+}
+
+#[track_caller]
+fn check_error(line: &str, part: &str) {
+    let error = request(line).expect_err(line);
+    assert!(error.contains(part), "{line}: {error}");
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    file
+}
+
+#[test]
+fn flags_without_a_simulation_are_a_closed_form() {
+    let request = check(
+        "price --kind call --strike 100 --expiry-days 73 --spot 99.5 --volatility 0.2 --rate -0.01 --dividend-yield 0.02",
+        json!({"type": "options",
+               "assets": [{"symbol": "given", "spot": 99.5, "volatility": 0.2, "rate": -0.01, "dividend_yield": 0.02}],
+               "options": [{"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 0.2}]}),
+    );
+    assert_eq!((request.request_id.as_str(), request.seed, request.deadline_ns), ("made-up", 0, None));
+    assert_eq!(market_symbol(&request.problem), None);
+}
+
+#[test]
+fn a_symbol_gives_what_flags_do_not() {
+    let market = json!({"from": "market"});
+    let options = json!([{"asset": 0, "kind": "put", "strike": 5.0, "expiry_years": 1.0}]);
+    let flags = "--kind put --strike 5 --expiry-days 365 --symbol A:X";
+    let problem = |spot: &Value, volatility: Value| {
+        let asset = json!({"symbol": "A:X", "spot": spot, "volatility": volatility});
+        json!({"type": "options", "assets": [asset], "options": options})
+    };
+    let request = check(&format!("greeks {flags}"), problem(&market, market.clone()));
+    assert_eq!(market_symbol(&request.problem), Some("A:X"));
+    check(&format!("price {flags} --volatility 0.3"), problem(&market, json!(0.3)));
+    let request =
+        check(&format!("price {flags} --volatility 0.3 --spot 4"), problem(&json!(4.0), json!(0.3)));
+    assert_eq!(market_symbol(&request.problem), None);
+    let assets = json!([{"symbol": "A:X", "spot": market}]);
+    check(
+        &format!("implied-vol {flags} --price 0.5"),
+        json!({"type": "implied-volatilities", "assets": assets, "options": options, "prices": [0.5]}),
+    );
+}
+
+#[test]
+fn any_flag_of_a_simulation_makes_one() {
+    let simulation = |contract: Value, more: Value| {
+        let asset = json!({"symbol": "given", "spot": 100.0, "volatility": 0.2});
+        let mut problem = json!({"type": "simulation", "assets": [asset], "contract": contract, "expiry_years": 1.0,
+                                 "steps": 1, "paths_max": PATHS_DEFAULT});
+        problem.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        problem
+    };
+    let flags = "--kind call --expiry-days 365 --spot 100 --volatility 0.2";
+    check(
+        &format!("price {flags} --strike 100 --antithetic"),
+        simulation(json!({"type": "european", "kind": "call", "strike": 100.0}), json!({"antithetic": true})),
+    );
+    let greeks = check(
+        &format!(
+            "greeks {flags} --strike 90 --contract asian --steps 12 --paths 4096 --standard-error 0.5 --precision mixed \
+             --sampling sobol"
+        ),
+        simulation(
+            json!({"type": "asian", "kind": "call", "strike": 90.0}),
+            json!({"steps": 12, "paths_max": 4096, "standard_error": 0.5, "precision": "mixed", "sampling": "sobol",
+                   "greeks": true}),
+        ),
+    );
+    assert_eq!(market_symbol(&greeks.problem), None);
+    check(
+        &format!("price {flags} --contract lookback"),
+        simulation(json!({"type": "lookback", "kind": "call"}), json!({})),
+    );
+    check(
+        &format!("price {flags} --strike 100 --contract barrier --barrier 120 --barrier-kind up-in"),
+        simulation(
+            json!({"type": "barrier", "kind": "call", "strike": 100.0, "barrier_kind": "up-in", "barrier": 120.0}),
+            json!({}),
+        ),
+    );
+}
+
+#[test]
+fn what_flags_lack_is_named() {
+    check_error("price", "give FILE, or an option by flags: --kind call or put");
+    check_error("price --kind call", "--spot S, or --symbol");
+    check_error("price --kind call --spot 1", "--volatility V, or --symbol");
+    check_error("price --kind call --symbol A:X", "--expiry-days");
+    check_error("price --kind call --symbol A:X --expiry-days 1", "--strike");
+    let whole = "price --kind call --symbol A:X --expiry-days 1 --strike 1";
+    check_error(&format!("{whole} --contract asian"), "--steps N, the number of fixings");
+    check_error(&format!("{whole} --contract american"), "--steps N, the number of exercise dates");
+    check_error(&format!("{whole} --contract barrier --barrier 2"), "--barrier-kind");
+    check_error(&format!("{whole} --contract barrier --barrier-kind up-in"), "--barrier B");
+    check_error(
+        &format!("{whole} --contract asian --steps 2 --barrier 2"),
+        "for --contract barrier, not asian",
+    );
+    check_error("implied-vol --kind call --symbol A:X --expiry-days 1 --strike 1", "--price P");
+    check_error("sweep", "<FILE>");
+    check_error("sweep --symbols A:X --bars 1m", "--rules");
+    check_error("sweep --symbols A:X --rules x", "--bars");
+    check_error("sweep --bars 1m", "--symbols");
+    check_error("var", "<FILE>");
+    check_error("price x.json --strike 1", "cannot be used with");
+    check_error("price x.json --volatility 1", "cannot be used with");
+    check_error("price x.json --antithetic", "cannot be used with");
+    check_error("sweep x.json --symbols A:X --bars 1m --rules y", "cannot be used with");
+}
+
+#[test]
+fn what_flags_say_of_the_asking_stands_over_the_file() {
+    let problem = json!({"type": "sweep", "symbols": [], "rules": []});
+    let full = json!({"request_id": "mine", "tenant": "desk", "class": "batch", "deadline_ns": 5, "seed": 9,
+                      "problem": problem});
+    let file = file(&full.to_string());
+    let path = file.path().display();
+    let as_it_is = request(&format!("sweep {path}")).unwrap();
+    assert_eq!(serde_json::to_value(&as_it_is).unwrap()["request_id"], "mine");
+    assert_eq!((as_it_is.seed, as_it_is.deadline_ns), (9, Some(5)));
+    let flags = "--class critical --tenant t --deadline-ms 7 --request-id other --seed -3";
+    let with_flags = request(&format!("sweep {path} {flags}")).unwrap();
+    let expected = json!({"request_id": "other", "tenant": "t", "class": "CRITICAL", "deadline_ns": NOW_NS + 7_000_000,
+                          "seed": -3, "problem": problem});
+    assert_eq!(with_flags, serde_json::from_value::<RiskRequest>(expected).unwrap());
+}
+
+#[test]
+fn a_file_must_be_a_request_that_the_command_is_for() {
+    let sweep = file(r#"{"problem": {"type": "sweep", "symbols": [], "rules": []}}"#);
+    check_error(
+        &format!("price {}", sweep.path().display()),
+        "the request is of type sweep, which is not for `risk price`: use `warptape risk sweep`",
+    );
+    let options = file(r#"{"problem": {"type": "options", "assets": [], "options": []}}"#);
+    check_error(
+        &format!("var {}", options.path().display()),
+        "use `warptape risk price` or `warptape risk greeks`",
+    );
+    let stress = json!({"type": "portfolio", "assets": [], "books": [], "positions": [],
+                        "measure": {"type": "stress", "scenarios": []}});
+    let stress = file(&json!({ "problem": stress }).to_string());
+    check_error(&format!("var {}", stress.path().display()), "portfolio with a stress");
+    request(&format!("stress {}", stress.path().display())).unwrap();
+    for (text, part) in [
+        ("[]", "a request is a JSON object"),
+        ("{", "EOF"),
+        (r#"{"problem": {"type": "oops"}}"#, "unknown variant `oops`"),
+        (r#"{"problem": {"type": "sweep", "symbols": []}}"#, "missing field `rules`"),
+        (r#"{"clas": 1, "problem": {"type": "sweep", "symbols": [], "rules": []}}"#, "unknown field `clas`"),
+    ] {
+        check_error(&format!("sweep {}", file(text).path().display()), part);
+    }
+    check_error("stress /no/such/file", "/no/such/file: ");
+}
+
+#[test]
+fn lists_in_rules_are_combined() {
+    let rules = file(
+        r#"[{"type": "ema-cross", "fast": [5, 10], "slow": [20, 50]},
+            {"type": "band-breakout", "window": 20, "width": 2.0}]"#,
+    );
+    let cross = |fast: i32, slow: i32| json!({"type": "ema-cross", "fast": fast, "slow": slow});
+    let rule = json!({"type": "band-breakout", "window": 20, "width": 2.0});
+    let symbols = json!([{"symbol": "A:X", "closes": [2.0, 2.0]}, {"symbol": "A:Y", "closes": [2.0, 2.0]}]);
+    let flags = format!("--symbols A:X,A:Y --bars 1m --rules {}", rules.path().display());
+    let problem = |cost: f64| {
+        json!({"type": "sweep", "symbols": symbols, "cost": cost,
+               "rules": [cross(5, 20), cross(5, 50), cross(10, 20), cross(10, 50), rule]})
+    };
+    check(&format!("sweep {flags}"), problem(0.0));
+    check(&format!("sweep {flags} --cost 0.001"), problem(0.001));
+
+    let list: Vec<i32> = (2..402).collect();
+    let many = file(&json!([{"type": "ema-cross", "fast": list, "slow": list}]).to_string());
+    let flags = format!("sweep --symbols A:X --bars 1m --rules {}", many.path().display());
+    check_error(&flags, "160000 rules; at most 100000");
+}
+
+#[test]
+fn a_matrix_of_the_market_is_of_the_first_asset() {
+    let assets = json!([{"symbol": "A:X", "spot": 1.0, "volatility": 0.1}, {"symbol": "A:Y", "spot": 1.0}]);
+    let problem = |covariance: Value| {
+        let problem = json!({"type": "optimisation", "assets": assets, "expected_returns": [], "covariance": covariance,
+                             "budget": 1.0, "lower": [], "upper": []});
+        serde_json::from_value::<RiskProblem>(problem).unwrap()
+    };
+    assert_eq!(market_symbol(&problem(json!([0.1]))), None);
+    assert_eq!(market_symbol(&problem(json!({"from": "market"}))), Some("A:X"));
+}

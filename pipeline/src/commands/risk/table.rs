@@ -1,0 +1,261 @@
+//! A result for people: its numbers in columns, and below them what they were computed on and by whom.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+use warptape_schemas::risk::{
+    ImpliedVolatilityResult, MarketAsOf, OptimisationResult, OptionResult, OptionValue, PortfolioResult,
+    RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult, SimulationResult, StressOutcome,
+    StressResult, SweepResult, TradingRule, VanillaOption,
+};
+
+use super::exchange::Answer;
+use crate::commands::columns::{Align, aligned};
+use crate::commands::tail::layout::float;
+
+const NS_PER_MS: f64 = 1e6;
+
+/// The whole text of a result that is no error.
+pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str) -> String {
+    let mut text = match (&answer.result.outcome, &request.problem) {
+        (RiskOutcome::Options(result), RiskProblem::Options(problem)) => {
+            options(result, &problem.options, wants_greeks)
+        }
+        (RiskOutcome::ImpliedVolatilities(result), RiskProblem::ImpliedVolatilities(problem)) => {
+            implied(result, &problem.options, &problem.prices)
+        }
+        (RiskOutcome::Simulation(result), _) => simulation(result),
+        (RiskOutcome::Portfolio(result), _) => portfolio(result),
+        (RiskOutcome::Stress(result), _) => stress(result),
+        (RiskOutcome::Optimisation(result), RiskProblem::Optimisation(problem)) => {
+            let symbols = problem.assets.iter().map(|asset| asset.symbol.as_str());
+            optimisation(result, symbols)
+        }
+        (RiskOutcome::Sweep(result), RiskProblem::Sweep(problem)) => sweep(result, &problem.rules),
+        (outcome, _) => format!("an answer to another question: {outcome:?}\n"),
+    };
+    text.push('\n');
+    text += &origin(answer, url);
+    text
+}
+
+/// A code as the schema has it.
+pub fn code(code: RiskErrorCode) -> String {
+    word(&code)
+}
+
+/// An enum's name in JSON.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        other => unreachable!("an enum without fields is a string in JSON, not {other:?}"),
+    }
+}
+
+/// Words first, numbers behind.
+fn columns(words: &[&'static str], numbers: &[&'static str]) -> Vec<(&'static str, Align)> {
+    let words = words.iter().map(|title| (*title, Align::Left));
+    words.chain(numbers.iter().map(|title| (*title, Align::Right))).collect()
+}
+
+fn option_cells(option: &VanillaOption) -> Vec<String> {
+    vec![word(&option.kind), float(option.strike), float(option.expiry_years)]
+}
+
+fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool) -> String {
+    const GREEKS: [&str; 7] = ["DELTA", "GAMMA", "VEGA", "THETA", "RHO", "VANNA", "VOLGA"];
+    let mut header = columns(&["KIND"], &["STRIKE", "YEARS", "PRICE"]);
+    if wants_greeks {
+        header.extend(columns(&[], &GREEKS));
+    }
+    let row = |(value, option): (&OptionValue, &VanillaOption)| {
+        let mut cells = option_cells(option);
+        cells.push(float(value.price));
+        if wants_greeks {
+            let greeks =
+                [value.delta, value.gamma, value.vega, value.theta, value.rho, value.vanna, value.volga];
+            cells.extend(greeks.map(float));
+        }
+        cells
+    };
+    aligned(&header, &result.values.iter().zip(options).map(row).collect::<Vec<_>>())
+}
+
+fn implied(result: &ImpliedVolatilityResult, options: &[VanillaOption], prices: &[f64]) -> String {
+    let mut header = columns(&["KIND"], &["STRIKE", "YEARS", "PRICE", "VOLATILITY"]);
+    header.push(("WHY NOT", Align::Left));
+    let rows: Vec<_> = result
+        .volatilities
+        .iter()
+        .zip(options.iter().zip(prices))
+        .map(|(implied, (option, price))| {
+            let mut cells = option_cells(option);
+            let volatility = implied.volatility.map_or_else(|| "none".to_owned(), float);
+            cells.extend([float(*price), volatility, implied.error.clone()]);
+            cells
+        })
+        .collect();
+    aligned(&header, &rows)
+}
+
+fn simulation(result: &SimulationResult) -> String {
+    let row = |name: &str, value: f64, error: f64| vec![name.to_owned(), float(value), float(error)];
+    let mut rows = vec![row("price", result.price, result.standard_error)];
+    rows.extend(result.greeks.iter().map(|greek| row(&greek.name, greek.value, greek.standard_error)));
+    let mut text = aligned(&columns(&["NAME"], &["VALUE", "STANDARD ERROR"]), &rows);
+    writeln!(text, "\nsamples    {}", result.paths).expect(STRING);
+    text
+}
+
+fn portfolio(result: &PortfolioResult) -> String {
+    let figure = |name: &str, value: f64| vec![name.to_owned(), float(value)];
+    let mut text = aligned(
+        &columns(&["PORTFOLIO"], &[""]),
+        &[
+            figure("value", result.value),
+            figure("value at risk", result.value_at_risk),
+            figure("expected shortfall", result.expected_shortfall),
+            vec!["scenarios".to_owned(), result.scenarios.to_string()],
+        ],
+    );
+    let books: Vec<_> = result
+        .books
+        .iter()
+        .map(|book| {
+            let numbers = [
+                book.value,
+                book.value_at_risk,
+                book.expected_shortfall,
+                book.component_value_at_risk,
+                book.component_expected_shortfall,
+            ];
+            named(&book.name, &numbers)
+        })
+        .collect();
+    text.push('\n');
+    text += &aligned(&columns(&["BOOK"], &["VALUE", "VAR", "ES", "COMPONENT VAR", "COMPONENT ES"]), &books);
+    let positions: Vec<_> = result
+        .positions
+        .iter()
+        .map(|position| {
+            let numbers = [
+                position.value,
+                position.component_value_at_risk,
+                position.component_expected_shortfall,
+                position.marginal_value_at_risk,
+            ];
+            named(&position.name, &numbers)
+        })
+        .collect();
+    text.push('\n');
+    let numbers = ["VALUE", "COMPONENT VAR", "COMPONENT ES", "MARGINAL VAR"];
+    text += &aligned(&columns(&["POSITION"], &numbers), &positions);
+    text
+}
+
+fn named(name: &str, numbers: &[f64]) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(numbers.iter().copied().map(float)).collect()
+}
+
+fn stress(result: &StressResult) -> String {
+    let mut header: Vec<(&str, Align)> = columns(&["SCENARIO"], &["PROFIT"]);
+    header.extend(result.books.iter().map(|book| (book.as_str(), Align::Right)));
+    let row = |outcome: &StressOutcome| {
+        let numbers: Vec<f64> =
+            std::iter::once(outcome.profit).chain(outcome.books.iter().copied()).collect();
+        named(&outcome.name, &numbers)
+    };
+    let mut text = aligned(&header, &result.scenarios.iter().map(row).collect::<Vec<_>>());
+    writeln!(text, "\nvalue      {}", float(result.value)).expect(STRING);
+    text
+}
+
+fn optimisation<'a>(result: &OptimisationResult, symbols: impl Iterator<Item = &'a str>) -> String {
+    let rows: Vec<_> =
+        symbols.zip(&result.weights).map(|(symbol, weight)| named(symbol, &[*weight])).collect();
+    let mut text = aligned(&columns(&["ASSET"], &["WEIGHT"]), &rows);
+    writeln!(text, "\nreturn     {} a year", float(result.expected_return)).expect(STRING);
+    writeln!(text, "volatility {} per root of a year", float(result.volatility)).expect(STRING);
+    text
+}
+
+fn sweep(result: &SweepResult, rules: &[TradingRule]) -> String {
+    let rows: Vec<_> = result
+        .cells
+        .iter()
+        .zip(rules)
+        .map(|(cell, rule)| {
+            let mut cells = named(&rule_text(rule), &[cell.profit, cell.drawdown, cell.sharpe]);
+            cells.push(cell.trades.to_string());
+            cells
+        })
+        .collect();
+    aligned(&columns(&["RULE"], &["PROFIT", "DRAWDOWN", "SHARPE", "TRADES"]), &rows)
+}
+
+/// `ema-cross fast=5 slow=20`.
+fn rule_text(rule: &TradingRule) -> String {
+    let value = serde_json::to_value(rule).unwrap_or_default();
+    let name = value["type"].as_str().unwrap_or_default().to_owned();
+    let fields = value.as_object().into_iter().flatten().filter(|(field, _)| *field != "type");
+    fields.fold(name, |text, (field, value)| format!("{text} {field}={value}"))
+}
+
+const STRING: &str = "a string takes any text";
+
+/// What the numbers were computed on, when, where, and by which decision.
+fn origin(answer: &Answer, url: &str) -> String {
+    let result = &answer.result;
+    let mut text = String::new();
+    for taken in &result.as_of {
+        writeln!(text, "as of      {}", as_of(taken)).expect(STRING);
+    }
+    writeln!(text, "seed       {}", result.seed).expect(STRING);
+    writeln!(text, "time       {}", times(result)).expect(STRING);
+    if !result.devices.is_empty() {
+        writeln!(text, "devices    {}", result.devices.join(", ")).expect(STRING);
+    }
+    let (topic, partition) = (&answer.place.topic, answer.place.partition);
+    writeln!(text, "request    {}, {partition}:{} of {}", result.request_id, result.offset, result.topic)
+        .expect(STRING);
+    writeln!(text, "result     {partition}:{} of {topic}, by {}", answer.offset, result.node).expect(STRING);
+    if result.decision_sequence >= 0 {
+        let sequence = result.decision_sequence;
+        writeln!(
+            text,
+            "decision   sequence {sequence}: warptape tail journal --from-beginning --exit-at-end -o json --log {url} | \
+             grep '\"sequence\":{sequence},'"
+        )
+        .expect(STRING);
+    }
+    text
+}
+
+fn as_of(taken: &MarketAsOf) -> String {
+    let mut text = taken.symbol.clone();
+    if let Some(spot) = taken.spot {
+        write!(text, ", spot {}", float(spot)).expect(STRING);
+    }
+    if let Some(volatility) = taken.volatility {
+        write!(text, ", volatility {}", float(volatility)).expect(STRING);
+    }
+    write!(text, ", after the ticks before {}:{}", taken.partition, taken.next_offset).expect(STRING);
+    text
+}
+
+fn times(result: &RiskResult) -> String {
+    let ms = |from: i64, to: i64| to.saturating_sub(from).max(0) as f64 / NS_PER_MS;
+    let total = ms(result.received_ns, result.finished_ns);
+    if result.started_ns == 0 {
+        return format!("answered after {total:.3} ms");
+    }
+    format!(
+        "queued {:.3} ms, computed {:.3} ms on all lanes together, answered after {total:.3} ms",
+        ms(result.received_ns, result.started_ns),
+        result.compute_ns as f64 / NS_PER_MS,
+    )
+}
+
+#[cfg(test)]
+mod tests;

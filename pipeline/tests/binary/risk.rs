@@ -1,0 +1,247 @@
+//! `warptape risk` beside a running pipeline: every example is answered, errors are told, and nobody waits for ever.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
+use warptape_schemas::registry_id_of;
+
+use super::outputs::records;
+use super::processes::{Running, WARPTAPE, ends, folder, run_until_drained, texts, warptape};
+use super::registry_stub::RegistryStub;
+
+const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
+const OPTION: [&str; 7] = ["price", "--kind", "call", "--strike", "100", "--expiry-days", "30"];
+const GIVEN: [&str; 4] = ["--spot", "100", "--volatility", "0.2"];
+
+/// A busy machine takes its time.
+const PATIENCE: [&str; 2] = ["--timeout-s", "120"];
+
+fn risk<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let patience = if arguments.contains(&PATIENCE[0]) { &[][..] } else { &PATIENCE };
+    [&["risk"], arguments, patience, &LOG].concat()
+}
+
+#[track_caller]
+fn ask(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
+    texts(&warptape(folder, &risk(arguments)), code)
+}
+
+#[track_caller]
+fn ask_json(folder: &Path, arguments: &[&str], code: i32) -> Value {
+    let (out, error) = ask(folder, &[arguments, &["-o", "json"]].concat(), code);
+    serde_json::from_str(&out).unwrap_or_else(|problem| panic!("{problem}: {out}{error}"))
+}
+
+/// A log with a market, and a pipeline that has seen all of it.
+fn market(folder: &Path) -> (SqliteLog, Running) {
+    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "20000"][..], &LOG].concat();
+    texts(&warptape(folder, &feed), 0);
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
+    run_until_drained(&mut run, &log, "warptape");
+    (log, run)
+}
+
+/// A log with all topics and nothing in them.
+fn silent(folder: &Path) -> SqliteLog {
+    texts(&warptape(folder, &[&["topics", "create"][..], &LOG].concat()), 0);
+    SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log")
+}
+
+fn examples() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/risk");
+    let files = std::fs::read_dir(folder).expect("examples").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_example_is_answered() {
+    let folder = folder();
+    let (_log, run) = market(folder.path());
+    let files = examples();
+    assert!(!files.is_empty());
+    for path in &files {
+        // The name of a file begins with the command that it is for.
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name in UTF-8");
+        let command = name.split('_').next().expect("a first word");
+        let path = path.to_str().expect("a path in UTF-8");
+        let result = ask_json(folder.path(), &[command, path], 0);
+        assert!(!result["devices"].as_array().expect("devices").is_empty(), "{name}: {result}");
+        let (table, _) = ask(folder.path(), &[command, path], 0);
+        assert!(table.contains("\nseed ") && table.contains("\ndecision "), "{name}: {table}");
+    }
+    run.stop("TERM");
+}
+
+#[test]
+fn a_result_names_its_market_and_its_decision() {
+    let folder = folder();
+    let (_log, run) = market(folder.path());
+    let flags = [&OPTION[..], &["--symbol", "SYNTH:AAAA", "--request-id", "mine"]].concat();
+    let (table, _) = ask(folder.path(), &flags, 0);
+    assert!(table.starts_with("KIND  "), "{table}");
+    let line = |name: &str| {
+        let found = table.lines().find_map(|line| line.strip_prefix(name));
+        found.unwrap_or_else(|| panic!("{name} is missing in:\n{table}")).trim().to_owned()
+    };
+    let as_of = line("as of ");
+    assert!(as_of.starts_with("SYNTH:AAAA, spot ") && as_of.contains(", volatility 0."), "{as_of}");
+    assert!(line("time ").starts_with("queued "), "{table}");
+    assert!(line("devices ").starts_with("cpu:"), "{table}");
+
+    // The command that it names shows the decision.
+    let decision = line("decision ");
+    let (sequence, command) = decision.split_once(": ").expect("a command");
+    let path = Path::new(WARPTAPE).parent().expect("a folder").to_str().expect("UTF-8").to_owned();
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder.path())
+        .env("PATH", format!("{path}:{}", std::env::var("PATH").expect("a path")))
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    let entry: Value = serde_json::from_str(&texts(&output, 0).0).expect("one line of JSON");
+    assert_eq!(format!("sequence {}", entry["record"]["sequence"]), sequence);
+    assert_eq!(entry["record"]["input"]["TaskArrived"]["request_id"], "mine", "{entry}");
+
+    // The same numbers given: the same price, to the bit. What was asked for once is not answered twice.
+    let first = ask_json(folder.path(), &flags, 1);
+    assert_eq!(
+        (&first["outcome"]["code"], &first["outcome"]["field"]),
+        (&"DUPLICATE".into(), &"request_id".into())
+    );
+    let market = ask_json(folder.path(), &[&OPTION[..], &["--symbol", "SYNTH:AAAA"]].concat(), 0);
+    let taken = |field: &str| market["as_of"][0][field].to_string();
+    let (spot, volatility) = (taken("spot"), taken("volatility"));
+    let given = [&OPTION[..], &["--spot", &spot, "--volatility", &volatility]].concat();
+    let given = ask_json(folder.path(), &given, 0);
+    assert_eq!(market["outcome"], given["outcome"]);
+    assert_eq!(given["as_of"], Value::Array(Vec::new()));
+    run.stop("TERM");
+}
+
+#[test]
+fn a_sweep_takes_recorded_bars() {
+    let folder = folder();
+    let (_log, run) = market(folder.path());
+    let rules = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/risk/rules/grid.json");
+    let rules = rules.to_str().expect("UTF-8");
+    let flags = ["sweep", "--symbols", "SYNTH:AAAA,SYNTH:AAAB", "--bars", "1s", "--rules", rules];
+    let result = ask_json(folder.path(), &flags, 0);
+    // 3 × 2 crosses, 2 of each other kind.
+    assert_eq!(result["outcome"]["cells"].as_array().map(Vec::len), Some(12), "{result}");
+    let unknown = ["sweep", "--symbols", "SYNTH:ZZZZ", "--bars", "1s", "--rules", rules];
+    let (_, error) = ask(folder.path(), &unknown, 2);
+    assert!(error.contains("signals has no closed 1s bar of SYNTH:ZZZZ"), "{error}");
+    run.stop("TERM");
+}
+
+#[test]
+fn an_error_result_is_told_and_is_exit_1() {
+    let folder = folder();
+    let (_log, run) = market(folder.path());
+    let unknown = [&OPTION[..], &["--symbol", "SYNTH:ZZZZ"]].concat();
+    let (out, error) = ask(folder.path(), &unknown, 1);
+    assert!(out.is_empty(), "{out}");
+    assert!(
+        error.starts_with("error: UNKNOWN_SYMBOL problem.assets[0].symbol: no tick of SYNTH:ZZZZ"),
+        "{error}"
+    );
+    let bad = [&OPTION[..], &["--spot", "100", "--volatility", "1000"]].concat();
+    let (_, error) = ask(folder.path(), &bad, 1);
+    assert!(error.starts_with("error: BAD_PARAMETER problem.assets[0].volatility"), "{error}");
+    run.stop("TERM");
+}
+
+#[test]
+fn who_waits_in_vain_is_told_what_to_do_and_where_the_answer_will_be() {
+    let folder = folder();
+    let log = silent(folder.path());
+    let flags = [&OPTION[..], &GIVEN, &["--request-id", "early", "--timeout-s", "1"]].concat();
+    let (out, error) = ask(folder.path(), &flags, 1);
+    assert!(out.is_empty(), "{out}");
+    for part in [
+        "no result of early within 1 s",
+        "`warptape run --log sqlite:w.db` starts one",
+        "`warptape tail risk.results --from-beginning --log sqlite:w.db`",
+    ] {
+        assert!(error.contains(part), "{part:?} is missing in: {error}");
+    }
+
+    // It is answered once there is a pipeline.
+    let mut run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
+    let count = |topic: &str| ends(&log, topic).iter().sum::<i64>();
+    run.run_until("a result", || (count("risk.results") > 0).then_some(()));
+    run.stop("TERM");
+    let tail = |topic: &str| {
+        let arguments = [&["tail", topic, "--from-beginning", "--exit-at-end"][..], &LOG].concat();
+        texts(&warptape(folder.path(), &arguments), 0).0
+    };
+    let requests = tail("risk.requests");
+    assert!(requests.contains(" early ") && requests.contains(" OptionValues\n"), "{requests}");
+    let results = tail("risk.results");
+    assert!(results.contains(" early ") && results.contains(" OptionResult: 1 options\n"), "{results}");
+}
+
+#[test]
+fn an_interrupt_ends_the_wait() {
+    let folder = folder();
+    let log = silent(folder.path());
+    let arguments = risk(&[&OPTION[..], &GIVEN, &["--timeout-s", "1000"]].concat());
+    let mut asking = Running::start(folder.path(), &arguments);
+    let sent = || ends(&log, "risk.requests").iter().any(|&end| end > 0).then_some(());
+    asking.run_until("the request is sent", sent);
+    asking.signal("INT");
+    let (status, out, error) = asking.finish();
+    assert_eq!((status.code(), out.as_str()), (Some(1), ""), "{error}");
+    assert!(error.contains("interrupted before there was a result"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_asked_is_exit_2_and_makes_no_log() {
+    let folder = folder();
+    let (_, error) = ask(folder.path(), &[&OPTION[..], &GIVEN].concat(), 2);
+    assert!(error.contains("w.db"), "{error}");
+    let (_, error) = ask(folder.path(), &["price"], 2);
+    assert!(error.contains("give FILE, or an option by flags"), "{error}");
+    let stress = examples().into_iter().find(|path| path.ends_with("stress.json")).expect("an example");
+    let (_, error) = ask(folder.path(), &["var", stress.to_str().expect("UTF-8")], 2);
+    assert!(error.contains("use `warptape risk stress`"), "{error}");
+    assert!(!folder.path().join("w.db").exists());
+
+    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a log");
+    let (_, error) = ask(folder.path(), &[&OPTION[..], &GIVEN].concat(), 2);
+    assert!(
+        error.contains("no topic risk.requests")
+            && error.contains("`warptape topics create --log sqlite:w.db`")
+    );
+    let topic =
+        |name: &str, partitions: i32| TopicSpec { name: name.to_owned(), partitions, ..TopicSpec::default() };
+    log.create_topics(&[topic("risk.requests", 2), topic("risk.results", 3)]).expect("new topics");
+    let (_, error) = ask(folder.path(), &[&OPTION[..], &GIVEN].concat(), 2);
+    assert!(error.contains("risk.requests 2 and risk.results 3: they must be as many"), "{error}");
+}
+
+#[test]
+fn with_a_registry_requests_and_results_are_in_its_frame() {
+    let stub = RegistryStub::start(None);
+    let folder = folder();
+    let text = format!("[schema_registry]\nurl = \"{}\"\n", stub.url());
+    std::fs::write(folder.path().join("w.toml"), text).expect("a file");
+    let log = silent(folder.path());
+    let run = Running::start(folder.path(), &[&["run", "-c", "w.toml"][..], &LOG].concat());
+    let result = ask_json(folder.path(), &[&OPTION[..], &GIVEN, &["-c", "w.toml"]].concat(), 0);
+    assert_eq!(result["outcome"]["type"], "options", "{result}");
+    run.stop("TERM");
+    for topic in ["risk.requests", "risk.results"] {
+        let partitions = 0..ends(&log, topic).len() as i32;
+        let all: Vec<_> = partitions.flat_map(|partition| records(&log, topic, partition)).collect();
+        let ids: Vec<_> = all.iter().map(|record| registry_id_of(&record.value)).collect();
+        assert!(ids.len() == 1 && ids[0].is_some(), "{topic}: {ids:?}");
+    }
+}
