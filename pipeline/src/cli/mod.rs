@@ -74,7 +74,7 @@ pub enum Command {
     /// Replay a recorded run and compare
     Replay(ReplayArgs),
     /// Ask for prices, Greeks, value at risk, stress, weights or a sweep, and wait for the answer
-    Risk(RiskArgs),
+    Risk(Box<RiskArgs>),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol, or the result of a risk request
