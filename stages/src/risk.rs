@@ -11,6 +11,7 @@
 
 mod assets;
 mod options;
+pub mod refusals;
 mod simulation;
 mod sweep;
 
