@@ -5,10 +5,12 @@
 
 use warptape_schemas::journal::{
     Arrived, Completed, Input, LaneId, Measured, PartitionAssigned, PartitionId, Released, ServicePoint,
+    SliceDone, TaskArrived,
 };
 
 use crate::config::{
-    BYTES_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX, ROWS_MAX, TIME_NS_MAX,
+    BYTES_MAX, COST_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX, ROWS_MAX,
+    TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX, UNITS_MAX,
 };
 use crate::error::StepError;
 use crate::lanes::Lane;
@@ -41,7 +43,12 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
         },
         Input::Measured(measured) => admit_measured(life, measured),
         Input::Released(released) => admit_released(life, released),
-        Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => Ok(()),
+        Input::TaskArrived(arrived) => admit_task(life, arrived),
+        Input::SliceDone(done) => admit_slice_done(life, done),
+        Input::TaskDropped(dropped) => match life.risk.knows(dropped.task) {
+            true => Ok(()),
+            false => Err(StepError::UnknownTask { task: dropped.task }),
+        },
         Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
             true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
             false => Ok(()),
@@ -152,6 +159,47 @@ fn admit_released(life: &Life, released: &Released) -> Result<(), StepError> {
     match left.is_some_and(|group| group.leaving == Some(lane) && group.epoch == epoch) {
         true => Ok(()),
         false => Err(StepError::NotLeaving { partition, group, lane, epoch }),
+    }
+}
+
+fn admit_task(life: &Life, arrived: &TaskArrived) -> Result<(), StepError> {
+    let &TaskArrived { task, partition, first_unit, units, unit_cost, slice_units_max, .. } = arrived;
+    if phase(life, partition) == PartitionPhase::Revoked {
+        return Err(StepError::NotAssigned { partition });
+    }
+    // A number that is bounded so leaves room for the next.
+    let (task_next, is_later_round) = (life.risk.task_next(), first_unit > 0);
+    if task < 0 || task == i64::MAX || is_later_round != (task < task_next) || life.risk.knows(task) {
+        return Err(StepError::BadTaskNumber { task, task_next });
+    }
+    if life.risk.tasks() >= TASKS_MAX as usize {
+        return Err(StepError::TooManyTasks);
+    }
+    let ranges = [
+        ("first_unit", first_unit, 0, UNITS_MAX - 1),
+        ("units", units, 1, UNITS_MAX - first_unit.clamp(0, UNITS_MAX - 1)),
+        ("unit_cost", unit_cost, 1, COST_MAX),
+        ("slice_units_max", slice_units_max, 1, i64::MAX),
+        ("deadline_ns", arrived.deadline_ns.unwrap_or(0), 0, TIME_NS_MAX),
+        ("request_id.length", arrived.request_id.len() as i64, 0, TEXT_BYTES_MAX as i64),
+        ("tenant.length", arrived.tenant.len() as i64, 0, TEXT_BYTES_MAX as i64),
+        ("rate_key.length", arrived.rate_key.len() as i64, 0, TEXT_BYTES_MAX as i64),
+    ];
+    match ranges.into_iter().find(|(_, found, min, max)| !(min..=max).contains(&found)) {
+        Some((field, found, min, max)) => Err(StepError::BadTask { task, field, found, min, max }),
+        None => Ok(()),
+    }
+}
+
+fn admit_slice_done(life: &Life, done: &SliceDone) -> Result<(), StepError> {
+    let &SliceDone { lane: lane_id, slice, service_ns } = done;
+    let lane = find_lane(life, lane_id)?;
+    if service_ns < 0 {
+        return Err(StepError::NegativeSliceTime { slice, service_ns });
+    }
+    match lane.is_void_slice(slice) || lane.slice().is_some_and(|running| running.slice == slice) {
+        true => Ok(()),
+        false => Err(StepError::UnknownSlice { lane: lane_id, slice }),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::partitions::{GroupKey, Partition};
+use crate::risk;
 use crate::state_hash::StateHash;
 use crate::views::PartitionPhase;
 
@@ -27,6 +28,7 @@ impl Scheduler {
         let unplaced = groups.filter(|group| group.lane.is_none()).count();
         let found = (assigned as i64, unplaced as i64, seen as i64);
         assert_eq!((life.groups_assigned, life.groups_unplaced, life.groups_seen), found, "groups");
+        risk::audit(life);
     }
 }
 
@@ -35,8 +37,10 @@ fn walk_hash(life: &Life) -> StateHash {
     hash.add(life.config_hash());
     hash.add(life.clock_hash());
     hash.add(life.routing.walked_hash());
+    hash.add(risk::walked_hash(&life.risk));
     for lane in &life.lanes {
         hash.add(lane.hash());
+        hash.add(lane.slice_hash());
         lane.in_flight.iter().for_each(|batch| hash.add(batch.hash(lane.id)));
     }
     for partition in life.partitions.values() {
@@ -70,7 +74,8 @@ fn audit_lane(life: &Life, lane: &Lane) {
     let rows: i64 = lane.in_flight.iter().map(|batch| batch.rows).sum();
     let bytes: i64 = lane.in_flight.iter().map(|batch| batch.bytes).sum();
     assert_eq!((lane.in_flight_rows, lane.in_flight_bytes), (rows, bytes), "lane {}", lane.id);
-    assert!(lane.ready || (groups_placed == 0 && rows == 0), "lost lane {} has work", lane.id);
+    let has_work = groups_placed > 0 || rows > 0 || lane.slice().is_some();
+    assert!(lane.ready || !has_work, "lost lane {} has work", lane.id);
 }
 
 fn audit_partition(partition: &Partition) {

@@ -2,10 +2,11 @@
 //!
 //! It reports all mistakes at once, each with its field; it must not know where a configuration came from.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use thiserror::Error;
-use warptape_schemas::journal::{LaneKind, LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
 
 use crate::placement::PlacementPolicy;
 
@@ -25,6 +26,20 @@ pub const BYTES_MAX: i64 = 1 << 50;
 pub const TIME_NS_MAX: i64 = i64::MAX / 2;
 /// Weight of one lane.
 pub const WEIGHT_MAX: i32 = 1_000_000;
+/// Risk tasks that may be known at a time, later rounds included.
+pub const TASKS_MAX: i32 = 1 << 20;
+/// Last unit of a task.
+pub const UNITS_MAX: i64 = 1 << 36;
+/// Cost of one unit of a task.
+pub const COST_MAX: i64 = 1 << 20;
+/// Bytes of a tenant's name, a rate key or a request's own id.
+pub const TEXT_BYTES_MAX: usize = 256;
+/// Weight of a tenant.
+pub const TENANT_WEIGHT_MAX: i32 = 1_000;
+/// Tenants with a weight of their own.
+pub const TENANT_WEIGHTS_MAX: usize = 1_024;
+/// Longest slice that may be wanted: one second.
+pub const SLICE_NS_MAX: i64 = 1_000_000_000;
 
 /// Longest row deadline and longest predicted service time: one day.
 pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
@@ -32,6 +47,8 @@ pub(crate) const DURATION_NS_MAX: i64 = 86_400_000_000_000;
 pub(crate) const SERVICE_PS_PER_ROW_MAX: i64 = 1_000_000_000_000;
 /// The most batches that a lane is measured with.
 pub(crate) const POINTS_MAX: usize = 64;
+/// How long free lanes wait for the others of a gang, in wanted slices; and how long others go first after that.
+pub(crate) const GANG_WAIT_SLICES: i64 = 64;
 const LANE_BATCHES_MAX: i32 = 1_024;
 const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;
 
@@ -44,6 +61,8 @@ const _: () = assert!(
     "groups_max is computed in i64"
 );
 const _: () = assert!((WEIGHT_MAX as i64).checked_mul(100 * LANES_MAX as i64).is_some());
+const _: () = assert!(TIME_NS_MAX.checked_add(GANG_WAIT_SLICES * SLICE_NS_MAX).is_some());
+const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).is_some());
 
 /// One field of a configuration that cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -83,6 +102,8 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("high_water_rows", config.high_water_rows, 1, ROWS_MAX),
         ("low_water_rows", config.low_water_rows, 0, ROWS_MAX),
         ("route_interval_ns", config.route_interval_ns, 0, DURATION_NS_MAX),
+        ("risk.slice_ns", config.risk.slice_ns, 1, SLICE_NS_MAX),
+        ("risk.tasks_max", i64::from(config.risk.tasks_max), 1, i64::from(TASKS_MAX)),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {
@@ -96,6 +117,31 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     if config.low_water_rows >= config.high_water_rows {
         let allowed = format!("it must be below high_water_rows ({})", config.high_water_rows);
         mistakes.push(mistake("low_water_rows", config.low_water_rows, allowed));
+    }
+    mistakes.extend(check_tenants(&config.risk.tenant_weights));
+    mistakes
+}
+
+fn check_tenants(tenants: &[TenantWeight]) -> Vec<ConfigMistake> {
+    let mut mistakes = Vec::new();
+    if tenants.len() > TENANT_WEIGHTS_MAX {
+        let found = format!("a list of {}", tenants.len());
+        let allowed = format!("there may be up to {TENANT_WEIGHTS_MAX} tenants");
+        return vec![mistake("risk.tenant_weights", found, allowed)];
+    }
+    let mut seen = BTreeSet::new();
+    for (index, TenantWeight { tenant, weight }) in tenants.iter().enumerate() {
+        if tenant.len() > TEXT_BYTES_MAX {
+            let allowed = format!("it may have up to {TEXT_BYTES_MAX} bytes");
+            mistakes.push(mistake(format!("risk.tenant_weights[{index}].tenant"), tenant, allowed));
+        } else if !seen.insert(tenant) {
+            let allowed = "it must be named once".to_owned();
+            mistakes.push(mistake(format!("risk.tenant_weights[{index}].tenant"), tenant, allowed));
+        }
+        if !(1..=TENANT_WEIGHT_MAX).contains(weight) {
+            let allowed = format!("it must be from 1 to {TENANT_WEIGHT_MAX}");
+            mistakes.push(mistake(format!("risk.tenant_weights[{index}].weight"), weight, allowed));
+        }
     }
     mistakes
 }
@@ -180,6 +226,16 @@ mod tests {
         check(|c| c.row_deadline_ns = i64::MAX, &["row_deadline_ns"]);
         check(|c| c.batch_rows_max = c.lane_credit_rows + 1, &["batch_rows_max"]);
         check(|c| c.route_interval_ns = -1, &["route_interval_ns"]);
+        check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
+        check(|c| c.risk.tasks_max = TASKS_MAX + 1, &["risk.tasks_max"]);
+        let weights = |weights: &[i32]| {
+            weights.iter().map(|&weight| TenantWeight { tenant: "a".into(), weight }).collect()
+        };
+        check(
+            |c| c.risk.tenant_weights = weights(&[TENANT_WEIGHT_MAX, 0]),
+            &["risk.tenant_weights[1].tenant", "risk.tenant_weights[1].weight"],
+        );
+        check(|c| c.risk.tenant_weights = weights(&[1; TENANT_WEIGHTS_MAX + 1]), &["risk.tenant_weights"]);
         check(|c| c.low_water_rows = c.high_water_rows, &["low_water_rows"]);
     }
 

@@ -15,7 +15,7 @@
 //! An idle lane takes at least one row however many bytes it weighs: else a row heavier than the credit would wait
 //! for ever.
 
-use warptape_schemas::journal::{Decision, Dispatch, ReleaseReason, Take, WakeAt};
+use warptape_schemas::journal::{Decision, Dispatch, ReleaseReason, Take};
 
 use crate::lanes::{InFlight, Lane, QueueHead};
 use crate::life::Life;
@@ -31,8 +31,8 @@ enum Verdict {
     Release(ReleaseReason),
 }
 
-/// Releases every batch that is due and asks to be woken for the next that will be.
-pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
+/// Releases every batch that is due. Returns when the next will be.
+pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     for index in 0..life.lanes.len() {
         // Every round takes one of the lane's `lane_batches_max` places in flight.
@@ -51,10 +51,7 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
             }
         }
     }
-    if wake_ns < life.wake_at_ns.unwrap_or(i64::MAX) {
-        life.wake_at_ns = Some(wake_ns);
-        decisions.push(Decision::WakeAt(WakeAt { at_ns: wake_ns }));
-    }
+    wake_ns
 }
 
 fn judge(life: &Life, lane: &Lane) -> Verdict {

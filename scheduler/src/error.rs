@@ -1,11 +1,11 @@
 //! Why an input was refused. A refused input changed nothing.
 
 use thiserror::Error;
-use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, TaskId};
 
 use crate::config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX,
-    ROWS_MAX, TIME_NS_MAX,
+    ROWS_MAX, TASKS_MAX, TIME_NS_MAX,
 };
 
 /// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
@@ -196,6 +196,56 @@ pub enum StepError {
         lane: LaneId,
         /// The epoch given.
         epoch: i64,
+    },
+    /// The number of a task is taken, does not rise, or names no earlier round.
+    #[error(
+        "task {task} cannot be this one: requests are numbered from {task_next} on, each once; a later round (first_unit \
+         above 0) has the number of the first, and comes after Finish"
+    )]
+    BadTaskNumber {
+        /// The number given.
+        task: TaskId,
+        /// The lowest number of the next request.
+        task_next: TaskId,
+    },
+    /// A field of a task makes no sense.
+    #[error("{field} of task {task} is {found}; it must be from {min} to {max}")]
+    BadTask {
+        /// The task.
+        task: TaskId,
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        found: i64,
+        /// The least allowed.
+        min: i64,
+        /// The most allowed.
+        max: i64,
+    },
+    /// More tasks than a process may know.
+    #[error("{TASKS_MAX} tasks are known, later rounds among them; admit fewer (risk.tasks_max)")]
+    TooManyTasks,
+    /// No such task is known.
+    #[error("task {task} is not known; drop a task only between Admit and Expire or Finish")]
+    UnknownTask {
+        /// The task.
+        task: TaskId,
+    },
+    /// A lane does not work on this slice.
+    #[error("lane {lane} does not work on slice {slice}; report each slice of RunSlice once")]
+    UnknownSlice {
+        /// The lane.
+        lane: LaneId,
+        /// The slice given.
+        slice: i64,
+    },
+    /// A service time of a slice is negative.
+    #[error("service time {service_ns} ns of slice {slice} is negative; measure it with a monotonic clock")]
+    NegativeSliceTime {
+        /// The slice.
+        slice: i64,
+        /// The time given.
+        service_ns: i64,
     },
     /// More waits than is allowed.
     #[error(

@@ -4,10 +4,11 @@
 
 use std::collections::VecDeque;
 
-use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig, TaskId};
 
 use crate::config::{DURATION_NS_MAX, SERVICE_PS_PER_ROW_MAX};
 use crate::partitions::GroupKey;
+use crate::risk::Units;
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// A new sample of the service time moves the estimate by this share: 1/8.
@@ -35,6 +36,10 @@ pub(crate) struct Lane {
     /// Batches below this number are void: they were in flight when the lane was lost, or are done.
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
+    slice: Option<Slice>,
+    /// Slices below this number are void, as batches are.
+    slices_void_below: i64,
+    slice_contribution: u64,
 }
 
 /// A group with waiting rows, as it stands in its lane's order.
@@ -50,6 +55,19 @@ pub(crate) struct InFlight {
     pub(crate) batch: i64,
     pub(crate) rows: i64,
     pub(crate) bytes: i64,
+}
+
+/// The slice of a risk task that a lane works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) slice: i64,
+    /// None once the task is forgotten: then it is for nothing.
+    pub(crate) task: Option<TaskId>,
+    pub(crate) units: Units,
+    /// What the tenant was charged for it.
+    pub(crate) charged_ns: i64,
+    /// Its predicted end.
+    pub(crate) finish_ns: i64,
 }
 
 impl InFlight {
@@ -75,6 +93,9 @@ impl Lane {
             free_ns: 0,
             void_below: 0,
             contribution: 0,
+            slice: None,
+            slices_void_below: 0,
+            slice_contribution: 0,
         }
     }
 
@@ -99,8 +120,71 @@ impl Lane {
         hash.replace(&mut self.contribution, now);
     }
 
+    /// Hash of what it has of tasks: nothing before it had any.
+    pub(crate) fn slice_hash(&self) -> u64 {
+        let (lane, void_below) = (i64::from(self.id), self.slices_void_below);
+        match self.slice {
+            None if void_below == 0 => 0,
+            None => hash_component(Component::Slice, [lane, void_below]),
+            Some(Slice { slice, task, units, charged_ns, finish_ns }) => {
+                let task = task.unwrap_or(-1);
+                let fields = [lane, void_below, slice, task, units.from, units.to, charged_ns, finish_ns];
+                hash_component(Component::Slice, fields)
+            }
+        }
+    }
+
+    fn refresh_slice(&mut self, hash: &mut StateHash) {
+        let now = self.slice_hash();
+        hash.replace(&mut self.slice_contribution, now);
+    }
+
+    /// Whether no batch is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
+    }
+
+    /// Whether it has nothing at all to do. Rows that wait for an idle lane have been dispatched before this is asked.
+    pub(crate) fn is_free(&self) -> bool {
+        self.ready && self.is_idle() && self.queues.is_empty() && self.slice.is_none()
+    }
+
+    /// The slice that it works on.
+    pub(crate) fn slice(&self) -> Option<Slice> {
+        self.slice
+    }
+
+    /// Whether a slice that is reported done means nothing any more: the lane was lost since it began.
+    pub(crate) fn is_void_slice(&self, slice: i64) -> bool {
+        (0..self.slices_void_below).contains(&slice)
+    }
+
+    /// Books a slice on a free lane.
+    pub(crate) fn start_slice(&mut self, slice: Slice, hash: &mut StateHash) {
+        debug_assert!(self.is_free(), "only a free lane gets a slice");
+        self.free_ns = slice.finish_ns;
+        self.slice = Some(slice);
+        self.refresh_slice(hash);
+        self.refresh(hash);
+    }
+
+    /// Books the slice as done.
+    pub(crate) fn end_slice(&mut self, at_ns: i64, hash: &mut StateHash) -> Slice {
+        let slice = self.slice.take().expect("admission found the slice");
+        self.free_ns = at_ns + self.predicted_ns(self.in_flight_rows);
+        self.refresh_slice(hash);
+        self.refresh(hash);
+        slice
+    }
+
+    /// The task is forgotten: a slice of it is for nothing.
+    pub(crate) fn void_slice(&mut self, task: TaskId, hash: &mut StateHash) {
+        if let Some(slice) = &mut self.slice
+            && slice.task == Some(task)
+        {
+            slice.task = None;
+            self.refresh_slice(hash);
+        }
     }
 
     pub(crate) fn telemetry(&self) -> LaneTelemetry {
@@ -169,13 +253,15 @@ impl Lane {
             0 => sample,
             known => known + (sample - known) / SERVICE_SMOOTHING,
         };
-        self.free_ns = at_ns + self.predicted_ns(self.in_flight_rows);
+        // A slice began when nothing was in flight: it comes before what is.
+        let begin_ns = self.slice.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
+        self.free_ns = begin_ns + self.predicted_ns(self.in_flight_rows);
         self.refresh(hash);
         done.rows
     }
 
-    /// Marks the lane lost: what is in flight is void. Its groups have been taken away before.
-    pub(crate) fn lose(&mut self, batch_next: i64, hash: &mut StateHash) {
+    /// Marks the lane lost: what is in flight is void. Its groups, and what it had of tasks, have been taken away before.
+    pub(crate) fn lose(&mut self, batch_next: i64, slice_next: i64, hash: &mut StateHash) {
         debug_assert!(self.groups_placed == 0 && self.queues.is_empty(), "a lost lane owns nothing");
         for batch in self.in_flight.drain(..) {
             hash.remove(batch.hash(self.id));
@@ -186,6 +272,9 @@ impl Lane {
         self.free_ns = 0;
         self.ready = false;
         self.void_below = batch_next;
+        self.slice = None;
+        self.slices_void_below = slice_next;
+        self.refresh_slice(hash);
         self.refresh(hash);
     }
 }

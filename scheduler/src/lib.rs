@@ -52,6 +52,7 @@ mod life;
 mod machine;
 mod partitions;
 mod placement;
+mod risk;
 mod routing;
 mod service_curve;
 mod state_hash;

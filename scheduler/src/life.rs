@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{LaneId, PartitionId, SchedulerConfig, Started};
+use warptape_schemas::journal::{Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{check_config, check_lanes, routes};
@@ -13,6 +13,7 @@ use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
 use crate::partitions::{GroupKey, Partition};
 use crate::placement::PlacementPolicy;
+use crate::risk::{self, Risk};
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
@@ -25,13 +26,14 @@ pub(crate) struct Life {
     pub(crate) lanes: Vec<Lane>,
     routes: bool,
     pub(crate) routing: Routing,
+    pub(crate) risk: Risk,
     /// Every partition seen in this life, revoked ones included.
     pub(crate) partitions: BTreeMap<PartitionId, Partition>,
     /// Time of the last step.
     pub(crate) at_ns: i64,
     /// Number of the next batch.
     pub(crate) batch_next: i64,
-    /// The wake asked for and not yet spent. Dispatch sets it, a step at or past it or `Woke` spends it.
+    /// The wake asked for and not yet spent. Dispatch and tasks ask for it, a step at or past it or `Woke` spends it.
     pub(crate) wake_at_ns: Option<i64>,
     pub(crate) draining: bool,
     /// Groups of assigned partitions, placed or not.
@@ -61,6 +63,7 @@ impl Life {
             lanes: started.lanes.iter().map(Lane::new).collect(),
             routes: routes(&started.scheduler, &started.lanes),
             routing: Routing::default(),
+            risk: Risk::new(&started.scheduler.risk, started.lanes.len()),
             partitions: BTreeMap::new(),
             at_ns,
             batch_next: 0,
@@ -93,7 +96,8 @@ impl Life {
             0 => 0,
             interval_ns => hash_component(Component::Config, [interval_ns]),
         };
-        route.wrapping_add(hash_component(
+        let risk = risk::config_hash(&config.risk);
+        route.wrapping_add(risk).wrapping_add(hash_component(
             Component::Config,
             [
                 xxh3_64(config.placement_policy.as_bytes()) as i64,
@@ -120,6 +124,21 @@ impl Life {
     pub(crate) fn refresh_clock(&mut self) {
         let now = self.clock_hash();
         self.hash.replace(&mut self.clock_contribution, now);
+    }
+
+    /// Asks to be woken at this time, if no earlier wake is asked for.
+    pub(crate) fn wake_by(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
+        if at_ns < self.wake_at_ns.unwrap_or(i64::MAX) {
+            self.wake_at_ns = Some(at_ns);
+            decisions.push(Decision::WakeAt(WakeAt { at_ns }));
+        }
+    }
+
+    /// Marks a lane lost whose groups have been taken away.
+    pub(crate) fn lose_lane(&mut self, lane: LaneId) {
+        risk::lane_lost(self, lane);
+        let slice_next = self.risk.slice_next();
+        self.lanes[lane as usize].lose(self.batch_next, slice_next, &mut self.hash);
     }
 
     /// Takes all groups from a lane; the rows that wait for them go on waiting.

@@ -1,7 +1,7 @@
 //! The state machine: one input in, decisions out.
 //!
-//! It owns the order in which the rules act: the input itself, then routing, then dispatch over all lanes, then
-//! backpressure. It must not hold rules of its own.
+//! It owns the order in which the rules act: the input itself, then what it ends of tasks, then routing, then dispatch over all
+//! lanes, then slices of tasks for lanes that are free, then backpressure. It must not hold rules of its own.
 
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Released, Restore,
@@ -14,7 +14,7 @@ use crate::lanes::QueueHead;
 use crate::life::Life;
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
 use crate::views::PartitionPhase;
-use crate::{backpressure, dispatch, placement, routing};
+use crate::{backpressure, dispatch, placement, risk, routing};
 
 /// The scheduler. See the crate's documentation for what the shell must do.
 #[derive(Debug, Default)]
@@ -55,6 +55,7 @@ impl Scheduler {
             Input::PartitionAssigned(assigned) => assign(life, assigned, decisions),
             Input::PartitionRevoked(revoked) => {
                 life.clear_partition(revoked.partition, PartitionPhase::Revoked);
+                risk::drop_partition(life, revoked.partition);
             }
             Input::Arrived(arrived) => arrive(life, arrived),
             Input::Completed(completed) => complete(life, completed),
@@ -65,11 +66,16 @@ impl Scheduler {
             Input::Draining(_) => life.draining = true,
             Input::Measured(measured) => routing::measured(life, measured.lane, &measured.points),
             Input::Released(released) => take_back(life, released, decisions),
-            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => {}
+            Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
+            Input::SliceDone(done) => risk::slice_done(life, done),
+            Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
         }
-        // What leaves a lane may make room for what waited behind it.
+        risk::settle(life, decisions);
+        // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
         routing::release(life, decisions);
-        dispatch::release(life, decisions);
+        let batch_ns = dispatch::release(life, decisions);
+        let slice_ns = risk::run(life, decisions);
+        life.wake_by(batch_ns.min(slice_ns), decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
         Ok(())
@@ -160,7 +166,7 @@ fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
     if lost.kept {
         life.take_groups(lost.lane);
         life.forget_leaving(lost.lane);
-        life.lanes[lost.lane as usize].lose(life.batch_next, &mut life.hash);
+        life.lose_lane(lost.lane);
         placement::place_all(life, decisions);
         return;
     }
@@ -174,7 +180,7 @@ fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
         life.clear_partition(partition, PartitionPhase::Restoring);
         decisions.push(Decision::Restore(Restore { partition, lost_lane: lost.lane }));
     }
-    life.lanes[lost.lane as usize].lose(life.batch_next, &mut life.hash);
+    life.lose_lane(lost.lane);
 }
 
 fn return_lane(life: &mut Life, ready: &LaneReady, decisions: &mut Vec<Decision>) {

@@ -1,7 +1,7 @@
 //! The hash of the whole state, kept up to date at the cost of the change.
 //!
 //! The state is a set of components (the clock, each lane, each batch in flight, each partition, group and chunk of
-//! waiting rows). Each has a hash of its identity and fields, and the state's hash is their wrapping sum: a change
+//! waiting rows, each task). Each has a hash of its identity and fields, and the state's hash is their wrapping sum: a change
 //! takes the old hash off and puts the new one on, in any order. Two states with equal components have equal hashes;
 //! a sum of 64-bit hashes tells accidents apart, not forgeries (the journal's chain does that).
 
@@ -47,6 +47,13 @@ pub(crate) enum Component {
     Routing = 8,
     ServicePoint = 9,
     GroupRoute = 10,
+    RiskConfig = 11,
+    Risk = 12,
+    Task = 13,
+    TaskUnits = 14,
+    Slice = 15,
+    Account = 16,
+    Rate = 17,
 }
 
 /// Hash of one component.

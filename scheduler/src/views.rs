@@ -25,6 +25,8 @@ pub struct LaneLoad {
     pub in_flight_batches: i32,
     /// Smoothed service time of a row in picoseconds; 0 while unknown.
     pub service_ps_per_row: i64,
+    /// The slice of a risk task that it works on.
+    pub slice: Option<i64>,
 }
 
 /// Where a partition is in its life.
@@ -93,6 +95,7 @@ impl Scheduler {
             in_flight_bytes: lane.in_flight_bytes,
             in_flight_batches: lane.in_flight.len() as i32,
             service_ps_per_row: lane.service_ps_per_row,
+            slice: lane.slice().map(|slice| slice.slice),
         })
     }
 
@@ -147,10 +150,21 @@ impl Scheduler {
         self.life.as_ref().is_some_and(|life| life.draining)
     }
 
-    /// Whether nothing waits on the host and nothing is in flight.
+    /// Risk tasks that are known.
+    pub fn tasks_known(&self) -> usize {
+        self.life.as_ref().map_or(0, |life| life.risk.tasks())
+    }
+
+    /// Risk tasks with units that no lane has begun.
+    pub fn tasks_waiting(&self) -> i32 {
+        self.life.as_ref().map_or(0, |life| life.risk.tasks_waiting())
+    }
+
+    /// Whether nothing waits on the host and nothing is in flight, of ticks and of tasks.
     pub fn is_quiet(&self) -> bool {
         self.life.as_ref().is_none_or(|life| {
-            life.lanes.iter().all(|lane| lane.is_idle())
+            life.risk.tasks() == 0
+                && life.lanes.iter().all(|lane| lane.is_idle() && lane.slice().is_none())
                 && life.partitions.values().all(|partition| partition.waiting_rows == 0)
         })
     }

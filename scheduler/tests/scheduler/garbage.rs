@@ -45,6 +45,10 @@ fn start() -> impl Strategy<Value = Input> {
             6 => config.placement_seed = fields.6,
             7 => config.load_factor_percent = fields.7,
             8 => config.lane_batches_max = fields.8,
+            15 => config.risk.slice_ns = fields.0,
+            16 => config.risk.tasks_max = fields.7,
+            17 => config.risk.split = SplitPolicy::Equal,
+            18 => config.risk.split = SplitPolicy::Score,
             10..15 => {
                 config.route_interval_ns = fields.0;
                 config.load_factor_percent = 10_000;
@@ -66,6 +70,20 @@ fn start() -> impl Strategy<Value = Input> {
     let weights =
         vec(prop_oneof![9 => 1..4i32, 1 => prop_oneof![Just(0), Just(1_000_000), Just(i32::MAX)]], 0..4);
     (changed, weights).prop_map(|(config, weights)| started(config, &weights))
+}
+
+fn task() -> impl Strategy<Value = Input> {
+    let numbers = (number(), number(), number(), number(), number(), number());
+    (index(), numbers, 0..3usize, any::<bool>()).prop_map(|(partition, numbers, class, gang)| {
+        let (task, first_unit, units, unit_cost, slice_units_max, deadline_ns) = numbers;
+        let mut arrived = crate::script::task(task);
+        (arrived.partition, arrived.gang) = (partition, gang);
+        (arrived.first_unit, arrived.units) = (first_unit, units);
+        (arrived.unit_cost, arrived.slice_units_max) = (unit_cost, slice_units_max);
+        arrived.deadline_ns = Some(deadline_ns).filter(|&deadline_ns| deadline_ns > 3);
+        arrived.class = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch][class];
+        Input::TaskArrived(arrived)
+    })
 }
 
 fn input() -> impl Strategy<Value = Input> {
@@ -90,6 +108,11 @@ fn input() -> impl Strategy<Value = Input> {
             let points = points.into_iter().map(|(rows, service_ns)| ServicePoint { rows, service_ns });
             Input::Measured(Measured { lane, points: points.collect() })
         }),
+        6 => task(),
+        6 => (index(), number(), number()).prop_map(|(lane, slice, service_ns)| {
+            Input::SliceDone(SliceDone { lane, slice, service_ns })
+        }),
+        1 => number().prop_map(|task| Input::TaskDropped(TaskDropped { task })),
         2 => (index(), index(), index(), number()).prop_map(|(partition, group, lane, epoch)| {
             Input::Released(Released { partition, group, lane, epoch })
         }),

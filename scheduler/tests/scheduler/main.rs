@@ -9,3 +9,4 @@ mod placement;
 mod routing;
 mod script;
 mod simulation;
+mod tasks;

@@ -4,11 +4,14 @@
 //! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
 
 mod rest;
+mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use warptape_scheduler::{Scheduler, StepError};
 use warptape_schemas::journal::*;
+
+pub use tasks::ModelTasks;
 
 /// As `script::started` deals them out, where groups are routed.
 fn kind_of(lane: LaneId) -> LaneKind {
@@ -74,6 +77,10 @@ pub struct ModelLane {
     pub in_flight: VecDeque<Dispatch>,
     /// In flight when the lane was lost: completions that may still come, late.
     pub voided: Vec<i64>,
+    /// The slice that it works on.
+    pub slice: Option<RunSlice>,
+    /// Slices it worked on when it was lost.
+    pub slices_voided: Vec<i64>,
 }
 
 /// The model, around the scheduler under test.
@@ -88,6 +95,7 @@ pub struct Model {
     pub timer_ns: Option<i64>,
     pub draining: bool,
     batch_next: i64,
+    pub tasks: ModelTasks,
     /// Whether the rows of the lane lost last were kept.
     rows_kept: bool,
     pub journal: Vec<Recorded>,
@@ -107,6 +115,7 @@ impl Model {
             timer_ns: None,
             draining: false,
             batch_next: 0,
+            tasks: ModelTasks::default(),
             rows_kept: false,
             journal: Vec::new(),
             seen: BTreeMap::new(),
@@ -124,6 +133,7 @@ impl Model {
         self.timer_ns = None;
         self.draining = false;
         self.batch_next = 0;
+        self.tasks = ModelTasks::default();
         self.step(crate::script::started(config, weights));
     }
 
@@ -142,16 +152,22 @@ impl Model {
     pub fn step(&mut self, input: Input) {
         self.timer_ns = self.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
         self.apply(&input);
+        self.apply_to_tasks(&input);
         let bytes_before: BTreeMap<_, _> = self.waiting_bytes().collect();
         let hash_before = self.scheduler.state_hash();
         let mut decisions = Vec::new();
         self.scheduler.step(self.at_ns, &input, &mut decisions).expect("good input was refused");
         for decision in &decisions {
             self.execute(decision);
+            if let (Input::TaskArrived(arrived), Decision::Admit(_)) = (&input, decision) {
+                self.know_task(arrived);
+            }
         }
         self.check_bytes(bytes_before, &input, &decisions);
         self.check_owed(&input, &decisions);
+        self.check_tasks_owed(&input, &decisions);
         self.check_rest();
+        self.check_tasks_rest();
         self.check_views();
         self.scheduler.audit();
         self.journal.push(Recorded { at_ns: self.at_ns, input, decisions, hash_before });
@@ -281,7 +297,7 @@ impl Model {
                 group.bound_for = Some(release.route.kind);
                 format!("release to {:?}", release.route.kind)
             }
-            other => format!("{other:?}"),
+            _ => self.execute_of_task(decision),
         };
         self.saw(&name);
     }

@@ -8,6 +8,9 @@
 //! > 20 lost 1 | ready 1 | revoke 0 | woke | drain
 //! > 30 measured 1 2:500 64:700 lane, rows:service time of a batch each
 //! > 40 released 0 3 1 7        partition, group, lane, epoch
+//! > 50 task 0 units=20 gang    task, and what differs from the one in `task` below
+//! > 60 done 1 0 500            lane, slice, service time
+//! > 70 drop 0                  task
 //! ```
 
 use warptape_scheduler::Scheduler;
@@ -84,8 +87,14 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
     let input = match words[1] {
         "start" => {
             let mut scheduler = config();
-            words[3..].iter().for_each(|change| change_config(&mut scheduler, change));
-            started(scheduler, &vec![1; argument(0) as usize])
+            let mut weights = vec![1; argument(0) as usize];
+            for change in &words[3..] {
+                match change.strip_prefix("weights=") {
+                    Some(given) => weights = given.split(',').map(|weight| number(weight) as i32).collect(),
+                    None => change_config(&mut scheduler, change),
+                }
+            }
+            started(scheduler, &weights)
         }
         "assign" => assigned(argument(0), argument(1)),
         "revoke" => Input::PartitionRevoked(PartitionRevoked { partition: argument(0) }),
@@ -112,6 +121,13 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
             lane: argument(2),
             epoch: argument(3).into(),
         }),
+        "task" => Input::TaskArrived(parse_task(number(words[2]), &words[3..])),
+        "done" => Input::SliceDone(SliceDone {
+            lane: argument(0),
+            slice: number(words[3]),
+            service_ns: number(words[4]),
+        }),
+        "drop" => Input::TaskDropped(TaskDropped { task: number(words[2]) }),
         "woke" => Input::Woke(Woke {}),
         "drain" => Input::Draining(Draining {}),
         other => panic!("no such step: {other}"),
@@ -129,6 +145,55 @@ fn parse_arrival(word: &str) -> GroupArrival {
     GroupArrival { group: numbers[0] as i32, rows, bytes: numbers.get(2).copied().unwrap_or(rows) }
 }
 
+/// A task that scripts and the simulation change.
+pub fn task(task: TaskId) -> TaskArrived {
+    TaskArrived {
+        task,
+        partition: 0,
+        offset: task,
+        request_id: format!("request-{task}"),
+        tenant: "a".into(),
+        class: TaskClass::Interactive,
+        deadline_ns: None,
+        rate_key: "key".into(),
+        first_unit: 0,
+        units: 1,
+        unit_cost: 1,
+        slice_units_max: 100,
+        gang: false,
+        as_of: Vec::new(),
+    }
+}
+
+fn parse_task(id: TaskId, changes: &[&str]) -> TaskArrived {
+    let mut task = task(id);
+    for change in changes {
+        match change.split_once('=').unwrap_or((change, "")) {
+            ("partition", value) => task.partition = number(value) as i32,
+            ("tenant", value) => task.tenant = value.into(),
+            ("class", value) => task.class = parse_class(value),
+            ("deadline", value) => task.deadline_ns = Some(number(value)),
+            ("key", value) => task.rate_key = value.into(),
+            ("first", value) => task.first_unit = number(value),
+            ("units", value) => task.units = number(value),
+            ("cost", value) => task.unit_cost = number(value),
+            ("max", value) => task.slice_units_max = number(value),
+            ("gang", "") => task.gang = true,
+            other => panic!("no such change of a task: {other:?}"),
+        }
+    }
+    task
+}
+
+fn parse_class(word: &str) -> TaskClass {
+    match word {
+        "critical" => TaskClass::Critical,
+        "interactive" => TaskClass::Interactive,
+        "batch" => TaskClass::Batch,
+        other => panic!("no such class: {other}"),
+    }
+}
+
 fn parse_point(word: &str) -> ServicePoint {
     let (rows, service_ns) = word.split_once(':').expect("a point is rows:ns");
     ServicePoint { rows: number(rows), service_ns: number(service_ns) }
@@ -136,6 +201,19 @@ fn parse_point(word: &str) -> ServicePoint {
 
 fn change_config(config: &mut SchedulerConfig, change: &str) {
     let (field, value) = change.split_once('=').expect("a change is field=value");
+    if field == "split" {
+        config.risk.split = match value {
+            "dynamic" => SplitPolicy::Dynamic,
+            "equal" => SplitPolicy::Equal,
+            "score" => SplitPolicy::Score,
+            other => panic!("no such policy: {other}"),
+        };
+        return;
+    }
+    if let Some(tenant) = field.strip_prefix("tenant-") {
+        let (tenant, weight) = (tenant.to_owned(), number(value) as i32);
+        return config.risk.tenant_weights.push(TenantWeight { tenant, weight });
+    }
     let value = number(value);
     match field {
         "credit" => config.lane_credit_rows = value,
@@ -146,6 +224,8 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "high" => config.high_water_rows = value,
         "low" => config.low_water_rows = value,
         "route" => config.route_interval_ns = value,
+        "slice" => config.risk.slice_ns = value,
+        "tasks" => config.risk.tasks_max = value as i32,
         other => panic!("no such field: {other}"),
     }
 }
@@ -183,7 +263,45 @@ fn describe(decision: &Decision) -> String {
         Decision::Release(Release { partition, group, lane, epoch, route }) => {
             format!("release {partition}/{group} from {lane} epoch {epoch}: {}", describe_route(route))
         }
-        other => format!("{other:?}"),
+        Decision::Admit(Admit { task, class, tenant, tasks }) => {
+            format!("admit {task}: {class:?} of {tenant}, {tasks} known")
+        }
+        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns }) => {
+            let due = deadline_ns.map_or(String::new(), |deadline_ns| format!(", due {deadline_ns}"));
+            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{due}")
+        }
+        Decision::Split(Split { task, policy, gang, shares }) => {
+            let share = |Share { lane, from, to, score }: &Share| format!(" {lane}:{from}..{to} by {score}");
+            let shares: String = shares.iter().map(share).collect();
+            format!("split {task}, {policy:?}{}:{shares}", if *gang { ", gang" } else { "" })
+        }
+        Decision::Reserve(Reserve { task, lanes, busy, until_ns }) => {
+            format!("reserve {lanes:?} for {task}, {busy:?} busy, until {until_ns}")
+        }
+        Decision::RunSlice(RunSlice {
+            slice,
+            task,
+            lane,
+            from,
+            to,
+            class,
+            tenant,
+            tasks_waiting,
+            tenant_service_ns,
+            service_fs_per_cost,
+            predicted_finish_ns,
+        }) => {
+            format!(
+                "slice {slice} of {task} on {lane}: {from}..{to} ({class:?} of {tenant} after {tenant_service_ns}, \
+                 {tasks_waiting} waiting, {service_fs_per_cost} fs, finish {predicted_finish_ns})"
+            )
+        }
+        Decision::Expire(Expire { task, deadline_ns, slices_running }) => {
+            format!("expire {task}: due {deadline_ns}, {slices_running} running")
+        }
+        Decision::Finish(Finish { task, slices, service_ns }) => {
+            format!("finish {task}: {slices} slices, {service_ns} ns")
+        }
     }
 }
 

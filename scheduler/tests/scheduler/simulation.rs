@@ -39,18 +39,31 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
     // A simulation that never meets a rule does not test it.
     let kinds: Vec<_> = seen.keys().map(String::as_str).collect();
     let all = [
+        "admit",
         "dispatch Deadline",
         "dispatch Drain",
         "dispatch Full",
         "dispatch Idle",
+        "expire",
         "fence",
         "fence, rows kept",
+        "finish",
         "pause",
         "place",
+        "reject Expired",
+        "reject Overloaded",
         "release to Device",
         "release to Host",
+        "reserve",
         "restore",
         "resume",
+        "slice Batch",
+        "slice Critical",
+        "slice Interactive",
+        "split Equal",
+        "split Equal, gang",
+        "split Score",
+        "split Score, gang",
         "wake",
     ];
     assert!(only.is_some() || kinds == all, "seen: {seen:?}");
@@ -88,10 +101,20 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         high_water_rows,
         low_water_rows: draws.below(high_water_rows),
         route_interval_ns: draws.pick(&[0, 1, 20_000]).unwrap(),
-        risk: RiskConfig::default(),
+        risk: random_risk(draws),
     };
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)
+}
+
+fn random_risk(draws: &mut Draws) -> RiskConfig {
+    let weight = |tenant: &str, weight| TenantWeight { tenant: tenant.into(), weight };
+    RiskConfig {
+        slice_ns: draws.pick(&[1, 50, 2_000]).unwrap(),
+        tasks_max: draws.pick(&[1, 4, 100]).unwrap(),
+        split: draws.pick(&[SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score]).unwrap(),
+        tenant_weights: vec![weight("b", draws.range(1, 3) as i32)],
+    }
 }
 
 fn step_at_random(model: &mut Model, draws: &mut Draws) {
@@ -107,6 +130,9 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
         && let Some(released) = draws.pick(&leaving)
     {
         return model.step(Input::Released(released));
+    }
+    if draws.percent(30) {
+        return step_a_task(model, draws);
     }
     match draws.below(103) {
         0..40 => {
@@ -168,6 +194,59 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     }
 }
 
+/// Something about tasks: one comes, or a later round of one, a slice is done, on time or late, or a task is withdrawn.
+fn step_a_task(model: &mut Model, draws: &mut Draws) {
+    let with_slice: Vec<_> = lanes_where(model, |lane| lane.slice.is_some());
+    let late: Vec<_> = lanes_where(model, |lane| !lane.slices_voided.is_empty());
+    let owned: Vec<_> = partitions_where(model, |partition| partition.assigned || partition.restoring);
+    match draws.below(100) {
+        0..35 => {
+            let Some(partition) = draws.pick(&owned) else { return };
+            let later = draws.pick(&model.tasks.finished).filter(|_| draws.percent(40));
+            let (task, first_unit) = later.unwrap_or((model.tasks.task_next + draws.below(2), 0));
+            let arrived = random_task(model.at_ns, draws, task);
+            model.step(Input::TaskArrived(TaskArrived { partition, first_unit, ..arrived }));
+        }
+        35..92 => {
+            if let Some(lane) = draws.pick(&with_slice) {
+                finish_slice(model, lane, draws.below(3_000));
+            }
+        }
+        92..95 => {
+            if let Some(lane) = draws.pick(&late) {
+                let slice = model.lanes[lane as usize].slices_voided[0];
+                model.step(Input::SliceDone(SliceDone { lane, slice, service_ns: 5 }));
+            }
+        }
+        _ => {
+            let known: Vec<_> = model.tasks.known.keys().copied().collect();
+            if let Some(task) = draws.pick(&known) {
+                model.step(Input::TaskDropped(TaskDropped { task }));
+            }
+        }
+    }
+}
+
+fn random_task(at_ns: i64, draws: &mut Draws, task: TaskId) -> TaskArrived {
+    let deadline_ns = draws.pick(&[None, Some(-10), Some(200), Some(9_000), Some(50_000)]).unwrap();
+    TaskArrived {
+        tenant: draws.pick(&["a", "b", "c"]).unwrap().into(),
+        class: draws.pick(&[TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch]).unwrap(),
+        deadline_ns: deadline_ns.map(|after_ns: i64| (at_ns + after_ns).max(0)),
+        rate_key: draws.pick(&["one", "other"]).unwrap().into(),
+        units: draws.pick(&[1, 3, 7, 40]).unwrap(),
+        unit_cost: draws.pick(&[1, 50]).unwrap(),
+        slice_units_max: draws.pick(&[1, 5, 100]).unwrap(),
+        gang: draws.percent(25),
+        ..crate::script::task(task)
+    }
+}
+
+fn finish_slice(model: &mut Model, lane: LaneId, service_ns: i64) {
+    let slice = model.lanes[lane as usize].slice.as_ref().expect("the lane works on one").slice;
+    model.step(Input::SliceDone(SliceDone { lane, slice, service_ns }));
+}
+
 fn lanes_where(model: &Model, chosen: impl Fn(&crate::model::ModelLane) -> bool) -> Vec<LaneId> {
     (0..model.lanes.len() as LaneId).filter(|&lane| chosen(&model.lanes[lane as usize])).collect()
 }
@@ -218,7 +297,14 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(lanes.into()) as LaneId;
     let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
     let mut at_ns = model.at_ns;
-    let input = match draws.below(12) {
+    let input = match draws.below(15) {
+        12 => Input::SliceDone(SliceDone { lane, slice: i64::MAX, service_ns: 1 }),
+        13 => Input::TaskDropped(TaskDropped { task: model.tasks.task_next }),
+        14 => {
+            let task = model.tasks.known.keys().next().copied().unwrap_or(i64::MAX);
+            let partition = model.partitions.keys().next().copied().unwrap_or(0);
+            Input::TaskArrived(TaskArrived { partition, ..crate::script::task(task) })
+        }
         0 => {
             at_ns = model.journal.last().expect("a run begins with a start").at_ns - 1;
             Input::Woke(Woke {})
@@ -286,11 +372,17 @@ fn heal(model: &mut Model) {
             model.step(Input::Released(*released));
             continue;
         }
-        let Some(&lane) = lanes_where(model, |lane| !lane.in_flight.is_empty()).first() else { break };
         model.at_ns += 10;
-        complete(model, lane, 10);
+        if let Some(&lane) = lanes_where(model, |lane| !lane.in_flight.is_empty()).first() {
+            complete(model, lane, 10);
+        } else if let Some(&lane) = lanes_where(model, |lane| lane.slice.is_some()).first() {
+            finish_slice(model, lane, 10);
+        } else {
+            break;
+        }
     }
     assert!(model.leaving().is_empty(), "a group moves and never arrives");
+    assert!(model.tasks.known.is_empty(), "a task never ends");
     assert!(model.scheduler.is_quiet(), "work is left and nobody does it");
     for (id, partition) in &model.partitions {
         assert!(!partition.paused, "partition {id} is paused for ever");

@@ -1,0 +1,238 @@
+//! Slices: which free lane works on which units.
+//!
+//! ```text
+//!   a lane is free: ready, nothing in flight, so that nothing waits for it either
+//!     │
+//!     ├─ its own shares ──┐
+//!     ├─ open tasks ──────┼──► the first by class, tenant, deadline, arrival ──► RunSlice
+//!     └─ whole tasks ─────┘         │
+//!                                   └─ whole: Split; a gang: all of its lanes, or Reserve
+//! ```
+//!
+//! It owns the choice and the size of a slice; it must not change what a task is.
+
+use std::cmp::Ordering;
+
+use warptape_schemas::journal::{Decision, LaneId, Reserve, RunSlice, Share, Split, SplitPolicy, TaskId};
+
+use super::queue::{Due, Turn};
+use super::shares::shares;
+use super::task::Stage;
+use crate::config::GANG_WAIT_SLICES;
+use crate::lanes::{Lane, Slice};
+use crate::life::Life;
+
+/// Where a task's units are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Any lane may take them.
+    Open,
+    /// They are of the lane's share.
+    Share,
+    /// The task is to be split.
+    Whole,
+}
+
+/// Gives every free lane a slice, if there is one for it. Returns when to look again whatever comes.
+pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
+    let mut wake_ns = life.risk.deadlines.first().map_or(i64::MAX, |(deadline_ns, _)| *deadline_ns);
+    if life.risk.waiting == 0 {
+        return wake_ns;
+    }
+    come_back(life);
+    let mut plan = None;
+    loop {
+        let before = decisions.len();
+        for lane in 0..life.lanes.len() {
+            if life.lanes[lane].is_free() {
+                wake_ns = wake_ns.min(serve(life, lane as LaneId, &mut plan, decisions));
+            }
+        }
+        // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
+        if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
+            break;
+        }
+    }
+    wake_ns.min(life.risk.aside.first().map_or(i64::MAX, |(until_ns, _)| *until_ns))
+}
+
+/// Gangs that let others go first are tried again.
+fn come_back(life: &mut Life) {
+    while let Some(&(until_ns, task)) = life.risk.aside.first()
+        && until_ns <= life.at_ns
+    {
+        set_stage(life, task, Stage::Whole);
+    }
+}
+
+fn set_stage(life: &mut Life, task: TaskId, stage: Stage) {
+    let Life { risk, hash, .. } = life;
+    risk.dequeue(task);
+    let changed = risk.task_mut(task);
+    changed.stage = stage;
+    changed.refresh(hash);
+    risk.enqueue(task);
+}
+
+/// How a whole task would be split in this step.
+struct Plan {
+    task: TaskId,
+    shares: Vec<Share>,
+}
+
+/// Gives a free lane a slice, if there is one for it. Returns until when it waits for a gang.
+fn serve(life: &mut Life, lane: LaneId, plan: &mut Option<Plan>, decisions: &mut Vec<Decision>) -> i64 {
+    let mut splits = splits(life, lane);
+    // Every round ends the search, splits a task, puts a gang aside, has one back (which waits or begins then, or is none of
+    // this lane's) or gives up splitting.
+    loop {
+        let Some((source, task)) = next(life, lane, splits) else {
+            // Nobody is there to go before a gang that was put aside.
+            match life.risk.aside.first().filter(|_| splits) {
+                Some(&(_, task)) => set_stage(life, task, Stage::Whole),
+                None => return i64::MAX,
+            }
+            continue;
+        };
+        if source != Source::Whole {
+            start(life, lane, source, task, decisions);
+            return i64::MAX;
+        }
+        let Plan { shares, .. } = match plan.take() {
+            Some(known) if known.task == task => plan.insert(known),
+            _ => plan.insert(Plan { task, shares: shares_of(life, task) }),
+        };
+        if shares.iter().all(|share| share.lane != lane) {
+            splits = false;
+        } else if !life.risk.tasks[&task].gang {
+            split(life, task, shares, decisions);
+        } else if shares.iter().all(|share| life.lanes[share.lane as usize].is_free()) {
+            split(life, task, shares, decisions);
+            shares.iter().for_each(|share| start(life, share.lane, Source::Share, task, decisions));
+            return i64::MAX;
+        } else if let Some(until_ns) = reserve(life, task, shares, decisions) {
+            return until_ns;
+        }
+    }
+}
+
+/// Whether the lane may get a share of a task: not while it stands by.
+fn splits(life: &Life, lane: LaneId) -> bool {
+    life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(|other| other.ready && other.weight > 0)
+}
+
+/// The task that a lane is to work on.
+fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId)> {
+    let risk = &life.risk;
+    let queues = [
+        (Source::Open, Some(&risk.open)),
+        (Source::Share, Some(&risk.shares[lane as usize])),
+        (Source::Whole, splits.then_some(&risk.whole)),
+    ];
+    let heads = queues.into_iter().filter_map(|(source, queue)| Some((source, queue?.first()?)));
+    // Of equals the first: units that came back before those of the lane's own share.
+    let first = heads.min_by(|(_, one), (_, other)| order(*one, *other));
+    first.map(|(source, (_, due))| (source, due.task))
+}
+
+fn order(one: (&Turn, Due), other: (&Turn, Due)) -> Ordering {
+    one.cmp(&other)
+}
+
+/// How the units of a task are shared out now: among ready lanes, without those that stand by while another is ready.
+fn shares_of(life: &Life, task: TaskId) -> Vec<Share> {
+    let task = &life.risk.tasks[&task];
+    let units = task.open[0];
+    let stand_in = !life.lanes.iter().any(|lane| lane.ready && lane.weight > 0);
+    let score = |lane: &Lane| match policy_of(life) {
+        _ if !lane.ready => 0,
+        _ if stand_in => 1,
+        SplitPolicy::Equal => i64::from(lane.weight > 0),
+        SplitPolicy::Score | SplitPolicy::Dynamic => i64::from(lane.weight),
+    };
+    let scores: Vec<_> = life.lanes.iter().map(|lane| (lane.id, score(lane))).collect();
+    shares(units.from, units.count(), &scores)
+}
+
+/// How tasks are split that have to be.
+fn policy_of(life: &Life) -> SplitPolicy {
+    match life.config.risk.split {
+        SplitPolicy::Equal => SplitPolicy::Equal,
+        SplitPolicy::Score | SplitPolicy::Dynamic => SplitPolicy::Score,
+    }
+}
+
+fn split(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<Decision>) {
+    let policy = policy_of(life);
+    let Life { risk, hash, .. } = life;
+    risk.dequeue(task);
+    let changed = risk.task_mut(task);
+    changed.split(shares, hash);
+    let gang = changed.gang;
+    risk.enqueue(task);
+    decisions.push(Decision::Split(Split { task, policy, gang, shares: shares.to_vec() }));
+}
+
+/// Has a free lane wait for the others of a gang, for a time. Once that is over the gang is put aside for as long.
+fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<Decision>) -> Option<i64> {
+    let until_ns = life.at_ns + GANG_WAIT_SLICES * life.config.risk.slice_ns;
+    match life.risk.tasks[&task].stage {
+        Stage::Reserved(until_ns) if until_ns > life.at_ns => Some(until_ns),
+        Stage::Reserved(_) => {
+            set_stage(life, task, Stage::Aside(until_ns));
+            None
+        }
+        _ => {
+            set_stage(life, task, Stage::Reserved(until_ns));
+            let lanes: Vec<_> = shares.iter().map(|share| share.lane).collect();
+            let is_busy = |lane: &LaneId| !life.lanes[*lane as usize].is_free();
+            let busy = lanes.iter().copied().filter(is_busy).collect();
+            decisions.push(Decision::Reserve(Reserve { task, lanes, busy, until_ns }));
+            Some(until_ns)
+        }
+    }
+}
+
+/// Has a free lane work on units of a task.
+fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &mut Vec<Decision>) {
+    let Life { risk, lanes, config, hash, at_ns, .. } = life;
+    let tasks_waiting = risk.waiting;
+    let turn = risk.turn(&risk.tasks[&id]);
+    let worker = &mut lanes[lane as usize];
+    let kind = worker.kind;
+    risk.dequeue(id);
+    let (rates, task) = (&risk.rates, risk.tasks.get_mut(&id).expect("queues hold known tasks"));
+    let key = &task.rate_key;
+    let wanted = rates.slice_units(kind, key, task.unit_cost, config.risk.slice_ns);
+    let service_fs_per_cost = rates.fs_per_cost(kind, key);
+    let units_max = wanted.min(task.slice_units_max);
+    let units = match source {
+        Source::Share => task.take_share(lane, units_max, hash),
+        Source::Open | Source::Whole => task.take_open(units_max, hash),
+    };
+    let predicted_ns = rates.predict_ns(kind, &task.rate_key, units.count() * task.unit_cost);
+    task.slices_running += 1;
+    task.refresh(hash);
+    risk.enqueue(id);
+
+    let charged_ns = risk.accounts.weighted_ns(&turn.tenant, predicted_ns.unwrap_or(config.risk.slice_ns));
+    risk.charge(id, charged_ns, hash);
+    let slice = risk.slice_next;
+    risk.slice_next += 1;
+    risk.refresh(hash);
+    let finish_ns = *at_ns + predicted_ns.unwrap_or(0);
+    worker.start_slice(Slice { slice, task: Some(id), units, charged_ns, finish_ns }, hash);
+    decisions.push(Decision::RunSlice(RunSlice {
+        slice,
+        task: id,
+        lane,
+        from: units.from,
+        to: units.to,
+        class: turn.class,
+        tenant: turn.tenant.as_ref().to_owned(),
+        tasks_waiting,
+        tenant_service_ns: turn.service_ns,
+        service_fs_per_cost,
+        predicted_finish_ns: finish_ns,
+    }));
+}

@@ -1,0 +1,225 @@
+//! One risk task: which of its units are still to be begun, by whom, and how many are being worked on.
+//!
+//! Units go from `open` (any lane may take them) or from a lane's share to a slice in flight, and are done when it is. What
+//! a lost lane had, in flight or as its share, goes back to `open`, where the lowest units go first: so it is run again
+//! before anything new is begun.
+
+use std::sync::Arc;
+
+use warptape_schemas::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::queue::Due;
+use crate::state_hash::{Component, StateHash, hash_component};
+
+/// Units `from..to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Units {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+}
+
+impl Units {
+    pub(crate) fn count(self) -> i64 {
+        self.to - self.from
+    }
+
+    fn hash(self, task: TaskId, lane: LaneId) -> u64 {
+        hash_component(Component::TaskUnits, [task, i64::from(lane), self.from, self.to])
+    }
+}
+
+/// How far a task is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It is to be split before a lane takes anything of it.
+    Whole,
+    /// Likewise, and free lanes wait for the others until this time.
+    Reserved(i64),
+    /// Likewise, but others go first until this time.
+    Aside(i64),
+    /// Lanes take what they may.
+    Shared,
+}
+
+/// The lane that open units stand under in the state hash.
+const ANY_LANE: LaneId = -1;
+
+/// One task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) partition: PartitionId,
+    pub(crate) class: TaskClass,
+    pub(crate) tenant: Arc<str>,
+    pub(crate) deadline_ns: Option<i64>,
+    pub(crate) rate_key: Arc<str>,
+    pub(crate) unit_cost: i64,
+    pub(crate) slice_units_max: i64,
+    pub(crate) gang: bool,
+    pub(crate) stage: Stage,
+    /// Units that any lane may take, ascending and apart from each other; all of them while the task is whole.
+    pub(crate) open: Vec<Units>,
+    /// What is left of each lane's share, by lane.
+    pub(crate) shares: Vec<(LaneId, Units)>,
+    /// Units not done.
+    pub(crate) units_left: i64,
+    pub(crate) slices_running: i32,
+    pub(crate) slices_done: i64,
+    pub(crate) service_ns: i64,
+    contribution: u64,
+}
+
+impl Task {
+    pub(crate) fn new(arrived: &TaskArrived, tenant: Arc<str>, stage: Stage, hash: &mut StateHash) -> Self {
+        let all = Units { from: arrived.first_unit, to: arrived.first_unit + arrived.units };
+        let mut task = Self {
+            id: arrived.task,
+            partition: arrived.partition,
+            class: arrived.class,
+            tenant,
+            deadline_ns: arrived.deadline_ns,
+            rate_key: arrived.rate_key.as_str().into(),
+            unit_cost: arrived.unit_cost,
+            slice_units_max: arrived.slice_units_max,
+            gang: arrived.gang,
+            stage,
+            open: vec![all],
+            shares: Vec::new(),
+            units_left: arrived.units,
+            slices_running: 0,
+            slices_done: 0,
+            service_ns: 0,
+            contribution: 0,
+        };
+        hash.add(all.hash(task.id, ANY_LANE));
+        task.refresh(hash);
+        task
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        let (stage, until_ns) = match self.stage {
+            Stage::Whole => (0, 0),
+            Stage::Reserved(until_ns) => (1, until_ns),
+            Stage::Aside(until_ns) => (2, until_ns),
+            Stage::Shared => (3, 0),
+        };
+        let fields = [
+            self.id,
+            i64::from(self.partition),
+            self.class as i64,
+            xxh3_64(self.tenant.as_bytes()) as i64,
+            self.deadline_ns.unwrap_or(-1),
+            xxh3_64(self.rate_key.as_bytes()) as i64,
+            self.unit_cost,
+            self.slice_units_max,
+            i64::from(self.gang),
+            stage,
+            until_ns,
+            self.units_left,
+            i64::from(self.slices_running),
+            self.slices_done,
+            self.service_ns,
+        ];
+        hash_component(Component::Task, fields)
+    }
+
+    pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+
+    /// Hash of the units that are still to be begun, by walking.
+    pub(crate) fn units_hash(&self) -> u64 {
+        let open = self.open.iter().map(|units| units.hash(self.id, ANY_LANE));
+        let shares = self.shares.iter().map(|(lane, units)| units.hash(self.id, *lane));
+        open.chain(shares).fold(0, u64::wrapping_add)
+    }
+
+    /// Takes its components off the state hash.
+    pub(crate) fn forget(&self, hash: &mut StateHash) {
+        hash.remove(self.contribution);
+        hash.remove(self.units_hash());
+    }
+
+    pub(crate) fn due(&self) -> Due {
+        Due { deadline_ns: self.deadline_ns.unwrap_or(i64::MAX), task: self.id }
+    }
+
+    /// Whether units of it are still to be begun.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.open.is_empty() || !self.shares.is_empty()
+    }
+
+    /// Gives each lane its share; the task is whole no more.
+    pub(crate) fn split(&mut self, shares: &[Share], hash: &mut StateHash) {
+        hash.remove(self.units_hash());
+        self.open.clear();
+        let share = |share: &Share| (share.lane, Units { from: share.from, to: share.to });
+        self.shares = shares.iter().map(share).collect();
+        self.stage = Stage::Shared;
+        hash.add(self.units_hash());
+        self.refresh(hash);
+    }
+
+    /// Takes up to so many of the lowest open units.
+    pub(crate) fn take_open(&mut self, units_max: i64, hash: &mut StateHash) -> Units {
+        let first = &mut self.open[0];
+        hash.remove(first.hash(self.id, ANY_LANE));
+        let taken = Units { from: first.from, to: first.to.min(first.from + units_max) };
+        first.from = taken.to;
+        if first.count() == 0 {
+            self.open.remove(0);
+        } else {
+            hash.add(first.hash(self.id, ANY_LANE));
+        }
+        taken
+    }
+
+    /// Takes up to so many of the lowest units of a lane's share.
+    pub(crate) fn take_share(&mut self, lane: LaneId, units_max: i64, hash: &mut StateHash) -> Units {
+        let index = self.share_of(lane).expect("the lane's queue says that it has a share");
+        let (_, share) = &mut self.shares[index];
+        hash.remove(share.hash(self.id, lane));
+        let taken = Units { from: share.from, to: share.to.min(share.from + units_max) };
+        share.from = taken.to;
+        if share.count() == 0 {
+            self.shares.remove(index);
+        } else {
+            hash.add(share.hash(self.id, lane));
+        }
+        taken
+    }
+
+    pub(crate) fn share_of(&self, lane: LaneId) -> Option<usize> {
+        self.shares.binary_search_by_key(&lane, |(owner, _)| *owner).ok()
+    }
+
+    /// Opens what is left of a lane's share to all.
+    pub(crate) fn open_share(&mut self, lane: LaneId, hash: &mut StateHash) {
+        let index = self.share_of(lane).expect("the lane's queue says that it has a share");
+        let (_, units) = self.shares.remove(index);
+        hash.remove(units.hash(self.id, lane));
+        self.reopen(units, hash);
+    }
+
+    /// Puts units back for any lane, as one with those beside them.
+    pub(crate) fn reopen(&mut self, mut units: Units, hash: &mut StateHash) {
+        let at = self.open.partition_point(|other| other.from < units.from);
+        if let Some(after) = self.open.get(at).copied().filter(|after| after.from == units.to) {
+            hash.remove(after.hash(self.id, ANY_LANE));
+            self.open.remove(at);
+            units.to = after.to;
+        }
+        if let Some(before) = at.checked_sub(1).map(|index| self.open[index])
+            && before.to == units.from
+        {
+            hash.remove(before.hash(self.id, ANY_LANE));
+            units.from = before.from;
+            self.open[at - 1] = units;
+        } else {
+            self.open.insert(at, units);
+        }
+        hash.add(units.hash(self.id, ANY_LANE));
+    }
+}

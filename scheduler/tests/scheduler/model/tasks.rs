@@ -1,0 +1,291 @@
+//! Risk tasks as the model knows them: every unit by itself.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::journal::*;
+
+use super::Model;
+
+/// What became of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// To be begun, by this lane if it is of its share.
+    Open(Option<LaneId>),
+    Running,
+    Done,
+}
+
+pub struct ModelTask {
+    pub arrived: TaskArrived,
+    units: Vec<Unit>,
+    /// Whether a lane may take of it only after a split.
+    is_whole: bool,
+    slices_done: i64,
+    service_ns: i64,
+}
+
+/// All tasks of a process life.
+#[derive(Default)]
+pub struct ModelTasks {
+    pub known: BTreeMap<TaskId, ModelTask>,
+    pub task_next: TaskId,
+    slice_next: i64,
+    /// Tasks of which a round was finished, with the unit after its last.
+    pub finished: Vec<(TaskId, i64)>,
+}
+
+impl ModelTask {
+    fn slots(&self, from: i64, to: i64) -> std::ops::Range<usize> {
+        let first = self.arrived.first_unit;
+        assert!(first <= from && from < to && to <= first + self.arrived.units, "units that do not exist");
+        (from - first) as usize..(to - first) as usize
+    }
+
+    fn is_for(&self, lane: LaneId) -> bool {
+        let is_for = |unit: &Unit| match unit {
+            Unit::Open(owner) => owner.is_none_or(|owner| owner == lane),
+            Unit::Running | Unit::Done => false,
+        };
+        !self.is_whole && self.units.iter().any(is_for)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.units.iter().any(|unit| matches!(unit, Unit::Open(_)))
+    }
+
+    fn due(&self) -> (i64, TaskId) {
+        (self.arrived.deadline_ns.unwrap_or(i64::MAX), self.arrived.task)
+    }
+}
+
+impl Model {
+    pub(super) fn apply_to_tasks(&mut self, input: &Input) {
+        match input {
+            Input::PartitionRevoked(revoked) => {
+                let of_partition = |task: &ModelTask| task.arrived.partition == revoked.partition;
+                let gone = self.tasks.known.extract_if(.., |_, task| of_partition(task));
+                let gone: Vec<_> = gone.map(|(task, _)| task).collect();
+                gone.into_iter().for_each(|task| self.forget_slices(task));
+            }
+            Input::LaneLost(lost) => self.lose_slices(lost.lane),
+            Input::TaskArrived(arrived) => {
+                self.tasks.task_next = self.tasks.task_next.max(arrived.task + 1);
+                self.tasks.finished.retain(|(task, _)| *task != arrived.task);
+            }
+            Input::TaskDropped(dropped) => {
+                self.tasks.known.remove(&dropped.task).unwrap();
+                self.forget_slices(dropped.task);
+            }
+            Input::SliceDone(done) => self.finish_slice(done),
+            _ => (),
+        }
+    }
+
+    fn lose_slices(&mut self, lane: LaneId) {
+        for task in self.tasks.known.values_mut() {
+            let of_lane = |unit: &&mut Unit| **unit == Unit::Open(Some(lane));
+            task.units.iter_mut().filter(of_lane).for_each(|unit| *unit = Unit::Open(None));
+        }
+        let lost = &mut self.lanes[lane as usize];
+        let Some(slice) = lost.slice.take() else { return };
+        lost.slices_voided.push(slice.slice);
+        if let Some(task) = self.tasks.known.get_mut(&slice.task) {
+            let slots = task.slots(slice.from, slice.to);
+            task.units[slots].fill(Unit::Open(None));
+        }
+    }
+
+    fn finish_slice(&mut self, done: &SliceDone) {
+        let lane = &mut self.lanes[done.lane as usize];
+        if let Some(late) = lane.slices_voided.iter().position(|&slice| slice == done.slice) {
+            lane.slices_voided.remove(late);
+            return;
+        }
+        let slice = lane.slice.take().unwrap();
+        assert_eq!(slice.slice, done.slice);
+        if let Some(task) = self.tasks.known.get_mut(&slice.task) {
+            let slots = task.slots(slice.from, slice.to);
+            assert!(task.units[slots.clone()].iter().all(|unit| *unit == Unit::Running));
+            task.units[slots].fill(Unit::Done);
+            task.slices_done += 1;
+            task.service_ns += done.service_ns;
+        }
+    }
+
+    /// Executes a decision about a task; returns the name it is counted under.
+    pub(super) fn execute_of_task(&mut self, decision: &Decision) -> String {
+        match decision {
+            Decision::Admit(admit) => {
+                assert_eq!(admit.tasks as usize, self.tasks.known.len() + 1);
+                "admit".to_owned()
+            }
+            Decision::Reject(reject) => {
+                assert_eq!(reject.tasks as usize, self.tasks.known.len());
+                match reject.reason {
+                    RejectReason::Expired => assert!(reject.deadline_ns.unwrap() <= self.at_ns),
+                    RejectReason::Overloaded => assert!(reject.tasks >= self.config.risk.tasks_max),
+                }
+                format!("reject {:?}", reject.reason)
+            }
+            Decision::Split(split) => {
+                self.execute_split(split);
+                format!("split {:?}{}", split.policy, if split.gang { ", gang" } else { "" })
+            }
+            Decision::Reserve(reserve) => {
+                assert!(self.tasks.known[&reserve.task].arrived.gang, "{reserve:?}");
+                assert!(reserve.until_ns > self.at_ns);
+                let busy: Vec<_> =
+                    reserve.lanes.iter().copied().filter(|lane| !self.is_free(*lane)).collect();
+                assert_eq!(reserve.busy, busy);
+                assert!(!busy.is_empty(), "a gang waits for nobody");
+                "reserve".to_owned()
+            }
+            Decision::RunSlice(slice) => {
+                self.execute_slice(slice);
+                format!("slice {:?}", slice.class)
+            }
+            Decision::Expire(expire) => {
+                let task = self.tasks.known.remove(&expire.task).expect("an unknown task expires");
+                assert_eq!(task.arrived.deadline_ns, Some(expire.deadline_ns));
+                assert!(expire.deadline_ns <= self.at_ns, "a task expires early");
+                let running = self.running(expire.task);
+                assert_eq!(expire.slices_running, running);
+                self.forget_slices(expire.task);
+                "expire".to_owned()
+            }
+            Decision::Finish(finish) => {
+                let task = self.tasks.known.remove(&finish.task).expect("an unknown task is finished");
+                assert!(
+                    task.units.iter().all(|unit| *unit == Unit::Done),
+                    "a task with units left is finished"
+                );
+                assert_eq!((finish.slices, finish.service_ns), (task.slices_done, task.service_ns));
+                let next = task.arrived.first_unit + task.arrived.units;
+                self.tasks.finished.push((finish.task, next));
+                "finish".to_owned()
+            }
+            _ => unreachable!("the other decisions are executed before"),
+        }
+    }
+
+    fn running(&self, task: TaskId) -> i32 {
+        let slices = self.lanes.iter().filter_map(|lane| lane.slice.as_ref());
+        slices.filter(|slice| slice.task == task).count() as i32
+    }
+
+    /// Slices of a task that is gone are of nobody's any more.
+    fn forget_slices(&mut self, task: TaskId) {
+        let slices = self.lanes.iter_mut().filter_map(|lane| lane.slice.as_mut());
+        slices.filter(|slice| slice.task == task).for_each(|slice| slice.task = -1);
+    }
+
+    fn is_free(&self, lane: LaneId) -> bool {
+        let known = &self.lanes[lane as usize];
+        let rows_wait = self.lane_heads(lane).next().is_some();
+        known.ready && known.in_flight.is_empty() && known.slice.is_none() && !rows_wait
+    }
+
+    fn execute_split(&mut self, split: &Split) {
+        let lanes = &self.lanes;
+        let task = self.tasks.known.get_mut(&split.task).unwrap();
+        assert!(task.is_whole && split.gang == task.arrived.gang);
+        let total: i64 = split.shares.iter().map(|share| share.score).sum();
+        let mut next = task.arrived.first_unit;
+        for share in &split.shares {
+            assert!(lanes[share.lane as usize].ready, "a lost lane gets a share");
+            assert_eq!(share.from, next, "shares are consecutive");
+            // Scores of lanes that get nothing are not in the sum: quotas by it are at least the true ones.
+            assert!((share.to - share.from - 1) * total <= task.arrived.units * share.score, "{split:?}");
+            next = share.to;
+            let slots = task.slots(share.from, share.to);
+            task.units[slots].fill(Unit::Open(Some(share.lane)));
+        }
+        assert_eq!(next, task.arrived.first_unit + task.arrived.units, "shares add up");
+        assert!(split.shares.is_sorted_by_key(|share| share.lane));
+        task.is_whole = false;
+    }
+
+    fn execute_slice(&mut self, slice: &RunSlice) {
+        let lane = slice.lane;
+        assert!(self.is_free(lane), "a slice goes to a lane that has something to do");
+        assert_eq!(slice.slice, self.tasks.slice_next, "slices are numbered in order");
+        self.tasks.slice_next += 1;
+        let waiting = self.tasks.known.values().filter(|task| task.is_waiting()).count();
+        assert_eq!(slice.tasks_waiting as usize, waiting);
+        assert!(slice.predicted_finish_ns >= self.at_ns);
+        let chosen = &self.tasks.known[&slice.task];
+        let arrived = &chosen.arrived;
+        assert_eq!((slice.class, &slice.tenant), (arrived.class, &arrived.tenant));
+        for other in self.tasks.known.values().filter(|other| other.is_for(lane)) {
+            // Those that begin as a gang begin whatever else there is for one of their lanes.
+            let gang = arrived.gang && !chosen.is_whole;
+            assert!(other.arrived.class >= slice.class || gang, "a higher class waits");
+            let same = other.arrived.class == slice.class && other.arrived.tenant == slice.tenant;
+            assert!(!same || chosen.due() <= other.due() || gang, "an earlier deadline waits");
+        }
+        let task = self.tasks.known.get_mut(&slice.task).unwrap();
+        let slots = task.slots(slice.from, slice.to);
+        assert!(slice.to - slice.from <= task.arrived.slice_units_max, "a slice is too large");
+        assert!(!task.is_whole, "a task is begun before it is split");
+        let lost = task.units.iter().position(|unit| *unit == Unit::Open(None));
+        for unit in &task.units[slots.clone()] {
+            assert!(matches!(unit, Unit::Open(owner) if owner.is_none_or(|owner| owner == lane)), "{unit:?}");
+        }
+        let is_first = lost.is_none_or(|lost| lost == slots.start);
+        assert!(is_first || task.arrived.gang, "what came back goes first");
+        task.units[slots].fill(Unit::Running);
+        self.lanes[lane as usize].slice = Some(slice.clone());
+    }
+
+    /// What some inputs owe whatever else they bring.
+    pub(super) fn check_tasks_owed(&mut self, input: &Input, decisions: &[Decision]) {
+        for decision in decisions {
+            let Decision::Split(Split { task, gang: true, shares, .. }) = decision else { continue };
+            let starts = decisions.iter().filter(|decision| match decision {
+                Decision::RunSlice(slice) => slice.task == *task,
+                _ => false,
+            });
+            assert_eq!(starts.count(), shares.len(), "a gang begins on all of its lanes");
+        }
+        let answers =
+            decisions.iter().filter(|decision| matches!(decision, Decision::Admit(_) | Decision::Reject(_)));
+        assert_eq!(
+            answers.count(),
+            usize::from(matches!(input, Input::TaskArrived(_))),
+            "a task is answered"
+        );
+    }
+
+    /// What holds after every step: no lane rests while there is something for it.
+    pub(super) fn check_tasks_rest(&self) {
+        let known = &self.tasks.known;
+        assert_eq!(self.scheduler.tasks_known(), known.len());
+        assert_eq!(
+            self.scheduler.tasks_waiting() as usize,
+            known.values().filter(|task| task.is_waiting()).count()
+        );
+        let gang_waits = known.values().any(|task| task.arrived.gang && task.is_whole);
+        for task in known.values() {
+            let due_ns = task.due().0;
+            assert!(due_ns > self.at_ns, "a task is known after its deadline");
+            let wakes = self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns);
+            assert!(due_ns == i64::MAX || wakes, "nobody wakes for a deadline");
+            assert!(task.units.iter().any(|unit| *unit != Unit::Done), "a task is done and known");
+        }
+        for lane in 0..self.lanes.len() as LaneId {
+            let wants = known.values().any(|task| task.is_for(lane));
+            assert!(gang_waits || !wants || !self.is_free(lane), "lane {lane} rests and a task waits");
+            if gang_waits && self.is_free(lane) {
+                assert!(!wants || self.timer_ns.is_some(), "lane {lane} waits for a gang for ever");
+            }
+        }
+    }
+
+    /// Admits what was sent, when the scheduler has: before it decides anything else about it.
+    pub(super) fn know_task(&mut self, arrived: &TaskArrived) {
+        let is_whole = arrived.gang || self.config.risk.split != SplitPolicy::Dynamic;
+        let units = vec![Unit::Open(None); arrived.units as usize];
+        let task = ModelTask { arrived: arrived.clone(), units, is_whole, slices_done: 0, service_ns: 0 };
+        self.tasks.known.insert(arrived.task, task);
+    }
+}

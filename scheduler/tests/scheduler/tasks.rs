@@ -1,0 +1,393 @@
+//! One rule of risk tasks a test.
+
+use crate::script::check;
+
+#[test]
+fn slices_grow_until_they_take_what_they_should() {
+    check(
+        "
+        > 0 start 1 slice=1000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 task 0 units=30
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 10)
+        > 110 done 0 0 100
+        slice 1 of 0 on 0: 1..3 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 310)
+        > 310 done 0 1 200
+        slice 2 of 0 on 0: 3..7 (Interactive of a after 300, 1 waiting, 100000000 fs, finish 710)
+        > 710 done 0 2 400
+        slice 3 of 0 on 0: 7..15 (Interactive of a after 700, 1 waiting, 100000000 fs, finish 1510)
+        > 1510 done 0 3 800
+        slice 4 of 0 on 0: 15..25 (Interactive of a after 1500, 1 waiting, 100000000 fs, finish 2510)
+        > 2510 done 0 4 1000
+        slice 5 of 0 on 0: 25..30 (Interactive of a after 2500, 1 waiting, 100000000 fs, finish 3010)
+        > 3010 done 0 5 500
+        finish 0: 6 slices, 3000 ns
+        ",
+    );
+}
+
+#[test]
+fn a_slice_waits_for_ticks_and_a_batch_for_one_slice() {
+    check(
+        "
+        > 0 start 1 slice=1000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 arrive 0 0:2
+        dispatch 0 to 0: 0/0:2 (2 rows, 2 bytes, Idle, oldest 10, finish 10)
+        > 20 task 0 units=3 max=1
+        admit 0: Interactive of a, 1 known
+        > 30 complete 0 0 20
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 30)
+        > 40 arrive 0 0:2
+        dispatch 1 to 0: 0/0:2 (2 rows, 2 bytes, Idle, oldest 40, finish 60)
+        > 50 done 0 0 1000
+        > 60 arrive 0 0:2
+        wake 1040
+        > 70 complete 0 1 20
+        dispatch 2 to 0: 0/0:2 (2 rows, 2 bytes, Idle, oldest 60, finish 90)
+        > 80 complete 0 2 20
+        slice 1 of 0 on 0: 1..2 (Interactive of a after 1000, 1 waiting, 1000000000 fs, finish 1080)
+        > 90 arrive 0 0:1
+        dispatch 3 to 0: 0/0:1 (1 rows, 1 bytes, Idle, oldest 90, finish 1090)
+        > 100 done 0 1 1000
+        > 110 complete 0 3 20
+        slice 2 of 0 on 0: 2..3 (Interactive of a after 2000, 1 waiting, 1000000000 fs, finish 1110)
+        > 120 done 0 2 1000
+        finish 0: 3 slices, 3000 ns
+        ",
+    );
+}
+
+#[test]
+fn classes_then_tenants_then_deadlines_then_arrival() {
+    check(
+        "
+        > 0 start 1 slice=1000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 task 0
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        > 1 task 1 class=batch
+        admit 1: Batch of a, 2 known
+        > 2 task 2 tenant=b
+        admit 2: Interactive of b, 3 known
+        > 3 task 3
+        admit 3: Interactive of a, 4 known
+        > 4 task 4 deadline=9000
+        admit 4: Interactive of a, 5 known
+        wake 9000
+        > 5 task 5 deadline=8000
+        admit 5: Interactive of a, 6 known
+        wake 8000
+        > 6 task 6 class=critical
+        admit 6: Critical of a, 7 known
+        > 100 done 0 0 1000
+        finish 0: 1 slices, 1000 ns
+        slice 1 of 6 on 0: 0..1 (Critical of a after 0, 6 waiting, 1000000000 fs, finish 1100)
+        > 200 done 0 1 1000
+        finish 6: 1 slices, 1000 ns
+        slice 2 of 5 on 0: 0..1 (Interactive of a after 1000, 5 waiting, 1000000000 fs, finish 1200)
+        > 300 done 0 2 1000
+        finish 5: 1 slices, 1000 ns
+        slice 3 of 2 on 0: 0..1 (Interactive of b after 1000, 4 waiting, 1000000000 fs, finish 1300)
+        > 400 done 0 3 1000
+        finish 2: 1 slices, 1000 ns
+        slice 4 of 4 on 0: 0..1 (Interactive of a after 2000, 3 waiting, 1000000000 fs, finish 1400)
+        > 500 done 0 4 1000
+        finish 4: 1 slices, 1000 ns
+        slice 5 of 3 on 0: 0..1 (Interactive of a after 3000, 2 waiting, 1000000000 fs, finish 1500)
+        > 600 done 0 5 1000
+        finish 3: 1 slices, 1000 ns
+        slice 6 of 1 on 0: 0..1 (Batch of a after 0, 1 waiting, 1000000000 fs, finish 1600)
+        > 700 done 0 6 1000
+        finish 1: 1 slices, 1000 ns
+        ",
+    );
+}
+
+#[test]
+fn tenants_share_by_weight_and_save_up_nothing() {
+    check(
+        "
+        > 0 start 1 slice=100 tenant-a=2
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 task 0 units=9 max=1
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        > 0 task 1 units=9 max=1 tenant=b
+        admit 1: Interactive of b, 2 known
+        > 100 done 0 0 100
+        slice 1 of 0 on 0: 1..2 (Interactive of a after 50, 2 waiting, 100000000 fs, finish 200)
+        > 200 done 0 1 100
+        slice 2 of 1 on 0: 0..1 (Interactive of b after 50, 2 waiting, 100000000 fs, finish 300)
+        > 300 done 0 2 100
+        slice 3 of 0 on 0: 2..3 (Interactive of a after 100, 2 waiting, 100000000 fs, finish 400)
+        > 400 done 0 3 100
+        slice 4 of 0 on 0: 3..4 (Interactive of a after 150, 2 waiting, 100000000 fs, finish 500)
+        > 450 task 2 units=1 tenant=c
+        admit 2: Interactive of c, 3 known
+        > 500 done 0 4 100
+        slice 5 of 1 on 0: 1..2 (Interactive of b after 150, 3 waiting, 100000000 fs, finish 600)
+        > 600 done 0 5 100
+        slice 6 of 2 on 0: 0..1 (Interactive of c after 150, 3 waiting, 100000000 fs, finish 700)
+        > 610 task 3 units=1 tenant=c
+        admit 3: Interactive of c, 4 known
+        > 700 done 0 6 100
+        finish 2: 1 slices, 100 ns
+        slice 7 of 0 on 0: 4..5 (Interactive of a after 200, 3 waiting, 100000000 fs, finish 800)
+        > 800 done 0 7 100
+        slice 8 of 0 on 0: 5..6 (Interactive of a after 250, 3 waiting, 100000000 fs, finish 900)
+        ",
+    );
+}
+
+#[test]
+fn shares_by_score_are_exact_and_worked_on_by_their_lanes() {
+    check(
+        "
+        > 0 start 3 weights=95,80,0 split=score slice=1000000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 task 0 units=10000 max=10000
+        admit 0: Interactive of a, 1 known
+        split 0, Score: 0:0..5429 by 95 1:5429..10000 by 80
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 5429..5430 (Interactive of a after 1000000, 1 waiting, 0 fs, finish 0)
+        > 10 done 0 0 1
+        slice 2 of 0 on 0: 1..3 (Interactive of a after 1000001, 1 waiting, 1000000 fs, finish 12)
+        > 20 lost 1
+        fence 1: 0 groups, gone
+        slice 3 of 0 on 2: 5429..5431 (Interactive of a after 3, 1 waiting, 1000000 fs, finish 22)
+        > 30 done 1 1 5
+        > 40 done 0 2 2
+        slice 4 of 0 on 0: 5431..5435 (Interactive of a after 5, 1 waiting, 1000000 fs, finish 44)
+        > 50 ready 1
+        slice 5 of 0 on 1: 5435..5439 (Interactive of a after 9, 1 waiting, 1000000 fs, finish 54)
+        ",
+    );
+    check(
+        "
+        > 0 start 3 split=equal
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 task 0 units=5 max=10
+        admit 0: Interactive of a, 1 known
+        split 0, Equal: 0:0..2 by 1 1:2..4 by 1 2:4..5 by 1
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 2..3 (Interactive of a after 500000, 1 waiting, 0 fs, finish 0)
+        slice 2 of 0 on 2: 4..5 (Interactive of a after 1000000, 1 waiting, 0 fs, finish 0)
+        > 0 task 1 units=1
+        admit 1: Interactive of a, 2 known
+        > 10 done 2 2 1
+        > 20 done 0 0 1
+        slice 3 of 0 on 0: 1..2 (Interactive of a after 500002, 2 waiting, 1000000 fs, finish 21)
+        ",
+    );
+}
+
+#[test]
+fn a_gang_begins_on_all_of_its_lanes_or_waits_for_a_time() {
+    check(
+        "
+        > 0 start 2 slice=10
+        > 0 assign 0 2
+        place 0/0 on 0 epoch 1
+        place 0/1 on 1 epoch 1
+        > 5 task 0 units=1
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 5)
+        > 10 task 1 units=4 gang class=critical
+        admit 1: Critical of a, 2 known
+        reserve [0, 1] for 1, [0] busy, until 650
+        wake 650
+        > 20 task 2 units=1
+        admit 2: Interactive of a, 3 known
+        > 30 done 0 0 20
+        finish 0: 1 slices, 20 ns
+        split 1, Score, gang: 0:0..2 by 1 1:2..4 by 1
+        slice 1 of 1 on 0: 0..1 (Critical of a after 0, 2 waiting, 20000000 fs, finish 50)
+        slice 2 of 1 on 1: 2..3 (Critical of a after 20, 2 waiting, 20000000 fs, finish 50)
+        > 40 done 0 1 5
+        slice 3 of 1 on 0: 1..2 (Critical of a after 25, 2 waiting, 12500000 fs, finish 52)
+        > 50 done 1 2 5
+        slice 4 of 1 on 1: 3..4 (Critical of a after 22, 2 waiting, 10000000 fs, finish 60)
+        > 60 done 0 3 5
+        slice 5 of 2 on 0: 0..1 (Interactive of a after 20, 1 waiting, 8750000 fs, finish 68)
+        > 70 done 1 4 5
+        finish 1: 4 slices, 20 ns
+        ",
+    );
+    check(
+        "
+        > 0 start 2 slice=10
+        > 0 assign 0 2
+        place 0/0 on 0 epoch 1
+        place 0/1 on 1 epoch 1
+        > 5 arrive 0 0:1
+        dispatch 0 to 0: 0/0:1 (1 rows, 1 bytes, Idle, oldest 5, finish 5)
+        > 10 task 0 units=4 gang
+        admit 0: Interactive of a, 1 known
+        reserve [0, 1] for 0, [0] busy, until 650
+        wake 650
+        > 20 task 1 units=1
+        admit 1: Interactive of a, 2 known
+        > 650 woke
+        slice 0 of 1 on 1: 0..1 (Interactive of a after 0, 2 waiting, 0 fs, finish 650)
+        wake 1290
+        > 660 done 1 0 5
+        finish 1: 1 slices, 5 ns
+        reserve [0, 1] for 0, [0] busy, until 1300
+        > 1290 woke
+        wake 1300
+        > 1300 complete 0 0 5
+        split 0, Score, gang: 0:0..2 by 1 1:2..4 by 1
+        slice 1 of 0 on 0: 0..2 (Interactive of a after 5, 1 waiting, 5000000 fs, finish 1310)
+        slice 2 of 0 on 1: 2..4 (Interactive of a after 15, 1 waiting, 5000000 fs, finish 1310)
+        ",
+    );
+}
+
+#[test]
+fn a_lost_lane_gives_back_what_it_had() {
+    check(
+        "
+        > 0 start 2 slice=1000
+        > 0 assign 0 2
+        place 0/0 on 0 epoch 1
+        place 0/1 on 1 epoch 1
+        > 0 task 0 units=4 max=1
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 1..2 (Interactive of a after 1000, 1 waiting, 0 fs, finish 0)
+        > 10 lost 1
+        fence 1: 1 groups, gone
+        restore 0 for 1
+        > 20 done 1 1 5
+        > 30 done 0 0 100
+        slice 2 of 0 on 0: 1..2 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 130)
+        > 40 ready 1
+        slice 3 of 0 on 1: 2..3 (Interactive of a after 200, 1 waiting, 100000000 fs, finish 140)
+        > 50 done 1 1 5
+        > 50 done 1 9 5
+        error: lane 1 does not work on slice 9; report each slice of RunSlice once
+        > 60 done 0 2 100
+        slice 4 of 0 on 0: 3..4 (Interactive of a after 300, 1 waiting, 100000000 fs, finish 160)
+        > 70 done 1 3 100
+        > 80 done 0 4 100
+        finish 0: 4 slices, 400 ns
+        ",
+    );
+}
+
+#[test]
+fn deadlines_end_tasks_while_lanes_are_busy() {
+    check(
+        "
+        > 0 start 1 slice=1000 tasks=2
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 task 0 deadline=10
+        reject 0: Expired, 0 of 2 known, due 10
+        > 10 task 1 units=3 deadline=500
+        admit 1: Interactive of a, 1 known
+        slice 0 of 1 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 10)
+        wake 500
+        > 20 task 2 units=3 deadline=200
+        admit 2: Interactive of a, 2 known
+        wake 200
+        > 30 task 3
+        reject 3: Overloaded, 2 of 2 known
+        > 200 woke
+        expire 2: due 200, 0 running
+        wake 500
+        > 300 task 4
+        admit 4: Interactive of a, 2 known
+        > 600 done 0 0 600
+        expire 1: due 500, 0 running
+        slice 1 of 4 on 0: 0..1 (Interactive of a after 600, 1 waiting, 600000000 fs, finish 1200)
+        > 700 done 0 1 100
+        finish 4: 1 slices, 100 ns
+        ",
+    );
+}
+
+#[test]
+fn later_rounds_come_in_whatever_is_known() {
+    check(
+        "
+        > 0 start 1 tasks=1
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 task 0 units=1
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 10)
+        > 20 done 0 0 100
+        finish 0: 1 slices, 100 ns
+        > 30 task 1
+        admit 1: Interactive of a, 1 known
+        slice 1 of 1 on 0: 0..1 (Interactive of a after 0, 1 waiting, 100000000 fs, finish 130)
+        > 40 task 0 first=1
+        admit 0: Interactive of a, 2 known
+        > 50 task 0 first=2
+        error: task 0 cannot be this one: requests are numbered from 2 on, each once; a later round (first_unit above 0) has the number of the first, and comes after Finish
+        > 60 task 1
+        error: task 1 cannot be this one: requests are numbered from 2 on, each once; a later round (first_unit above 0) has the number of the first, and comes after Finish
+        > 70 task 3 first=1
+        error: task 3 cannot be this one: requests are numbered from 2 on, each once; a later round (first_unit above 0) has the number of the first, and comes after Finish
+        > 80 done 0 1 100
+        finish 1: 1 slices, 100 ns
+        slice 2 of 0 on 0: 1..2 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 180)
+        > 90 done 0 2 100
+        finish 0: 1 slices, 100 ns
+        ",
+    );
+}
+
+#[test]
+fn tasks_go_when_they_are_withdrawn_or_their_partition_is() {
+    check(
+        "
+        > 0 start 1
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 assign 1 1
+        place 1/0 on 0 epoch 1
+        > 10 task 0 units=2
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 10)
+        > 10 task 1 partition=1
+        admit 1: Interactive of a, 2 known
+        > 20 drop 0
+        > 20 drop 0
+        error: task 0 is not known; drop a task only between Admit and Expire or Finish
+        > 30 done 0 0 100
+        slice 1 of 1 on 0: 0..1 (Interactive of a after 500000, 1 waiting, 0 fs, finish 30)
+        > 40 task 2 partition=0
+        admit 2: Interactive of a, 2 known
+        > 50 lost 0
+        fence 0: 2 groups, gone
+        restore 0 for 0
+        restore 1 for 0
+        > 60 ready 0
+        slice 2 of 1 on 0: 0..1 (Interactive of a after 500000, 2 waiting, 0 fs, finish 60)
+        > 70 revoke 1
+        > 80 done 0 1 100
+        > 80 done 0 2 100
+        slice 3 of 2 on 0: 0..1 (Interactive of a after 1000000, 1 waiting, 0 fs, finish 80)
+        > 90 task 3 partition=1
+        error: partition 1 is not assigned (or is to be restored); send PartitionAssigned first
+        > 90 task 3 units=0
+        error: units of task 3 is 0; it must be from 1 to 68719476736
+        > 90 done 0 2 -1
+        error: service time -1 ns of slice 2 is negative; measure it with a monotonic clock
+        > 90 drain
+        > 95 task 3
+        admit 3: Interactive of a, 2 known
+        ",
+    );
+}
