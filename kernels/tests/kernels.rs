@@ -15,6 +15,8 @@ mod indicators;
 mod invariance;
 #[path = "kernels/market.rs"]
 mod market;
+#[path = "kernels/portfolio/mod.rs"]
+mod portfolio;
 #[path = "kernels/pricing/mod.rs"]
 mod pricing;
 #[path = "kernels/reference.rs"]

@@ -81,6 +81,8 @@ pub struct SymbolMarket {
     pub last_sample: i64,
     /// Event time from one sample to the next, in nanoseconds.
     pub sample_interval_ns: i64,
+    /// Weight of a squared return relative to the one after it.
+    pub decay: f64,
 }
 
 /// The last that was heard of a symbol; 0 where nothing was.
@@ -176,6 +178,7 @@ impl Market {
             samples: known.collect(),
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,
+            decay: self.config.decay,
         }
     }
 

@@ -10,7 +10,9 @@
 //! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them.
 
 mod assets;
+mod matrices;
 mod options;
+mod portfolio;
 pub mod refusals;
 mod simulation;
 mod sweep;
@@ -19,12 +21,19 @@ use std::ops::Range;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::pricing::{BlockSums, DevicePricing, Greeks, NoVolatility};
+use warptape_kernels::portfolio::Profits;
+use warptape_kernels::pricing::{
+    AmericanSimulation, BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility,
+};
 use warptape_kernels::sweep::CellResult;
-use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest};
+use warptape_schemas::risk::{
+    MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
+};
 
 use crate::SymbolMarket;
+use assets::Resolved;
 use options::{ImpliedTask, OptionTask};
+use portfolio::{Parts, PortfolioTask, Tails};
 use simulation::SimulationTask;
 use sweep::SweepTask;
 
@@ -48,6 +57,7 @@ enum Work {
     Options(OptionTask),
     ImpliedVolatilities(ImpliedTask),
     Simulation(Box<SimulationTask>),
+    Portfolio(Box<PortfolioTask>),
     Sweep(SweepTask),
 }
 
@@ -69,6 +79,18 @@ pub enum Partial {
     Volatilities(Vec<Result<f64, NoVolatility>>),
     /// Of blocks of paths.
     Blocks(Vec<BlockSums>),
+    /// Of blocks of paths with Greeks.
+    GreekBlocks(Vec<GreekSums>),
+    /// Of pilot paths: when to exercise.
+    Rule(Box<AmericanSimulation>),
+    /// Of scenarios.
+    Profits(Box<Profits>),
+    /// Of all scenarios: the worst.
+    Tails(Box<Tails>),
+    /// Of positions and books.
+    Parts(Parts),
+    /// Of all there is to do.
+    Outcome(Box<RiskOutcome>),
     /// Of rules.
     Cells(Vec<CellResult>),
 }
@@ -93,21 +115,33 @@ impl RiskTask {
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
-        let mut as_of = Vec::new();
-        let work = match &request.problem {
-            RiskProblem::Options(problem) => Work::Options(OptionTask::new(problem, market_of, &mut as_of)?),
+        let none = Matrix::Given(Vec::new());
+        let (work, assets) = match &request.problem {
+            RiskProblem::Options(problem) => {
+                let assets = Resolved::new(&problem.assets, market_of)?;
+                (Work::Options(OptionTask::new(problem, &assets)?), assets)
+            }
             RiskProblem::ImpliedVolatilities(problem) => {
-                Work::ImpliedVolatilities(ImpliedTask::new(problem, market_of, &mut as_of)?)
+                let assets = Resolved::new(&options::without_volatility(&problem.assets), market_of)?;
+                (Work::ImpliedVolatilities(ImpliedTask::new(problem, &assets)?), assets)
             }
             RiskProblem::Simulation(problem) => {
-                Work::Simulation(Box::new(SimulationTask::new(problem, request.seed, market_of, &mut as_of)?))
+                let assets = Resolved::with_matrix(&problem.assets, &problem.correlations, market_of)?;
+                let task = SimulationTask::new(problem, request.seed, &assets)?;
+                (Work::Simulation(Box::new(task)), assets)
             }
-            RiskProblem::Sweep(problem) => Work::Sweep(SweepTask::new(problem)?),
-            RiskProblem::Portfolio(_) | RiskProblem::Optimisation(_) => {
+            RiskProblem::Portfolio(problem) => {
+                let matrix = PortfolioTask::matrix_of(&problem.measure).unwrap_or(&none);
+                let assets = Resolved::with_matrix(&problem.assets, matrix, market_of)?;
+                let task = PortfolioTask::new(problem, request.seed, &assets)?;
+                (Work::Portfolio(Box::new(task)), assets)
+            }
+            RiskProblem::Sweep(problem) => (Work::Sweep(SweepTask::new(problem)?), Resolved::default()),
+            RiskProblem::Optimisation(_) => {
                 return Err(bad("problem.type", "not built yet"));
             }
         };
-        Ok(Self { work, as_of })
+        Ok(Self { work, as_of: assets.as_of })
     }
 
     /// What was taken from the market.
@@ -121,6 +155,7 @@ impl RiskTask {
             Work::Options(_) => "options".to_owned(),
             Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
             Work::Simulation(task) => task.rate_key(),
+            Work::Portfolio(_) => "portfolio".to_owned(),
             Work::Sweep(_) => "sweep".to_owned(),
         }
     }
@@ -130,6 +165,7 @@ impl RiskTask {
         match &self.work {
             Work::Options(_) | Work::ImpliedVolatilities(_) => 1,
             Work::Simulation(task) => task.unit_cost(),
+            Work::Portfolio(task) => task.unit_cost(),
             Work::Sweep(task) => task.unit_cost(),
         }
     }
@@ -140,6 +176,7 @@ impl RiskTask {
             Work::Options(task) => task.units(),
             Work::ImpliedVolatilities(task) => task.units(),
             Work::Simulation(task) => return task.first_round(),
+            Work::Portfolio(task) => return task.first_round(),
             Work::Sweep(task) => task.units(),
         };
         Round { first_unit: 0, units }
@@ -150,7 +187,8 @@ impl RiskTask {
         match &self.work {
             Work::Options(task) => task.run(isa, places(units)),
             Work::ImpliedVolatilities(task) => task.run(isa, places(units)),
-            Work::Simulation(task) => task.run(isa, units.start as u64..units.end as u64),
+            Work::Simulation(task) => task.run(isa, units),
+            Work::Portfolio(task) => task.run(isa, units),
             Work::Sweep(task) => task.run(isa, places(units)),
         }
     }
@@ -165,40 +203,22 @@ impl RiskTask {
         match &self.work {
             Work::Options(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::ImpliedVolatilities(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
-            Work::Simulation(task) => {
-                task.run_on_device(&mut memory.pricing, device, units.start as u64..units.end as u64)
-            }
+            Work::Simulation(task) => task.run_on_device(&mut memory.pricing, device, units),
+            Work::Portfolio(task) => task.run_on_device(device, units),
             Work::Sweep(task) => task.run_on_device(device, places(units)),
         }
     }
 
-    /// Puts together what the units of all rounds so far gave, in their order.
-    pub fn finish(&self, partials: impl IntoIterator<Item = Partial>) -> Finished {
-        let mut partials = partials.into_iter();
-        let mut whole = partials.next().expect("a round has units");
-        partials.for_each(|partial| whole.append(partial));
-        match (&self.work, &whole) {
-            (Work::Options(_), Partial::Greeks(greeks)) => Finished::Outcome(options::outcome(greeks)),
-            (Work::ImpliedVolatilities(_), Partial::Volatilities(volatilities)) => {
-                Finished::Outcome(options::implied_outcome(volatilities))
-            }
-            (Work::Simulation(task), Partial::Blocks(blocks)) => task.finish(blocks),
-            (Work::Sweep(_), Partial::Cells(cells)) => Finished::Outcome(sweep::outcome(cells)),
-            _ => unreachable!("units give what their kind of work gives"),
-        }
-    }
-}
-
-impl Partial {
-    /// Adds what the units behind gave.
-    fn append(&mut self, next: Partial) {
-        match (self, next) {
-            (Partial::Greeks(all), Partial::Greeks(next)) => all.append(&next),
-            (Partial::Volatilities(all), Partial::Volatilities(next)) => all.extend(next),
-            (Partial::Blocks(all), Partial::Blocks(next)) => all.extend(next),
-            (Partial::Cells(all), Partial::Cells(next)) => all.extend(next),
-            _ => unreachable!("units of one task give the same kind"),
-        }
+    /// Puts together what the units of all rounds so far gave, in their order. Called once after each round.
+    pub fn finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> Finished {
+        let partials: Vec<&Partial> = partials.into_iter().collect();
+        Finished::Outcome(match &self.work {
+            Work::Options(_) => options::outcome(&partials),
+            Work::ImpliedVolatilities(_) => options::implied_outcome(&partials),
+            Work::Sweep(_) => sweep::outcome(&partials),
+            Work::Simulation(task) => return task.finish(&partials),
+            Work::Portfolio(task) => return task.finish(&partials),
+        })
     }
 }
 

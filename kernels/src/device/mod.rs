@@ -10,6 +10,7 @@ mod faults;
 mod slab;
 mod slots;
 mod staged;
+mod workspace;
 
 pub use crate::bars::device::FoldArgs;
 pub use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE, ordered};
@@ -20,6 +21,7 @@ pub use faults::{Fault, FaultError, FaultyDevice, FaultyDevices};
 pub use slab::{DeviceSlab, SlabConfig};
 pub use slots::{SlotState, SpecState};
 pub use staged::{GroupRows, StagedRows};
+pub(crate) use workspace::{Workspace, with_workspace};
 
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 7] = [
+pub const HEADERS: [Source; 11] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
@@ -39,6 +41,10 @@ pub const HEADERS: [Source; 7] = [
     Source { name: "normal.cuh", text: include_str!("../math/normal.cuh") },
     Source { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
     Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
+    Source { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
+    Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
+    Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
+    Source { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },
 ];
 
 impl Source {
@@ -151,12 +157,60 @@ pub const IMPLY_VOLATILITIES: Kernel =
 pub const SIMULATE_BLOCKS: Kernel =
     Kernel { function: "simulate_blocks", args: "warptape::SimulationArgs", source: SIMULATION };
 
-/// Sums over lanes: takes `SimulationArgs`.
-pub const SUM_LANES: Kernel =
-    Kernel { function: "sum_lanes", args: "warptape::SimulationArgs", source: SIMULATION };
+/// The same with Greeks: takes `SimulationArgs`.
+pub const SIMULATE_GREEKS: Kernel =
+    Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
+
+/// Simulates baskets: takes `BasketArgs`.
+pub const SIMULATE_BASKETS: Kernel = Kernel {
+    function: "simulate_baskets",
+    args: "warptape::BasketArgs",
+    source: Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") },
+};
+
+/// Simulates American options: takes `AmericanArgs`.
+pub const SIMULATE_AMERICANS: Kernel = Kernel {
+    function: "simulate_americans",
+    args: "warptape::AmericanArgs",
+    source: Source { name: "american.cu", text: include_str!("../pricing/american.cu") },
+};
+
+/// Sums over lanes: takes `SumArgs`.
+pub const SUM_LANES: Kernel = Kernel {
+    function: "sum_lanes",
+    args: "warptape::SumArgs",
+    source: Source { name: "sums.cu", text: include_str!("../pricing/sums.cu") },
+};
+
+const PORTFOLIO: Source = Source { name: "portfolio.cu", text: include_str!("../portfolio/portfolio.cu") };
+const COVARIANCE: Source = Source { name: "covariance.cu", text: include_str!("../portfolio/covariance.cu") };
+
+const fn portfolio(function: &'static str) -> Kernel {
+    Kernel { function, args: "warptape::PortfolioArgs", source: PORTFOLIO }
+}
+
+/// Draws normal numbers for each asset and scenario: takes `PortfolioArgs`.
+pub const DRAW_NORMALS: Kernel = portfolio("draw_normals");
+
+/// Makes moves of spot prices of normal numbers: takes `PortfolioArgs`.
+pub const MOVE_SPOTS: Kernel = portfolio("move_spots");
+
+/// Revalues each position in each scenario: takes `PortfolioArgs`.
+pub const REVALUE_POSITIONS: Kernel = portfolio("revalue_positions");
+
+/// Sums profits by book: takes `PortfolioArgs`.
+pub const SUM_BOOKS: Kernel = portfolio("sum_books");
+
+/// Takes the mean from each column of a matrix: takes `CovarianceArgs`.
+pub const CENTRE_RETURNS: Kernel =
+    Kernel { function: "centre_returns", args: "warptape::CovarianceArgs", source: COVARIANCE };
+
+/// Sums the products of columns of a matrix: takes `CovarianceArgs`.
+pub const SUM_PRODUCTS: Kernel =
+    Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 14] = [
+pub const KERNELS: [Kernel; 23] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -170,7 +224,16 @@ pub const KERNELS: [Kernel; 14] = [
     PRICE_OPTIONS,
     IMPLY_VOLATILITIES,
     SIMULATE_BLOCKS,
+    SIMULATE_GREEKS,
+    SIMULATE_BASKETS,
+    SIMULATE_AMERICANS,
     SUM_LANES,
+    DRAW_NORMALS,
+    MOVE_SPOTS,
+    REVALUE_POSITIONS,
+    SUM_BOOKS,
+    CENTRE_RETURNS,
+    SUM_PRODUCTS,
 ];
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square

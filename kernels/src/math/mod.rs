@@ -1,5 +1,6 @@
 //! Elementary functions and random numbers with the same bits on every device.
 
+mod dual;
 mod exp;
 mod ln;
 mod normal;
@@ -8,6 +9,7 @@ mod polynomial;
 mod real;
 mod single;
 
+pub(crate) use dual::{Dual, Number, PARAMETERS, RATE, SPOT, Term, VOLATILITY, YEARS};
 pub use exp::exp;
 pub use ln::ln;
 pub(crate) use ln::ln_of_positive;

@@ -2,6 +2,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use super::dual::{Number, Term};
 use super::exp::exp;
 use super::normal::{CENTRAL, TAIL, ratio};
 use super::{ln_of_positive, single};
@@ -32,16 +33,6 @@ pub(crate) trait Real:
     fn central(r: Self) -> Self;
     /// `−Φ⁻¹(exp(−t²/2))` in its tail, as far as [`Real::outer`] goes.
     fn tail(t: Self) -> Self;
-
-    #[inline(always)]
-    fn greater(self, other: Self) -> Self {
-        if self > other { self } else { other }
-    }
-
-    #[inline(always)]
-    fn lesser(self, other: Self) -> Self {
-        if self < other { self } else { other }
-    }
 }
 
 impl Real for f64 {
@@ -139,6 +130,52 @@ impl Real for f32 {
         ratio(&single::TAIL.0, &single::TAIL.1, t)
     }
 }
+
+macro_rules! number {
+    ($real:ty) => {
+        impl Number for $real {
+            type Part = $real;
+
+            #[inline(always)]
+            fn constant(value: $real) -> $real {
+                value
+            }
+
+            #[inline(always)]
+            fn of_term(term: &Term) -> $real {
+                Real::of(term.value)
+            }
+
+            #[inline(always)]
+            fn scaled(self, by: $real) -> $real {
+                self * by
+            }
+
+            #[inline(always)]
+            fn value(self) -> $real {
+                self
+            }
+
+            #[inline(always)]
+            fn sqrt(self) -> $real {
+                Real::sqrt(self)
+            }
+
+            #[inline(always)]
+            fn exp(self) -> $real {
+                Real::exp(self)
+            }
+
+            #[inline(always)]
+            fn ln(self) -> $real {
+                Real::ln(self)
+            }
+        }
+    };
+}
+
+number!(f64);
+number!(f32);
 
 #[cfg(test)]
 pub(super) mod tests {

@@ -4,15 +4,21 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::american::AmericanSimulation;
+use super::basket::BasketSimulation;
 use super::black_scholes::{GREEK_COLUMNS, Greeks};
 use super::draws::LANES;
+use super::greeks::{GreekSimulation, GreekSums};
 use super::implied::{NoVolatility, volatility_of};
 use super::options::{OPTION_COLUMNS, Options};
 use super::simulation::{Contract, Precision, Simulation};
-use super::sums::{BlockSums, SUMS};
+use super::sums::BlockSums;
+use super::terms::Terms;
 use crate::device::{
-    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
+    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICANS,
+    SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
+use crate::math::{PARAMETERS, Term};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
 
@@ -26,7 +32,31 @@ struct OptionArgs {
     found: Address,
 }
 
-/// What `simulate_blocks` and `sum_lanes` are given: as `SimulationArgs` of `simulation.cu`.
+/// As `Terms` of `payoffs.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct DeviceTerms {
+    spot: DeviceTerm,
+    drift: DeviceTerm,
+    diffusion: DeviceTerm,
+    barrier: DeviceTerm,
+    factor: DeviceTerm,
+    discount: DeviceTerm,
+    strike: f64,
+    sign: f64,
+    steps_count: f64,
+    untouched: f64,
+    weights: [f64; 2],
+    side: f64,
+    mean: f64,
+    gamma_slope: f64,
+    is_floating: u64,
+}
+
+/// A value and its derivatives.
+type DeviceTerm = [f64; 1 + PARAMETERS];
+
+/// What `simulate_blocks` and `simulate_greeks` are given: as `SimulationArgs` of `simulation.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct SimulationArgs {
@@ -37,17 +67,50 @@ struct SimulationArgs {
     key: u64,
     first_block: u64,
     blocks: u64,
-    spot: f64,
+    terms: DeviceTerms,
+    bumped: [DeviceTerms; 2],
+    inverse_width: f64,
+    lanes: Address,
+}
+
+/// What `simulate_baskets` is given: as `BasketArgs` of `basket.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct BasketArgs {
+    is_mixed: u64,
+    is_antithetic: u64,
+    assets: u64,
+    key: u64,
+    first_block: u64,
+    blocks: u64,
     strike: f64,
     sign: f64,
+    terms: Address,
+    lanes: Address,
+}
+
+/// What `simulate_americans` is given: as `AmericanArgs` of `american.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct AmericanArgs {
+    is_antithetic: u64,
+    exercises: u64,
+    key: u64,
+    first_block: u64,
+    blocks: u64,
+    sign: f64,
+    moneyness: f64,
     drift: f64,
     diffusion: f64,
-    steps_count: f64,
-    barrier: f64,
-    untouched: f64,
-    weights: [f64; 2],
-    side: f64,
-    is_floating: u64,
+    rule: Address,
+    lanes: Address,
+}
+
+/// What `sum_lanes` is given: as `SumArgs` of `sums.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SumArgs {
+    count: u64,
     lanes: Address,
     sums: Address,
 }
@@ -98,19 +161,119 @@ impl DevicePricing {
         blocks: Range<u64>,
         out: &mut Vec<BlockSums>,
     ) -> Result<(), DeviceError> {
-        let count = (blocks.end - blocks.start) as usize;
-        if count == 0 {
+        let args = arguments(simulation, &blocks);
+        // A thread takes the paths of a call of Philox.
+        let words = if args.is_mixed == 1 { 1 } else { 2 };
+        self.sum_blocks(device, &blocks, &[], out, |device, lanes, _| {
+            let args = SimulationArgs { lanes, ..args };
+            let threads = args.blocks as usize * LANES * words / 4;
+            device.launch(&SIMULATE_BLOCKS, bytemuck::bytes_of(&args), threads)
+        })
+    }
+
+    /// As [`GreekSimulation::run`].
+    pub fn simulate_greeks(
+        &mut self,
+        device: &mut dyn Device,
+        simulation: &GreekSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<GreekSums>,
+    ) -> Result<(), DeviceError> {
+        let bumped = simulation.bumped();
+        self.sum_blocks(device, &blocks, &[], out, |device, lanes, _| {
+            let args = SimulationArgs {
+                bumped: [0, 1].map(|side: usize| DeviceTerms::new(&bumped.terms[side])),
+                inverse_width: bumped.inverse_width,
+                lanes,
+                ..arguments(simulation.simulation(), &blocks)
+            };
+            device.launch(&SIMULATE_GREEKS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+        })
+    }
+
+    /// As [`BasketSimulation::run`].
+    pub fn simulate_basket(
+        &mut self,
+        device: &mut dyn Device,
+        simulation: &BasketSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
+        let (spec, terms) = (simulation.spec(), simulation.terms());
+        let table = [&terms.drifts[..], &terms.values, &terms.factors].concat();
+        self.sum_blocks(device, &blocks, &table, out, |device, lanes, terms| {
+            let args = BasketArgs {
+                is_mixed: u64::from(spec.precision == Precision::Mixed),
+                is_antithetic: u64::from(spec.antithetic),
+                assets: spec.assets.len() as u64,
+                key: spec.key,
+                first_block: blocks.start,
+                blocks: blocks.end - blocks.start,
+                strike: spec.strike,
+                sign: spec.kind.sign(),
+                terms,
+                lanes,
+            };
+            device.launch(&SIMULATE_BASKETS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+        })
+    }
+
+    /// As [`AmericanSimulation::run`].
+    pub fn simulate_american(
+        &mut self,
+        device: &mut dyn Device,
+        simulation: &AmericanSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
+        let (spec, terms, rule) = (simulation.spec(), simulation.terms(), simulation.rule());
+        let dates = rule.discounts.iter().zip(&rule.continuations);
+        let table: Vec<f64> =
+            dates.flat_map(|(discount, [a, b, c, d])| [*discount, *a, *b, *c, *d]).collect();
+        self.sum_blocks(device, &blocks, &table, out, |device, lanes, rule| {
+            let args = AmericanArgs {
+                is_antithetic: u64::from(spec.antithetic),
+                exercises: u64::from(spec.exercises),
+                key: spec.key,
+                first_block: blocks.start,
+                blocks: blocks.end - blocks.start,
+                sign: terms.sign,
+                moneyness: terms.moneyness,
+                drift: terms.drift,
+                diffusion: terms.diffusion,
+                rule,
+                lanes,
+            };
+            device.launch(&SIMULATE_AMERICANS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+        })
+    }
+
+    /// Adds sums of blocks, by a launch that writes those of each lane and is given a table.
+    fn sum_blocks<S: Pod>(
+        &mut self,
+        device: &mut dyn Device,
+        blocks: &Range<u64>,
+        table: &[f64],
+        out: &mut Vec<S>,
+        launch: impl FnOnce(&mut dyn Device, Address, Address) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let blocks = (blocks.end - blocks.start) as usize;
+        if blocks == 0 {
             return Ok(());
         }
-        let lanes = self.room(device, count * SUMS * (LANES + 1) * NUMBER_BYTES)?;
-        let sums = lanes + (count * SUMS * LANES * NUMBER_BYTES) as Address;
-        let args = SimulationArgs { lanes, sums, ..arguments(simulation, &blocks) };
-        let words = if args.is_mixed == 1 { 1 } else { 2 };
-        let threads = count * LANES * words / 4;
-        device.launch(&SIMULATE_BLOCKS, bytemuck::bytes_of(&args), threads)?;
-        device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count * SUMS)?;
+        let count = blocks * size_of::<S>() / NUMBER_BYTES;
+        let lanes = self.room(device, (count * (LANES + 1) + table.len()) * NUMBER_BYTES)?;
+        let sums = lanes + (count * LANES * NUMBER_BYTES) as Address;
+        let table_at = sums + (count * NUMBER_BYTES) as Address;
+        if !table.is_empty() {
+            device.staging(size_of_val(table))?.copy_from_slice(bytemuck::cast_slice(table));
+            device.upload(table_at, size_of_val(table))?;
+        }
+        launch(&mut *device, lanes, table_at)?;
+        let args = SumArgs { count: count as u64, lanes, sums };
+        device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count)?;
         let before = out.len();
-        out.resize(before + count, BlockSums::default());
+        out.resize(before + blocks, S::zeroed());
         let downloaded = device.download(sums, bytemuck::cast_slice_mut(&mut out[before..]));
         if downloaded.is_err() {
             out.truncate(before);
@@ -170,7 +333,7 @@ impl DevicePricing {
 }
 
 fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
-    let (spec, terms) = (simulation.spec(), simulation.terms());
+    let spec = simulation.spec();
     let contract = match spec.contract {
         Contract::European { .. } => 0,
         Contract::Asian { .. } => 1,
@@ -185,18 +348,35 @@ fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
         key: spec.key,
         first_block: blocks.start,
         blocks: blocks.end - blocks.start,
-        spot: terms.spot,
-        strike: terms.strike,
-        sign: terms.sign,
-        drift: terms.drift,
-        diffusion: terms.diffusion,
-        steps_count: terms.steps,
-        barrier: terms.barrier,
-        untouched: terms.untouched,
-        weights: terms.weights,
-        side: terms.side,
-        is_floating: u64::from(terms.is_floating),
+        terms: DeviceTerms::new(simulation.terms()),
+        bumped: Zeroable::zeroed(),
+        inverse_width: 0.0,
         lanes: 0,
-        sums: 0,
+    }
+}
+
+impl DeviceTerms {
+    fn new(terms: &Terms) -> Self {
+        let of = |term: &Term| {
+            let [a, b, c, d] = term.by;
+            [term.value, a, b, c, d]
+        };
+        Self {
+            spot: of(&terms.spot),
+            drift: of(&terms.drift),
+            diffusion: of(&terms.diffusion),
+            barrier: of(&terms.barrier),
+            factor: of(&terms.factor()),
+            discount: of(&terms.discount),
+            strike: terms.strike,
+            sign: terms.sign,
+            steps_count: terms.steps,
+            untouched: terms.untouched,
+            weights: terms.weights,
+            side: terms.side,
+            mean: terms.mean(),
+            gamma_slope: terms.gamma_slope(),
+            is_floating: u64::from(terms.is_floating),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! of Philox in `f64`, one in `f32`, and a call gives four, so a group needs `C = 32` or `16` calls: lane `l` has its words from
 //! the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are number `l div C`.
 
+use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
 /// Paths side by side.
@@ -17,12 +18,20 @@ const CALLS_MAX: usize = 32;
 
 /// What a stream of numbers is for: the third word of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub(crate) enum Stream {
+pub(crate) struct Stream(u64);
+
+impl Stream {
     /// Steps of the path.
-    Steps = 0,
+    pub const STEPS: Stream = Stream(0);
     /// Extremes within a step.
-    Extremes = 1,
+    pub const EXTREMES: Stream = Stream(1);
+    /// Steps of pilot paths.
+    pub const PILOT: Stream = Stream(2);
+
+    /// Steps of an asset, of several.
+    pub fn of_asset(asset: usize) -> Stream {
+        Stream(16 + asset as u64)
+    }
 }
 
 /// A number for each path of a group.
@@ -48,7 +57,7 @@ impl<T: Real> Draws<T> {
         #[expect(clippy::needless_range_loop, reason = "four rows at once")]
         for call in 0..calls {
             let number = group * calls as u64 + call as u64;
-            let [a, b, c, d] = keys.words([number, number >> 32, step, stream as u64]);
+            let [a, b, c, d] = keys.words([number, number >> 32, step, stream.0]);
             (words[0][call], words[1][call], words[2][call], words[3][call]) = (a, b, c, d);
         }
         for part in 0..WORDS / T::WORDS {
@@ -116,6 +125,43 @@ impl<T: Real> Draws<T> {
     }
 }
 
+/// Normal numbers for the steps of a group of paths and, where they are wanted, even ones for the extremes within.
+pub(crate) struct Numbers<T> {
+    draws: Draws<T>,
+    keys: Keys,
+    steps: u64,
+    has_extremes: bool,
+    z: Lanes<T>,
+    u: Lanes<T>,
+}
+
+impl<T: Real> Numbers<T> {
+    #[inline(always)]
+    pub(crate) fn new(spec: &SimulationSpec, has_extremes: bool) -> Self {
+        let zeros = [T::of(0.0); LANES];
+        Self {
+            draws: Draws::new(),
+            keys: Keys::new(spec.key),
+            steps: u64::from(spec.steps),
+            has_extremes,
+            z: zeros,
+            u: zeros,
+        }
+    }
+
+    /// Gives those of each step to what takes them.
+    #[inline(always)]
+    pub(crate) fn walk(&mut self, group: u64, mut step_by: impl FnMut(&Lanes<T>, &Lanes<T>)) {
+        for step in 0..self.steps {
+            self.draws.normals(&self.keys, group, step, Stream::STEPS, &mut self.z);
+            if self.has_extremes {
+                self.draws.uniforms(&self.keys, group, step, Stream::EXTREMES, &mut self.u);
+            }
+            step_by(&self.z, &self.u);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,9 +172,9 @@ mod tests {
         let keys = Keys::new(7);
         for (group, step) in [(0, 0), (3, 5), (1 << 40, 9)] {
             let mut found = [0.0; LANES];
-            Draws::new().normals(&keys, group, step, Stream::Extremes, &mut found);
+            Draws::new().normals(&keys, group, step, Stream::EXTREMES, &mut found);
             let mut evenly = [0.0; LANES];
-            Draws::new().uniforms(&keys, group, step, Stream::Extremes, &mut evenly);
+            Draws::new().uniforms(&keys, group, step, Stream::EXTREMES, &mut evenly);
             for lane in 0..LANES as u64 {
                 let call = group * 32 + lane % 32;
                 let words = keys.words([call & 0xffff_ffff, call >> 32, step, 1]);
@@ -146,7 +192,7 @@ mod tests {
         let keys = Keys::new(1);
         let (mut draws, mut numbers, mut sums) = (Draws::<T>::new(), [T::of(0.0); LANES], [0.0; 4]);
         for group in 0..20_000 {
-            draws.normals(&keys, group, 3, Stream::Steps, &mut numbers);
+            draws.normals(&keys, group, 3, Stream::STEPS, &mut numbers);
             for number in &numbers {
                 let z = number.double();
                 for (power, sum) in sums.iter_mut().enumerate() {

@@ -1,17 +1,28 @@
 //! Prices of options: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
 //! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
 
+mod american;
+mod basket;
 mod black_scholes;
+mod correlations;
 mod device;
-mod draws;
+pub(crate) mod draws;
+mod exercise;
+mod greeks;
 mod implied;
-mod options;
+pub(crate) mod options;
+mod paths;
 mod payoffs;
 mod simulation;
 mod sums;
+mod terms;
 
+pub use american::{AmericanSimulation, AmericanSpec, EXERCISES_MAX, PILOT_BLOCKS_MAX, PILOT_NUMBERS_MAX};
+pub use basket::{BASKET_ASSETS_MAX, BasketAsset, BasketError, BasketSimulation, BasketSpec, WEIGHT_RANGE};
 pub use black_scholes::Greeks;
+pub use correlations::CorrelationError;
 pub use device::DevicePricing;
+pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};
 pub use implied::{NoVolatility, implied_volatility};
 pub use options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, Options, PRICE_RANGE, ParameterError, RATE_RANGE,

@@ -1,54 +1,60 @@
 //! What a path is worth at expiry, by kind of contract. Of the path a few numbers are kept, and moved on step by step.
 //!
-//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. All is written for any [`Real`], once; `simulation.cu`
-//! is its twin.
+//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. All is written for any [`Number`], once, with
+//! derivatives and without; `payoffs.cuh` is its twin.
 
-use super::simulation::Terms;
-use crate::math::Real;
+use super::terms::Terms;
+use crate::math::{Number, Real};
 
 /// Numbers of a path that are kept.
 pub(crate) const STATE: usize = 3;
 
 /// A contract on a path.
-pub(crate) trait Payoff<T: Real>: Copy {
+pub(crate) trait Payoff<T: Number>: Copy {
     /// Whether [`Payoff::finish`] has a control; else it is 0.
     const HAS_CONTROL: bool = false;
     /// Whether [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
     const HAS_EXTREMES: bool = false;
+    /// Whether [`Payoff::gamma`] is one.
+    const HAS_GAMMA: bool = false;
 
     /// The path before its first step.
     fn start(&self) -> [T; STATE] {
         [T::of(0.0); STATE]
     }
-    fn step(&self, state: [T; STATE], z: T, u: T) -> [T; STATE];
+    fn step(&self, state: [T; STATE], z: T::Part, u: T::Part) -> [T; STATE];
     /// Payoff and control.
     fn finish(&self, state: [T; STATE]) -> [T; 2];
+    /// Of which the expectation is the second derivative of the payoff's by the spot, where [`Payoff::HAS_GAMMA`] says so.
+    fn gamma(&self, _: [T; STATE]) -> T::Part {
+        T::Part::of(0.0)
+    }
 }
 
 /// Constants of steps and of what is paid at the end.
 #[derive(Clone, Copy)]
-struct Common<T> {
+struct Common<T: Number> {
     spot: T,
     strike: T,
-    sign: T,
+    sign: T::Part,
     drift: T,
     diffusion: T,
 }
 
-impl<T: Real> Common<T> {
+impl<T: Number> Common<T> {
     fn new(terms: &Terms) -> Self {
         Self {
-            spot: T::of(terms.spot),
+            spot: T::of_term(&terms.spot),
             strike: T::of(terms.strike),
-            sign: T::of(terms.sign),
-            drift: T::of(terms.drift),
-            diffusion: T::of(terms.diffusion),
+            sign: T::Part::of(terms.sign),
+            drift: T::of_term(&terms.drift),
+            diffusion: T::of_term(&terms.diffusion),
         }
     }
 
     #[inline(always)]
-    fn moved(&self, x: T, z: T) -> T {
-        x + (self.drift + self.diffusion * z)
+    fn moved(&self, x: T, z: T::Part) -> T {
+        x + (self.drift + self.diffusion.scaled(z))
     }
 
     #[inline(always)]
@@ -58,59 +64,78 @@ impl<T: Real> Common<T> {
 
     #[inline(always)]
     fn paid(&self, price: T) -> T {
-        (self.sign * (price - self.strike)).greater(T::of(0.0))
+        (price - self.strike).scaled(self.sign).greater(T::of(0.0))
     }
 }
 
-/// The price at expiry alone counts.
+/// The price at expiry alone counts. Gamma: the derivative of the path's payoff by the spot is multiplied with that of the density's
+/// logarithm (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, example 7.3.5): `±K·z/(S₀²·σ√T)` in the money.
 #[derive(Clone, Copy)]
-pub(crate) struct European<T>(Common<T>);
+pub(crate) struct European<T: Number> {
+    common: Common<T>,
+    /// What x is expected to be at expiry.
+    mean: T::Part,
+    gamma_slope: T::Part,
+}
 
-impl<T: Real> European<T> {
+impl<T: Number> European<T> {
     pub(crate) fn new(terms: &Terms) -> Self {
-        Self(Common::new(terms))
+        Self {
+            common: Common::new(terms),
+            mean: T::Part::of(terms.mean()),
+            gamma_slope: T::Part::of(terms.gamma_slope()),
+        }
     }
 }
 
-impl<T: Real> Payoff<T> for European<T> {
+impl<T: Number> Payoff<T> for European<T> {
+    const HAS_GAMMA: bool = true;
+
     #[inline(always)]
-    fn step(&self, [x, ..]: [T; STATE], z: T, _: T) -> [T; STATE] {
-        [self.0.moved(x, z), T::of(0.0), T::of(0.0)]
+    fn step(&self, [x, ..]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
+        [self.common.moved(x, z), T::of(0.0), T::of(0.0)]
     }
 
     #[inline(always)]
     fn finish(&self, [x, ..]: [T; STATE]) -> [T; 2] {
-        [self.0.paid(self.0.price(x)), T::of(0.0)]
+        [self.common.paid(self.common.price(x)), T::of(0.0)]
+    }
+
+    #[inline(always)]
+    fn gamma(&self, [x, ..]: [T; STATE]) -> T::Part {
+        let paid = self.common.paid(self.common.price(x)).value();
+        let weighted = self.gamma_slope * (x.value() - self.mean);
+        if paid > T::Part::of(0.0) { weighted } else { T::Part::of(0.0) }
     }
 }
 
 /// The arithmetic mean of the prices after each step; the control is the same contract on their geometric mean. State: x, the sum
 /// of `e^x`, the sum of x.
 #[derive(Clone, Copy)]
-pub(crate) struct Asian<T> {
+pub(crate) struct Asian<T: Number> {
     common: Common<T>,
-    inverse_steps: T,
+    inverse_steps: T::Part,
 }
 
-impl<T: Real> Asian<T> {
+impl<T: Number> Asian<T> {
     pub(crate) fn new(terms: &Terms) -> Self {
-        Self { common: Common::new(terms), inverse_steps: T::of(1.0 / terms.steps) }
+        Self { common: Common::new(terms), inverse_steps: T::Part::of(1.0 / terms.steps) }
     }
 }
 
-impl<T: Real> Payoff<T> for Asian<T> {
+impl<T: Number> Payoff<T> for Asian<T> {
     const HAS_CONTROL: bool = true;
 
     #[inline(always)]
-    fn step(&self, [x, prices, logarithms]: [T; STATE], z: T, _: T) -> [T; STATE] {
+    fn step(&self, [x, prices, logarithms]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
         let x = self.common.moved(x, z);
         [x, prices + x.exp(), logarithms + x]
     }
 
     #[inline(always)]
     fn finish(&self, [_, prices, logarithms]: [T; STATE]) -> [T; 2] {
-        let arithmetic = self.common.spot * (prices * self.inverse_steps);
-        let geometric = self.common.price(logarithms * self.inverse_steps);
+        let arithmetic = self.common.spot * prices.scaled(self.inverse_steps);
+        let geometric = self.common.price(logarithms.scaled(self.inverse_steps));
         [self.common.paid(arithmetic), self.common.paid(geometric)]
     }
 }
@@ -119,35 +144,35 @@ impl<T: Real> Payoff<T> for Asian<T> {
 /// prices at the steps: of a Brownian bridge from x to x' below b, `1 − exp(−2(b − x)(b − x')/(σ²Δt))` is the probability not to
 /// touch b (Beaglehole, Dybvig and Zhou 1997). State: x, the probability.
 #[derive(Clone, Copy)]
-pub(crate) struct Barrier<T> {
+pub(crate) struct Barrier<T: Number> {
     common: Common<T>,
     barrier: T,
     factor: T,
     /// Probability of no touch before the first step.
     untouched: T,
     /// Weight: `a + b · probability`.
-    weights: [T; 2],
+    weights: [T::Part; 2],
 }
 
-impl<T: Real> Barrier<T> {
+impl<T: Number> Barrier<T> {
     pub(crate) fn new(terms: &Terms) -> Self {
         Self {
             common: Common::new(terms),
-            barrier: T::of(terms.barrier),
-            factor: T::of(-2.0 / (terms.diffusion * terms.diffusion)),
+            barrier: T::of_term(&terms.barrier),
+            factor: T::of_term(&terms.factor()),
             untouched: T::of(terms.untouched),
-            weights: terms.weights.map(T::of),
+            weights: terms.weights.map(T::Part::of),
         }
     }
 }
 
-impl<T: Real> Payoff<T> for Barrier<T> {
+impl<T: Number> Payoff<T> for Barrier<T> {
     fn start(&self) -> [T; STATE] {
         [T::of(0.0), self.untouched, T::of(0.0)]
     }
 
     #[inline(always)]
-    fn step(&self, [before, untouched, _]: [T; STATE], z: T, _: T) -> [T; STATE] {
+    fn step(&self, [before, untouched, _]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
         let x = self.common.moved(before, z);
         let exponent = self.factor * ((self.barrier - before) * (self.barrier - x));
         let touched = exponent.lesser(T::of(0.0)).exp();
@@ -158,49 +183,49 @@ impl<T: Real> Payoff<T> for Barrier<T> {
     fn finish(&self, [x, untouched, _]: [T; STATE]) -> [T; 2] {
         let [always, by_probability] = self.weights;
         let paid = self.common.paid(self.common.price(x));
-        [paid * (always + by_probability * untouched), T::of(0.0)]
+        [paid * (T::constant(always) + untouched.scaled(by_probability)), T::of(0.0)]
     }
 }
 
 /// The greatest or least price at any time counts, against a strike or against the price at expiry. The extreme within a step
 /// is drawn: `½(x + x' ± √((x' − x)² − 2σ²Δt·ln u))`. State: x, the extreme.
 #[derive(Clone, Copy)]
-pub(crate) struct Lookback<T> {
+pub(crate) struct Lookback<T: Number> {
     common: Common<T>,
     /// 1 for the greatest, −1 for the least.
-    side: T,
+    side: T::Part,
     factor: T,
     is_floating: bool,
 }
 
-impl<T: Real> Lookback<T> {
+impl<T: Number> Lookback<T> {
     pub(crate) fn new(terms: &Terms) -> Self {
         Self {
             common: Common::new(terms),
-            side: T::of(terms.side),
-            factor: T::of(-2.0 * (terms.diffusion * terms.diffusion)),
+            side: T::Part::of(terms.side),
+            factor: T::of_term(&terms.factor()),
             is_floating: terms.is_floating,
         }
     }
 }
 
-impl<T: Real> Payoff<T> for Lookback<T> {
+impl<T: Number> Payoff<T> for Lookback<T> {
     const HAS_EXTREMES: bool = true;
 
     #[inline(always)]
-    fn step(&self, [before, extreme, _]: [T; STATE], z: T, u: T) -> [T; STATE] {
+    fn step(&self, [before, extreme, _]: [T; STATE], z: T::Part, u: T::Part) -> [T; STATE] {
         let x = self.common.moved(before, z);
         let moved = x - before;
-        let reach = (moved * moved + self.factor * u.ln()).sqrt();
-        let of_step = T::of(0.5) * ((before + x) + self.side * reach);
-        let further = (self.side * of_step).greater(self.side * extreme);
-        [x, self.side * further, T::of(0.0)]
+        let reach = (moved * moved + self.factor.scaled(u.ln())).sqrt();
+        let of_step = ((before + x) + reach.scaled(self.side)).scaled(T::Part::of(0.5));
+        let further = of_step.scaled(self.side).greater(extreme.scaled(self.side));
+        [x, further.scaled(self.side), T::of(0.0)]
     }
 
     #[inline(always)]
     fn finish(&self, [x, extreme, _]: [T; STATE]) -> [T; 2] {
         let extreme = self.common.price(extreme);
-        let floating = self.side * (extreme - self.common.price(x));
+        let floating = (extreme - self.common.price(x)).scaled(self.side);
         [if self.is_floating { floating } else { self.common.paid(extreme) }, T::of(0.0)]
     }
 }

@@ -1,154 +1,33 @@
-// Monte Carlo: the twin of `draws.rs`, `payoffs.rs`, `simulation.rs` and `sums.rs`, which say what is computed. In
-// `simulate_blocks` a thread works on the paths that share a call of Philox – two lanes of a block in double, four in float –
-// group by group; in `sum_lanes` on one sum of a block.
+// Monte Carlo: the twin of `simulation.rs` and `greeks.rs`, which say what is computed. In `simulate_blocks` a thread works on the
+// paths that share a call of Philox – two lanes of a block in double, four in float – group by group; in
+// `simulate_greeks` on one lane.
 
-#include "philox.cuh"
-#include "real.cuh"
+#include "draws.cuh"
+#include "payoffs.cuh"
+#include "sums.cuh"
 
 namespace warptape {
 
-static const u64 LANES = 64, GROUPS = 8, SUMS = 5;
-static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1;
+static const u64 GREEKS = 6;
 
 enum Contract { EUROPEAN, ASIAN, BARRIER, LOOKBACK };
 
 struct SimulationArgs {
     u64 contract, is_mixed, is_antithetic, steps, key;
     u64 first_block, blocks;
-    double spot, strike, sign, drift, diffusion, steps_count;
-    double barrier, untouched, weights[2];
-    double side;
-    u64 is_floating;
+    Terms terms;
+    Terms bumped[2];  // For Greeks alone.
+    double inverse_width;
     double *lanes;  // By block and sum, of each lane.
-    double *sums;   // By block.
 };
 
-template <typename T>
-struct State {
-    T x, second, third;
-};
-
-template <typename T>
-struct Paid {
-    T payoff, control;
-};
-
-template <typename T>
-__device__ inline T greater(T a, T b) { return a > b ? a : b; }
-
-template <typename T>
-__device__ inline T lesser(T a, T b) { return a < b ? a : b; }
-
-template <typename T>
-struct Common {
-    T spot, strike, sign, drift, diffusion;
-
-    __device__ explicit Common(const SimulationArgs &args)
-        : spot((T)args.spot), strike((T)args.strike), sign((T)args.sign), drift((T)args.drift),
-          diffusion((T)args.diffusion) {}
-
-    __device__ T moved(T x, T z) const { return x + (drift + diffusion * z); }
-    __device__ T price(T x) const { return spot * exp_of(x); }
-    __device__ T paid(T price) const { return greater(sign * (price - strike), (T)0.0); }
-};
-
-template <typename T>
-struct European {
-    static const bool HAS_EXTREMES = false;
-    Common<T> common;
-
-    __device__ explicit European(const SimulationArgs &args) : common(args) {}
-    __device__ State<T> start() const { return {(T)0.0, (T)0.0, (T)0.0}; }
-    __device__ State<T> step(State<T> state, T z, T) const { return {common.moved(state.x, z), (T)0.0, (T)0.0}; }
-    __device__ Paid<T> finish(State<T> state) const { return {common.paid(common.price(state.x)), (T)0.0}; }
-};
-
-template <typename T>
-struct Asian {
-    static const bool HAS_EXTREMES = false;
-    Common<T> common;
-    T inverse_steps;
-
-    __device__ explicit Asian(const SimulationArgs &args)
-        : common(args), inverse_steps((T)(1.0 / args.steps_count)) {}
-    __device__ State<T> start() const { return {(T)0.0, (T)0.0, (T)0.0}; }
-    __device__ State<T> step(State<T> state, T z, T) const {
-        T x = common.moved(state.x, z);
-        return {x, state.second + exp_of(x), state.third + x};
-    }
-    __device__ Paid<T> finish(State<T> state) const {
-        T arithmetic = common.spot * (state.second * inverse_steps);
-        T geometric = common.price(state.third * inverse_steps);
-        return {common.paid(arithmetic), common.paid(geometric)};
-    }
-};
-
-template <typename T>
-struct Barrier {
-    static const bool HAS_EXTREMES = false;
-    Common<T> common;
-    T barrier, factor, untouched, always, by_probability;
-
-    __device__ explicit Barrier(const SimulationArgs &args)
-        : common(args), barrier((T)args.barrier), factor((T)(-2.0 / (args.diffusion * args.diffusion))),
-          untouched((T)args.untouched), always((T)args.weights[0]), by_probability((T)args.weights[1]) {}
-    __device__ State<T> start() const { return {(T)0.0, untouched, (T)0.0}; }
-    __device__ State<T> step(State<T> state, T z, T) const {
-        T x = common.moved(state.x, z);
-        T exponent = factor * ((barrier - state.x) * (barrier - x));
-        T touched = exp_of(lesser(exponent, (T)0.0));
-        return {x, state.second * ((T)1.0 - touched), (T)0.0};
-    }
-    __device__ Paid<T> finish(State<T> state) const {
-        T paid = common.paid(common.price(state.x));
-        return {paid * (always + by_probability * state.second), (T)0.0};
-    }
-};
-
-template <typename T>
-struct Lookback {
-    static const bool HAS_EXTREMES = true;
-    Common<T> common;
-    T side, factor;
-    bool is_floating;
-
-    __device__ explicit Lookback(const SimulationArgs &args)
-        : common(args), side((T)args.side), factor((T)(-2.0 * (args.diffusion * args.diffusion))),
-          is_floating(args.is_floating != 0) {}
-    __device__ State<T> start() const { return {(T)0.0, (T)0.0, (T)0.0}; }
-    __device__ State<T> step(State<T> state, T z, T u) const {
-        T x = common.moved(state.x, z);
-        T moved = x - state.x;
-        T reach = sqrt_of(moved * moved + factor * ln_of_positive(u));
-        T of_step = (T)0.5 * ((state.x + x) + side * reach);
-        T further = greater(side * of_step, side * state.second);
-        return {x, side * further, (T)0.0};
-    }
-    __device__ Paid<T> finish(State<T> state) const {
-        T extreme = common.price(state.second);
-        T floating = side * (extreme - common.price(state.x));
-        return {is_floating ? floating : common.paid(extreme), (T)0.0};
-    }
-};
-
-template <typename T>
-struct Width;
-template <>
-struct Width<double> {
-    static const int WORDS = 2;
-};
-template <>
-struct Width<float> {
-    static const int WORDS = 1;
-};
-
-template <typename T, typename Payoff>
+template <typename T, template <typename> class Payoff>
 __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
     const int WORDS = Width<T>::WORDS, PATHS = 4 / WORDS;
     const u64 CALLS = LANES / PATHS;
     u64 block = thread / CALLS, call = thread % CALLS;
     if (block >= args.blocks) return;
-    Payoff payoff(args);
+    Payoff<T> payoff(args.terms);
     double sums[PATHS][SUMS] = {};
     for (u64 group = 0; group < GROUPS; ++group) {
         u64 number = ((args.first_block + block) * GROUPS + group) * CALLS + call;
@@ -157,15 +36,12 @@ __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
         for (u64 step = 0; step < args.steps; ++step) {
             PhiloxWords words = philox(args.key, number, (u32)step, STREAM_STEPS);
             PhiloxWords extremes = words;
-            if (Payoff::HAS_EXTREMES) extremes = philox(args.key, number, (u32)step, STREAM_EXTREMES);
+            if (payoff.HAS_EXTREMES) extremes = philox(args.key, number, (u32)step, STREAM_EXTREMES);
             for (int path = 0; path < PATHS; ++path) {
                 int high = path * WORDS, low = high + WORDS - 1;
                 T z = normal_of(outer_of((T)0.0, words.word[high], words.word[low]));
                 T u = (T)0.0;
-                if (Payoff::HAS_EXTREMES) {
-                    Outer<T> outer = outer_of((T)0.0, extremes.word[high], extremes.word[low]);
-                    u = outer.above ? (T)1.0 - outer.value : outer.value;
-                }
+                if (payoff.HAS_EXTREMES) u = even_of(outer_of((T)0.0, extremes.word[high], extremes.word[low]));
                 paths[path] = payoff.step(paths[path], z, u);
                 if (args.is_antithetic) mirrored[path] = payoff.step(mirrored[path], -z, u);
             }
@@ -178,12 +54,7 @@ __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
                 payoff_of = 0.5 * (payoff_of + (double)other.payoff);
                 control = 0.5 * (control + (double)other.control);
             }
-            sums[path][0] += payoff_of;
-            sums[path][1] += payoff_of * payoff_of;
-            if (args.contract != ASIAN) continue;
-            sums[path][2] += control;
-            sums[path][3] += control * control;
-            sums[path][4] += payoff_of * control;
+            add(sums[path], 1, payoff_of, control, payoff.HAS_CONTROL);
         }
     }
     for (int path = 0; path < PATHS; ++path) {
@@ -193,13 +64,112 @@ __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
     }
 }
 
+// A path, and the one that mirrors it.
+template <typename T, typename Payoff>
+struct Pair {
+    typedef typename Number<T>::Part Part;
+    Payoff payoff;
+    State<T> ahead, mirrored;
+
+    __device__ explicit Pair(const Terms &terms) : payoff(terms) {}
+    __device__ void start() { ahead = mirrored = payoff.start(); }
+    __device__ void step(Part z, Part u, bool is_antithetic) {
+        ahead = payoff.step(ahead, z, u);
+        if (is_antithetic) mirrored = payoff.step(mirrored, -z, u);
+    }
+};
+
+__device__ inline void greeks_of(const Term &price, double gamma, double *greeks) {
+    greeks[0] = price.value;
+    greeks[1] = price.by[SPOT];
+    greeks[2] = gamma;
+    greeks[3] = price.by[VOLATILITY];
+    greeks[4] = -price.by[YEARS];
+    greeks[5] = price.by[RATE];
+}
+
+// Greeks of the payoff and of its control, one after the other.
+template <typename T, typename Payoff>
+__device__ inline void outcome(const Payoff &payoff, const State<T> &state, const Term &discount, double *greeks) {
+    Paid<T> paid = payoff.finish(state);
+    greeks_of(double_of(paid.payoff) * discount, discount.value * (double)payoff.gamma(state), greeks);
+    if (payoff.HAS_CONTROL) greeks_of(double_of(paid.control) * discount, 0.0, greeks + GREEKS);
+}
+
+template <typename T, typename Payoff>
+__device__ inline void deltas(const Payoff &payoff, const State<T> &state, double discount, double *deltas) {
+    Paid<T> paid = payoff.finish(state);
+    deltas[0] = discount * (double)paid.payoff.by[SPOT];
+    deltas[1] = discount * (double)paid.control.by[SPOT];
+}
+
+template <typename T, template <typename> class Payoff>
+__device__ inline void simulate_greeks_by(const SimulationArgs &args, u64 thread) {
+    typedef Dual<T, PARAMETERS> Full;
+    typedef Dual<T, 1> BySpot;
+    u64 block = thread / LANES, lane = thread % LANES;
+    if (block >= args.blocks) return;
+    Pair<Full, Payoff<Full>> pair(args.terms);
+    Pair<BySpot, Payoff<BySpot>> up(args.bumped[0]), down(args.bumped[1]);
+    double *sums = args.lanes + block * (GREEKS * SUMS) * LANES + lane;
+    for (u64 sum = 0; sum < GREEKS * SUMS; ++sum) sums[sum * LANES] = 0.0;
+    for (u64 group = 0; group < GROUPS; ++group) {
+        u64 number = (args.first_block + block) * GROUPS + group;
+        pair.start();
+        up.start();
+        down.start();
+        for (u64 step = 0; step < args.steps; ++step) {
+            T z = normal_of(drawn<T>(args.key, number, lane, (u32)step, STREAM_STEPS));
+            T u = (T)0.0;
+            if (pair.payoff.HAS_EXTREMES) u = even_of(drawn<T>(args.key, number, lane, (u32)step, STREAM_EXTREMES));
+            pair.step(z, u, args.is_antithetic);
+            if (pair.payoff.HAS_GAMMA) continue;
+            up.step(z, u, args.is_antithetic);
+            down.step(z, u, args.is_antithetic);
+        }
+        double greeks[2 * GREEKS] = {}, of_up[2], of_down[2];
+        outcome(pair.payoff, pair.ahead, args.terms.discount, greeks);
+        double discount = args.terms.discount.value;
+        deltas(up.payoff, up.ahead, discount, of_up);
+        deltas(down.payoff, down.ahead, discount, of_down);
+        if (args.is_antithetic) {
+            double other[2 * GREEKS] = {}, other_up[2], other_down[2];
+            outcome(pair.payoff, pair.mirrored, args.terms.discount, other);
+            deltas(up.payoff, up.mirrored, discount, other_up);
+            deltas(down.payoff, down.mirrored, discount, other_down);
+            for (u64 greek = 0; greek < 2 * GREEKS; ++greek) greeks[greek] = 0.5 * (greeks[greek] + other[greek]);
+            for (int part = 0; part < 2; ++part) {
+                of_up[part] = 0.5 * (of_up[part] + other_up[part]);
+                of_down[part] = 0.5 * (of_down[part] + other_down[part]);
+            }
+        }
+        if (!pair.payoff.HAS_GAMMA) {
+            greeks[2] = (of_up[0] - of_down[0]) * args.inverse_width;
+            greeks[GREEKS + 2] = (of_up[1] - of_down[1]) * args.inverse_width;
+        }
+        for (u64 greek = 0; greek < GREEKS; ++greek) {
+            add(sums + greek * SUMS * LANES, LANES, greeks[greek], greeks[GREEKS + greek], pair.payoff.HAS_CONTROL);
+        }
+    }
+}
+
 template <typename T>
 __device__ inline void simulate_in(const SimulationArgs &args, u64 thread) {
     switch (args.contract) {
-        case EUROPEAN: return simulate<T, European<T>>(args, thread);
-        case ASIAN: return simulate<T, Asian<T>>(args, thread);
-        case BARRIER: return simulate<T, Barrier<T>>(args, thread);
-        default: return simulate<T, Lookback<T>>(args, thread);
+        case EUROPEAN: return simulate<T, European>(args, thread);
+        case ASIAN: return simulate<T, Asian>(args, thread);
+        case BARRIER: return simulate<T, Barrier>(args, thread);
+        default: return simulate<T, Lookback>(args, thread);
+    }
+}
+
+template <typename T>
+__device__ inline void simulate_greeks_in(const SimulationArgs &args, u64 thread) {
+    switch (args.contract) {
+        case EUROPEAN: return simulate_greeks_by<T, European>(args, thread);
+        case ASIAN: return simulate_greeks_by<T, Asian>(args, thread);
+        case BARRIER: return simulate_greeks_by<T, Barrier>(args, thread);
+        default: return simulate_greeks_by<T, Lookback>(args, thread);
     }
 }
 
@@ -209,14 +179,10 @@ extern "C" __global__ void simulate_blocks(const __grid_constant__ SimulationArg
     simulate_in<double>(args, thread);
 }
 
-extern "C" __global__ void sum_lanes(const __grid_constant__ SimulationArgs args) {
-    u64 sum = thread_number();
-    if (sum >= args.blocks * SUMS) return;
-    double *lanes = args.lanes + sum * LANES;
-    for (u64 half = LANES / 2; half > 0; half /= 2) {
-        for (u64 lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-    }
-    args.sums[sum] = lanes[0];
+extern "C" __global__ void simulate_greeks(const __grid_constant__ SimulationArgs args) {
+    u64 thread = thread_number();
+    if (args.is_mixed) return simulate_greeks_in<float>(args, thread);
+    simulate_greeks_in<double>(args, thread);
 }
 
 }  // namespace warptape

@@ -44,34 +44,85 @@ impl LaneSums {
         }
     }
 
-    /// Over lanes: the second half is added to the first, until one is left. Begins anew with zeros.
+    /// Over lanes. Begins anew with zeros.
     #[inline(always)]
     pub fn take(&mut self) -> BlockSums {
         let mut of_block = [0.0; SUMS];
         for (sum, lanes) in of_block.iter_mut().zip(&mut self.0) {
-            let mut half = LANES / 2;
-            while half > 0 {
-                for lane in 0..half {
-                    lanes[lane] += lanes[lane + half];
-                }
-                half /= 2;
-            }
-            *sum = lanes[0];
+            *sum = sum_halves(lanes);
             *lanes = [0.0; LANES];
         }
         BlockSums(of_block)
     }
 }
 
-/// Sums over blocks from the first on: those of the greatest power of two that is less than all, and of the rest, each likewise.
+/// Over lanes: the second half is added to the first, until one is left.
+#[inline(always)]
+pub(crate) fn sum_halves(lanes: &mut Lanes<f64>) -> f64 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] += lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Sums over blocks from the first on.
 pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
+    BlockSums(sum_tree(bytemuck::cast_slice(blocks)))
+}
+
+/// Those of the greatest power of two that is less than all, and of the rest, each likewise.
+pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
-        [] => BlockSums::default(),
+        [] => [0.0; N],
         [block] => *block,
         _ => {
             let (first, rest) = blocks.split_at(blocks.len().next_power_of_two() / 2);
-            let (first, rest) = (sum_blocks(first), sum_blocks(rest));
-            BlockSums(std::array::from_fn(|sum| first.0[sum] + rest.0[sum]))
+            let (first, rest) = (sum_tree(first), sum_tree(rest));
+            std::array::from_fn(|sum| first[sum] + rest[sum])
         }
+    }
+}
+
+/// A mean, of samples that are summed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mean {
+    pub value: f64,
+    pub standard_error: f64,
+}
+
+impl Mean {
+    /// What nothing is known of.
+    pub const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
+
+    /// With the help of a control whose expectation is given: what the control is off by tells, times their slope of regression,
+    /// what the payoff is off by.
+    pub fn of(sums: &BlockSums, samples: u64, control_expected: Option<f64>) -> Mean {
+        if samples == 0 {
+            return Mean::UNKNOWN;
+        }
+        let count = samples as f64;
+        let BlockSums([payoff, payoff_squared, control, control_squared, product]) = *sums;
+        let mean = payoff / count;
+        let mut variance = payoff_squared / count - mean * mean;
+        let mut value = mean;
+        if let Some(expected) = control_expected {
+            let control_mean = control / count;
+            let control_variance = control_squared / count - control_mean * control_mean;
+            let covariance = product / count - mean * control_mean;
+            if control_variance > 0.0 {
+                let slope = covariance / control_variance;
+                value -= slope * (control_mean - expected);
+                variance -= slope * covariance;
+            }
+        }
+        // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
+        let is_known = variance.is_finite() && value.is_finite();
+        let standard_error =
+            if is_known { (variance.max(0.0) / (count - 1.0)).sqrt() } else { f64::INFINITY };
+        Mean { value, standard_error }
     }
 }

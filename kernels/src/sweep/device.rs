@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 
 use super::{CellResult, SweepBars, SweepError, SymbolSums, TradingRule, check};
-use crate::device::{Address, Device, DeviceError, SWEEP_RULES};
+use crate::device::{Address, Device, DeviceError, SWEEP_RULES, Workspace, with_workspace};
 
 /// As `TradingRule` of `sweep.cu`.
 #[repr(C)]
@@ -55,11 +55,7 @@ pub fn sweep_on_device(
     let symbols = bars.ends.len();
     let mut sums = vec![SymbolSums::default(); symbols * rules.len()];
     if !sums.is_empty() {
-        let mut memory = Vec::new();
-        let swept = run(device, bars, rules, cost, &mut memory, &mut sums);
-        // There may not have been enough, which is no failure of the device.
-        memory.into_iter().try_for_each(|address| device.free(address))?;
-        swept?;
+        with_workspace(device, |workspace| run(workspace, bars, rules, cost, &mut sums))?;
     }
     let of_rule = |rule: usize| -> Vec<SymbolSums> {
         (0..symbols).map(|symbol| sums[symbol * rules.len() + rule]).collect()
@@ -68,34 +64,22 @@ pub fn sweep_on_device(
     Ok(Ok(cells.collect()))
 }
 
-/// Computes the sums, in memory that is the caller's to free.
 fn run(
-    device: &mut dyn Device,
+    workspace: &mut Workspace,
     bars: &SweepBars,
     rules: &[TradingRule],
     cost: f64,
-    memory: &mut Vec<Address>,
     sums: &mut [SymbolSums],
 ) -> Result<(), DeviceError> {
     let of_rules: Vec<DeviceRule> = rules.iter().map(DeviceRule::from).collect();
     let ends: Vec<u64> = bars.ends.iter().map(|&end| end as u64).collect();
-    let rule = put(device, memory, cast_slice(&of_rules))?;
-    let close = put(device, memory, cast_slice(&bars.close))?;
-    let change = put(device, memory, cast_slice(&bars.change))?;
-    let end = put(device, memory, cast_slice(&ends))?;
-    let at = device.allocate(size_of_val(sums))?;
-    memory.push(at);
+    let rule = workspace.put(cast_slice(&of_rules))?;
+    let close = workspace.put(cast_slice(&bars.close))?;
+    let change = workspace.put(cast_slice(&bars.change))?;
+    let end = workspace.put(cast_slice(&ends))?;
+    let at = workspace.room(size_of_val(sums))?;
     let counts = [rules.len() as u64, bars.ends.len() as u64];
     let args = SweepArgs { rules: counts[0], symbols: counts[1], rule, close, change, end, sums: at, cost };
-    device.launch(&SWEEP_RULES, bytes_of(&args), sums.len())?;
-    device.download(at, cast_slice_mut(sums))
-}
-
-/// New memory of the device with these bytes, which is noted.
-fn put(device: &mut dyn Device, memory: &mut Vec<Address>, bytes: &[u8]) -> Result<Address, DeviceError> {
-    let address = device.allocate(bytes.len().max(1))?;
-    memory.push(address);
-    device.staging(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
-    device.upload(address, bytes.len())?;
-    Ok(address)
+    workspace.device.launch(&SWEEP_RULES, bytes_of(&args), sums.len())?;
+    workspace.device.download(at, cast_slice_mut(sums))
 }

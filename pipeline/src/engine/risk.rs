@@ -196,7 +196,7 @@ impl RiskDesk {
     /// What comes of all units so far.
     pub(super) fn finish(&mut self, task: TaskId) -> Finished {
         let open = self.tasks.get_mut(&task).expect("tasks are finished once");
-        open.task.finish(open.partials.values().cloned())
+        open.task.finish(open.partials.values())
     }
 
     /// Drops the tasks of a partition, or all.

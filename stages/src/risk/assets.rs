@@ -2,7 +2,7 @@
 
 use warptape_kernels::math::ln;
 use warptape_kernels::pricing::AssetMarket;
-use warptape_schemas::risk::{Asset, MarketAsOf, Quantity, RiskError, RiskErrorCode};
+use warptape_schemas::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 
 use super::MarketOf;
 use crate::SymbolMarket;
@@ -10,25 +10,54 @@ use crate::SymbolMarket;
 /// Returns that a volatility needs at least.
 const RETURNS_MIN: usize = 2;
 /// Years are of 365 days, without holidays.
-const YEAR_NS: f64 = 365.0 * 86_400.0 * 1e9;
+pub(super) const YEAR_NS: f64 = 365.0 * 86_400.0 * 1e9;
 
-/// Gives every asset its numbers, and tells which were taken from the market.
-pub(super) fn resolve(
-    assets: &[Asset],
-    market_of: MarketOf<'_>,
-    as_of: &mut Vec<MarketAsOf>,
-) -> Result<Vec<AssetMarket>, RiskError> {
-    let asset = |(number, asset): (usize, &Asset)| {
+/// What is known of the assets of a problem.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) markets: Vec<AssetMarket>,
+    /// What the market has of each asset, where a matrix is taken from it; nothing otherwise.
+    pub(super) samples: Vec<SymbolMarket>,
+    /// What was taken from the market.
+    pub(super) as_of: Vec<MarketAsOf>,
+}
+
+impl Resolved {
+    /// Gives every asset its numbers.
+    pub(super) fn new(assets: &[Asset], market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+        Self::with_matrix(assets, &Matrix::Given(Vec::new()), market_of)
+    }
+
+    /// The same of a problem with a matrix of the assets' returns.
+    pub(super) fn with_matrix(
+        assets: &[Asset],
+        matrix: &Matrix,
+        market_of: MarketOf<'_>,
+    ) -> Result<Self, RiskError> {
+        let mut resolved = Self::default();
+        for (number, asset) in assets.iter().enumerate() {
+            resolved.add(number, asset, matches!(matrix, Matrix::Market(_)), market_of)?;
+        }
+        Ok(resolved)
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        asset: &Asset,
+        wants_samples: bool,
+        market_of: MarketOf<'_>,
+    ) -> Result<(), RiskError> {
         let field = |name: &str| format!("problem.assets[{number}].{name}");
-        let is_market = |quantity: &Quantity| matches!(quantity, Quantity::Market(_));
         let mut market = AssetMarket {
             spot: given(&asset.spot),
             rate: asset.rate,
             dividend_yield: asset.dividend_yield,
             volatility: given(&asset.volatility),
         };
-        if !is_market(&asset.spot) && !is_market(&asset.volatility) {
-            return Ok(market);
+        if !is_market(&asset.spot) && !is_market(&asset.volatility) && !wants_samples {
+            self.markets.push(market);
+            return Ok(());
         }
         let found = market_of(&asset.symbol).ok_or_else(|| unknown(&asset.symbol, field("symbol")))?;
         let mut taken = MarketAsOf {
@@ -49,10 +78,13 @@ pub(super) fn resolve(
             market.volatility = volatility;
             taken.volatility = Some(volatility);
         }
-        as_of.push(taken);
-        Ok(market)
-    };
-    assets.iter().enumerate().map(asset).collect()
+        self.markets.push(market);
+        self.as_of.push(taken);
+        if wants_samples {
+            self.samples.push(found);
+        }
+        Ok(())
+    }
 }
 
 /// Root of the mean squared log return of the window, by the year.
@@ -66,6 +98,10 @@ fn realised_volatility(market: &SymbolMarket) -> Option<f64> {
     let mean = squares.fold(0.0, |sum, square| sum + square) / returns as f64;
     let periods = YEAR_NS / market.sample_interval_ns as f64;
     Some((mean * periods).sqrt())
+}
+
+fn is_market(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::Market(_))
 }
 
 fn given(quantity: &Quantity) -> f64 {

@@ -5,14 +5,15 @@ use std::ops::Range;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
-    AssetMarket, DevicePricing, Greeks, NoVolatility, OptionKind, Options, ParameterError, implied_volatility,
+    AssetMarket, DevicePricing, Greeks, OptionKind, Options, ParameterError, implied_volatility,
 };
 use warptape_schemas::risk::{
-    self, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, MarketAsOf, OptionResult,
-    OptionValue, OptionValues, RiskError, RiskOutcome, VanillaOption,
+    self, Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
+    OptionValues, Quantity, RiskError, RiskOutcome, VanillaOption,
 };
 
-use super::{MarketOf, Partial, assets, bad, check_count};
+use super::assets::Resolved;
+use super::{Partial, bad, check_count};
 
 /// Options of a request at most: their values have to fit into a record.
 const OPTIONS_MAX: usize = 10_000;
@@ -25,14 +26,9 @@ pub(super) struct OptionTask {
 }
 
 impl OptionTask {
-    pub(super) fn new(
-        problem: &OptionValues,
-        market_of: MarketOf<'_>,
-        as_of: &mut Vec<MarketAsOf>,
-    ) -> Result<Self, RiskError> {
+    pub(super) fn new(problem: &OptionValues, assets: &Resolved) -> Result<Self, RiskError> {
         check_count("problem.options", problem.options.len(), 1..=OPTIONS_MAX)?;
-        let assets = assets::resolve(&problem.assets, market_of, as_of)?;
-        Ok(Self { options: columns(&problem.options, &assets)? })
+        Ok(Self { options: columns(&problem.options, &assets.markets)? })
     }
 
     pub(super) fn units(&self) -> i64 {
@@ -64,19 +60,11 @@ pub(super) struct ImpliedTask {
 }
 
 impl ImpliedTask {
-    pub(super) fn new(
-        problem: &ImpliedVolatilities,
-        market_of: MarketOf<'_>,
-        as_of: &mut Vec<MarketAsOf>,
-    ) -> Result<Self, RiskError> {
-        check_count("problem.options", problem.options.len(), 1..=OPTIONS_MAX)?;
-        check_count("problem.prices", problem.prices.len(), problem.options.len()..=problem.options.len())?;
-        let given = problem.assets.iter().cloned();
-        let assets: Vec<_> = given
-            .map(|asset| risk::Asset { volatility: risk::Quantity::Given(ANY_VOLATILITY), ..asset })
-            .collect();
-        let assets = assets::resolve(&assets, market_of, as_of)?;
-        Ok(Self { options: columns(&problem.options, &assets)?, prices: problem.prices.clone() })
+    pub(super) fn new(problem: &ImpliedVolatilities, assets: &Resolved) -> Result<Self, RiskError> {
+        let count = problem.options.len();
+        check_count("problem.options", count, 1..=OPTIONS_MAX)?;
+        check_count("problem.prices", problem.prices.len(), count..=count)?;
+        Ok(Self { options: columns(&problem.options, &assets.markets)?, prices: problem.prices.clone() })
     }
 
     pub(super) fn units(&self) -> i64 {
@@ -101,6 +89,12 @@ impl ImpliedTask {
         pricing.implied_volatility(device, &self.options, range, prices, &mut volatilities)?;
         Ok(Partial::Volatilities(volatilities))
     }
+}
+
+/// The assets of a problem that their volatility does not matter to.
+pub(super) fn without_volatility(assets: &[Asset]) -> Vec<Asset> {
+    let given = |asset: &Asset| Asset { volatility: Quantity::Given(ANY_VOLATILITY), ..asset.clone() };
+    assets.iter().map(given).collect()
 }
 
 fn columns(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Options, RiskError> {
@@ -142,25 +136,32 @@ pub(super) fn kind_of(kind: risk::OptionKind) -> OptionKind {
     }
 }
 
-pub(super) fn outcome(greeks: &Greeks) -> RiskOutcome {
-    let value = |place: usize| OptionValue {
-        price: greeks.price()[place],
-        delta: greeks.delta()[place],
-        gamma: greeks.gamma()[place],
-        vega: greeks.vega()[place],
-        theta: greeks.theta()[place],
-        rho: greeks.rho()[place],
-        vanna: greeks.vanna()[place],
-        volga: greeks.volga()[place],
-    };
-    RiskOutcome::Options(OptionResult { values: (0..greeks.price().len()).map(value).collect() })
+pub(super) fn outcome(partials: &[&Partial]) -> RiskOutcome {
+    let mut values = Vec::new();
+    for partial in partials {
+        let Partial::Greeks(greeks) = partial else { continue };
+        values.extend((0..greeks.price().len()).map(|place| OptionValue {
+            price: greeks.price()[place],
+            delta: greeks.delta()[place],
+            gamma: greeks.gamma()[place],
+            vega: greeks.vega()[place],
+            theta: greeks.theta()[place],
+            rho: greeks.rho()[place],
+            vanna: greeks.vanna()[place],
+            volga: greeks.volga()[place],
+        }));
+    }
+    RiskOutcome::Options(OptionResult { values })
 }
 
-pub(super) fn implied_outcome(volatilities: &[Result<f64, NoVolatility>]) -> RiskOutcome {
-    let volatility = |found: &Result<f64, NoVolatility>| ImpliedVolatility {
-        volatility: found.ok(),
-        error: found.err().map_or(String::new(), |error| error.to_string()),
-    };
-    let volatilities = volatilities.iter().map(volatility).collect();
+pub(super) fn implied_outcome(partials: &[&Partial]) -> RiskOutcome {
+    let mut volatilities = Vec::new();
+    for partial in partials {
+        let Partial::Volatilities(found) = partial else { continue };
+        volatilities.extend(found.iter().map(|found| ImpliedVolatility {
+            volatility: found.ok(),
+            error: found.err().map_or(String::new(), |error| error.to_string()),
+        }));
+    }
     RiskOutcome::ImpliedVolatilities(ImpliedVolatilityResult { volatilities })
 }

@@ -1,37 +1,50 @@
-//! Monte Carlo. A unit is a block of samples; where a standard error is wanted, samples double from round to round.
+//! Monte Carlo. A unit is a block of samples; where a standard error is wanted, samples double from round to round. The rule by
+//! which an American option is exercised is a unit of its own before them, and a round of its own.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
-    BLOCK_SAMPLES, BarrierKind, BlockSums, Contract, DevicePricing, ParameterError, Precision, Simulation,
-    SimulationSpec,
+    AmericanSimulation, AmericanSpec, AssetMarket, BLOCK_SAMPLES, BarrierKind, BasketAsset, BasketError,
+    BasketSimulation, BasketSpec, BlockSums, Contract, DevicePricing, Estimate, GreekEstimate,
+    GreekSimulation, GreekSums, Measured, ParameterError, Precision, Simulation, SimulationSpec,
 };
-use warptape_schemas::risk::{self, MarketAsOf, RiskError, RiskOutcome, SimulationProblem, SimulationResult};
+use warptape_schemas::risk::{
+    self, Matrix, RiskError, RiskOutcome, SimulatedGreek, SimulationProblem, SimulationResult,
+};
 
+use super::assets::Resolved;
+use super::matrices::{MarketReturns, of_matrix};
 use super::options::kind_of;
-use super::{Finished, MarketOf, Partial, Round, assets, bad, check_count};
+use super::{Finished, Partial, Round, bad, check_count};
 
-/// Samples of a request at most.
+/// Samples of a request at most: what its blocks come to is kept until the end.
 const PATHS_MAX: i64 = 1 << 30;
 /// Blocks of the first round where a standard error is wanted.
 const FIRST_BLOCKS: i64 = 4;
+/// Blocks of paths that the rule of an American option is found by, in one slice.
+const PILOT_BLOCKS: u32 = 16;
 
 #[derive(Debug)]
 pub(super) struct SimulationTask {
-    simulation: Simulation,
+    paths: Paths,
     blocks_max: i64,
     standard_error: Option<f64>,
 }
 
+/// What is simulated.
+#[derive(Debug)]
+enum Paths {
+    Price(Simulation),
+    Greeks(GreekSimulation),
+    Basket(BasketSimulation),
+    American { spec: AmericanSpec, found: OnceLock<AmericanSimulation> },
+}
+
 impl SimulationTask {
-    pub(super) fn new(
-        problem: &SimulationProblem,
-        seed: i64,
-        market_of: MarketOf<'_>,
-        as_of: &mut Vec<MarketAsOf>,
-    ) -> Result<Self, RiskError> {
+    pub(super) fn new(problem: &SimulationProblem, seed: i64, assets: &Resolved) -> Result<Self, RiskError> {
         if !(1..=PATHS_MAX).contains(&problem.paths_max) {
             let given = problem.paths_max;
             return Err(bad("problem.paths_max", format!("{given}; it must be from 1 to {PATHS_MAX}")));
@@ -39,56 +52,79 @@ impl SimulationTask {
         if problem.standard_error.is_some_and(|wanted| wanted.is_nan() || wanted <= 0.0) {
             return Err(bad("problem.standard_error", "it must be more than 0, or null to take all samples"));
         }
-        check_count("problem.assets", problem.assets.len(), 1..=1)?;
-        let assets = assets::resolve(&problem.assets, market_of, as_of)?;
-        let spec = SimulationSpec {
-            market: assets[0],
-            contract: contract_of(&problem.contract)?,
-            expiry_years: problem.expiry_years,
-            steps: u32::try_from(problem.steps).unwrap_or(0),
-            antithetic: problem.antithetic,
-            precision: match problem.precision {
-                risk::Precision::F64 => Precision::F64,
-                risk::Precision::Mixed => Precision::Mixed,
-            },
-            key: seed as u64,
-        };
-        let simulation = Simulation::new(spec).map_err(to_risk_error)?;
         let blocks_max = (problem.paths_max as u64).div_ceil(BLOCK_SAMPLES) as i64;
-        Ok(Self { simulation, blocks_max, standard_error: problem.standard_error })
+        let paths = Paths::new(problem, seed as u64, assets)?;
+        Ok(Self { paths, blocks_max, standard_error: problem.standard_error })
     }
 
     pub(super) fn rate_key(&self) -> String {
-        let spec = self.simulation.spec();
-        let contract = match spec.contract {
-            Contract::European { .. } => "european",
-            Contract::Asian { .. } => "asian",
-            Contract::Barrier { .. } => "barrier",
-            Contract::Lookback { .. } => "lookback",
+        let (contract, precision) = match &self.paths {
+            Paths::Price(simulation) => (name_of(simulation), simulation.spec().precision),
+            Paths::Greeks(greeks) => {
+                let simulation = greeks.simulation();
+                return format!(
+                    "{}/greeks/{}",
+                    name_of(simulation),
+                    precision_of(simulation.spec().precision)
+                );
+            }
+            Paths::Basket(basket) => ("basket", basket.spec().precision),
+            Paths::American { .. } => ("american", Precision::F64),
         };
-        let precision = match spec.precision {
-            Precision::F64 => "f64",
-            Precision::Mixed => "mixed",
-        };
-        format!("{contract}/{precision}")
+        format!("{contract}/{}", precision_of(precision))
     }
 
     pub(super) fn unit_cost(&self) -> i64 {
-        let spec = self.simulation.spec();
-        i64::from(spec.steps) * if spec.antithetic { 2 } else { 1 }
+        let (steps, antithetic) = match &self.paths {
+            Paths::Price(simulation) => (simulation.spec().steps, simulation.spec().antithetic),
+            Paths::Greeks(greeks) => {
+                (greeks.simulation().spec().steps, greeks.simulation().spec().antithetic)
+            }
+            Paths::Basket(basket) => (basket.spec().assets.len() as u32, basket.spec().antithetic),
+            Paths::American { spec, .. } => (spec.exercises, spec.antithetic),
+        };
+        i64::from(steps) * if antithetic { 2 } else { 1 }
+    }
+
+    /// Units before those of blocks.
+    fn pilots(&self) -> i64 {
+        i64::from(matches!(self.paths, Paths::American { .. }))
     }
 
     pub(super) fn first_round(&self) -> Round {
+        match self.pilots() {
+            0 => self.first_blocks(),
+            pilots => Round { first_unit: 0, units: pilots },
+        }
+    }
+
+    fn first_blocks(&self) -> Round {
         let units = match self.standard_error {
             Some(_) => self.blocks_max.min(FIRST_BLOCKS),
             None => self.blocks_max,
         };
-        Round { first_unit: 0, units }
+        Round { first_unit: self.pilots(), units }
     }
 
-    pub(super) fn run(&self, isa: Isa, blocks: Range<u64>) -> Partial {
-        let mut sums = Vec::with_capacity((blocks.end - blocks.start) as usize);
-        self.simulation.run(isa, blocks, &mut sums);
+    /// The blocks of units; `None` for the unit that finds a rule.
+    fn blocks(&self, units: Range<i64>) -> Option<Range<u64>> {
+        let first = units.start - self.pilots();
+        (first >= 0).then(|| first as u64..(units.end - self.pilots()) as u64)
+    }
+
+    pub(super) fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let Some(blocks) = self.blocks(units) else { return self.find_rule() };
+        let mut sums = Vec::new();
+        match &self.paths {
+            Paths::Price(simulation) => simulation.run(isa, blocks, &mut sums),
+            Paths::Greeks(greeks) => {
+                let mut sums = Vec::new();
+                greeks.run(isa, blocks, &mut sums);
+                return Partial::GreekBlocks(sums);
+            }
+            Paths::Basket(basket) => basket.run(isa, blocks, &mut sums),
+            Paths::American { found, .. } => found.get().expect(RULE_FOUND).run(isa, blocks, &mut sums),
+        }
         Partial::Blocks(sums)
     }
 
@@ -96,61 +132,276 @@ impl SimulationTask {
         &self,
         pricing: &mut DevicePricing,
         device: &mut dyn Device,
-        blocks: Range<u64>,
+        units: Range<i64>,
     ) -> Result<Partial, DeviceError> {
-        let mut sums = Vec::with_capacity((blocks.end - blocks.start) as usize);
-        pricing.simulate(device, &self.simulation, blocks, &mut sums)?;
+        // A rule is found on the host: each date needs the one after it.
+        let Some(blocks) = self.blocks(units) else { return Ok(self.find_rule()) };
+        let mut sums = Vec::new();
+        match &self.paths {
+            Paths::Price(simulation) => pricing.simulate(device, simulation, blocks, &mut sums)?,
+            Paths::Greeks(greeks) => {
+                let mut sums = Vec::new();
+                pricing.simulate_greeks(device, greeks, blocks, &mut sums)?;
+                return Ok(Partial::GreekBlocks(sums));
+            }
+            Paths::Basket(basket) => pricing.simulate_basket(device, basket, blocks, &mut sums)?,
+            Paths::American { found, .. } => {
+                pricing.simulate_american(device, found.get().expect(RULE_FOUND), blocks, &mut sums)?;
+            }
+        }
         Ok(Partial::Blocks(sums))
     }
 
-    pub(super) fn finish(&self, blocks: &[BlockSums]) -> Finished {
-        let estimate = self.simulation.estimate(blocks);
-        let done = blocks.len() as i64;
-        if self.standard_error.is_some_and(|wanted| estimate.standard_error > wanted)
-            && done < self.blocks_max
-        {
-            return Finished::More(Round { first_unit: done, units: done.min(self.blocks_max - done) });
+    fn find_rule(&self) -> Partial {
+        let Paths::American { spec, .. } = &self.paths else { unreachable!("others have blocks alone") };
+        Partial::Rule(Box::new(AmericanSimulation::new(*spec).expect("checked with the request")))
+    }
+
+    pub(super) fn finish(&self, partials: &[&Partial]) -> Finished {
+        if let (Paths::American { found, .. }, [Partial::Rule(rule)]) = (&self.paths, partials) {
+            found.get_or_init(|| (**rule).clone());
+            return Finished::More(self.first_blocks());
         }
-        Finished::Outcome(RiskOutcome::Simulation(SimulationResult {
-            price: estimate.price,
-            standard_error: estimate.standard_error,
-            paths: estimate.samples as i64,
-            greeks: Vec::new(),
-        }))
+        let (result, done) = match &self.paths {
+            Paths::Greeks(greeks) => {
+                let sums: Vec<GreekSums> =
+                    partials.iter().flat_map(|partial| greek_blocks(partial)).copied().collect();
+                (of_greeks(&greeks.estimate(&sums)), sums.len() as i64)
+            }
+            paths => {
+                let sums: Vec<BlockSums> =
+                    partials.iter().flat_map(|partial| blocks(partial)).copied().collect();
+                let estimate = match paths {
+                    Paths::Price(simulation) => simulation.estimate(&sums),
+                    Paths::Basket(basket) => basket.estimate(&sums),
+                    Paths::American { found, .. } => found.get().expect(RULE_FOUND).estimate(&sums),
+                    Paths::Greeks(_) => unreachable!("the branch before"),
+                };
+                (of_price(&estimate), sums.len() as i64)
+            }
+        };
+        if self.standard_error.is_some_and(|wanted| result.standard_error > wanted) && done < self.blocks_max
+        {
+            let units = done.min(self.blocks_max - done);
+            return Finished::More(Round { first_unit: self.pilots() + done, units });
+        }
+        Finished::Outcome(RiskOutcome::Simulation(result))
     }
 }
 
-fn contract_of(contract: &risk::Contract) -> Result<Contract, RiskError> {
-    Ok(match contract {
-        risk::Contract::European(european) => {
-            Contract::European { kind: kind_of(european.kind), strike: european.strike }
-        }
-        risk::Contract::Asian(asian) => Contract::Asian { kind: kind_of(asian.kind), strike: asian.strike },
-        risk::Contract::Barrier(barrier) => Contract::Barrier {
-            kind: kind_of(barrier.kind),
-            strike: barrier.strike,
-            barrier_kind: match barrier.barrier_kind {
-                risk::BarrierKind::UpOut => BarrierKind::UpOut,
-                risk::BarrierKind::UpIn => BarrierKind::UpIn,
-                risk::BarrierKind::DownOut => BarrierKind::DownOut,
-                risk::BarrierKind::DownIn => BarrierKind::DownIn,
+const RULE_FOUND: &str = "the rule is found in the round before";
+
+fn blocks(partial: &Partial) -> &[BlockSums] {
+    match partial {
+        Partial::Blocks(sums) => sums,
+        _ => &[],
+    }
+}
+
+fn greek_blocks(partial: &Partial) -> &[GreekSums] {
+    match partial {
+        Partial::GreekBlocks(sums) => sums,
+        _ => &[],
+    }
+}
+
+fn of_price(estimate: &Estimate) -> SimulationResult {
+    SimulationResult {
+        price: estimate.price,
+        standard_error: estimate.standard_error,
+        paths: estimate.samples as i64,
+        greeks: Vec::new(),
+    }
+}
+
+fn of_greeks(estimate: &GreekEstimate) -> SimulationResult {
+    let GreekEstimate { price, delta, gamma, vega, theta, rho, samples } = *estimate;
+    let greek = |(name, Measured { value, standard_error }): (&str, Measured)| SimulatedGreek {
+        name: name.to_owned(),
+        value,
+        standard_error,
+    };
+    let greeks = [("delta", delta), ("gamma", gamma), ("vega", vega), ("theta", theta), ("rho", rho)];
+    SimulationResult {
+        price: price.value,
+        standard_error: price.standard_error,
+        paths: samples as i64,
+        greeks: greeks.map(greek).into(),
+    }
+}
+
+fn name_of(simulation: &Simulation) -> &'static str {
+    match simulation.spec().contract {
+        Contract::European { .. } => "european",
+        Contract::Asian { .. } => "asian",
+        Contract::Barrier { .. } => "barrier",
+        Contract::Lookback { .. } => "lookback",
+    }
+}
+
+fn precision_of(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F64 => "f64",
+        Precision::Mixed => "mixed",
+    }
+}
+
+impl Paths {
+    fn new(problem: &SimulationProblem, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
+        let precision = match problem.precision {
+            risk::Precision::F64 => Precision::F64,
+            risk::Precision::Mixed => Precision::Mixed,
+        };
+        let contract = match &problem.contract {
+            risk::Contract::Basket(basket) => {
+                return Self::basket(problem, basket, precision, key, assets);
+            }
+            risk::Contract::American(american) => {
+                return Self::american(problem, american, precision, key, single(assets)?);
+            }
+            risk::Contract::European(european) => {
+                Contract::European { kind: kind_of(european.kind), strike: european.strike }
+            }
+            risk::Contract::Asian(asian) => {
+                Contract::Asian { kind: kind_of(asian.kind), strike: asian.strike }
+            }
+            risk::Contract::Barrier(barrier) => Contract::Barrier {
+                kind: kind_of(barrier.kind),
+                strike: barrier.strike,
+                barrier_kind: match barrier.barrier_kind {
+                    risk::BarrierKind::UpOut => BarrierKind::UpOut,
+                    risk::BarrierKind::UpIn => BarrierKind::UpIn,
+                    risk::BarrierKind::DownOut => BarrierKind::DownOut,
+                    risk::BarrierKind::DownIn => BarrierKind::DownIn,
+                },
+                barrier: barrier.barrier,
             },
-            barrier: barrier.barrier,
-        },
-        risk::Contract::Lookback(lookback) => {
-            Contract::Lookback { kind: kind_of(lookback.kind), strike: lookback.strike }
+            risk::Contract::Lookback(lookback) => {
+                Contract::Lookback { kind: kind_of(lookback.kind), strike: lookback.strike }
+            }
+        };
+        let spec = SimulationSpec {
+            market: single(assets)?,
+            contract,
+            expiry_years: problem.expiry_years,
+            steps: steps_of(problem),
+            antithetic: problem.antithetic,
+            precision,
+            key,
+        };
+        let simulation = match problem.greeks {
+            true => GreekSimulation::new(spec).map(Paths::Greeks),
+            false => Simulation::new(spec).map(Paths::Price),
+        };
+        simulation.map_err(|error| to_risk_error(&error, 0))
+    }
+
+    fn basket(
+        problem: &SimulationProblem,
+        basket: &risk::Basket,
+        precision: Precision,
+        key: u64,
+        assets: &Resolved,
+    ) -> Result<Self, RiskError> {
+        without_greeks(problem, "a basket")?;
+        let count = assets.markets.len();
+        check_count("problem.contract.weights", basket.weights.len(), count..=count)?;
+        if let Some(number) = assets.markets.iter().position(|market| market.rate != assets.markets[0].rate) {
+            let message = "the assets of a basket have one interest rate: give all the same".to_owned();
+            return Err(bad(format!("problem.assets[{number}].rate"), message));
         }
-        risk::Contract::Basket(_) | risk::Contract::American(_) => {
-            return Err(bad("problem.contract.type", "not built yet"));
+        let field = "problem.correlations";
+        let correlations = match &problem.correlations {
+            Matrix::Given(numbers) if numbers.is_empty() && count == 1 => vec![1.0],
+            Matrix::Given(numbers) => numbers.clone(),
+            Matrix::Market(_) => {
+                let covariance = MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count);
+                covariance.map_err(|error| of_matrix(&error, field))?.correlations()
+            }
+        };
+        let asset = |(market, weight): (&AssetMarket, &f64)| BasketAsset {
+            spot: market.spot,
+            dividend_yield: market.dividend_yield,
+            volatility: market.volatility,
+            weight: *weight,
+        };
+        let spec = BasketSpec {
+            assets: assets.markets.iter().zip(&basket.weights).map(asset).collect(),
+            correlations,
+            rate: assets.markets.first().map_or(0.0, |market| market.rate),
+            kind: kind_of(basket.kind),
+            strike: basket.strike,
+            expiry_years: problem.expiry_years,
+            antithetic: problem.antithetic,
+            precision,
+            key,
+        };
+        BasketSimulation::new(spec).map(Paths::Basket).map_err(|error| match &error {
+            BasketError::Parameter(error) => to_risk_error(error, 0),
+            BasketError::Asset { asset, error } if error.field == "weight" => {
+                bad(format!("problem.contract.weights[{asset}]"), error.to_string())
+            }
+            BasketError::Asset { asset, error } => to_risk_error(error, *asset),
+            BasketError::Assets { .. } => bad("problem.assets", error.to_string()),
+            BasketError::Correlations(_) => bad(field, error.to_string()),
+        })
+    }
+
+    fn american(
+        problem: &SimulationProblem,
+        american: &risk::American,
+        precision: Precision,
+        key: u64,
+        market: AssetMarket,
+    ) -> Result<Self, RiskError> {
+        without_greeks(problem, "an American option")?;
+        if precision != Precision::F64 {
+            return Err(bad("problem.precision", "an American option is simulated in F64 only"));
         }
-    })
+        let spec = AmericanSpec {
+            market,
+            kind: kind_of(american.kind),
+            strike: american.strike,
+            expiry_years: problem.expiry_years,
+            exercises: steps_of(problem),
+            pilot_blocks: PILOT_BLOCKS,
+            antithetic: problem.antithetic,
+            key,
+        };
+        spec.check().map_err(|error| to_risk_error(&error, 0))?;
+        Ok(Paths::American { spec, found: OnceLock::new() })
+    }
+}
+
+/// The only asset.
+fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
+    check_count("problem.assets", assets.markets.len(), 1..=1)?;
+    Ok(assets.markets[0])
+}
+
+fn steps_of(problem: &SimulationProblem) -> u32 {
+    // A negative number is none that is allowed.
+    u32::try_from(problem.steps).unwrap_or(0)
+}
+
+fn without_greeks(problem: &SimulationProblem, of: &str) -> Result<(), RiskError> {
+    if problem.greeks {
+        return Err(bad(
+            "problem.greeks",
+            format!("Greeks of {of} are not computed: ask for the price alone"),
+        ));
+    }
+    Ok(())
 }
 
 /// Names the field where it stands in the request.
-fn to_risk_error(error: ParameterError) -> RiskError {
+fn to_risk_error(error: &ParameterError, asset: usize) -> RiskError {
     let field = match error.field {
-        "spot" | "rate" | "dividend_yield" | "volatility" => format!("problem.assets[0].{}", error.field),
+        "spot" | "rate" | "dividend_yield" | "volatility" => {
+            format!("problem.assets[{asset}].{}", error.field)
+        }
         "strike" | "barrier" => format!("problem.contract.{}", error.field),
+        "exercises" | "pilot_blocks" => "problem.steps".to_owned(),
         other => format!("problem.{other}"),
     };
     bad(field, error.to_string())

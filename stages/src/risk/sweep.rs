@@ -96,12 +96,17 @@ fn rule_of(rule: &risk::TradingRule) -> TradingRule {
     }
 }
 
-pub(super) fn outcome(cells: &[CellResult]) -> RiskOutcome {
+pub(super) fn outcome(partials: &[&Partial]) -> RiskOutcome {
     let cell = |cell: &CellResult| SweepCell {
         profit: cell.profit,
         drawdown: cell.drawdown,
         sharpe: cell.sharpe,
         trades: cell.trades as i64,
     };
-    RiskOutcome::Sweep(SweepResult { cells: cells.iter().map(cell).collect() })
+    let mut cells = Vec::new();
+    for partial in partials {
+        let Partial::Cells(found) = partial else { continue };
+        cells.extend(found.iter().map(cell));
+    }
+    RiskOutcome::Sweep(SweepResult { cells })
 }

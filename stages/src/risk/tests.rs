@@ -17,6 +17,7 @@ fn market_of(symbol: &str) -> Option<SymbolMarket> {
         samples: samples.to_vec(),
         last_sample: 1_000,
         sample_interval_ns: 1_000_000_000,
+        decay: 0.94,
     };
     match symbol {
         "A:X" => Some(market(Some(101.0), &[100.0, 101.0, 100.0, 101.0])),
@@ -78,7 +79,7 @@ fn outcome(
             partials.push(run(from..to));
             from = to;
         }
-        match task.finish(partials.clone()) {
+        match task.finish(&partials) {
             Finished::Outcome(outcome) => return (outcome, rounds),
             Finished::More(round) => {
                 assert_eq!(round.first_unit, first_unit + units, "rounds follow each other");

@@ -4,12 +4,16 @@ use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_BLOCKS, SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, KERNELS, PRICE_OPTIONS, SIMULATE_AMERICANS,
+    SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
 };
 use warptape_kernels::pricing::{
-    DevicePricing, Greeks, Options, Precision, Simulation, SimulationSpec, implied_volatility,
+    AmericanSimulation, BasketSimulation, BasketSpec, DevicePricing, GreekSimulation, Greeks, Options,
+    Precision, Simulation, SimulationSpec, implied_volatility,
 };
 
+use super::american::some_americans;
+use super::basket::some_baskets;
 use super::black_scholes::some_options;
 use super::simulation::some_specs;
 
@@ -64,6 +68,50 @@ fn compare_simulations(device: &mut dyn Device, specs: &[SimulationSpec]) -> Res
                 if expected != found {
                     return Err(format!("blocks {blocks:?} of {spec:?}: {found:?} instead of {expected:?}"));
                 }
+                let simulation = GreekSimulation::new(spec).expect("all in range");
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+                pricing.simulate_greeks(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+                if expected != found {
+                    return Err(format!("Greeks of blocks {blocks:?} of {spec:?} differ"));
+                }
+            }
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
+fn compare_baskets(device: &mut dyn Device) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let mut pricing = DevicePricing::default();
+    for (number, spec) in some_baskets().into_iter().enumerate() {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let simulation =
+                BasketSimulation::new(BasketSpec { precision, ..spec.clone() }).expect("all in range");
+            for blocks in [3..5, (1 << 33) - 1..(1 << 33)] {
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+                pricing.simulate_basket(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+                if expected != found {
+                    return Err(format!("blocks {blocks:?} of basket {number}, {precision:?}, differ"));
+                }
+            }
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
+fn compare_americans(device: &mut dyn Device) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let mut pricing = DevicePricing::default();
+    for spec in some_americans() {
+        let simulation = AmericanSimulation::new(spec).expect("all in range");
+        for blocks in [3..5, (1 << 33) - 1..(1 << 33)] {
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            simulation.run(Isa::detect(), blocks.clone(), &mut expected);
+            pricing.simulate_american(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
+            if expected != found {
+                return Err(format!("blocks {blocks:?} of {spec:?} differ"));
             }
         }
     }
@@ -72,11 +120,21 @@ fn compare_simulations(device: &mut dyn Device, specs: &[SimulationSpec]) -> Res
 
 fn compare(device: &mut dyn Device) -> Result<(), String> {
     compare_options(device, &some_options())?;
-    compare_simulations(device, &some_specs())
+    compare_simulations(device, &some_specs())?;
+    compare_baskets(device)?;
+    compare_americans(device)
 }
 
 fn emulator() -> Emulator {
-    Emulator::of(&[PRICE_OPTIONS, IMPLY_VOLATILITIES, SIMULATE_BLOCKS, SUM_LANES])
+    Emulator::of(&[
+        PRICE_OPTIONS,
+        IMPLY_VOLATILITIES,
+        SIMULATE_BLOCKS,
+        SIMULATE_GREEKS,
+        SIMULATE_BASKETS,
+        SIMULATE_AMERICANS,
+        SUM_LANES,
+    ])
 }
 
 #[test]
@@ -97,7 +155,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 24] = [
+const FAULTS: [(&str, &str, &str); 39] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -124,16 +182,31 @@ const FAULTS: [(&str, &str, &str); 24] = [
     ("black_scholes.cu", "if (!is_moving) break;", "if (!is_moving && step > 40) break;"),
     ("black_scholes.cu", "side * mills(t - h)", "mills(t - h)"),
     (
-        "simulation.cu",
+        "payoffs.cuh",
         "state.second + exp_of(x), state.third + x",
         "state.second + exp_of(x), state.third + state.x",
     ),
-    ("simulation.cu", "(barrier - state.x) * (barrier - x)", "(barrier - x) * (barrier - x)"),
-    ("simulation.cu", "side * state.second", "state.second"),
+    ("payoffs.cuh", "(barrier - state.x) * (barrier - x)", "(barrier - x) * (barrier - x)"),
+    ("payoffs.cuh", "scaled(state.second, side)", "state.second"),
     ("simulation.cu", "payoff.step(mirrored[path], -z, u)", "payoff.step(mirrored[path], z, u)"),
     ("simulation.cu", "+ path * CALLS + call]", "+ call * PATHS + path]"),
-    ("simulation.cu", "lanes[lane] += lanes[lane + half]", "lanes[lane] += lanes[2 * half - 1 - lane]"),
+    ("sums.cu", "lanes[lane] += lanes[lane + half]", "lanes[lane] += lanes[2 * half - 1 - lane]"),
     ("simulation.cu", "args.first_block + block", "block"),
+    ("simulation.cu", "-price.by[YEARS]", "price.by[YEARS]"),
+    ("simulation.cu", "of_up[0] - of_down[0]", "of_down[0] - of_up[0]"),
+    ("simulation.cu", "double_of(paid.payoff) * discount", "scaled(double_of(paid.payoff), discount.value)"),
+    ("simulation.cu", "0.5 * (greeks[greek] + other[greek])", "greeks[greek]"),
+    ("payoffs.cuh", "paid > (Part)0.0 ? weighted", "paid >= (Part)0.0 ? weighted"),
+    ("dual.cuh", "a.value * b.by[number] + b.value", "a.value * b.by[number] - b.value"),
+    ("dual.cuh", "(T)0.5 / root", "(T)1.0 / root"),
+    ("basket.cu", "of <= asset", "of < asset"),
+    ("basket.cu", "STREAM_ASSETS + (u32)asset", "STREAM_ASSETS"),
+    ("basket.cu", "paid_of(args, moved, (T)-1.0)", "paid_of(args, moved, (T)1.0)"),
+    ("american.cu", "pays >= estrin", "pays * 1.01 >= estrin"),
+    ("american.cu", "rule += 5", "rule += 0"),
+    ("american.cu", "mirrored.european(last)", "ahead.european(last)"),
+    ("sums.cuh", "payoff * payoff", "payoff * payoff * 1.0000000000000002"),
+    ("draws.cuh", "lane % CALLS", "lane / 2 % CALLS"),
 ];
 
 #[test]

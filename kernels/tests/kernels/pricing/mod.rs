@@ -1,7 +1,10 @@
 //! Prices against QuantLib's and against exact ones, written by `tests/scripts/make_risk_fixtures.py`.
 
+mod american;
+mod basket;
 mod black_scholes;
 mod device;
+mod greeks;
 mod simulation;
 
 use std::io::Read;

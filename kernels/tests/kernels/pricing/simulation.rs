@@ -15,32 +15,37 @@ struct Row {
 
 fn rows() -> Vec<Row> {
     let row = |numbers: [f64; 11]| {
-        let [contract, sign, strike, barrier, steps, spot, rate, dividend_yield, volatility, years, price] =
-            numbers;
-        let kind = if sign > 0.0 { OptionKind::Call } else { OptionKind::Put };
-        let barrier_of = |barrier_kind| Contract::Barrier { kind, strike, barrier_kind, barrier };
-        let contract = match contract as u32 {
-            0 => Contract::European { kind, strike },
-            1 => Contract::Asian { kind, strike },
-            2 => barrier_of(BarrierKind::UpOut),
-            3 => barrier_of(BarrierKind::UpIn),
-            4 => barrier_of(BarrierKind::DownOut),
-            5 => barrier_of(BarrierKind::DownIn),
-            6 => Contract::Lookback { kind, strike: Some(strike) },
-            _ => Contract::Lookback { kind, strike: None },
-        };
-        let spec = SimulationSpec {
-            market: AssetMarket { spot, rate, dividend_yield, volatility },
-            contract,
-            expiry_years: years,
-            steps: steps as u32,
-            antithetic: false,
-            precision: Precision::F64,
-            key: 4,
-        };
-        Row { spec, price }
+        let given = std::array::from_fn(|number| numbers[number]);
+        Row { spec: spec_of(given), price: numbers[10] }
     };
     fixture("simulation").into_iter().map(row).collect()
+}
+
+/// By the first columns of a row of a fixture.
+pub fn spec_of(given: [f64; 10]) -> SimulationSpec {
+    let [contract, sign, strike, barrier, steps, spot, rate, dividend_yield, volatility, expiry_years] =
+        given;
+    let kind = if sign > 0.0 { OptionKind::Call } else { OptionKind::Put };
+    let barrier_of = |barrier_kind| Contract::Barrier { kind, strike, barrier_kind, barrier };
+    let contract = match contract as u32 {
+        0 => Contract::European { kind, strike },
+        1 => Contract::Asian { kind, strike },
+        2 => barrier_of(BarrierKind::UpOut),
+        3 => barrier_of(BarrierKind::UpIn),
+        4 => barrier_of(BarrierKind::DownOut),
+        5 => barrier_of(BarrierKind::DownIn),
+        6 => Contract::Lookback { kind, strike: Some(strike) },
+        _ => Contract::Lookback { kind, strike: None },
+    };
+    SimulationSpec {
+        market: AssetMarket { spot, rate, dividend_yield, volatility },
+        contract,
+        expiry_years,
+        steps: steps as u32,
+        antithetic: false,
+        precision: Precision::F64,
+        key: 4,
+    }
 }
 
 /// Some simulations for devices: of every kind, few steps.

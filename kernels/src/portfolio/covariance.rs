@@ -1,0 +1,393 @@
+//! Covariances of assets' returns: given, or from a matrix of returns.
+//!
+//! With the returns `x_ta` of asset a at time t, T times, the oldest first:
+//!
+//! | estimate | formula |
+//! | --- | --- |
+//! | sample | `Σ_t (x_ta − m_a)(x_tb − m_b) / (T − 1)`, with the means m |
+//! | exponentially weighted | `Σ_t λ^{T−1−t} x_ta x_tb / Σ_t λ^{T−1−t}`, with means of 0 (RiskMetrics, 1996) |
+//!
+//! Sums go from the oldest to the newest, `sum = decay·sum + product`, with a decay of 1 for the sample.
+
+use thiserror::Error;
+
+use super::positions::ASSETS_MAX;
+use super::scenarios::CELLS_MAX;
+use crate::isa::{Isa, Work};
+use crate::pricing::ParameterError;
+use crate::pricing::options::check;
+
+/// What remains of a variance beside others that is taken for a rounding, as a share of it, for each asset.
+const ROUNDING: f64 = 1e-14;
+/// What may remain of a covariance then, as a share of what it may be.
+const REST_MAX: f64 = 1e-6;
+/// How far both halves may differ, as a share of what a covariance may be.
+const ASYMMETRY_MAX: f64 = 1e-12;
+/// Assets side by side in a hot loop: rows, columns.
+const TILE: [usize; 2] = [4, 16];
+
+/// Why there is no such covariance.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CovarianceError {
+    /// A number is missing, or there is one too many.
+    #[error("{field} has {count} numbers: give {expected}")]
+    Shape {
+        /// Which list.
+        field: &'static str,
+        /// Its length.
+        count: usize,
+        /// What it should be.
+        expected: usize,
+    },
+    /// There are more numbers than fit.
+    #[error(
+        "{assets} assets at {times} times are too many: give {ASSETS_MAX} assets and {CELLS_MAX} numbers at most"
+    )]
+    TooMany {
+        /// How many assets.
+        assets: usize,
+        /// At how many times.
+        times: usize,
+    },
+    /// There are too few returns.
+    #[error("there are returns of {times} times: give {least} at least")]
+    TooFew {
+        /// How many there are.
+        times: usize,
+        /// How many there must be.
+        least: usize,
+    },
+    /// A number is infinite, or none.
+    #[error("{field} of asset {asset} is {value} (row {row}): give a finite number")]
+    NotFinite {
+        /// Which matrix.
+        field: &'static str,
+        /// Row in the matrix.
+        row: usize,
+        /// Column.
+        asset: usize,
+        /// What was given.
+        value: f64,
+    },
+    /// Both halves differ.
+    #[error(
+        "the covariance of assets {first} and {second} is {value} one way and {other} the other: give a symmetric matrix"
+    )]
+    Asymmetric {
+        /// One asset.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// `[first, second]`.
+        value: f64,
+        /// `[second, first]`.
+        other: f64,
+    },
+    /// No returns have such a covariance.
+    #[error(
+        "the covariance is not positive semi-definite: beside the assets before it, asset {asset} has a variance of \
+         {rest:e} left, or a covariance with nothing that varies"
+    )]
+    NotPositive {
+        /// Where it shows.
+        asset: usize,
+        /// What remains there.
+        rest: f64,
+    },
+    /// A parameter is out of range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+}
+
+/// A covariance of assets, per whatever time its returns take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Covariance {
+    assets: usize,
+    values: Vec<f64>,
+}
+
+impl Covariance {
+    /// A symmetric matrix, row by row.
+    pub fn new(assets: usize, values: Vec<f64>) -> Result<Self, CovarianceError> {
+        check_matrix("covariance", assets, assets, &values)?;
+        for first in 0..assets {
+            let variance = values[first * assets + first];
+            if variance < 0.0 {
+                return Err(CovarianceError::NotPositive { asset: first, rest: variance });
+            }
+        }
+        let mut covariance = Self { assets, values };
+        for first in 0..assets {
+            for second in 0..first {
+                let [value, other] = [covariance.of(first, second), covariance.of(second, first)];
+                let most = (covariance.of(first, first) * covariance.of(second, second)).sqrt();
+                if (value - other).abs() > ASYMMETRY_MAX * most {
+                    return Err(CovarianceError::Asymmetric { first, second, value, other });
+                }
+                covariance.values[second * assets + first] = value;
+            }
+        }
+        Ok(covariance)
+    }
+
+    /// From volatilities and a matrix of correlations, row by row: `σ_a·σ_b·ρ_ab`.
+    pub fn from_correlations(volatilities: &[f64], correlations: &[f64]) -> Result<Self, CovarianceError> {
+        let assets = volatilities.len();
+        check_matrix("volatilities", assets, 1, volatilities)?;
+        check_matrix("correlations", assets, assets, correlations)?;
+        for (number, correlation) in correlations.iter().enumerate() {
+            let least = if number % (assets + 1) == 0 { 1.0 } else { -1.0 };
+            check("correlations", *correlation, least..=1.0)?;
+        }
+        let value = |number: usize| {
+            volatilities[number / assets] * volatilities[number % assets] * correlations[number]
+        };
+        Self::new(assets, (0..assets * assets).map(value).collect())
+    }
+
+    /// The sample covariance of a matrix of returns, one time after the other.
+    pub fn sample(isa: Isa, assets: usize, returns: &[f64]) -> Result<Self, CovarianceError> {
+        let (times, divisor) = sample_sums(assets, returns)?;
+        let mut centred = returns.to_vec();
+        isa.run(Centre { assets, times, values: &mut centred });
+        Self::of_sums(isa, assets, &centred, 1.0, divisor)
+    }
+
+    /// The exponentially weighted covariance of a matrix of returns, one time after the other; lambda is 0.94 for days in RiskMetrics.
+    pub fn exponential(
+        isa: Isa,
+        assets: usize,
+        returns: &[f64],
+        lambda: f64,
+    ) -> Result<Self, CovarianceError> {
+        let divisor = exponential_divisor(assets, returns, lambda)?;
+        Self::of_sums(isa, assets, returns, lambda, divisor)
+    }
+
+    fn of_sums(
+        isa: Isa,
+        assets: usize,
+        rows: &[f64],
+        decay: f64,
+        divisor: f64,
+    ) -> Result<Self, CovarianceError> {
+        let mut values = vec![0.0; assets * assets];
+        isa.run(Products { assets, rows, decay, divisor, values: &mut values });
+        Self::of_values(assets, values)
+    }
+
+    /// Of returns that are not too large to be squared.
+    pub(super) fn of_values(assets: usize, values: Vec<f64>) -> Result<Self, CovarianceError> {
+        check_matrix("covariance", assets, assets, &values)?;
+        Ok(Self { assets, values })
+    }
+
+    /// Of how many assets.
+    pub fn assets(&self) -> usize {
+        self.assets
+    }
+
+    /// Of two assets.
+    pub fn of(&self, first: usize, second: usize) -> f64 {
+        self.values[first * self.assets + second]
+    }
+
+    /// Row by row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Over another time: 252 makes one of days one of a year.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { assets: self.assets, values: self.values.iter().map(|value| value * factor).collect() }
+    }
+
+    /// Volatilities: square roots of the variances.
+    pub fn volatilities(&self) -> Vec<f64> {
+        (0..self.assets).map(|asset| self.of(asset, asset).sqrt()).collect()
+    }
+
+    /// Correlations, row by row: 1 of an asset with itself, 0 with one that does not vary.
+    pub fn correlations(&self) -> Vec<f64> {
+        let volatilities = self.volatilities();
+        let correlation = |number: usize| {
+            let (first, second) = (number / self.assets, number % self.assets);
+            let most = volatilities[first] * volatilities[second];
+            if first == second {
+                1.0
+            } else if most == 0.0 {
+                0.0
+            } else {
+                // In one order, so that both halves have the same bits.
+                (self.values[number] / most).clamp(-1.0, 1.0)
+            }
+        };
+        (0..self.values.len()).map(correlation).collect()
+    }
+
+    /// The product with a vector.
+    pub fn product(&self, vector: &[f64]) -> Vec<f64> {
+        let row = |row: &[f64]| row.iter().zip(vector).fold(0.0, |sum, (one, other)| sum + one * other);
+        if self.assets == 0 { Vec::new() } else { self.values.chunks_exact(self.assets).map(row).collect() }
+    }
+
+    /// The lower triangle L with `L·Lᵀ` being the covariance (Cholesky), row by row. An asset that varies only with those before it
+    /// has a column of zeros. Rounding is forgiven: a negative eigenvalue is no error as long as it shows as less than 1e-14 of a
+    /// variance for each asset.
+    pub fn cholesky(&self) -> Result<Vec<f64>, CovarianceError> {
+        let n = self.assets;
+        let mut factor = vec![0.0; n * n];
+        for column in 0..n {
+            let variance = self.of(column, column);
+            let own = &factor[column * n..column * n + column];
+            let rest = own.iter().fold(variance, |rest, number| rest - number * number);
+            let rounding = n as f64 * ROUNDING * variance;
+            if rest < -rounding {
+                return Err(CovarianceError::NotPositive { asset: column, rest });
+            }
+            let is_free = rest > rounding;
+            let pivot = if is_free { rest.sqrt() } else { 0.0 };
+            factor[column * n + column] = pivot;
+            for row in column + 1..n {
+                let [upper, lower] = [column, row].map(|row| &factor[row * n..row * n + column]);
+                let rest = upper.iter().zip(lower).fold(self.of(row, column), |rest, (u, l)| rest - u * l);
+                let most = (variance * self.of(row, row)).sqrt();
+                if !is_free && rest.abs() > REST_MAX * most {
+                    return Err(CovarianceError::NotPositive { asset: row, rest });
+                }
+                factor[row * n + column] = if is_free { rest / pivot } else { 0.0 };
+            }
+        }
+        Ok(factor)
+    }
+}
+
+/// Realised volatility of each asset, annualised: `√(Σ_t x_t² / T · periods_per_year)`, with a mean of 0.
+pub fn realised_volatilities(
+    assets: usize,
+    returns: &[f64],
+    periods_per_year: f64,
+) -> Result<Vec<f64>, CovarianceError> {
+    let times = check_returns(assets, returns, 1)?;
+    check("periods_per_year", periods_per_year, 1e-3..=1e12)?;
+    let squares = |asset: usize| {
+        let of_asset = returns.iter().skip(asset).step_by(assets);
+        of_asset.fold(0.0, |sum, value| sum + value * value)
+    };
+    Ok((0..assets).map(|asset| (squares(asset) / times as f64 * periods_per_year).sqrt()).collect())
+}
+
+/// Number of times, and what sums of the sample are divided by.
+pub(super) fn sample_sums(assets: usize, returns: &[f64]) -> Result<(usize, f64), CovarianceError> {
+    let times = check_returns(assets, returns, 2)?;
+    Ok((times, (times - 1) as f64))
+}
+
+/// What exponentially weighted sums are divided by.
+pub(super) fn exponential_divisor(
+    assets: usize,
+    returns: &[f64],
+    lambda: f64,
+) -> Result<f64, CovarianceError> {
+    let times = check_returns(assets, returns, 1)?;
+    check("lambda", lambda, 1e-6..=1.0)?;
+    Ok((0..times).fold(0.0, |sum, _| lambda * sum + 1.0))
+}
+
+fn check_returns(assets: usize, returns: &[f64], least: usize) -> Result<usize, CovarianceError> {
+    let times = returns.len() / assets.max(1);
+    if times < least {
+        return Err(CovarianceError::TooFew { times, least });
+    }
+    check_matrix("returns", assets, times, returns)?;
+    Ok(times)
+}
+
+fn check_matrix(
+    field: &'static str,
+    assets: usize,
+    rows: usize,
+    values: &[f64],
+) -> Result<(), CovarianceError> {
+    if assets > ASSETS_MAX || values.len() > CELLS_MAX {
+        return Err(CovarianceError::TooMany { assets, times: rows });
+    }
+    if values.len() != assets * rows {
+        return Err(CovarianceError::Shape { field, count: values.len(), expected: assets * rows });
+    }
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(at) => {
+            let (row, asset) = (at / assets, at % assets);
+            Err(CovarianceError::NotFinite { field, row, asset, value: values[at] })
+        }
+    }
+}
+
+/// Takes the mean from each column.
+struct Centre<'a> {
+    assets: usize,
+    times: usize,
+    values: &'a mut [f64],
+}
+
+impl Work for Centre<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut means = vec![0.0; self.assets];
+        for row in self.values.chunks_exact(self.assets) {
+            means.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        means.iter_mut().for_each(|sum| *sum /= self.times as f64);
+        for row in self.values.chunks_exact_mut(self.assets) {
+            row.iter_mut().zip(&means).for_each(|(value, mean)| *value -= mean);
+        }
+    }
+}
+
+/// Sums of products of columns, tile by tile.
+struct Products<'a> {
+    assets: usize,
+    rows: &'a [f64],
+    decay: f64,
+    divisor: f64,
+    values: &'a mut [f64],
+}
+
+impl Work for Products<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let [height, width] = TILE;
+        for first in (0..self.assets).step_by(height) {
+            // What is right of the diagonal is what is below it.
+            for second in (0..(first + height).min(self.assets)).step_by(width) {
+                let sums = tile(self.rows, self.assets, self.decay, first, second);
+                for (row, sums) in (first..self.assets).zip(&sums) {
+                    for (column, sum) in (second..=row).zip(sums) {
+                        let value = sum / self.divisor;
+                        self.values[row * self.assets + column] = value;
+                        self.values[column * self.assets + row] = value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn tile(rows: &[f64], assets: usize, decay: f64, first: usize, second: usize) -> [[f64; TILE[1]]; TILE[0]] {
+    let mut sums = [[0.0; TILE[1]]; TILE[0]];
+    let heights = first..assets.min(first + TILE[0]);
+    let widths = second..assets.min(second + TILE[1]);
+    let (mut left, mut right) = ([0.0; TILE[0]], [0.0; TILE[1]]);
+    for row in rows.chunks_exact(assets) {
+        left[..heights.len()].copy_from_slice(&row[heights.clone()]);
+        right[..widths.len()].copy_from_slice(&row[widths.clone()]);
+        for (sums, left) in sums.iter_mut().zip(&left) {
+            for (sum, right) in sums.iter_mut().zip(&right) {
+                *sum = decay * *sum + left * right;
+            }
+        }
+    }
+    sums
+}

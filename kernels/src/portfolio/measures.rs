@@ -1,0 +1,189 @@
+//! Value at risk and expected shortfall of profits, and what they are made of.
+//!
+//! With `p = 1 − confidence` and the n profits in ascending order `x₀ ≤ x₁ ≤ …`:
+//!
+//! - *Value at risk* is `−((1 − t)·x_k + t·x_{k+1})` with `h = (n − 1)·p`, `k = ⌊h⌋` and `t = h − k`: the quantile of R's type 7
+//!   (Hyndman and Fan, *Sample quantiles in statistical packages*, 1996), which is NumPy's `quantile(x, p)` by default.
+//! - *Expected shortfall* is `−(x₀ + … + x_{k−1} + t·x_k) / (n·p)` with `k = ⌊n·p⌋` and `t = n·p − k`: the mean of the worst share p
+//!   of all, of which the last scenario takes part as far as it must (Acerbi and Tasche, *On the coherence of expected shortfall*,
+//!   2002). It is never below the value at risk.
+//!
+//! Both are losses, weighted means over few scenarios: a [`Tail`]. The same mean of the profits of a part is that part's
+//! *component*: its derivative by the size of the part, which adds up to the whole (Euler). A position's *marginal* risk is
+//! its component by its quantity. Of the two, components of the value at risk are of two scenarios at most, and so as uncertain as
+//! these; those of the expected shortfall are steadier.
+
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+use super::positions::Portfolio;
+use super::scenarios::{ScenarioError, Scenarios};
+use super::tree;
+use crate::isa::Isa;
+use crate::pricing::ParameterError;
+use crate::pricing::options::check;
+
+/// Confidence levels: 0.99 is 99 %.
+pub const CONFIDENCE_RANGE: RangeInclusive<f64> = 0.5..=0.999_999;
+
+/// Why there is no measure.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum MeasureError {
+    /// The confidence is out of range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// There are no scenarios.
+    #[error("there are no scenarios: give one at least")]
+    Empty,
+    /// A profit is no number.
+    #[error("the profit in scenario {scenario} is {value}: give finite numbers")]
+    NotFinite {
+        /// Number of the scenario.
+        scenario: usize,
+        /// What was given.
+        value: f64,
+    },
+    /// The covariance is of other assets than the portfolio has.
+    #[error("the covariance is of {found} assets: give one of {expected}")]
+    Assets {
+        /// Of how many it is.
+        found: usize,
+        /// Of how many the portfolio is.
+        expected: usize,
+    },
+    /// There is no such book.
+    #[error("book is {book}, but there are {books}, numbered from 0")]
+    UnknownBook {
+        /// What was asked for.
+        book: usize,
+        /// How many there are.
+        books: usize,
+    },
+}
+
+/// Scenarios in the order of their profits, the worst first; equal ones in the order of their numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    order: Vec<usize>,
+}
+
+/// Some scenarios with weights that add up to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// Their numbers, the worst first.
+    pub scenarios: Vec<u64>,
+    /// Their weights.
+    pub weights: Vec<f64>,
+}
+
+impl Ranked {
+    /// Orders the profits in the scenarios 0, 1, 2 …
+    pub fn new(profits: &[f64]) -> Result<Self, MeasureError> {
+        if profits.is_empty() {
+            return Err(MeasureError::Empty);
+        }
+        if let Some(scenario) = profits.iter().position(|profit| !profit.is_finite()) {
+            return Err(MeasureError::NotFinite { scenario, value: profits[scenario] });
+        }
+        let mut order: Vec<usize> = (0..profits.len()).collect();
+        // `+ 0.0`: a loss of −0 is no other than one of 0.
+        order.sort_unstable_by(|&one, &other| {
+            (profits[one] + 0.0).total_cmp(&(profits[other] + 0.0)).then(one.cmp(&other))
+        });
+        Ok(Self { order })
+    }
+
+    /// The scenarios at the quantile: their loss is the value at risk.
+    pub fn value_at_risk(&self, confidence: f64) -> Result<Tail, MeasureError> {
+        check("confidence", confidence, CONFIDENCE_RANGE)?;
+        let last = self.order.len() - 1;
+        let at = last as f64 * (1.0 - confidence);
+        let first = at.floor();
+        let (rank, share) = (first as usize, at - first);
+        Ok(self.tail(&[(rank, 1.0 - share), ((rank + 1).min(last), share)]))
+    }
+
+    /// The scenarios up to the quantile: their loss is the expected shortfall.
+    pub fn expected_shortfall(&self, confidence: f64) -> Result<Tail, MeasureError> {
+        check("confidence", confidence, CONFIDENCE_RANGE)?;
+        let share = self.order.len() as f64 * (1.0 - confidence);
+        let whole = share.floor() as usize;
+        let whole_weight = 1.0 / share;
+        let mut ranks: Vec<(usize, f64)> = (0..whole).map(|rank| (rank, whole_weight)).collect();
+        ranks.push((whole, (share - share.floor()) / share));
+        Ok(self.tail(&ranks))
+    }
+
+    fn tail(&self, ranks: &[(usize, f64)]) -> Tail {
+        let ranks = || ranks.iter().filter(|(_, weight)| *weight > 0.0);
+        Tail {
+            scenarios: ranks().map(|(rank, _)| self.order[*rank] as u64).collect(),
+            weights: ranks().map(|(_, weight)| *weight).collect(),
+        }
+    }
+}
+
+impl Tail {
+    /// The loss in these scenarios, of profits in all of them: those of all, of a book, or of anything.
+    pub fn loss(&self, profits: &[f64]) -> f64 {
+        let in_tail: Vec<f64> = self.scenarios.iter().map(|scenario| profits[*scenario as usize]).collect();
+        self.loss_of(&in_tail)
+    }
+
+    fn loss_of(&self, in_tail: &[f64]) -> f64 {
+        let weighted = self.weights.iter().zip(in_tail).map(|(weight, profit)| weight * profit);
+        0.0 - tree::sum(&weighted.collect::<Vec<f64>>())
+    }
+}
+
+impl Portfolio {
+    /// The components of some positions: what each loses in a tail's scenarios. Their [`Portfolio::book_sums`] are those of books. Only
+    /// these scenarios are computed again, and no profits are kept; any range of positions may be asked for anywhere.
+    pub fn component_losses(
+        &self,
+        isa: Isa,
+        scenarios: &Scenarios,
+        tail: &Tail,
+        positions: std::ops::Range<usize>,
+    ) -> Result<Vec<f64>, ScenarioError> {
+        let selected = scenarios.selected(isa, &tail.scenarios)?;
+        let mut profits = Vec::with_capacity(tail.scenarios.len());
+        let component = |position| {
+            profits.clear();
+            self.run_position(isa, &selected, 0..selected.len(), position, &mut profits);
+            tail.loss_of(&profits)
+        };
+        Ok(positions.map(component).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails_take_their_share() {
+        let profits = [3.0, -1.0, 2.0, -4.0, 0.0];
+        let ranked = Ranked::new(&profits).unwrap();
+        assert_eq!(ranked.order, [3, 1, 4, 2, 0]);
+        // n·p = 1.25: the worst, and a quarter of the next.
+        let tail = ranked.expected_shortfall(0.75).unwrap();
+        assert_eq!(
+            (tail.scenarios.as_slice(), tail.weights.as_slice()),
+            ([3, 1].as_slice(), [0.8, 0.2].as_slice())
+        );
+        assert!((tail.loss(&profits) - 3.4).abs() < 1e-15 * 4.0);
+        // (n − 1)·p = 1: exactly the second.
+        let tail = ranked.value_at_risk(0.75).unwrap();
+        assert_eq!((tail.scenarios.as_slice(), tail.loss(&profits)), ([1].as_slice(), 1.0));
+        assert_eq!(Ranked::new(&[]), Err(MeasureError::Empty));
+        let error = Ranked::new(&[0.0, f64::INFINITY]).unwrap_err();
+        assert_eq!(error.to_string(), "the profit in scenario 1 is inf: give finite numbers");
+        let error = ranked.value_at_risk(1.0).unwrap_err();
+        assert_eq!(error.to_string(), "confidence is 1: give a number from 5e-1 to 9.99999e-1");
+        let single = Ranked::new(&[-2.0]).unwrap();
+        assert_eq!(single.expected_shortfall(0.99).unwrap().loss(&[-2.0]), 2.0);
+        assert_eq!(single.value_at_risk(0.99).unwrap().loss(&[-2.0]), 2.0);
+    }
+}

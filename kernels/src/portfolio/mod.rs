@@ -1,0 +1,32 @@
+//! Risk of portfolios: value, profits under scenarios, value at risk, expected shortfall, and what they are made of. Knows no names,
+//! no threads and no clock: assets, positions and books are numbers, and any range of scenarios may be computed anywhere.
+//!
+//! ```text
+//! Portfolio, Scenarios ──▶ Portfolio::run ──▶ Profits ──▶ Ranked ──▶ Tail::loss      of a book, a desk, all
+//!                                                           └──────▶ component_losses  of positions
+//! Portfolio, Covariance ─▶ Parametric
+//! ```
+//!
+//! A profit is `quantity · (value in the scenario − value now)`, revalued in full, as [`pricing`](crate::pricing) has values. The
+//! profits of a book are summed in one shape: of its positions by number, and then of the books in it by number, neighbours are added,
+//! then neighbouring sums, and so on; one that has no neighbour goes on as it is ([`Tree`](tree)). So a sum's bits depend on what is
+//! summed alone, and one profit that changes changes the sums above it and no others.
+
+mod covariance;
+mod device;
+mod measures;
+mod parametric;
+mod positions;
+mod revaluation;
+mod scenarios;
+mod tree;
+
+pub use covariance::{Covariance, CovarianceError, realised_volatilities};
+pub use device::{DEVICE_CELLS_MAX, exponential_on_device, run_on_device, sample_on_device};
+pub use measures::{CONFIDENCE_RANGE, MeasureError, Ranked, Tail};
+pub use parametric::{Contribution, Parametric};
+pub use positions::{
+    ASSETS_MAX, BOOKS_MAX, Instrument, POSITIONS_MAX, Portfolio, PortfolioError, Position, QUANTITY_RANGE,
+};
+pub use revaluation::Profits;
+pub use scenarios::{CELLS_MAX, Drawn, Returns, ScenarioError, Scenarios, Shock, Stress};

@@ -1,0 +1,116 @@
+//! Risk from a covariance alone: profits are taken to be linear in the assets' returns, and those normal with mean 0 (delta-normal;
+//! J.P. Morgan, *RiskMetrics technical document*, 1996).
+//!
+//! With the exposures `e_a = Σ quantity·delta·S` of a book, in currency, and the covariance Σ of returns over the horizon, its
+//! profit has the standard deviation `s = √(eᵀΣe)`; at a confidence c, with `z = Φ⁻¹(c)`, the value at risk is `z·s` and the expected
+//! shortfall `φ(z)/(1 − c)·s`. A position's component is `exposure·(Σe)_a/s` by the same factor; components add up to the whole
+//! (Euler).
+
+use super::covariance::Covariance;
+use super::measures::{CONFIDENCE_RANGE, MeasureError};
+use super::positions::{Instrument, Portfolio};
+use super::tree;
+use crate::isa::Isa;
+use crate::math::{exp, inverse_normal_cdf, normal_density};
+use crate::pricing::options::check;
+use crate::pricing::{Greeks, Options};
+
+/// Part of a book's risk, in currency.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Contribution {
+    /// Of the value at risk.
+    pub value_at_risk: f64,
+    /// Of the expected shortfall.
+    pub expected_shortfall: f64,
+}
+
+/// A book's risk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parametric {
+    /// Of the whole book.
+    pub total: Contribution,
+    /// Of each of the portfolio's positions; 0 of those that are not in the book.
+    pub positions: Vec<Contribution>,
+    /// What the profit changes by with an asset's return, by asset.
+    pub exposures: Vec<f64>,
+}
+
+impl Portfolio {
+    /// What each position's profit changes by with its asset's return: `quantity·delta·S`.
+    pub fn exposures(&self, isa: Isa) -> Vec<f64> {
+        let (mut options, mut greeks) = (Options::default(), Greeks::default());
+        for position in self.positions() {
+            if let Instrument::Option { kind, strike, expiry_years } = position.instrument {
+                let market = &self.assets()[position.asset];
+                options.push(kind, market, strike, expiry_years).expect("checked with the portfolio");
+            }
+        }
+        greeks.add(isa, &options, 0..options.len());
+        let mut option_deltas = greeks.delta().iter();
+        let exposure = |position: &super::Position| {
+            let market = &self.assets()[position.asset];
+            let delta = match position.instrument {
+                Instrument::Spot => 1.0,
+                Instrument::Forward { expiry_years, .. } => exp(-(market.dividend_yield * expiry_years)),
+                Instrument::Option { .. } => *option_deltas.next().expect("one for each option"),
+            };
+            position.quantity * delta * market.spot
+        };
+        self.positions().iter().map(exposure).collect()
+    }
+
+    /// The risk of a book, with the books in it; the covariance is that of the assets' returns over the horizon.
+    pub fn parametric(
+        &self,
+        isa: Isa,
+        covariance: &Covariance,
+        book: usize,
+        confidence: f64,
+    ) -> Result<Parametric, MeasureError> {
+        check("confidence", confidence, CONFIDENCE_RANGE)?;
+        let (found, expected) = (covariance.assets(), self.assets().len());
+        if found != expected {
+            return Err(MeasureError::Assets { found, expected });
+        }
+        if book >= self.parents().len() {
+            return Err(MeasureError::UnknownBook { book, books: self.parents().len() });
+        }
+        let is_within = self.books_within(book);
+        let mut of_positions = self.exposures(isa);
+        let mut of_assets = vec![Vec::new(); expected];
+        for (exposure, position) in of_positions.iter_mut().zip(self.positions()) {
+            if is_within[position.book] {
+                of_assets[position.asset].push(*exposure);
+            } else {
+                *exposure = 0.0;
+            }
+        }
+        let exposures: Vec<f64> = of_assets.iter().map(|terms| tree::sum(terms)).collect();
+        let products = covariance.product(&exposures);
+        let terms: Vec<f64> = exposures.iter().zip(&products).map(|(one, other)| one * other).collect();
+        let deviation = tree::sum(&terms).max(0.0).sqrt();
+        let z = inverse_normal_cdf(confidence);
+        let shortfall = normal_density(z) / (1.0 - confidence);
+        let contribution =
+            |share: f64| Contribution { value_at_risk: z * share, expected_shortfall: shortfall * share };
+        let component = |(exposure, position): (&f64, &super::Position)| {
+            let is_certain = deviation == 0.0;
+            contribution(if is_certain { 0.0 } else { exposure * products[position.asset] / deviation })
+        };
+        Ok(Parametric {
+            total: contribution(deviation),
+            positions: of_positions.iter().zip(self.positions()).map(component).collect(),
+            exposures,
+        })
+    }
+
+    /// By book, whether it is a book or within it.
+    fn books_within(&self, book: usize) -> Vec<bool> {
+        let mut is_within = vec![false; self.parents().len()];
+        for (number, parent) in self.parents().iter().enumerate() {
+            // Parents come first.
+            is_within[number] = number == book || parent.is_some_and(|parent| is_within[parent]);
+        }
+        is_within
+    }
+}

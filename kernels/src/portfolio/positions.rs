@@ -1,0 +1,267 @@
+//! What is held, and in which books.
+
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+use super::revaluation::{Terms, unit_value};
+use super::tree;
+use crate::pricing::options::check;
+use crate::pricing::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError};
+
+/// Assets at most: a covariance of them has the square of that many numbers.
+pub const ASSETS_MAX: usize = 4_096;
+/// Positions at most.
+pub const POSITIONS_MAX: usize = 1 << 24;
+/// Books at most.
+pub const BOOKS_MAX: usize = 65_536;
+/// Quantities, in units of the asset or contracts on one unit; what is owed is negative.
+pub const QUANTITY_RANGE: RangeInclusive<f64> = -1e15..=1e15;
+
+/// What a position is in. Values are of one unit, in the currency of the asset's price.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Instrument {
+    /// The asset itself: `S`.
+    Spot,
+    /// A forward that was agreed at a price: `S·e^{−qT} − K·e^{−rT}`.
+    Forward {
+        /// Price to be paid.
+        strike: f64,
+        /// Years until then.
+        expiry_years: f64,
+    },
+    /// A European option, after Black, Scholes and Merton, as [`Greeks`](crate::pricing::Greeks) has it.
+    Option {
+        /// Call or put.
+        kind: OptionKind,
+        /// Strike.
+        strike: f64,
+        /// Years until expiry.
+        expiry_years: f64,
+    },
+}
+
+/// A position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Position {
+    /// Number of the asset.
+    pub asset: usize,
+    /// Number of the book that it is in.
+    pub book: usize,
+    /// How much of it.
+    pub quantity: f64,
+    /// Of what.
+    pub instrument: Instrument,
+}
+
+/// Why there is no such portfolio.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PortfolioError {
+    /// A number of an asset's market is out of range.
+    #[error("asset {asset}: {error}")]
+    Asset {
+        /// Its number.
+        asset: usize,
+        /// What is wrong.
+        error: ParameterError,
+    },
+    /// A number of a position is out of range.
+    #[error("position {position}: {error}")]
+    Position {
+        /// Its number.
+        position: usize,
+        /// What is wrong.
+        error: ParameterError,
+    },
+    /// A position names what is not there.
+    #[error("position {position}: {field} is {value}, but there are {count} of them, numbered from 0")]
+    Unknown {
+        /// Its number.
+        position: usize,
+        /// `asset` or `book`.
+        field: &'static str,
+        /// What it names.
+        value: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Books are no tree.
+    #[error(
+        "book {book}: its parent is {parent:?}: the first book, which is all, must have none, and each other one \
+         that comes before it"
+    )]
+    Parent {
+        /// Its number.
+        book: usize,
+        /// Number of its parent, as given.
+        parent: Option<usize>,
+    },
+    /// There is more than fits.
+    #[error("there are {count} {field}: give {most} at most")]
+    TooMany {
+        /// `assets`, `positions` or `books`.
+        field: &'static str,
+        /// How many were given.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A position may change in all but its book.
+    #[error("position {position} is in book {book} and cannot move to book {wanted}: make a new portfolio")]
+    OtherBook {
+        /// Its number.
+        position: usize,
+        /// Where it is.
+        book: usize,
+        /// Where it should be.
+        wanted: usize,
+    },
+}
+
+/// Positions in assets, and books of them: desks within books within the whole, or as deep as one likes. Book 0 is the whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Portfolio {
+    assets: Vec<AssetMarket>,
+    positions: Vec<Position>,
+    parents: Vec<Option<usize>>,
+    /// By book: its positions and the books right in it, each by number.
+    members: Vec<Members>,
+    /// What a unit of each position is worth now.
+    units: Vec<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Members {
+    pub(super) positions: Vec<usize>,
+    pub(super) books: Vec<usize>,
+}
+
+impl Portfolio {
+    /// Checks everything. `parents` has the parent of each book: none for the first, and for each other one that comes before it.
+    pub fn new(
+        assets: Vec<AssetMarket>,
+        parents: Vec<Option<usize>>,
+        positions: Vec<Position>,
+    ) -> Result<Self, PortfolioError> {
+        for (field, count, most) in [
+            ("assets", assets.len(), ASSETS_MAX),
+            ("books", parents.len(), BOOKS_MAX),
+            ("positions", positions.len(), POSITIONS_MAX),
+        ] {
+            if count > most {
+                return Err(PortfolioError::TooMany { field, count, most });
+            }
+        }
+        for (asset, market) in assets.iter().enumerate() {
+            market.check().map_err(|error| PortfolioError::Asset { asset, error })?;
+        }
+        let mut members = vec![Members::default(); parents.len()];
+        for (book, &parent) in parents.iter().enumerate() {
+            match parent {
+                None if book == 0 => {}
+                Some(above) if above < book => members[above].books.push(book),
+                _ => return Err(PortfolioError::Parent { book, parent }),
+            }
+        }
+        let mut portfolio = Self { assets, positions: Vec::new(), parents, members, units: Vec::new() };
+        for (number, position) in positions.iter().enumerate() {
+            portfolio.check(number, position)?;
+            portfolio.members[position.book].positions.push(number);
+        }
+        portfolio.positions = positions;
+        portfolio.units = (0..portfolio.positions.len()).map(|number| portfolio.unit_now(number)).collect();
+        Ok(portfolio)
+    }
+
+    fn check(&self, position: usize, given: &Position) -> Result<(), PortfolioError> {
+        for (field, value, count) in
+            [("asset", given.asset, self.assets.len()), ("book", given.book, self.parents.len())]
+        {
+            if value >= count {
+                return Err(PortfolioError::Unknown { position, field, value, count });
+            }
+        }
+        let checked = check("quantity", given.quantity, QUANTITY_RANGE).and(match given.instrument {
+            Instrument::Spot => Ok(()),
+            Instrument::Forward { strike, expiry_years }
+            | Instrument::Option { strike, expiry_years, .. } => check("strike", strike, PRICE_RANGE)
+                .and(check("expiry_years", expiry_years, EXPIRY_YEARS_RANGE)),
+        });
+        checked.map_err(|error| PortfolioError::Position { position, error })
+    }
+
+    /// Assets, as they are now.
+    pub fn assets(&self) -> &[AssetMarket] {
+        &self.assets
+    }
+
+    /// Positions.
+    pub fn positions(&self) -> &[Position] {
+        &self.positions
+    }
+
+    /// Parents of the books.
+    pub fn parents(&self) -> &[Option<usize>] {
+        &self.parents
+    }
+
+    /// What each position is worth now: its quantity by the value of a unit.
+    pub fn values(&self) -> Vec<f64> {
+        self.positions.iter().zip(&self.units).map(|(position, unit)| position.quantity * unit).collect()
+    }
+
+    /// What each book is worth now, with the books in it.
+    pub fn book_values(&self) -> Vec<f64> {
+        self.book_sums(&self.values())
+    }
+
+    /// Sums of numbers of all positions for each book, with the books in it, in the module's shape.
+    pub fn book_sums(&self, of_positions: &[f64]) -> Vec<f64> {
+        assert_eq!(of_positions.len(), self.positions.len(), "a number for each position");
+        let mut sums = vec![0.0; self.members.len()];
+        for (book, members) in self.members.iter().enumerate().rev() {
+            let positions = members.positions.iter().map(|position| of_positions[*position]);
+            let terms: Vec<f64> = positions.chain(members.books.iter().map(|book| sums[*book])).collect();
+            sums[book] = tree::sum(&terms);
+        }
+        sums
+    }
+
+    /// Another market of an asset; its positions have other values then, which are computed here. Gives their numbers.
+    pub fn set_market(&mut self, asset: usize, market: AssetMarket) -> Result<Vec<usize>, PortfolioError> {
+        market.check().map_err(|error| PortfolioError::Asset { asset, error })?;
+        self.assets[asset] = market;
+        let is_of_asset = |number: &usize| self.positions[*number].asset == asset;
+        let changed: Vec<usize> = (0..self.positions.len()).filter(is_of_asset).collect();
+        for &number in &changed {
+            self.units[number] = self.unit_now(number);
+        }
+        Ok(changed)
+    }
+
+    /// Another position in place of one, in the same book.
+    pub fn replace(&mut self, number: usize, position: Position) -> Result<(), PortfolioError> {
+        self.check(number, &position)?;
+        let book = self.positions[number].book;
+        if position.book != book {
+            return Err(PortfolioError::OtherBook { position: number, book, wanted: position.book });
+        }
+        self.positions[number] = position;
+        self.units[number] = self.unit_now(number);
+        Ok(())
+    }
+
+    pub(super) fn members(&self) -> &[Members] {
+        &self.members
+    }
+
+    pub(super) fn terms(&self, number: usize) -> Terms {
+        let position = &self.positions[number];
+        Terms::new(position, &self.assets[position.asset], self.units[number])
+    }
+
+    fn unit_now(&self, number: usize) -> f64 {
+        let position = &self.positions[number];
+        unit_value(&Terms::new(position, &self.assets[position.asset], 0.0))
+    }
+}

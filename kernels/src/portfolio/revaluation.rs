@@ -1,0 +1,268 @@
+//! Values in scenarios, [`LANES`] of them side by side.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::positions::{Instrument, Portfolio, Position};
+use super::scenarios::{MOVES, Moves, Scenarios, Scratch};
+use super::tree::Tree;
+use crate::isa::{Isa, Work};
+use crate::math::{density_and_cdf, exp, ln_of_positive};
+use crate::pricing::draws::{LANES, Lanes};
+use crate::pricing::{AssetMarket, PRICE_RANGE, RATE_RANGE, VOLATILITY_RANGE};
+
+/// What is held, as a number.
+pub(super) const SPOT: u64 = 0;
+pub(super) const FORWARD: u64 = 1;
+pub(super) const OPTION: u64 = 2;
+
+/// A position with its asset's market: as `HeldTerms` of `portfolio.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Terms {
+    pub(super) instrument: u64,
+    pub(super) asset: u64,
+    pub(super) quantity: f64,
+    /// What a unit is worth now.
+    pub(super) unit: f64,
+    /// 1 for a call, −1 for a put.
+    pub(super) sign: f64,
+    pub(super) strike: f64,
+    /// Until expiry; of the asset itself, 0.
+    pub(super) years: f64,
+    pub(super) spot: f64,
+    pub(super) rate: f64,
+    pub(super) dividend_yield: f64,
+    pub(super) volatility: f64,
+}
+
+impl Terms {
+    pub(super) fn new(position: &Position, market: &AssetMarket, unit: f64) -> Self {
+        let (instrument, sign, strike, years) = match position.instrument {
+            Instrument::Spot => (SPOT, 1.0, 1.0, 0.0),
+            Instrument::Forward { strike, expiry_years } => (FORWARD, 1.0, strike, expiry_years),
+            Instrument::Option { kind, strike, expiry_years } => (OPTION, kind.sign(), strike, expiry_years),
+        };
+        let AssetMarket { spot, rate, dividend_yield, volatility } = *market;
+        let (asset, quantity) = (position.asset as u64, position.quantity);
+        Self {
+            instrument,
+            asset,
+            quantity,
+            unit,
+            sign,
+            strike,
+            years,
+            spot,
+            rate,
+            dividend_yield,
+            volatility,
+        }
+    }
+}
+
+/// An asset's market in some scenarios, as one expiry sees it.
+struct Moved<const N: usize> {
+    spot: [f64; N],
+    volatility: [f64; N],
+    rate: [f64; N],
+}
+
+/// What is beyond a range is its end.
+#[inline(always)]
+fn within(x: f64, least: f64, greatest: f64) -> f64 {
+    let x = if x > least { x } else { least };
+    if x < greatest { x } else { greatest }
+}
+
+#[inline(always)]
+fn moved<const N: usize>(terms: &Terms, [factor, turn, moves @ ..]: &[[f64; N]; MOVES]) -> Moved<N> {
+    let [volatility, volatility_slope, rate, rate_slope] = moves;
+    let mut found = Moved { spot: [0.0; N], volatility: [0.0; N], rate: [0.0; N] };
+    for lane in 0..N {
+        let spot = terms.spot * (factor[lane] + turn[lane] * terms.years);
+        found.spot[lane] = within(spot, *PRICE_RANGE.start(), *PRICE_RANGE.end());
+        let volatility = terms.volatility + (volatility[lane] + volatility_slope[lane] * terms.years);
+        found.volatility[lane] = within(volatility, *VOLATILITY_RANGE.start(), *VOLATILITY_RANGE.end());
+        let rate = terms.rate + (rate[lane] + rate_slope[lane] * terms.years);
+        found.rate[lane] = within(rate, *RATE_RANGE.start(), *RATE_RANGE.end());
+    }
+    found
+}
+
+/// What a unit is worth in some scenarios. One loop for each costly function, as in pricing.
+#[inline(always)]
+fn unit_values<const N: usize>(terms: &Terms, moves: &[[f64; N]; MOVES]) -> [f64; N] {
+    let market = moved(terms, moves);
+    if terms.instrument == SPOT {
+        return market.spot;
+    }
+    let carried = exp(-(terms.dividend_yield * terms.years));
+    let (mut cash, mut found) = ([0.0; N], [0.0; N]);
+    for (cash, rate) in cash.iter_mut().zip(&market.rate) {
+        *cash = terms.strike * exp(-(rate * terms.years));
+    }
+    if terms.instrument == FORWARD {
+        for lane in 0..N {
+            found[lane] = market.spot[lane] * carried - cash[lane];
+        }
+        return found;
+    }
+    let root = terms.years.sqrt();
+    let (mut d1, mut d2) = ([0.0; N], [0.0; N]);
+    for lane in 0..N {
+        let volatility = market.volatility[lane];
+        let drift =
+            (market.rate[lane] - terms.dividend_yield + 0.5 * (volatility * volatility)) * terms.years;
+        let deviation = volatility * root;
+        d1[lane] = (ln_of_positive(market.spot[lane] / terms.strike) + drift) * (1.0 / deviation);
+        d2[lane] = d1[lane] - deviation;
+    }
+    let (mut cdf1, mut cdf2) = ([0.0; N], [0.0; N]);
+    for lane in 0..N {
+        (_, cdf1[lane]) = density_and_cdf(terms.sign * d1[lane]);
+    }
+    for lane in 0..N {
+        (_, cdf2[lane]) = density_and_cdf(terms.sign * d2[lane]);
+    }
+    for lane in 0..N {
+        let asset = market.spot[lane] * carried * cdf1[lane];
+        found[lane] = terms.sign * (asset - cash[lane] * cdf2[lane]);
+    }
+    found
+}
+
+/// What a unit is worth now.
+pub(super) fn unit_value(terms: &Terms) -> f64 {
+    let [value] = unit_values(terms, &[[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]]);
+    value
+}
+
+#[inline(always)]
+fn profits(terms: &Terms, moves: &Moves) -> Lanes<f64> {
+    let mut found = unit_values(terms, moves);
+    for value in &mut found {
+        *value = terms.quantity * (*value - terms.unit);
+    }
+    found
+}
+
+/// Profits of each book in scenarios, in order; losses are negative. In the currency of the assets' prices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profits {
+    /// By book.
+    pub(super) columns: Vec<Vec<f64>>,
+}
+
+impl Profits {
+    /// Of a book, with the books in it.
+    pub fn of_book(&self, book: usize) -> &[f64] {
+        &self.columns[book]
+    }
+
+    /// How many books there are.
+    pub fn books(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// How many scenarios there are.
+    pub fn scenarios(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// Adds those of further scenarios, as another lane has computed them.
+    pub fn append(&mut self, next: &Profits) {
+        self.columns.resize(self.columns.len().max(next.columns.len()), Vec::new());
+        for (column, next) in self.columns.iter_mut().zip(&next.columns) {
+            column.extend_from_slice(next);
+        }
+    }
+}
+
+impl Portfolio {
+    /// Adds the profits of each book in some scenarios, in order. Scenarios must be of as many assets.
+    pub fn run(&self, isa: Isa, scenarios: &Scenarios, range: Range<u64>, profits: &mut Profits) {
+        assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
+        assert!(range.end <= scenarios.len(), "scenarios that there are");
+        profits.columns.resize(self.parents().len(), Vec::new());
+        let terms: Vec<Terms> = (0..self.positions().len()).map(|number| self.terms(number)).collect();
+        isa.run(RunBooks { portfolio: self, terms: &terms, scenarios, range, profits });
+    }
+
+    /// Adds the profits of one position in some scenarios, in order, to the bit as they are in its book's sum. Of drawn scenarios all
+    /// assets' moves have to be drawn: to ask for many positions, take [`Scenarios::selected`] before.
+    pub fn run_position(
+        &self,
+        isa: Isa,
+        scenarios: &Scenarios,
+        range: Range<u64>,
+        position: usize,
+        profits: &mut Vec<f64>,
+    ) {
+        assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
+        assert!(range.end <= scenarios.len(), "scenarios that there are");
+        isa.run(RunPosition { terms: &self.terms(position), scenarios, range, profits });
+    }
+}
+
+/// The groups of scenarios that a range is in, each with the lanes that the range has of it.
+pub(super) fn groups(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let lanes = LANES as u64;
+    (range.start / lanes..range.end.div_ceil(lanes)).filter_map(move |group| {
+        let first = group * lanes;
+        let (from, to) = (range.start.max(first), range.end.min(first + lanes));
+        (from < to).then(|| (group, (from - first) as usize..(to - first) as usize))
+    })
+}
+
+struct RunBooks<'a> {
+    portfolio: &'a Portfolio,
+    terms: &'a [Terms],
+    scenarios: &'a Scenarios,
+    range: Range<u64>,
+    profits: &'a mut Profits,
+}
+
+impl Work for RunBooks<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let members = self.portfolio.members();
+        let mut sums = vec![[0.0; LANES]; members.len()];
+        let (mut scratch, mut tree) = (Scratch::default(), Tree::default());
+        for (group, lanes) in groups(self.range) {
+            self.scenarios.draw(group, &mut scratch);
+            for (book, members) in members.iter().enumerate().rev() {
+                for &position in &members.positions {
+                    let terms = &self.terms[position];
+                    let moves = self.scenarios.moves(group, terms.asset as usize, &scratch);
+                    tree.add(profits(terms, &moves));
+                }
+                members.books.iter().for_each(|book| tree.add(sums[*book]));
+                sums[book] = tree.take();
+            }
+            for (column, sum) in self.profits.columns.iter_mut().zip(&sums) {
+                column.extend_from_slice(&sum[lanes.clone()]);
+            }
+        }
+    }
+}
+
+struct RunPosition<'a> {
+    terms: &'a Terms,
+    scenarios: &'a Scenarios,
+    range: Range<u64>,
+    profits: &'a mut Vec<f64>,
+}
+
+impl Work for RunPosition<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut scratch = Scratch::default();
+        for (group, lanes) in groups(self.range) {
+            self.scenarios.draw(group, &mut scratch);
+            let moves = self.scenarios.moves(group, self.terms.asset as usize, &scratch);
+            self.profits.extend_from_slice(&profits(self.terms, &moves)[lanes]);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Monte Carlo: European options on a weighted sum of correlated assets.
+//!
+//! Asset i ends at `Sᵢ·exp((r − qᵢ − σᵢ²/2)·T + σᵢ√T·Σⱼ Lᵢⱼ·zⱼ)`, with `L·Lᵀ` the correlations. Blocks of samples are those of
+//! [`Simulation`](super::Simulation); the numbers of asset j are a stream of their own.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use super::correlations::{CorrelationError, cholesky};
+use super::draws::{Draws, LANES, Lanes, Stream};
+use super::options::{
+    AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, RATE_RANGE, check,
+};
+use super::simulation::{Estimate, Precision};
+use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, sum_blocks};
+use crate::isa::{Isa, Work};
+use crate::math::{Keys, Real, exp};
+
+/// Assets in a basket at most.
+pub const BASKET_ASSETS_MAX: usize = 64;
+/// Units of an asset in a basket; less than none are sold.
+pub const WEIGHT_RANGE: std::ops::RangeInclusive<f64> = -1e6..=1e6;
+
+/// An asset of a basket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BasketAsset {
+    /// Price of the asset now.
+    pub spot: f64,
+    /// Dividend yield, per year, continuously compounded.
+    pub dividend_yield: f64,
+    /// Volatility, per square root of a year.
+    pub volatility: f64,
+    /// Units of it in the basket.
+    pub weight: f64,
+}
+
+/// What is to be simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BasketSpec {
+    /// 1 to [`BASKET_ASSETS_MAX`].
+    pub assets: Vec<BasketAsset>,
+    /// Correlations of the assets' returns: the rows of a symmetric, positive semi-definite matrix with ones on its diagonal, one
+    /// after the other.
+    pub correlations: Vec<f64>,
+    /// Interest rate, per year, continuously compounded.
+    pub rate: f64,
+    /// Call or put.
+    pub kind: OptionKind,
+    /// Strike, of the weighted sum.
+    pub strike: f64,
+    /// Years until expiry.
+    pub expiry_years: f64,
+    /// Whether a sample is a pair of paths that mirror each other.
+    pub antithetic: bool,
+    /// What paths are computed in.
+    pub precision: Precision,
+    /// Key of the random numbers.
+    pub key: u64,
+}
+
+/// A basket that nothing can be priced with.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum BasketError {
+    /// A number of the option is out of range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// A number of an asset is.
+    #[error("asset {asset}: {error}")]
+    Asset {
+        /// Which, from 0 on.
+        asset: usize,
+        /// What is wrong with it.
+        error: ParameterError,
+    },
+    /// There are too few or too many assets.
+    #[error("assets has {count}: give 1 to {BASKET_ASSETS_MAX}")]
+    Assets {
+        /// How many there are.
+        count: usize,
+    },
+    /// The correlations are none.
+    #[error(transparent)]
+    Correlations(#[from] CorrelationError),
+}
+
+/// A simulation of a basket whose numbers are in range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BasketSimulation {
+    spec: BasketSpec,
+    terms: BasketTerms,
+}
+
+/// Constants of a basket.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BasketTerms {
+    /// Of ln S until expiry, by asset.
+    pub drifts: Vec<f64>,
+    /// Spot × weight, by asset.
+    pub values: Vec<f64>,
+    /// Deviation of ln S × row of L, asset after asset: of the first one number, of the second two, and so on.
+    pub factors: Vec<f64>,
+    pub discount: f64,
+}
+
+impl BasketSimulation {
+    /// Checks all numbers.
+    pub fn new(spec: BasketSpec) -> Result<Self, BasketError> {
+        check("rate", spec.rate, RATE_RANGE)?;
+        check("strike", spec.strike, PRICE_RANGE)?;
+        check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
+        let count = spec.assets.len();
+        if !(1..=BASKET_ASSETS_MAX).contains(&count) {
+            return Err(BasketError::Assets { count });
+        }
+        for (number, asset) in spec.assets.iter().enumerate() {
+            asset.check(spec.rate).map_err(|error| BasketError::Asset { asset: number, error })?;
+        }
+        let rows = cholesky(&spec.correlations, count)?;
+        let terms = BasketTerms::new(&spec, &rows);
+        Ok(Self { spec, terms })
+    }
+
+    /// What is simulated.
+    pub fn spec(&self) -> &BasketSpec {
+        &self.spec
+    }
+
+    pub(crate) fn terms(&self) -> &BasketTerms {
+        &self.terms
+    }
+
+    /// Adds the sums of some blocks, in order.
+    pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
+        match self.spec.precision {
+            Precision::F64 => isa.run(Blocks::<f64>::new(self, blocks, out)),
+            Precision::Mixed => isa.run(Blocks::<f32>::new(self, blocks, out)),
+        }
+    }
+
+    /// The price by the sums of the first blocks, all from block 0 on.
+    pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
+        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
+        let Mean { value, standard_error } = Mean::of(&sum_blocks(blocks), samples, None);
+        let discount = self.terms.discount;
+        Estimate { price: discount * value, standard_error: discount * standard_error, samples }
+    }
+}
+
+impl BasketAsset {
+    fn check(&self, rate: f64) -> Result<(), ParameterError> {
+        let BasketAsset { spot, dividend_yield, volatility, weight } = *self;
+        AssetMarket { spot, rate, dividend_yield, volatility }.check()?;
+        check("weight", weight, WEIGHT_RANGE)
+    }
+}
+
+impl BasketTerms {
+    fn new(spec: &BasketSpec, rows: &[Vec<f64>]) -> Self {
+        let years = spec.expiry_years;
+        let root = years.sqrt();
+        let drift = |asset: &BasketAsset| {
+            (spec.rate - asset.dividend_yield - 0.5 * (asset.volatility * asset.volatility)) * years
+        };
+        let scaled = |(asset, row): (&BasketAsset, &Vec<f64>)| {
+            let deviation = asset.volatility * root;
+            row.iter().map(|factor| deviation * factor).collect::<Vec<f64>>()
+        };
+        Self {
+            drifts: spec.assets.iter().map(drift).collect(),
+            values: spec.assets.iter().map(|asset| asset.spot * asset.weight).collect(),
+            factors: spec.assets.iter().zip(rows).flat_map(scaled).collect(),
+            discount: exp(-(spec.rate * years)),
+        }
+    }
+}
+
+/// Some blocks of a basket.
+struct Blocks<'a, T> {
+    spec: &'a BasketSpec,
+    strike: T,
+    sign: T,
+    drifts: Vec<T>,
+    values: Vec<T>,
+    factors: Vec<T>,
+    blocks: Range<u64>,
+    out: &'a mut Vec<BlockSums>,
+}
+
+impl<'a, T: Real> Blocks<'a, T> {
+    fn new(simulation: &'a BasketSimulation, blocks: Range<u64>, out: &'a mut Vec<BlockSums>) -> Self {
+        let BasketSimulation { spec, terms } = simulation;
+        let of = |numbers: &[f64]| numbers.iter().map(|number| T::of(*number)).collect();
+        Self {
+            spec,
+            strike: T::of(spec.strike),
+            sign: T::of(spec.kind.sign()),
+            drifts: of(&terms.drifts),
+            values: of(&terms.values),
+            factors: of(&terms.factors),
+            blocks,
+            out,
+        }
+    }
+
+    /// What the baskets of a group are worth at expiry, and those that mirror them.
+    #[inline(always)]
+    fn worth(&self, z: &[Lanes<T>], ahead: &mut Lanes<T>, mirrored: &mut Lanes<T>) {
+        (*ahead, *mirrored) = ([T::of(0.0); LANES], [T::of(0.0); LANES]);
+        let mut factors = &self.factors[..];
+        for (asset, (drift, value)) in self.drifts.iter().zip(&self.values).enumerate() {
+            let (row, rest) = factors.split_at(asset + 1);
+            factors = rest;
+            let mut moved = [T::of(0.0); LANES];
+            for (factor, z) in row.iter().zip(z) {
+                for lane in 0..LANES {
+                    moved[lane] = moved[lane] + *factor * z[lane];
+                }
+            }
+            for lane in 0..LANES {
+                ahead[lane] = ahead[lane] + *value * (*drift + moved[lane]).exp();
+            }
+            if self.spec.antithetic {
+                for lane in 0..LANES {
+                    mirrored[lane] = mirrored[lane] + *value * (*drift - moved[lane]).exp();
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn paid(&self, basket: T) -> f64 {
+        let paid = (self.sign * (basket - self.strike)).double();
+        if paid > 0.0 { paid } else { 0.0 }
+    }
+}
+
+impl<T: Real> Work for Blocks<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let keys = Keys::new(self.spec.key);
+        let mut draws = Draws::new();
+        let mut z = vec![[T::of(0.0); LANES]; self.drifts.len()];
+        let (mut ahead, mut mirrored) = ([T::of(0.0); LANES], [T::of(0.0); LANES]);
+        let mut payoffs = [0.0; LANES];
+        let mut sums = LaneSums::ZERO;
+        for block in self.blocks.clone() {
+            for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
+                for (asset, z) in z.iter_mut().enumerate() {
+                    draws.normals(&keys, group, 0, Stream::of_asset(asset), z);
+                }
+                self.worth(&z, &mut ahead, &mut mirrored);
+                for lane in 0..LANES {
+                    payoffs[lane] = self.paid(ahead[lane]);
+                }
+                if self.spec.antithetic {
+                    for lane in 0..LANES {
+                        payoffs[lane] = 0.5 * (payoffs[lane] + self.paid(mirrored[lane]));
+                    }
+                }
+                sums.add_payoffs(&payoffs);
+            }
+            self.out.push(sums.take());
+        }
+    }
+}

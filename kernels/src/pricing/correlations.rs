@@ -1,0 +1,150 @@
+//! Correlations of assets, and what makes independent numbers follow them.
+
+use thiserror::Error;
+
+/// What correlations may be off by, and what is left of a variance that is taken for nothing.
+const TOLERANCE: f64 = 1e-12;
+
+/// A matrix that is none of correlations. Rows and columns are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CorrelationError {
+    /// It is of another size.
+    #[error(
+        "correlations has {given} numbers: give {wanted}, the rows of a square matrix one after the other"
+    )]
+    Size {
+        /// Numbers given.
+        given: usize,
+        /// Numbers wanted.
+        wanted: usize,
+    },
+    /// A number is no correlation.
+    #[error("correlations is {value} in row {row}, column {column}: give a number from -1 to 1")]
+    Range {
+        /// Its row.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// The number.
+        value: f64,
+    },
+    /// An asset is not correlated with itself.
+    #[error("correlations is {value} in row and column {asset}: give 1 for an asset with itself")]
+    Diagonal {
+        /// The asset.
+        asset: usize,
+        /// The number.
+        value: f64,
+    },
+    /// Both sides of the diagonal differ.
+    #[error("correlations differs between row {row}, column {column} and its mirror image: give the same")]
+    Asymmetric {
+        /// A row.
+        row: usize,
+        /// A column.
+        column: usize,
+    },
+    /// No assets can be correlated so.
+    #[error(
+        "correlations is not positive semi-definite: those of asset {asset} contradict each other, \
+         given those of the assets before it; move them towards 0"
+    )]
+    Indefinite {
+        /// The first asset whose correlations cannot be.
+        asset: usize,
+    },
+}
+
+/// The lower triangular L with `L·Lᵀ` the matrix, row by row without what is above the diagonal (Cholesky). Where a variance is all
+/// explained by the assets before, its column is 0: so the matrix may be semi-definite.
+pub(crate) fn cholesky(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
+    check(correlations, assets)?;
+    let mut rows: Vec<Vec<f64>> = Vec::with_capacity(assets);
+    for row in 0..assets {
+        let mut factors: Vec<f64> = Vec::with_capacity(row + 1);
+        for column in 0..row {
+            let rest = correlations[row * assets + column] - product(&factors, &rows[column]);
+            let pivot = rows[column][column];
+            if pivot == 0.0 && rest.abs() > 2.0 * TOLERANCE.sqrt() {
+                return Err(CorrelationError::Indefinite { asset: row });
+            }
+            factors.push(if pivot == 0.0 { 0.0 } else { rest / pivot });
+        }
+        let rest = 1.0 - product(&factors, &factors);
+        if rest < -2.0 * TOLERANCE.sqrt() {
+            return Err(CorrelationError::Indefinite { asset: row });
+        }
+        factors.push(if rest > TOLERANCE { rest.sqrt() } else { 0.0 });
+        rows.push(factors);
+    }
+    Ok(rows)
+}
+
+/// Of as many numbers as the shorter has, in order.
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).fold(0.0, |sum, (one, other)| sum + one * other)
+}
+
+fn check(correlations: &[f64], assets: usize) -> Result<(), CorrelationError> {
+    let (given, wanted) = (correlations.len(), assets * assets);
+    if given != wanted {
+        return Err(CorrelationError::Size { given, wanted });
+    }
+    for row in 0..assets {
+        for column in 0..=row {
+            let [value, mirrored] =
+                [row * assets + column, column * assets + row].map(|place| correlations[place]);
+            if row == column && value != 1.0 {
+                return Err(CorrelationError::Diagonal { asset: row, value });
+            }
+            if !(-1.0..=1.0).contains(&value) {
+                return Err(CorrelationError::Range { row, column, value });
+            }
+            // What is no number differs from all.
+            let is_same = (value - mirrored).abs() <= TOLERANCE;
+            if !is_same {
+                return Err(CorrelationError::Asymmetric { row, column });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_give_the_matrix_back() {
+        // The third asset is the mean of the two before, the fourth the opposite of the first.
+        let root = 0.75_f64.sqrt();
+        let given =
+            [1.0, 0.5, root, -1.0, 0.5, 1.0, root, -0.5, root, root, 1.0, -root, -1.0, -0.5, -root, 1.0];
+        let rows = cholesky(&given, 4).unwrap();
+        assert_eq!((rows[2][2], rows[3][3]), (0.0, 0.0));
+        for row in 0..4 {
+            for column in 0..4 {
+                let found = product(&rows[row], &rows[column]);
+                assert!((found - given[4 * row + column]).abs() < 1e-11, "{row}, {column}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_correlation_is_named() {
+        use CorrelationError::*;
+        assert_eq!(cholesky(&[1.0; 3], 2), Err(Size { given: 3, wanted: 4 }));
+        assert_eq!(cholesky(&[1.0, 0.0, 0.0, 0.9], 2), Err(Diagonal { asset: 1, value: 0.9 }));
+        assert_eq!(cholesky(&[1.0, 0.0, 1.5, 1.0], 2), Err(Range { row: 1, column: 0, value: 1.5 }));
+        assert_eq!(cholesky(&[1.0, 0.1, 0.2, 1.0], 2), Err(Asymmetric { row: 1, column: 0 }));
+        assert_eq!(cholesky(&[1.0, f64::NAN, 0.2, 1.0], 2), Err(Asymmetric { row: 1, column: 0 }));
+        let of = |third: f64| cholesky(&[1.0, 0.9, third, 0.9, 1.0, 0.9, third, 0.9, 1.0], 3);
+        assert!(of(0.63).is_ok());
+        assert_eq!(of(0.6), Err(Indefinite { asset: 2 }));
+        // Equal assets that are correlated otherwise.
+        let unequal = cholesky(&[1.0, 1.0, 0.5, 1.0, 1.0, 0.4, 0.5, 0.4, 1.0], 3);
+        assert_eq!(unequal, Err(Indefinite { asset: 2 }));
+        let text = unequal.unwrap_err().to_string();
+        assert!(text.starts_with("correlations is not positive semi-definite: those of asset 2"), "{text}");
+    }
+}

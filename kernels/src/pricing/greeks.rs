@@ -1,0 +1,248 @@
+//! Greeks by simulation, of the paths of the price itself.
+//!
+//! Delta, vega, theta and rho are derivatives path by path: all payoffs are continuous in their parameters, that of a barrier too,
+//! because of the probability it is weighted with (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2).
+//! Gamma of a European option is derivative by likelihood ratio (7.3.5 there), of all others the difference of two
+//! deltas of the same random numbers, by spots that are [`GREEK_BUMP_MAX`] apart from the given one, or a twentieth of the
+//! deviation of `ln S`, or half the distance to a barrier, whichever is least: off by the square of that.
+//!
+//! Each of the six is summed as a price is, with its own control, so that each has its own standard error.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::draws::{LANES, Numbers};
+use super::options::{AssetMarket, ParameterError};
+use super::paths::Paths;
+use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
+use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
+use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, sum_blocks};
+use super::terms::Terms;
+use crate::isa::{Isa, Work};
+use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
+
+/// By how much of itself a spot is moved for gamma, at most.
+pub const GREEK_BUMP_MAX: f64 = 0.01;
+/// At least, so that there is a difference.
+const GREEK_BUMP_MIN: f64 = 1e-6;
+/// Of the deviation of `ln S` at expiry.
+const BUMP_OF_DEVIATION: f64 = 0.05;
+
+/// Price, delta, gamma, vega, theta, rho.
+pub(crate) const GREEKS: usize = 6;
+
+/// What the samples of a block come to: for each of price, delta, gamma, vega, theta and rho – discounted – what a price comes to.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+pub struct GreekSums(pub [BlockSums; GREEKS]);
+
+/// A simulation of Greeks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GreekSimulation {
+    simulation: Simulation,
+    bumped: Bumped,
+}
+
+/// The same contract with a greater and a lesser spot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bumped {
+    pub terms: [Terms; 2],
+    /// 1 / difference of the spots.
+    pub inverse_width: f64,
+}
+
+/// A number and its standard error, infinite if nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The number.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// Price and Greeks, of so many samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GreekEstimate {
+    /// Discounted mean of the payoff.
+    pub price: Measured,
+    /// By spot.
+    pub delta: Measured,
+    /// By spot, twice. A lookback option whose strike is the spot has none there: this is the mean of both sides.
+    pub gamma: Measured,
+    /// By volatility: per 1.0 of it.
+    pub vega: Measured,
+    /// By time that passes, per year: steps stay equal, so the fixings of an Asian option all come nearer in proportion.
+    pub theta: Measured,
+    /// By the rate: per 1.0 of it.
+    pub rho: Measured,
+    /// Samples: paths, or pairs of paths.
+    pub samples: u64,
+}
+
+impl Bumped {
+    fn new(spec: &SimulationSpec, terms: &Terms) -> Self {
+        let mut bump = GREEK_BUMP_MAX.min(BUMP_OF_DEVIATION * terms.deviation());
+        if terms.untouched > 0.0 {
+            bump = bump.min(0.5 * terms.barrier.value.abs());
+        }
+        let bump = bump.max(GREEK_BUMP_MIN);
+        let spots = [1.0 + bump, 1.0 - bump].map(|factor| spec.market.spot * factor);
+        let of_spot = |spot| {
+            let spec = SimulationSpec { market: AssetMarket { spot, ..spec.market }, ..*spec };
+            // What is touched now stays touched, and what is not does not become so.
+            Terms { untouched: terms.untouched, ..Terms::new(&spec) }
+        };
+        Self { terms: spots.map(of_spot), inverse_width: 1.0 / (spots[0] - spots[1]) }
+    }
+
+    /// Gamma by the terms' deltas.
+    fn gamma_of(&self, delta: impl Fn(&Terms) -> f64) -> f64 {
+        (delta(&self.terms[0]) - delta(&self.terms[1])) * self.inverse_width
+    }
+}
+
+impl GreekSimulation {
+    /// Checks all numbers.
+    pub fn new(spec: SimulationSpec) -> Result<Self, ParameterError> {
+        let simulation = Simulation::new(spec)?;
+        let bumped = Bumped::new(&spec, simulation.terms());
+        Ok(Self { simulation, bumped })
+    }
+
+    /// The simulation of the price alone, by the same paths.
+    pub fn simulation(&self) -> &Simulation {
+        &self.simulation
+    }
+
+    pub(crate) fn bumped(&self) -> &Bumped {
+        &self.bumped
+    }
+
+    /// Adds the sums of some blocks, in order.
+    pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<GreekSums>) {
+        match self.simulation.spec().precision {
+            Precision::F64 => self.run_in::<f64>(isa, blocks, out),
+            Precision::Mixed => self.run_in::<f32>(isa, blocks, out),
+        }
+    }
+
+    fn run_in<T: Real>(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<GreekSums>) {
+        macro_rules! run {
+            ($payoff:ident) => {{
+                let payoff = $payoff::<Dual<T, PARAMETERS>>::new(self.simulation.terms());
+                let bumped = [0, 1].map(|side: usize| $payoff::<Dual<T, 1>>::new(&self.bumped.terms[side]));
+                isa.run(Blocks { of: self, payoff, bumped, blocks, out, number: PhantomData });
+            }};
+        }
+        match self.simulation.spec().contract {
+            Contract::European { .. } => run!(European),
+            Contract::Asian { .. } => run!(Asian),
+            Contract::Barrier { .. } => run!(Barrier),
+            Contract::Lookback { .. } => run!(Lookback),
+        }
+    }
+
+    /// Price and Greeks by the sums of the first blocks, all from block 0 on.
+    pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
+        let samples = blocks.len() as u64 * BLOCK_SAMPLES;
+        let expected = self.simulation.has_control().then(|| self.controls());
+        let measured: [Measured; GREEKS] = std::array::from_fn(|greek| {
+            let blocks: Vec<BlockSums> = blocks.iter().map(|block| block.0[greek]).collect();
+            let expected = expected.map(|expected| expected[greek]);
+            let Mean { value, standard_error } = Mean::of(&sum_blocks(&blocks), samples, expected);
+            Measured { value, standard_error }
+        });
+        let [price, delta, gamma, vega, theta, rho] = measured;
+        GreekEstimate { price, delta, gamma, vega, theta, rho, samples }
+    }
+
+    /// What the controls are expected to be.
+    fn controls(&self) -> [f64; GREEKS] {
+        let Terms { control, discount, .. } = *self.simulation.terms();
+        let gamma = self.bumped.gamma_of(|terms| terms.control.by[SPOT]);
+        greeks_of(control * discount, discount.value * gamma)
+    }
+}
+
+/// In the order of columns; theta is the derivative by time that passes.
+#[inline(always)]
+fn greeks_of(price: Term, gamma: f64) -> [f64; GREEKS] {
+    [price.value, price.by[SPOT], gamma, price.by[VOLATILITY], -price.by[YEARS], price.by[RATE]]
+}
+
+/// Some blocks of a payoff.
+struct Blocks<'a, T, P, B> {
+    of: &'a GreekSimulation,
+    payoff: P,
+    bumped: [B; 2],
+    blocks: Range<u64>,
+    out: &'a mut Vec<GreekSums>,
+    number: PhantomData<T>,
+}
+
+impl<T, P, B> Work for Blocks<'_, T, P, B>
+where
+    T: Real,
+    P: Payoff<Dual<T, PARAMETERS>>,
+    B: Payoff<Dual<T, 1>>,
+{
+    #[inline(always)]
+    fn run(self) {
+        let spec = self.of.simulation.spec();
+        let discount = self.of.simulation.terms().discount;
+        let mut numbers = Numbers::<T>::new(spec, P::HAS_EXTREMES);
+        let mut paths = Paths::new(self.payoff, spec.antithetic);
+        let [mut up, mut down] = self.bumped.map(|payoff| Paths::new(payoff, spec.antithetic));
+        let (mut greeks, mut controls) = ([[0.0; LANES]; GREEKS], [[0.0; LANES]; GREEKS]);
+        let (mut of_up, mut of_down) = ([[0.0; LANES]; 2], [[0.0; LANES]; 2]);
+        let mut sums = [const { LaneSums::ZERO }; GREEKS];
+        for block in self.blocks {
+            for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
+                paths.start();
+                up.start();
+                down.start();
+                numbers.walk(group, |z, u| {
+                    paths.step(z, u);
+                    if !P::HAS_GAMMA {
+                        up.step(z, u);
+                        down.step(z, u);
+                    }
+                });
+                paths.samples(&mut greeks, |payoff, state| {
+                    let [paid, _] = payoff.finish(state);
+                    greeks_of(paid.double() * discount, discount.value * payoff.gamma(state).double())
+                });
+                if P::HAS_CONTROL {
+                    paths.samples(&mut controls, |payoff, state| {
+                        let [_, control] = payoff.finish(state);
+                        greeks_of(control.double() * discount, 0.0)
+                    });
+                }
+                if !P::HAS_GAMMA {
+                    for (bumped, deltas) in [(&up, &mut of_up), (&down, &mut of_down)] {
+                        bumped.samples(deltas, |payoff, state| {
+                            payoff.finish(state).map(|paid| discount.value * paid.by[SPOT].double())
+                        });
+                    }
+                    for lane in 0..LANES {
+                        let width = self.of.bumped.inverse_width;
+                        greeks[GAMMA][lane] = (of_up[0][lane] - of_down[0][lane]) * width;
+                        controls[GAMMA][lane] = (of_up[1][lane] - of_down[1][lane]) * width;
+                    }
+                }
+                for greek in 0..GREEKS {
+                    sums[greek].add_payoffs(&greeks[greek]);
+                    if P::HAS_CONTROL {
+                        sums[greek].add_controls(&greeks[greek], &controls[greek]);
+                    }
+                }
+            }
+            self.out.push(GreekSums(std::array::from_fn(|greek| sums[greek].take())));
+        }
+    }
+}
+
+/// Its column.
+const GAMMA: usize = 2;

@@ -1,0 +1,75 @@
+//! Paths of a group, side by side, moved on step by step.
+
+use super::draws::{LANES, Lanes};
+use super::payoffs::{Payoff, STATE};
+use crate::math::Number;
+
+/// The paths of a group by one payoff's constants and, of an antithetic simulation, those that mirror them.
+pub(crate) struct Paths<T, P> {
+    payoff: P,
+    is_antithetic: bool,
+    ahead: [Lanes<T>; STATE],
+    mirrored: [Lanes<T>; STATE],
+}
+
+impl<T: Number, P: Payoff<T>> Paths<T, P> {
+    #[inline(always)]
+    pub fn new(payoff: P, is_antithetic: bool) -> Self {
+        let zeros = [[T::of(0.0); LANES]; STATE];
+        Self { payoff, is_antithetic, ahead: zeros, mirrored: zeros }
+    }
+
+    /// Back to now.
+    #[inline(always)]
+    pub fn start(&mut self) {
+        for (number, start) in self.payoff.start().into_iter().enumerate() {
+            self.ahead[number].fill(start);
+            self.mirrored[number].fill(start);
+        }
+    }
+
+    #[inline(always)]
+    pub fn step(&mut self, z: &Lanes<T::Part>, u: &Lanes<T::Part>) {
+        for lane in 0..LANES {
+            let state = self.payoff.step(state_of(&self.ahead, lane), z[lane], u[lane]);
+            (self.ahead[0][lane], self.ahead[1][lane], self.ahead[2][lane]) = (state[0], state[1], state[2]);
+        }
+        if !self.is_antithetic {
+            return;
+        }
+        for lane in 0..LANES {
+            let state = self.payoff.step(state_of(&self.mirrored, lane), -z[lane], u[lane]);
+            (self.mirrored[0][lane], self.mirrored[1][lane], self.mirrored[2][lane]) =
+                (state[0], state[1], state[2]);
+        }
+    }
+
+    /// Numbers of each sample: of its path, or the means of its two paths'.
+    #[inline(always)]
+    pub fn samples<const N: usize>(
+        &self,
+        samples: &mut [Lanes<f64>; N],
+        of_path: impl Fn(&P, [T; STATE]) -> [f64; N],
+    ) {
+        for lane in 0..LANES {
+            let found = of_path(&self.payoff, state_of(&self.ahead, lane));
+            for (lanes, found) in samples.iter_mut().zip(found) {
+                lanes[lane] = found;
+            }
+        }
+        if !self.is_antithetic {
+            return;
+        }
+        for lane in 0..LANES {
+            let found = of_path(&self.payoff, state_of(&self.mirrored, lane));
+            for (lanes, found) in samples.iter_mut().zip(found) {
+                lanes[lane] = 0.5 * (lanes[lane] + found);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn state_of<T: Copy>(paths: &[Lanes<T>; STATE], lane: usize) -> [T; STATE] {
+    [paths[0][lane], paths[1][lane], paths[2][lane]]
+}

@@ -1,0 +1,149 @@
+//! American options by simulation: against convolutions and published prices, and against themselves.
+
+use warptape_kernels::Isa;
+use warptape_kernels::pricing::{
+    AmericanSimulation, AmericanSpec, AssetMarket, BlockSums, EXERCISES_MAX, Estimate, OptionKind,
+    PILOT_BLOCKS_MAX,
+};
+
+use super::fixture;
+
+struct Row {
+    spec: AmericanSpec,
+    /// With the dates of exercise that are simulated.
+    price: f64,
+    /// By Longstaff and Schwartz: finite differences, simulation, its standard error; 0 where they have none.
+    published: [f64; 3],
+}
+
+/// What a rule of four polynomials may miss of the best one, of the price.
+const MISSED_MAX: f64 = 0.005;
+
+fn rows() -> Vec<Row> {
+    let row = |numbers: [f64; 13]| {
+        let [sign, spot, strike, rate, dividend_yield, volatility, expiry_years, exercises, price, ..] =
+            numbers;
+        let spec = AmericanSpec {
+            market: AssetMarket { spot, rate, dividend_yield, volatility },
+            kind: if sign > 0.0 { OptionKind::Call } else { OptionKind::Put },
+            strike,
+            expiry_years,
+            exercises: exercises as u32,
+            pilot_blocks: 64,
+            antithetic: false,
+            key: 11,
+        };
+        Row { spec, price, published: [numbers[10], numbers[11], numbers[12]] }
+    };
+    fixture("american").into_iter().map(row).collect()
+}
+
+/// Some for devices: few dates.
+pub fn some_americans() -> Vec<AmericanSpec> {
+    let of_row = |number: usize| AmericanSpec { pilot_blocks: 2, ..rows().remove(number).spec };
+    let put = AmericanSpec { exercises: 7, antithetic: true, key: u64::MAX / 5, ..of_row(6) };
+    vec![put, of_row(20), AmericanSpec { antithetic: true, ..of_row(23) }]
+}
+
+fn simulation(spec: AmericanSpec) -> AmericanSimulation {
+    AmericanSimulation::new(spec).expect("all in range")
+}
+
+fn sums(simulation: &AmericanSimulation, isa: Isa, blocks: u64) -> Vec<BlockSums> {
+    let mut sums = Vec::new();
+    simulation.run(isa, 0..blocks, &mut sums);
+    sums
+}
+
+fn estimate(spec: AmericanSpec, blocks: u64) -> Estimate {
+    let simulation = simulation(spec);
+    simulation.estimate(&sums(&simulation, Isa::detect(), blocks))
+}
+
+#[test]
+fn prices_are_low_by_little_and_agree_with_published_ones() {
+    let mut missed = 0.0;
+    let rows = rows();
+    for (number, Row { spec, price, published: [differences, simulated, simulated_error] }) in
+        rows.iter().enumerate()
+    {
+        let found = estimate(AmericanSpec { antithetic: number % 2 == 1, ..*spec }, 64);
+        missed += (1.0 - found.price / price) / rows.len() as f64;
+        let is_low = found.price < price + 3.0 * found.standard_error;
+        let is_near = found.price > (1.0 - MISSED_MAX) * price - 3.0 * found.standard_error;
+        assert!(is_low && is_near, "row {number}, {spec:?}: {found:?} instead of {price}");
+        if *differences > 0.0 {
+            let tolerance = MISSED_MAX * differences + 3.0 * found.standard_error;
+            assert!((found.price - differences).abs() < tolerance, "row {number}: {found:?}, {differences}");
+            let error =
+                (found.standard_error * found.standard_error + simulated_error * simulated_error).sqrt();
+            assert!(
+                (found.price - simulated).abs() < 3.0 * error + 0.01,
+                "row {number}: {found:?}, {simulated}"
+            );
+        }
+    }
+    println!("missed on average: {missed:.5} of the price");
+    assert!(missed < 0.002, "{missed}");
+}
+
+#[test]
+fn standard_errors_fall_with_the_root_of_samples() {
+    for Row { spec, .. } in rows().into_iter().step_by(6) {
+        let simulation = simulation(AmericanSpec { exercises: 10, ..spec });
+        let [few, many] = [32, 512].map(|blocks| {
+            let sums = sums(&simulation, Isa::detect(), blocks);
+            simulation.estimate(&sums).standard_error
+        });
+        assert!((3.6..4.4).contains(&(few / many)), "{spec:?}: {few} and {many}");
+    }
+}
+
+#[test]
+fn bits_are_the_same_for_all_instructions_and_cuts() {
+    for spec in some_americans() {
+        let one = simulation(spec);
+        assert_eq!(one, simulation(spec));
+        let whole = sums(&one, Isa::Baseline, 5);
+        assert_eq!(whole, sums(&one, Isa::detect(), 5));
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        one.run(Isa::detect(), 2..5, &mut rest);
+        one.run(Isa::detect(), 0..2, &mut first);
+        assert_eq!(whole, [first, rest].concat());
+    }
+}
+
+/// A call without dividends is never exercised early, what is far in the money with interest is at once.
+#[test]
+fn it_is_exercised_when_that_is_best() {
+    let Row { spec, .. } = rows().remove(0);
+    let market = AssetMarket { spot: 20.0, ..spec.market };
+    let put = simulation(AmericanSpec { market, ..spec });
+    assert!(put.is_exercised_now());
+    let found = put.estimate(&sums(&put, Isa::detect(), 1));
+    assert_eq!((found.price, found.standard_error), (20.0, 0.0));
+    let call = AmericanSpec { kind: OptionKind::Call, ..spec };
+    let found = estimate(call, 64);
+    let once = estimate(AmericanSpec { exercises: 1, ..call }, 64);
+    assert!(!simulation(call).is_exercised_now());
+    // Exercised at expiry alone, it is its own control.
+    assert!(once.standard_error < 1e-8, "{once:?}");
+    assert!((found.price - once.price).abs() < 0.005 * once.price, "{found:?} and {once:?}");
+}
+
+#[test]
+fn what_is_out_of_range_is_named() {
+    let Row { spec, .. } = rows().remove(0);
+    let field = |spec| AmericanSimulation::new(spec).err().map(|error| error.field);
+    assert_eq!(field(AmericanSpec { exercises: 0, ..spec }), Some("exercises"));
+    assert_eq!(field(AmericanSpec { exercises: EXERCISES_MAX + 1, ..spec }), Some("exercises"));
+    assert_eq!(field(AmericanSpec { strike: -1.0, ..spec }), Some("strike"));
+    assert_eq!(field(AmericanSpec { pilot_blocks: 0, ..spec }), Some("pilot_blocks"));
+    assert_eq!(
+        field(AmericanSpec { exercises: 1, pilot_blocks: PILOT_BLOCKS_MAX + 1, ..spec }),
+        Some("pilot_blocks")
+    );
+    // 128 MiB: 32 blocks of 512 paths for 1,024 dates.
+    let error = AmericanSimulation::new(AmericanSpec { exercises: EXERCISES_MAX, pilot_blocks: 33, ..spec });
+    assert_eq!(error.unwrap_err().greatest, 32.0);
+}

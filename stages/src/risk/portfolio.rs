@@ -1,0 +1,494 @@
+//! Risk of portfolios by full revaluation. Three rounds: profits of all books by scenario (a unit is 64 scenarios); the order of the
+//! whole's profits, by which the tails are found (one unit); and what each position and book has in the tails (a unit is some of
+//! either). Stress has the first round alone.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::portfolio::{
+    CONFIDENCE_RANGE, Covariance, Drawn, Instrument, Parametric, Portfolio, PortfolioError, Position,
+    Profits, Ranked, Returns, ScenarioError, Scenarios, Shock, Tail, run_on_device,
+};
+use warptape_schemas::risk::{
+    self, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError, RiskMeasure,
+    RiskOutcome, StressOutcome, StressResult, StressScenario,
+};
+
+use super::assets::Resolved;
+use super::matrices::{MarketReturns, of_matrix};
+use super::options::kind_of;
+use super::{Finished, Partial, Round, bad, check_count};
+
+/// Positions of a request at most.
+const POSITIONS_MAX: usize = 100_000;
+/// Books of a request at most.
+const BOOKS_MAX: usize = 1_000;
+/// Books × scenarios at most: the profits are kept until the end.
+const CELLS_MAX: u64 = 1 << 24;
+/// Books × positions of parametric risk at most, which is one unit.
+const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
+/// Stress scenarios of a request at most.
+const STRESSES_MAX: usize = 1_000;
+/// Scenarios of a unit.
+const UNIT_SCENARIOS: u64 = 64;
+/// Positions of a unit of the last round.
+const UNIT_POSITIONS: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct PortfolioTask {
+    portfolio: Portfolio,
+    names: Names,
+    work: Work,
+}
+
+#[derive(Debug)]
+struct Names {
+    books: Vec<String>,
+    positions: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Work {
+    Simulated { scenarios: Scenarios, confidence: f64, found: OnceLock<Found> },
+    Parametric { covariance: Covariance, confidence: f64 },
+    Stress { scenarios: Scenarios, names: Vec<String> },
+}
+
+/// What the rounds have found so far.
+#[derive(Debug)]
+struct Found {
+    profits: Profits,
+    tails: OnceLock<Tails>,
+}
+
+/// The scenarios that the measures of the whole are made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tails {
+    value_at_risk: Tail,
+    expected_shortfall: Tail,
+}
+
+/// Losses of some positions, and measures of some books.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// By position: its part of the value at risk and of the expected shortfall.
+    positions: Vec<[f64; 2]>,
+    /// By book: its own value at risk and expected shortfall.
+    books: Vec<[f64; 2]>,
+}
+
+impl PortfolioTask {
+    /// The matrix that a measure wants of the assets' returns.
+    pub(super) fn matrix_of(measure: &RiskMeasure) -> Option<&Matrix> {
+        match measure {
+            RiskMeasure::Historical(measure) => Some(&measure.returns),
+            RiskMeasure::MonteCarlo(measure) => Some(&measure.covariance),
+            RiskMeasure::Parametric(measure) => Some(&measure.covariance),
+            RiskMeasure::Stress(_) => None,
+        }
+    }
+
+    pub(super) fn new(problem: &PortfolioProblem, seed: i64, assets: &Resolved) -> Result<Self, RiskError> {
+        check_count("problem.books", problem.books.len(), 1..=BOOKS_MAX)?;
+        check_count("problem.positions", problem.positions.len(), 1..=POSITIONS_MAX)?;
+        let portfolio = portfolio_of(problem, assets)?;
+        let work = Work::new(&problem.measure, seed as u64, assets)?;
+        let books = problem.books.len() as u64;
+        if work.scenarios().is_some_and(|scenarios| scenarios.len() * books > CELLS_MAX) {
+            let message =
+                format!("more than {CELLS_MAX} numbers: fewer scenarios, or fewer books, are allowed");
+            return Err(bad("problem.measure.scenarios", message));
+        }
+        let parts = problem.books.len() * problem.positions.len();
+        if matches!(work, Work::Parametric { .. }) && parts > PARAMETRIC_PARTS_MAX {
+            let message = format!("books x positions is {parts}; it must be {PARAMETRIC_PARTS_MAX} at most");
+            return Err(bad("problem.books", message));
+        }
+        let names = Names {
+            books: problem.books.iter().map(|book| book.name.clone()).collect(),
+            positions: problem.positions.iter().map(|position| position.name.clone()).collect(),
+        };
+        Ok(Self { portfolio, names, work })
+    }
+
+    pub(super) fn unit_cost(&self) -> i64 {
+        self.portfolio.positions().len() as i64
+    }
+
+    fn scenario_units(&self) -> i64 {
+        self.work.scenarios().map_or(1, |scenarios| scenarios.len().div_ceil(UNIT_SCENARIOS) as i64)
+    }
+
+    fn position_units(&self) -> i64 {
+        self.portfolio.positions().len().div_ceil(UNIT_POSITIONS) as i64
+    }
+
+    pub(super) fn first_round(&self) -> Round {
+        Round { first_unit: 0, units: self.scenario_units() }
+    }
+
+    pub(super) fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        match &self.work {
+            Work::Parametric { covariance, confidence } => self.parametric(isa, covariance, *confidence),
+            Work::Stress { scenarios, .. } => self.revalue(isa, scenarios, &units),
+            Work::Simulated { scenarios, confidence, found } => match found.get() {
+                None => self.revalue(isa, scenarios, &units),
+                Some(found) => match found.tails.get() {
+                    None => Partial::Tails(Box::new(tails(found.profits.of_book(0), *confidence))),
+                    Some(tails) => self.parts(isa, scenarios, *confidence, found, tails, units),
+                },
+            },
+        }
+    }
+
+    pub(super) fn run_on_device(
+        &self,
+        device: &mut dyn Device,
+        units: Range<i64>,
+    ) -> Result<Partial, DeviceError> {
+        let scenarios = match &self.work {
+            Work::Simulated { scenarios, found, .. } if found.get().is_none() => scenarios,
+            Work::Stress { scenarios, .. } => scenarios,
+            // What is left is too little for a device.
+            Work::Simulated { .. } | Work::Parametric { .. } => return Ok(self.run(Isa::detect(), units)),
+        };
+        let mut profits = Profits::default();
+        run_on_device(device, &self.portfolio, scenarios, range_of(scenarios, &units), &mut profits)?;
+        Ok(Partial::Profits(Box::new(profits)))
+    }
+
+    fn revalue(&self, isa: Isa, scenarios: &Scenarios, units: &Range<i64>) -> Partial {
+        let mut profits = Box::<Profits>::default();
+        self.portfolio.run(isa, scenarios, range_of(scenarios, units), &mut profits);
+        Partial::Profits(profits)
+    }
+
+    /// Units behind the first two rounds: some positions each, then a book each.
+    fn parts(
+        &self,
+        isa: Isa,
+        scenarios: &Scenarios,
+        confidence: f64,
+        found: &Found,
+        tails: &Tails,
+        units: Range<i64>,
+    ) -> Partial {
+        let first = self.scenario_units() + 1;
+        let mut parts = Parts::default();
+        for unit in units.start - first..units.end - first {
+            if unit < self.position_units() {
+                let from = unit as usize * UNIT_POSITIONS;
+                let range = from..(from + UNIT_POSITIONS).min(self.portfolio.positions().len());
+                let losses = |tail| {
+                    let losses = self.portfolio.component_losses(isa, scenarios, tail, range.clone());
+                    losses.expect("a tail has fewer scenarios than there are")
+                };
+                let both = losses(&tails.value_at_risk).into_iter().zip(losses(&tails.expected_shortfall));
+                parts.positions.extend(both.map(|(value_at_risk, shortfall)| [value_at_risk, shortfall]));
+            } else {
+                let profits = found.profits.of_book((unit - self.position_units()) as usize);
+                let own = self::tails(profits, confidence);
+                parts.books.push([own.value_at_risk.loss(profits), own.expected_shortfall.loss(profits)]);
+            }
+        }
+        Partial::Parts(parts)
+    }
+
+    pub(super) fn finish(&self, partials: &[&Partial]) -> Finished {
+        match &self.work {
+            Work::Parametric { .. } => match partials {
+                [Partial::Outcome(outcome)] => Finished::Outcome((**outcome).clone()),
+                _ => unreachable!("one unit gives the outcome"),
+            },
+            Work::Stress { names, .. } => Finished::Outcome(self.stress(names, &profits_of(partials))),
+            Work::Simulated { scenarios, found, .. } => {
+                let Some(profits) = found.get() else {
+                    found.get_or_init(|| Found { profits: profits_of(partials), tails: OnceLock::new() });
+                    return Finished::More(Round { first_unit: self.scenario_units(), units: 1 });
+                };
+                let Some(tails) = profits.tails.get() else {
+                    let Some(Partial::Tails(tails)) = partials.last() else {
+                        unreachable!("the unit before gives the tails")
+                    };
+                    profits.tails.get_or_init(|| (**tails).clone());
+                    let units = self.position_units() + self.names.books.len() as i64;
+                    return Finished::More(Round { first_unit: self.scenario_units() + 1, units });
+                };
+                let mut parts = Parts::default();
+                for partial in partials {
+                    if let Partial::Parts(more) = partial {
+                        parts.positions.extend(&more.positions);
+                        parts.books.extend(&more.books);
+                    }
+                }
+                Finished::Outcome(self.simulated(scenarios, profits, tails, &parts))
+            }
+        }
+    }
+
+    fn simulated(&self, scenarios: &Scenarios, found: &Found, tails: &Tails, parts: &Parts) -> RiskOutcome {
+        let column = |which: usize| -> Vec<f64> { parts.positions.iter().map(|part| part[which]).collect() };
+        let whole = found.profits.of_book(0);
+        self.result(
+            scenarios.len() as i64,
+            [tails.value_at_risk.loss(whole), tails.expected_shortfall.loss(whole)],
+            &parts.books,
+            [column(0), column(1)],
+        )
+    }
+
+    fn parametric(&self, isa: Isa, covariance: &Covariance, confidence: f64) -> Partial {
+        let of_book = |book: usize| -> Parametric {
+            let risk = self.portfolio.parametric(isa, covariance, book, confidence);
+            risk.expect("checked with the request")
+        };
+        let whole = of_book(0);
+        let books = 0..self.names.books.len();
+        let own: Vec<[f64; 2]> = books
+            .map(|book| of_book(book).total)
+            .map(|own| [own.value_at_risk, own.expected_shortfall])
+            .collect();
+        let positions = &whole.positions;
+        let columns = [
+            positions.iter().map(|part| part.value_at_risk).collect(),
+            positions.iter().map(|part| part.expected_shortfall).collect(),
+        ];
+        let measures = [whole.total.value_at_risk, whole.total.expected_shortfall];
+        Partial::Outcome(Box::new(self.result(0, measures, &own, columns)))
+    }
+
+    /// `own` are the measures of each book alone, `components` those of positions in the whole.
+    fn result(
+        &self,
+        scenarios: i64,
+        [value_at_risk, expected_shortfall]: [f64; 2],
+        own: &[[f64; 2]],
+        components: [Vec<f64>; 2],
+    ) -> RiskOutcome {
+        let of_books = components.each_ref().map(|column| self.portfolio.book_sums(column));
+        let values = self.portfolio.book_values();
+        let book = |(number, name): (usize, &String)| BookRisk {
+            name: name.clone(),
+            value: values[number],
+            value_at_risk: own[number][0],
+            expected_shortfall: own[number][1],
+            component_value_at_risk: of_books[0][number],
+            component_expected_shortfall: of_books[1][number],
+        };
+        let of_positions = self.portfolio.values();
+        let position = |(number, name): (usize, &String)| {
+            let quantity = self.portfolio.positions()[number].quantity;
+            let component = components[0][number];
+            PositionRisk {
+                name: name.clone(),
+                value: of_positions[number],
+                component_value_at_risk: component,
+                component_expected_shortfall: components[1][number],
+                marginal_value_at_risk: if quantity == 0.0 { 0.0 } else { component / quantity },
+            }
+        };
+        RiskOutcome::Portfolio(PortfolioResult {
+            value: values[0],
+            value_at_risk,
+            expected_shortfall,
+            scenarios,
+            books: self.names.books.iter().enumerate().map(book).collect(),
+            positions: self.names.positions.iter().enumerate().map(position).collect(),
+        })
+    }
+
+    fn stress(&self, names: &[String], profits: &Profits) -> RiskOutcome {
+        let scenario = |(number, name): (usize, &String)| StressOutcome {
+            name: name.clone(),
+            profit: profits.of_book(0)[number],
+            books: (0..profits.books()).map(|book| profits.of_book(book)[number]).collect(),
+        };
+        RiskOutcome::Stress(StressResult {
+            value: self.portfolio.book_values()[0],
+            books: self.names.books.clone(),
+            scenarios: names.iter().enumerate().map(scenario).collect(),
+        })
+    }
+}
+
+fn profits_of(partials: &[&Partial]) -> Profits {
+    let mut all = Profits::default();
+    for partial in partials {
+        if let Partial::Profits(profits) = partial {
+            all.append(profits);
+        }
+    }
+    all
+}
+
+fn range_of(scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {
+    units.start as u64 * UNIT_SCENARIOS..(units.end as u64 * UNIT_SCENARIOS).min(scenarios.len())
+}
+
+/// Of profits that are finite, which those of checked numbers are unless they overflow: then all is lost in every scenario.
+fn tails(profits: &[f64], confidence: f64) -> Tails {
+    let finite: Vec<f64> =
+        profits.iter().map(|profit| if profit.is_finite() { *profit } else { f64::MIN }).collect();
+    let ranked = Ranked::new(&finite).expect("there are scenarios, and they are finite");
+    Tails {
+        value_at_risk: ranked.value_at_risk(confidence).expect("checked with the request"),
+        expected_shortfall: ranked.expected_shortfall(confidence).expect("checked with the request"),
+    }
+}
+
+impl Work {
+    fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
+        let count = assets.markets.len();
+        let covariance_of = |matrix: &Matrix| {
+            let field = "problem.measure.covariance";
+            let covariance = match matrix {
+                Matrix::Given(numbers) => Covariance::new(count, numbers.clone()),
+                Matrix::Market(_) => MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count),
+            };
+            covariance.map_err(|error| of_matrix(&error, field))
+        };
+        let confidence_of = |confidence: f64| {
+            if CONFIDENCE_RANGE.contains(&confidence) {
+                return Ok(confidence);
+            }
+            let (least, most) = (CONFIDENCE_RANGE.start(), CONFIDENCE_RANGE.end());
+            Err(bad("problem.measure.confidence", format!("{confidence}; it must be from {least} to {most}")))
+        };
+        match measure {
+            RiskMeasure::Historical(measure) => {
+                let field = "problem.measure.returns";
+                let market;
+                let returns = match &measure.returns {
+                    Matrix::Given(numbers) => numbers,
+                    Matrix::Market(_) => {
+                        market = MarketReturns::of(assets, field)?;
+                        &market.returns
+                    }
+                };
+                if returns.is_empty() || returns.len() % count.max(1) != 0 {
+                    let message = format!(
+                        "{} numbers; give one for each of {count} assets in each scenario",
+                        returns.len()
+                    );
+                    return Err(bad(field, message));
+                }
+                let scenarios = Scenarios::historical(count, Returns::Logarithmic, returns);
+                let scenarios = scenarios.map_err(|error| bad(field, error.to_string()))?;
+                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
+            }
+            RiskMeasure::MonteCarlo(measure) => {
+                let scenarios = u64::try_from(measure.scenarios).unwrap_or(0);
+                if !(1..=CELLS_MAX).contains(&scenarios) {
+                    let message = format!("{}; it must be from 1 to {CELLS_MAX}", measure.scenarios);
+                    return Err(bad("problem.measure.scenarios", message));
+                }
+                let covariance = covariance_of(&measure.covariance)?;
+                let horizon_years = measure.horizon_years;
+                let drawn = Drawn { key, scenarios, covariance: &covariance, horizon_years, means: &[] };
+                let scenarios = Scenarios::drawn(&drawn).map_err(|error| match error {
+                    ScenarioError::Covariance(error) => of_matrix(&error, "problem.measure.covariance"),
+                    other => bad("problem.measure.horizon_years", other.to_string()),
+                })?;
+                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
+            }
+            RiskMeasure::Parametric(measure) => {
+                let years = measure.horizon_years;
+                if !(years > 0.0 && years <= HORIZON_YEARS_MAX) {
+                    let message = format!("{years}; it must be more than 0 and at most {HORIZON_YEARS_MAX}");
+                    return Err(bad("problem.measure.horizon_years", message));
+                }
+                let covariance = covariance_of(&measure.covariance)?.scaled(years);
+                Ok(Self::Parametric { covariance, confidence: confidence_of(measure.confidence)? })
+            }
+            RiskMeasure::Stress(stress) => {
+                let field = "problem.measure.scenarios";
+                check_count(field, stress.scenarios.len(), 1..=STRESSES_MAX)?;
+                let mut shocks = Vec::with_capacity(count * stress.scenarios.len());
+                for (number, scenario) in stress.scenarios.iter().enumerate() {
+                    shocks.extend(shocks_of(number, scenario, count)?);
+                }
+                let scenarios =
+                    Scenarios::given(count, &shocks).map_err(|error| bad(field, error.to_string()))?;
+                let names = stress.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+                Ok(Self::Stress { scenarios, names })
+            }
+        }
+    }
+
+    fn simulated(scenarios: Scenarios, confidence: f64) -> Self {
+        Self::Simulated { scenarios, confidence, found: OnceLock::new() }
+    }
+
+    fn scenarios(&self) -> Option<&Scenarios> {
+        match self {
+            Self::Simulated { scenarios, .. } | Self::Stress { scenarios, .. } => Some(scenarios),
+            Self::Parametric { .. } => None,
+        }
+    }
+}
+
+/// Years ahead at most.
+const HORIZON_YEARS_MAX: f64 = 60.0;
+
+/// A shock for each asset: that of all, and its own on top.
+fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<Vec<Shock>, RiskError> {
+    let all = Shock {
+        volatility_slope: scenario.volatility_twist,
+        rate_slope: scenario.rate_twist,
+        ..Shock::shift(scenario.spot_shift, scenario.volatility_shift, scenario.rate_shift)
+    };
+    let mut shocks = vec![all; assets];
+    for (place, own) in scenario.shocks.iter().enumerate() {
+        let shock = usize::try_from(own.asset).ok().and_then(|asset| shocks.get_mut(asset));
+        let shock = shock.ok_or_else(|| {
+            let field = format!("problem.measure.scenarios[{number}].shocks[{place}].asset");
+            bad(field, format!("{}; there are {assets} assets, from 0 on", own.asset))
+        })?;
+        shock.spot_factor *= 1.0 + own.spot;
+        shock.volatility += own.volatility;
+        shock.rate += own.rate;
+    }
+    Ok(shocks)
+}
+
+fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfolio, RiskError> {
+    // An index that is none is one that is not there.
+    let index = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
+    let parents = problem.books.iter().map(|book| book.parent.map(index)).collect();
+    let position = |position: &risk::Position| {
+        let (asset, instrument) = match &position.instrument {
+            risk::Instrument::Spot(spot) => (spot.asset, Instrument::Spot),
+            risk::Instrument::Forward(forward) => {
+                let (strike, expiry_years) = (forward.strike, forward.expiry_years);
+                (forward.asset, Instrument::Forward { strike, expiry_years })
+            }
+            risk::Instrument::Option(option) => {
+                let (strike, expiry_years) = (option.strike, option.expiry_years);
+                (option.asset, Instrument::Option { kind: kind_of(option.kind), strike, expiry_years })
+            }
+        };
+        Position { asset: index(asset), book: index(position.book), quantity: position.quantity, instrument }
+    };
+    let positions = problem.positions.iter().map(position).collect();
+    Portfolio::new(assets.markets.clone(), parents, positions).map_err(|error| {
+        let field = match &error {
+            PortfolioError::Asset { asset, error } => format!("problem.assets[{asset}].{}", error.field),
+            PortfolioError::Position { position, error } => {
+                let place = if error.field == "quantity" { "" } else { "instrument." };
+                format!("problem.positions[{position}].{place}{}", error.field)
+            }
+            PortfolioError::Unknown { position, field: "asset", .. } => {
+                format!("problem.positions[{position}].instrument.asset")
+            }
+            PortfolioError::Unknown { position, field, .. } => {
+                format!("problem.positions[{position}].{field}")
+            }
+            PortfolioError::Parent { book, .. } => format!("problem.books[{book}].parent"),
+            PortfolioError::TooMany { field, .. } => format!("problem.{field}"),
+            PortfolioError::OtherBook { .. } => "problem.positions".to_owned(),
+        };
+        bad(field, error.to_string())
+    })
+}
