@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
 use warptape_stages::risk::{Finished, MarketOf, RiskTask, refusals};
-use warptape_stages::{Isa, SymbolMarket};
+use warptape_stages::{Isa, MarketConfig, SymbolMarket};
 
 use crate::admissions::AdmissionEnd;
 
-/// A market in which everything can be asked.
-const CALM: Known = (Some(1.0), &[1.0, 1.0001, 1.0002, 1.0001]);
-/// Markets in which something cannot: an unknown symbol, no price yet, prices without enough samples, or that stand still, or
-/// that leap.
+/// Prices that a symbol was sampled at where nothing is wrong with its market.
+const CALM_SAMPLES: usize = 300;
+/// What may be wrong with one: unknown, no price yet, prices without enough samples, or that stand still, or that leap.
 const OTHERS: [Option<Known>; 5] = [
     None,
     Some((None, &[])),
@@ -58,7 +57,7 @@ fn outcome(task: &RiskTask, isa: Isa) -> RiskOutcome {
     let mut partials = Vec::new();
     loop {
         partials.push(task.run(isa, round.first_unit..round.first_unit + round.units));
-        match task.finish(partials.iter().cloned()) {
+        match task.finish(&partials) {
             Finished::Outcome(outcome) => return outcome,
             Finished::More(next) => round = next,
         }
@@ -82,28 +81,42 @@ pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: 
 /// it was refused: where it asks for one, any error is right that some market makes, by its code and field.
 pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome) -> Option<RiskError> {
     let asked = RefCell::new(BTreeSet::new());
-    let calm = |symbol: &str| {
+    let calm_of = |symbol: &str| {
         asked.borrow_mut().insert(symbol.to_owned());
-        Some(market(CALM))
+        Some(calm(symbol))
     };
-    let error = RiskTask::new(request, &calm).err();
+    let error = RiskTask::new(request, &calm_of).err();
+    let asked = asked.into_inner();
     let RiskOutcome::Error(found) = found else { return error };
-    let is_found = |error: RiskError| (error.code, &error.field) == (found.code, &found.field);
+    let is_found = |error: &RiskError| (error.code, &error.field) == (found.code, &found.field);
     let makes_it = |symbol: &String, other: Option<Known>| {
-        let market_of = |asked: &str| if asked == symbol { other.map(market) } else { Some(market(CALM)) };
-        RiskTask::new(request, &market_of).is_err_and(is_found)
+        let market_of = |asked: &str| match other {
+            _ if asked != symbol => Some(calm(asked)),
+            other => other.map(|(spot, samples)| market(spot, samples.to_vec())),
+        };
+        RiskTask::new(request, &market_of).is_err_and(|error| is_found(&error))
     };
-    let is_made = asked.borrow().iter().any(|symbol| OTHERS.iter().any(|&other| makes_it(symbol, other)));
-    if is_made { Some(found.clone()) } else { error }
+    let is_made = || asked.iter().any(|symbol| OTHERS.iter().any(|&other| makes_it(symbol, other)));
+    let is_right = !asked.is_empty() && (error.as_ref().is_some_and(is_found) || is_made());
+    if is_right { Some(found.clone()) } else { error }
 }
 
-fn market((spot, samples): Known) -> SymbolMarket {
-    SymbolMarket {
-        partition: 0,
-        next_offset: 0,
-        spot,
-        samples: samples.to_vec(),
-        last_sample: 0,
-        sample_interval_ns: 1_000_000_000,
-    }
+/// A market of a symbol in which nothing is wrong, and which no other moves with.
+fn calm(symbol: &str) -> SymbolMarket {
+    let mut state = symbol.bytes().fold(1, |state, byte| next(state ^ u64::from(byte)));
+    let sample = |_| {
+        state = next(state);
+        1.0 + (state >> 54) as f64 * 1e-6
+    };
+    market(Some(1.0), (0..CALM_SAMPLES).map(sample).collect())
+}
+
+/// Knuth's linear congruence.
+fn next(state: u64) -> u64 {
+    state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+}
+
+fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
+    let MarketConfig { sample_interval_ns, decay, .. } = MarketConfig::default();
+    SymbolMarket { partition: 0, next_offset: 0, spot, samples, last_sample: 0, sample_interval_ns, decay }
 }
