@@ -113,3 +113,82 @@ impl Admission {
         self.end.expect("those without an end are not gathered")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::journal::{Finish, Started, TaskClass, TaskDropped};
+
+    use super::*;
+
+    fn entry(sequence: i64, input: Input, decisions: Vec<Decision>) -> JournalEntry {
+        let (state_hash, hash) = (String::new(), String::new());
+        JournalEntry { sequence, at_ns: 100 - sequence, input, decisions, state_hash, hash }
+    }
+
+    fn started(node: &str) -> Input {
+        let config = serde_json::from_value(serde_json::json!({
+            "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
+            "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
+            "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
+            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": []}
+        }));
+        Input::Started(Started {
+            node: node.to_owned(),
+            software: String::new(),
+            stage_config: String::new(),
+            scheduler: config.expect("a configuration"),
+            lanes: Vec::new(),
+        })
+    }
+
+    fn arrived(task: TaskId, offset: i64, first_unit: i64) -> Input {
+        let as_of = |partition| AsOf { partition, next_offset: 7 };
+        Input::TaskArrived(TaskArrived {
+            task,
+            partition: 0,
+            offset,
+            request_id: String::new(),
+            tenant: String::new(),
+            class: TaskClass::Batch,
+            deadline_ns: None,
+            rate_key: String::new(),
+            first_unit,
+            units: 1,
+            unit_cost: 1,
+            slice_units_max: 1,
+            gang: false,
+            as_of: vec![as_of(3), as_of(1)],
+        })
+    }
+
+    fn finish(task: TaskId) -> Vec<Decision> {
+        vec![Decision::Finish(Finish { task, slices: 1, service_ns: 1 })]
+    }
+
+    #[test]
+    fn a_request_has_the_admissions_that_came_to_an_end() {
+        let mut admissions = Admissions::default();
+        admissions.add(&entry(0, started("a"), vec![]));
+        admissions.add(&entry(1, arrived(0, 5, 0), vec![]));
+        admissions.add(&entry(2, arrived(1, 6, 0), finish(0)));
+        admissions.add(&entry(3, arrived(0, 5, 4), finish(0)));
+        admissions.add(&entry(4, Input::TaskDropped(TaskDropped { task: 1 }), vec![]));
+        // Tasks of another life have the same numbers.
+        admissions.add(&entry(5, started("a"), vec![]));
+        admissions.add(&entry(6, arrived(0, 6, 0), finish(0)));
+        // And so have those of another process, which answered what the first one had answered and lost.
+        admissions.begin();
+        admissions.add(&entry(0, started("b"), vec![]));
+        admissions.add(&entry(1, arrived(0, 6, 0), finish(0)));
+        admissions.gather();
+        let of = |offset: i64| -> Vec<(&str, i64)> {
+            let of = admissions.of(0, offset).iter();
+            of.map(|admission| (&*admission.node, admission.sequence)).collect()
+        };
+        assert_eq!(of(5), [("a", 1)]);
+        assert_eq!(of(6), [("a", 6), ("b", 1)]);
+        assert_eq!(of(7), []);
+        let partitions: Vec<i32> = admissions.of(0, 5)[0].as_of.iter().map(|as_of| as_of.partition).collect();
+        assert_eq!(partitions, [1, 3]);
+    }
+}

@@ -121,11 +121,7 @@ fn fitting<'a>(
     Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
 }
 
-fn risk(
-    log: &dyn EventLog,
-    outputs: &OutputOptions,
-    shelf: &Shelf,
-) -> Result<Vec<RiskCut>, ReplayError> {
+fn risk(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Vec<RiskCut>, ReplayError> {
     let topics = [&outputs.risk_requests, &outputs.risk_results];
     if topics.iter().all(|topic| !shelf.contains_key(*topic)) {
         return Ok(Vec::new());

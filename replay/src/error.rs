@@ -116,7 +116,9 @@ pub enum ReplayError {
         first: i64,
     },
     /// A record was removed while the log was verified.
-    #[error("topic {topic:?} partition {partition}: the record at offset {offset} is gone since it was read; try again")]
+    #[error(
+        "topic {topic:?} partition {partition}: the record at offset {offset} is gone since it was read; try again"
+    )]
     RecordGone {
         /// The topic.
         topic: String,

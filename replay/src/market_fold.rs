@@ -98,3 +98,83 @@ impl PartitionFold {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warptape_eventlog::{Durability, NewRecord, SqliteLog, TopicSpec};
+    use warptape_schemas::encode_tick;
+    use warptape_schemas::tick::{Side, Tick, TickKind};
+    use warptape_stages::Isa;
+
+    use super::*;
+
+    /// A trade a record, the first at a price of 1, then 2 and so on; the third record is none.
+    fn feed(log: &SqliteLog, records: i64) {
+        let mut producer = log.producer("feed").unwrap();
+        producer.begin().unwrap();
+        for number in 1..=records {
+            let tick = Tick {
+                symbol: "A:X".to_owned(),
+                kind: TickKind::Trade,
+                event_time_ns: number * 1_000_000_000,
+                receive_time_ns: 0,
+                trade_id: 1,
+                side: Side::Buy,
+                price_e9: number * 1_000_000_000,
+                size_e9: 1,
+                bid_price_e9: 0,
+                bid_size_e9: 0,
+                ask_price_e9: 0,
+                ask_size_e9: 0,
+            };
+            let mut value = Vec::new();
+            encode_tick(&tick, &mut value).unwrap();
+            if number == 3 {
+                value.truncate(4);
+            }
+            let (topic, value) = ("ticks".into(), value.into());
+            producer.send(NewRecord { topic, value, ..NewRecord::default() }).unwrap();
+        }
+        producer.commit().unwrap();
+    }
+
+    #[test]
+    fn the_market_is_that_of_the_records_before_an_offset_also_of_an_earlier_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
+        log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
+        feed(&log, 600);
+        let topic = String::new;
+        let options = OutputOptions {
+            schemas: None,
+            ticks: "ticks".to_owned(),
+            signals: topic(),
+            late: topic(),
+            dead_letter: topic(),
+            risk_requests: topic(),
+            risk_results: topic(),
+            group: topic(),
+            isa: Isa::Baseline,
+        };
+        let config = r#"{"bars": ["1s"], "allowed_lateness_ns": 0, "groups_per_partition": 2, "indicators": {}, "signals": {}}"#;
+        let config = StageConfig::from_json(config).unwrap();
+        let ticks = vec![OffsetRange { first: 0, next: 600 }];
+        let mut fold = MarketFold::new(&log, &options, &config, ticks);
+        for (next_offset, spot) in [
+            (0, None),
+            (2, Some(2.0)),
+            (3, Some(2.0)),
+            (500, Some(500.0)),
+            (4, Some(4.0)),
+            (600, Some(600.0)),
+        ] {
+            let as_of = [AsOf { partition: 0, next_offset }, AsOf { partition: 1, next_offset }];
+            fold.advance(&as_of).unwrap();
+            let found = fold.market_of("A:X", &as_of);
+            assert_eq!(found.as_ref().and_then(|found| found.spot), spot, "as of {next_offset}");
+            assert!(found.is_none_or(|found| (found.partition, found.next_offset) == (0, next_offset)));
+            assert_eq!(fold.market_of("A:Y", &as_of), None);
+        }
+    }
+}

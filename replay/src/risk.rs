@@ -194,7 +194,9 @@ impl<'a> RiskCheck<'a> {
         let refused = |request, error| Verdict::Is(Box::new(rerun::refused(found, request, error)));
         let request = match request {
             Err(error) => return refused(None, refusals::unreadable(error)),
-            Ok(request) if !is_new => return refused(Some(request), refusals::duplicate(&request.request_id)),
+            Ok(request) if !is_new => {
+                return refused(Some(request), refusals::duplicate(&request.request_id));
+            }
             Ok(request) => request,
         };
         let admissions = self.admissions.of(partition, offset);

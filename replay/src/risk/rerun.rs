@@ -120,3 +120,67 @@ fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
     let MarketConfig { sample_interval_ns, decay, .. } = MarketConfig::default();
     SymbolMarket { partition: 0, next_offset: 0, spot, samples, last_sample: 0, sample_interval_ns, decay }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use warptape_schemas::risk::{RiskErrorCode, SweepResult};
+
+    use super::*;
+
+    const UNKNOWN: RiskErrorCode = RiskErrorCode::UnknownSymbol;
+    const MISSING: RiskErrorCode = RiskErrorCode::MissingMarketData;
+    const BAD: RiskErrorCode = RiskErrorCode::BadParameter;
+
+    fn request(assets: Value, strike: f64) -> RiskRequest {
+        let option = json!({"asset": 1, "kind": "call", "strike": strike, "expiry_years": 1.0});
+        let problem = json!({"type": "options", "assets": assets, "options": [option]});
+        serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request")
+    }
+
+    fn given() -> Value {
+        json!({"symbol": "A", "spot": 1.0, "volatility": 0.1})
+    }
+
+    fn live() -> Value {
+        json!({"symbol": "B", "spot": {"from": "market"}, "volatility": {"from": "market"}})
+    }
+
+    /// Whether a result may say so.
+    fn is_right(request: &RiskRequest, code: RiskErrorCode, field: &str) -> bool {
+        let error = RiskError { code, field: field.to_owned(), message: "of then".to_owned() };
+        refusal(request, &RiskOutcome::Error(error.clone())) == Some(error)
+    }
+
+    #[test]
+    fn an_error_of_the_market_is_right_where_the_market_is_asked() {
+        let request = request(json!([given(), live()]), 1.0);
+        assert!(is_right(&request, UNKNOWN, "problem.assets[1].symbol"));
+        assert!(is_right(&request, MISSING, "problem.assets[1].spot"));
+        assert!(is_right(&request, MISSING, "problem.assets[1].volatility"));
+        assert!(is_right(&request, BAD, "problem.assets[1].volatility"), "prices that stand still");
+        assert!(!is_right(&request, UNKNOWN, "problem.assets[0].symbol"));
+        assert!(!is_right(&request, MISSING, "problem.assets[1].rate"));
+        assert!(!is_right(&request, BAD, "problem.options[0].strike"));
+        assert_eq!(refusal(&request, &RiskOutcome::Sweep(SweepResult { cells: Vec::new() })), None);
+    }
+
+    #[test]
+    fn what_is_wrong_by_itself_is_told_in_the_same_words() {
+        let of_none = request(json!([given(), given()]), -1.0);
+        assert!(!is_right(&of_none, BAD, "problem.options[0].strike"), "its words are known");
+        assert!(!is_right(&of_none, MISSING, "problem.assets[1].spot"));
+        let error =
+            refusal(&of_none, &RiskOutcome::Sweep(SweepResult { cells: Vec::new() })).expect("the strike");
+        assert_eq!((error.code, error.field.as_str()), (BAD, "problem.options[0].strike"));
+        assert_eq!(refusal(&of_none, &RiskOutcome::Error(error.clone())), Some(error));
+        let good = request(json!([given(), given()]), 1.0);
+        assert!(!is_right(&good, UNKNOWN, "problem.assets[1].symbol"));
+    }
+
+    #[test]
+    fn calm_markets_differ() {
+        assert_ne!(calm("A").samples, calm("B").samples);
+        assert_eq!(calm("A"), calm("A"));
+    }
+}

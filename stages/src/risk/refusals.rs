@@ -30,9 +30,7 @@ pub fn rejected(reject: &Reject) -> RiskError {
             let Reject { tasks, tasks_max, .. } = reject;
             (RiskErrorCode::Overloaded, format!("{tasks} requests wait, {tasks_max} may: ask again later"))
         }
-        RejectReason::Expired => {
-            (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned())
-        }
+        RejectReason::Expired => (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned()),
     };
     RiskError { code, field: String::new(), message }
 }

@@ -77,9 +77,8 @@ impl Core {
         partition: i32,
         record: &Record,
     ) -> Result<(RiskRequest, RiskTask), (Option<Box<RiskRequest>>, RiskError)> {
-        let request = decode_risk_request(&record.value).map_err(|error| {
-            (None, refusals::unreadable(&error))
-        })?;
+        let request =
+            decode_risk_request(&record.value).map_err(|error| (None, refusals::unreadable(&error)))?;
         let requests = self.risk.partitions.get_mut(&partition).expect("requests are of open partitions");
         if !requests.answered.ids.insert(&request.request_id) {
             let error = refusals::duplicate(&request.request_id);
