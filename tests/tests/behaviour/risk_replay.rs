@@ -100,7 +100,7 @@ fn record(log: &Log, lanes: i32) {
     let sweep = json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": closes}], "rules": rules});
     let requests = [
         request("live", options(&live_asset(&near), 90.0)),
-        request("given", simulation(&[given.clone()], &asian)),
+        request("given", simulation(std::slice::from_ref(&given), &asian)),
         request("basket", simulation(&[live_asset(&near), live_asset(&far)], &basket)),
         request("sweep", sweep),
         request("unknown", options(&live_asset("NOBODY:KNOWS"), 90.0)),
