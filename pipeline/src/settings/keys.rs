@@ -60,7 +60,7 @@ pub enum Kind {
         default: &'static [&'static str],
         /// What an item may be, in words.
         allowed: &'static str,
-        /// Greatest number of items; the least is 1.
+        /// Greatest number of items; the least is 1, or 0 where the default has none.
         items_max: usize,
         /// Is the item allowed?
         check: fn(&str) -> bool,
@@ -102,8 +102,8 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ),
     ("schema_registry", "Where the schemas of records are registered."),
     ("engine", "The loop that reads ticks, feeds lanes and commits."),
-    ("risk", "Risk requests, and how lanes share them."),
     ("scheduler", "Placement of symbol groups, dispatch of batches, backpressure."),
+    ("risk", "Risk requests, and how lanes share them."),
     ("stages", "What is computed; outputs depend on this section and the log alone."),
     ("stages.indicators", "Windows of the indicators, in bars."),
     ("stages.signals", "Thresholds of the signals."),
@@ -342,13 +342,6 @@ pub const KEYS: &[Key] = &[
     ),
     integer("engine.poll_records_max", 256, 1, 65_536, "Records taken from the log at once."),
     integer("engine.poll_bytes_max", 4_194_304, 4_096, 1 << 30, "Bytes taken from the log at once, about."),
-    integer(
-        "risk.commit_interval_ms",
-        5,
-        1,
-        60_000,
-        "Time between transactions while risk results wait, in milliseconds; `engine.commit_interval_ms` else.",
-    ),
     Key {
         path: "scheduler.placement_policy",
         kind: Kind::Choice { default: "rendezvous", choices: &["rendezvous"] },
@@ -401,6 +394,38 @@ pub const KEYS: &[Key] = &[
         "Where there are lanes on GPUs and on the processor: time between looks at which groups are better off on the \
          other kind, in milliseconds; 0: groups stay.",
     ),
+    integer(
+        "risk.commit_interval_ms",
+        5,
+        1,
+        60_000,
+        "Time between transactions while risk results wait, in milliseconds; `engine.commit_interval_ms` else.",
+    ),
+    integer(
+        "risk.slice_us",
+        500,
+        1,
+        1_000_000,
+        "Time that a lane is to work on one slice of a task, in microseconds: what a batch of ticks may have to wait for.",
+    ),
+    integer("risk.tasks_max", 10_000, 1, 1_000_000, "Tasks known at a time; a further one is rejected."),
+    Key {
+        path: "risk.split",
+        kind: Kind::Choice { default: "dynamic", choices: &["dynamic", "equal", "score"] },
+        about: "How the units of a task are shared out: every free lane takes the next ones (`dynamic`), each lane gets as \
+                many (`equal`), or in proportion to its weight (`score`).",
+    },
+    Key {
+        path: "risk.tenant_weights",
+        kind: Kind::List {
+            default: &[],
+            allowed: "`TENANT=WEIGHT`, the weight from 1 to 1000",
+            items_max: 1_024,
+            check: syntax::is_tenant_weight,
+        },
+        about: "What tenants' shares of the lanes are in proportion to, within a class of urgency: `[\"desk=4\"]`. Tenants that \
+                are not named weigh 1.",
+    },
     Key {
         path: "stages.bars",
         kind: Kind::List {
@@ -542,8 +567,8 @@ impl Kind {
             Kind::Integer { min: i64::MIN, max: i64::MAX, .. } => "a whole number of 64 bits".to_owned(),
             Kind::Integer { min, max, .. } => format!("a whole number from {min} to {max}"),
             Kind::Number { min, max, .. } => format!("a number from {min} to {max}"),
-            Kind::List { allowed, items_max, .. } => {
-                format!("a list of 1 to {items_max} strings, each {allowed}")
+            Kind::List { default, allowed, items_max, .. } => {
+                format!("a list of {} to {items_max} strings, each {allowed}", default.len().min(1))
             }
             Kind::Secret => {
                 format!("a text from the environment, or from a file that KEY{FILE_SUFFIX} names")

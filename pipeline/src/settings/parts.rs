@@ -9,7 +9,7 @@ use warptape_eventlog::Durability;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
+use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
 use warptape_stages::{MarketConfig, StageConfig};
 
 use super::lanes::{self, GpuProbe};
@@ -314,7 +314,24 @@ fn scheduler(values: &Values) -> SchedulerConfig {
         high_water_rows: values.integer("scheduler.high_water_rows"),
         low_water_rows: values.integer("scheduler.low_water_rows"),
         route_interval_ns: values.integer("scheduler.route_interval_ms") * 1_000_000,
-        risk: RiskConfig::default(),
+        risk: risk(values),
+    }
+}
+
+fn risk(values: &Values) -> RiskConfig {
+    let tenants = values.list("risk.tenant_weights");
+    let weight = |text: &String| {
+        syntax::tenant_weight(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
+    };
+    RiskConfig {
+        slice_ns: values.integer("risk.slice_us") * 1_000,
+        tasks_max: values.integer("risk.tasks_max") as i32,
+        split: match values.text("risk.split").as_str() {
+            "equal" => SplitPolicy::Equal,
+            "score" => SplitPolicy::Score,
+            _ => SplitPolicy::Dynamic,
+        },
+        tenant_weights: tenants.iter().map(weight).collect(),
     }
 }
 
@@ -402,7 +419,12 @@ pub(super) fn relations(
         mistakes.push(relation(effective, "stages.groups_per_partition", &allowed));
     }
     for mistake in check_config(&settings.scheduler) {
-        mistakes.push(relation(effective, &format!("scheduler.{}", mistake.field), &mistake.allowed));
+        // What a key's own limits leave of risk's mistakes is a tenant that is named twice.
+        let path = match mistake.field.starts_with("risk.tenant_weights") {
+            true => "risk.tenant_weights".to_owned(),
+            false => format!("scheduler.{}", mistake.field),
+        };
+        mistakes.push(relation(effective, &path, &mistake.allowed));
     }
     for text in settings.stages.check() {
         mistakes.push(stated(effective, "stages", &text));

@@ -2,7 +2,8 @@
 
 use warptape_eventlog::KafkaOptions;
 use warptape_eventlog::kafka::is_broker_list;
-use warptape_schemas::journal::LaneSpec;
+use warptape_scheduler::TENANT_WEIGHT_MAX;
+use warptape_schemas::journal::{LaneSpec, TenantWeight};
 
 use crate::hot::HotUrl;
 
@@ -30,6 +31,18 @@ pub fn is_name(text: &str) -> bool {
 pub fn is_topic_prefix(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     text.len() <= NAME_BYTES_MAX && text.bytes().all(allowed)
+}
+
+/// A tenant and its weight, of `TENANT=WEIGHT`.
+pub fn tenant_weight(text: &str) -> Option<TenantWeight> {
+    let (tenant, weight) = text.split_once('=')?;
+    let weight = weight.parse().ok().filter(|weight| (1..=TENANT_WEIGHT_MAX).contains(weight))?;
+    is_name(tenant).then(|| TenantWeight { tenant: tenant.to_owned(), weight })
+}
+
+/// `TENANT=WEIGHT`.
+pub fn is_tenant_weight(text: &str) -> bool {
+    tenant_weight(text).is_some()
 }
 
 /// Beginning of the names of keys in Redis.

@@ -65,6 +65,7 @@ fn nothing_given_is_the_defaults() {
     );
     assert_eq!(settings.engine.lanes.len(), 2);
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
+    assert_eq!(settings.scheduler.risk, warptape_schemas::journal::RiskConfig::default());
     assert_eq!(settings.stages.allowed_lateness_ns, 2_000_000_000);
     assert_eq!(settings.stages.indicators, warptape_kernels::IndicatorParams::default());
     assert_eq!(settings.stages.signals, warptape_kernels::SignalParams::default());
@@ -193,7 +194,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check(
         "[qqqq]\nzzzz = 1",
         "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [kafka], \
-         [kafka.retention_hours], [schema_registry], [engine], [risk], [scheduler], [stages], [stages.indicators], \
+         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [stages], [stages.indicators], \
          [stages.signals], [stages.market]",
     );
     assert_eq!(
@@ -213,6 +214,10 @@ fn relations_between_keys() {
     assert_eq!(
         found("[scheduler]\nlow_water_rows = 9\nhigh_water_rows = 9"),
         ["scheduler.low_water_rows @ w.toml:2: 9"]
+    );
+    assert_eq!(
+        found("[risk]\ntenant_weights = [\"a=2\", \"a=3\"]"),
+        ["risk.tenant_weights @ w.toml:2: [\"a=2\", \"a=3\"]"]
     );
     assert_eq!(
         found("[stages.indicators]\nema_fast = 50\nema_slow = 50"),

@@ -89,8 +89,9 @@ impl Setting {
             (Kind::Integer { min, max, .. }, Setting::Integer(number)) => (min..=max).contains(&number),
             // NaN lies in no range.
             (Kind::Number { min, max, .. }, Setting::Number(number)) => (min..=max).contains(&number),
-            (Kind::List { check, items_max, .. }, Setting::List(items)) => {
-                (1..=*items_max).contains(&items.len()) && items.iter().all(|item| check(item))
+            (Kind::List { default, check, items_max, .. }, Setting::List(items)) => {
+                (default.len().min(1)..=*items_max).contains(&items.len())
+                    && items.iter().all(|item| check(item))
             }
             _ => false,
         }
