@@ -263,8 +263,10 @@ fn change(record: &mut Record, change: impl FnOnce(&mut RiskResult)) {
     encode_risk_result(&result, &mut record.value);
 }
 
+/// Whether it is the result of the first request with this id.
 fn is_of(record: &Record, id: &str) -> bool {
-    decode_risk_result(&record.value).expect("a result").request_id == id
+    let result = decode_risk_result(&record.value).expect("a result");
+    result.request_id == id && code_of(&result) != Some(RiskErrorCode::Duplicate)
 }
 
 #[test]
