@@ -187,7 +187,7 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
     assert!(theirs["outcome"]["values"][0]["price"].as_f64() > Some(0.0), "{theirs}");
     assert_eq!(theirs["outcome"]["values"], ours["outcome"]["values"]);
     // The market's: the request came to where the ticks are, once they are processed.
-    let summary = setup.drain(run);
+    let summary = setup.drain(run, 9000, 0);
     assert_eq!(figure(&summary, "ticks"), 9000);
     let run = setup.run();
     for symbol in ["PYTHON:SYM0", "PYTHON:SYM8"] {
