@@ -27,13 +27,13 @@ struct Mismatch {
     found: Vec<Record>,
 }
 
-struct Expected {
-    key: Option<Vec<u8>>,
-    value: Vec<u8>,
+pub(crate) struct Expected {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Vec<u8>,
 }
 
 impl Expected {
-    fn is(&self, found: &Record) -> bool {
+    pub(crate) fn is(&self, found: &Record) -> bool {
         self.key == found.key && self.value == found.value
     }
 }
@@ -110,6 +110,7 @@ impl Comparison {
             partition: source.partition,
             offset,
             symbol,
+            request_id: None,
             problem,
         }))
     }
@@ -138,7 +139,8 @@ impl Mismatch {
     }
 }
 
-fn changed(describer: &Describer, expected: &Expected, found: &Record) -> OutputProblem {
+/// What is wrong with a record that is not the expected one.
+pub(crate) fn changed(describer: &Describer, expected: &Expected, found: &Record) -> OutputProblem {
     let got = match describer.describe(&found.value) {
         Ok((_, value)) => value,
         Err(error) => {

@@ -19,6 +19,8 @@ pub(crate) struct Cut {
     pub(crate) journal: Vec<OffsetRange>,
     /// By partition; empty where outputs are not asked for.
     pub(crate) partitions: Vec<PartitionCut>,
+    /// By partition; empty where outputs are not asked for, and in a log from before there were risk requests.
+    pub(crate) risk: Vec<RiskCut>,
 }
 
 /// Ticks and outputs of a partition.
@@ -31,18 +33,33 @@ pub(crate) struct PartitionCut {
     pub(crate) dead_letter: OffsetRange,
 }
 
+/// Risk requests and results of a partition.
+#[derive(Debug)]
+pub(crate) struct RiskCut {
+    /// All ticks there are: a market may be ahead of what was committed of its ticks.
+    pub(crate) ticks: OffsetRange,
+    pub(crate) requests: OffsetRange,
+    /// Every request before it has its result; some behind it may have theirs.
+    pub(crate) answered: i64,
+    pub(crate) results: OffsetRange,
+}
+
 impl Cut {
     /// Looks until nothing was committed in between.
     pub(crate) fn take(log: &dyn EventLog, options: &VerifyOptions) -> Result<Self, ReplayError> {
         let mut written = vec![options.journal.as_str()];
         if let Some(outputs) = &options.outputs {
-            written.extend([&outputs.signals, &outputs.late, &outputs.dead_letter].map(String::as_str));
+            let topics = [&outputs.signals, &outputs.late, &outputs.dead_letter, &outputs.risk_results];
+            written.extend(topics.map(String::as_str));
         }
         let mut shelf = shelf(log)?;
         for _ in 0..ATTEMPTS_MAX {
-            let cut = Self::from_shelf(log, options, &shelf)?;
+            let mut cut = Self::from_shelf(log, options, &shelf)?;
             let after = self::shelf(log)?;
             if written.iter().all(|topic| shelf.get(*topic) == after.get(*topic)) {
+                if let Some(outputs) = &options.outputs {
+                    cut.take_inputs_of_risk(outputs, &after);
+                }
                 return Ok(cut);
             }
             shelf = after;
@@ -50,16 +67,26 @@ impl Cut {
         Err(ReplayError::Moving { url: log.url(), attempts: ATTEMPTS_MAX })
     }
 
+    /// Takes requests and ticks as they are after all else was looked at: no result is of a request, and of no market of
+    /// ticks, that came later.
+    fn take_inputs_of_risk(&mut self, outputs: &OutputOptions, shelf: &Shelf) {
+        for (partition, risk) in self.risk.iter_mut().enumerate() {
+            let range = |topic: &String| shelf.get(topic)?.get(partition).copied();
+            risk.ticks = range(&outputs.ticks).unwrap_or(risk.ticks);
+            risk.requests = range(&outputs.risk_requests).unwrap_or(risk.requests);
+        }
+    }
+
     fn from_shelf(log: &dyn EventLog, options: &VerifyOptions, shelf: &Shelf) -> Result<Self, ReplayError> {
         let journal = ranges(log, shelf, &options.journal)?.to_vec();
         if journal.iter().all(|range| range.first == range.next) {
             return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
         }
-        let partitions = match &options.outputs {
-            Some(outputs) => partitions(log, outputs, shelf)?,
-            None => Vec::new(),
+        let (partitions, risk) = match &options.outputs {
+            Some(outputs) => (partitions(log, outputs, shelf)?, risk(log, outputs, shelf)?),
+            None => (Vec::new(), Vec::new()),
         };
-        Ok(Self { journal, partitions })
+        Ok(Self { journal, partitions, risk })
     }
 }
 
@@ -78,21 +105,53 @@ fn ranges<'a>(log: &dyn EventLog, shelf: &'a Shelf, topic: &str) -> Result<&'a [
     })
 }
 
+/// Offsets of a topic that has as many partitions as the ticks.
+fn fitting<'a>(
+    log: &dyn EventLog,
+    shelf: &'a Shelf,
+    topic: &str,
+    expected: usize,
+) -> Result<&'a [OffsetRange], ReplayError> {
+    let found = ranges(log, shelf, topic)?;
+    if found.len() == expected {
+        return Ok(found);
+    }
+    let (url, topic) = (log.url(), topic.to_owned());
+    let (found, expected) = (found.len() as i32, expected as i32);
+    Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
+}
+
+fn risk(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Vec<RiskCut>, ReplayError> {
+    let topics = [&outputs.risk_requests, &outputs.risk_results];
+    if topics.iter().all(|topic| !shelf.contains_key(*topic)) {
+        return Ok(Vec::new());
+    }
+    let ticks = ranges(log, shelf, &outputs.ticks)?;
+    let [requests, results] = topics.map(|topic| fitting(log, shelf, topic, ticks.len()));
+    let (requests, results) = (requests?, results?);
+    let mut cuts = Vec::with_capacity(ticks.len());
+    for (partition, &ticks) in ticks.iter().enumerate() {
+        let (requests, results) = (requests[partition], results[partition]);
+        for (topic, range) in topics.into_iter().zip([requests, results]) {
+            if range.first > 0 {
+                let (topic, partition) = (topic.clone(), partition as i32);
+                return Err(ReplayError::RiskGone { url: log.url(), topic, partition, first: range.first });
+            }
+        }
+        let source = TopicPartition { topic: outputs.risk_requests.clone(), partition: partition as i32 };
+        let answered = log.committed(&outputs.group, &source)?.unwrap_or(0);
+        cuts.push(RiskCut { ticks, requests, answered, results });
+    }
+    Ok(cuts)
+}
+
 fn partitions(
     log: &dyn EventLog,
     outputs: &OutputOptions,
     shelf: &Shelf,
 ) -> Result<Vec<PartitionCut>, ReplayError> {
     let ticks = ranges(log, shelf, &outputs.ticks)?;
-    let fitting = |topic: &str| {
-        let found = ranges(log, shelf, topic)?;
-        if found.len() == ticks.len() {
-            return Ok(found);
-        }
-        let (url, topic) = (log.url(), topic.to_owned());
-        let (found, expected) = (found.len() as i32, ticks.len() as i32);
-        Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
-    };
+    let fitting = |topic: &str| fitting(log, shelf, topic, ticks.len());
     let (signals, late) = (fitting(&outputs.signals)?, fitting(&outputs.late)?);
     let dead_letter = fitting(&outputs.dead_letter)?;
     let mut any_committed = false;

@@ -49,6 +49,8 @@ pub struct OutputDivergence {
     pub offset: i64,
     /// Symbol of the record, where it has one.
     pub symbol: Option<String>,
+    /// Id of the request, of a risk result.
+    pub request_id: Option<String>,
     /// What is wrong.
     pub problem: OutputProblem,
 }
@@ -120,6 +122,9 @@ impl fmt::Display for OutputDivergence {
         write!(formatter, "{} partition {} offset {}", self.topic, self.partition, self.offset)?;
         if let Some(symbol) = &self.symbol {
             write!(formatter, ", symbol {symbol}")?;
+        }
+        if let Some(request_id) = &self.request_id {
+            write!(formatter, ", request {request_id}")?;
         }
         match &self.problem {
             OutputProblem::Changed { differences } => {

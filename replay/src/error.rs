@@ -100,6 +100,33 @@ pub enum ReplayError {
         /// Its oldest offset.
         first: i64,
     },
+    /// The beginning of the risk requests or of their results was removed.
+    #[error(
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}: risk results can only be compared over all \
+         requests and results; verify without --outputs"
+    )]
+    RiskGone {
+        /// The log.
+        url: String,
+        /// Topic of the requests or results.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Its oldest offset.
+        first: i64,
+    },
+    /// A record was removed while the log was verified.
+    #[error(
+        "topic {topic:?} partition {partition}: the record at offset {offset} is gone since it was read; try again"
+    )]
+    RecordGone {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The offset.
+        offset: i64,
+    },
     /// A running pipeline commits all the time.
     #[error(
         "{url}: a pipeline committed during each of {attempts} looks at the log; try again, or stop it first"

@@ -8,6 +8,7 @@ use warptape_schemas::journal::{Input, JournalEntry, Started};
 use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry};
 use warptape_stages::StageConfig;
 
+use crate::admissions::Admissions;
 use crate::difference::{Difference, differences, shown};
 use crate::{JournalDivergence, ReplayError};
 
@@ -25,11 +26,13 @@ pub(crate) struct JournalCheck {
     pub(crate) decisions: u64,
     pub(crate) processes: u64,
     pub(crate) configs: StageConfigs,
+    /// Of risk requests, where they matter.
+    pub(crate) admissions: Option<Admissions>,
 }
 
 impl JournalCheck {
     /// At the beginning of a journal.
-    pub(crate) fn new(topic: &str) -> Self {
+    pub(crate) fn new(topic: &str, admissions: Option<Admissions>) -> Self {
         Self {
             topic: topic.to_owned(),
             partition: 0,
@@ -41,6 +44,7 @@ impl JournalCheck {
             decisions: 0,
             processes: 0,
             configs: StageConfigs::default(),
+            admissions,
         }
     }
 
@@ -51,6 +55,9 @@ impl JournalCheck {
         GENESIS_HASH.clone_into(&mut self.previous_hash);
         self.next_sequence = 0;
         self.software = None;
+        if let Some(admissions) = &mut self.admissions {
+            admissions.begin();
+        }
     }
 
     /// Compares the next entry; the difference, if there is one.
@@ -82,6 +89,9 @@ impl JournalCheck {
         if let Input::Started(started) = &entry.input {
             self.processes += 1;
             self.configs.add(entry.sequence, started);
+        }
+        if let Some(admissions) = &mut self.admissions {
+            admissions.add(&entry);
         }
         self.previous_hash = entry.hash;
         None

@@ -5,12 +5,14 @@
 //!  journal ──► chain, sequence ──► Scheduler::step ──► state hash, decisions ──┐
 //!                                                                             ├──► Report, with the first Divergence
 //!  ticks ──► PartitionIntake ──► GroupStage ──► SignalMerge ──► signals ───────┤
-//!     └─────────────└──────────────────────────────────────────► late, dead ───┘
+//!     └──┬──────────└──────────────────────────────────────────► late, dead ───┤
+//!        └► PartitionIntake, as of a task's decision ─► RiskTask ──► results ───┘
 //! ```
 //!
 //! It reads logs and writes nothing. It must not hold rules of its own about what is right: only the production crates
 //! know that. It needs no Kafka, Redis or GPU, and knows no clock.
 
+mod admissions;
 mod asides;
 mod comparison;
 mod cut;
@@ -18,11 +20,13 @@ mod difference;
 mod divergence;
 mod error;
 mod journal;
+mod market_fold;
 mod options;
 mod outputs;
 mod partition_reader;
 mod report;
 mod rerun;
+mod risk;
 mod verify;
 
 pub use asides::{encode_dead_letter_of, encode_late_tick_of};

@@ -25,6 +25,10 @@ pub struct OutputOptions {
     pub late: String,
     /// Topic of dead letters.
     pub dead_letter: String,
+    /// Topic of risk requests. It and that of their results may both be missing: then there were none.
+    pub risk_requests: String,
+    /// Topic of their results.
+    pub risk_results: String,
     /// Consumer group of the run: outputs exist up to its committed offsets.
     pub group: String,
     /// Writer schemas of ticks in a schema registry's frame.

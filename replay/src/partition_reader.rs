@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
+use crate::ReplayError;
+
 /// Records of one fetch.
 const FETCH_RECORDS_MAX: usize = 256;
 /// Bytes of one fetch, about.
@@ -37,6 +39,14 @@ impl PartitionReader {
         Ok(self.fetched.pop_front())
     }
 
+    /// The next record, if it is before an offset.
+    pub(crate) fn next_before(&mut self, offset: i64) -> Result<Option<Record>, LogError> {
+        if self.fetched.is_empty() {
+            self.fetched = self.fetch()?.into();
+        }
+        Ok(self.fetched.pop_front_if(|record| record.offset < offset))
+    }
+
     /// The next records; none at the end.
     pub(crate) fn next_fetch(&mut self) -> Result<Vec<Record>, LogError> {
         if self.fetched.is_empty() { self.fetch() } else { Ok(std::mem::take(&mut self.fetched).into()) }
@@ -52,5 +62,40 @@ impl PartitionReader {
             }
         }
         Ok(Vec::new())
+    }
+}
+
+/// Records of a partition by their offsets: quick where they are asked for more or less in order.
+pub(crate) struct RecordWindow {
+    reader: PartitionReader,
+    /// What was fetched last.
+    records: Vec<Record>,
+}
+
+impl RecordWindow {
+    /// Of the records of `range`.
+    pub(crate) fn open(
+        log: &dyn EventLog,
+        source: TopicPartition,
+        range: OffsetRange,
+    ) -> Result<Self, LogError> {
+        Ok(Self { reader: PartitionReader::open(log, source, range)?, records: Vec::new() })
+    }
+
+    /// The record at an offset where one was read before.
+    pub(crate) fn at(&mut self, offset: i64) -> Result<&Record, ReplayError> {
+        let ends = self.records.first().zip(self.records.last());
+        if ends.is_none_or(|(first, last)| offset < first.offset || last.offset < offset) {
+            let PartitionReader { consumer, source, .. } = &mut self.reader;
+            if consumer.position(source)? != offset {
+                consumer.seek(source, offset)?;
+            }
+            self.records = self.reader.fetch()?;
+        }
+        let found = self.records.binary_search_by_key(&offset, |record| record.offset);
+        found.map(|index| &self.records[index]).map_err(|_| {
+            let TopicPartition { topic, partition } = self.reader.source.clone();
+            ReplayError::RecordGone { topic, partition, offset }
+        })
     }
 }

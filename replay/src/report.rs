@@ -34,6 +34,8 @@ pub struct OutputCounts {
     pub late: u64,
     /// Dead letters.
     pub dead_letters: u64,
+    /// Risk results.
+    pub risk_results: u64,
 }
 
 impl Report {
@@ -48,7 +50,11 @@ impl fmt::Display for Report {
         match (&self.divergence, &self.outputs) {
             (Some(divergence), _) => write!(formatter, "{divergence}"),
             (None, Some(outputs)) => {
-                write!(formatter, "{} decisions, {} signals: identical", self.decisions, outputs.signals)
+                write!(formatter, "{} decisions, {} signals", self.decisions, outputs.signals)?;
+                if outputs.risk_results > 0 {
+                    write!(formatter, ", {} risk results", outputs.risk_results)?;
+                }
+                write!(formatter, ": identical")
             }
             (None, None) => write!(formatter, "{} decisions: identical", self.decisions),
         }
@@ -62,6 +68,8 @@ pub enum Phase {
     Journal,
     /// Outputs, counted in tick records.
     Outputs,
+    /// Risk results.
+    Risk,
 }
 
 /// How far a verification is.

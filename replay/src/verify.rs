@@ -2,21 +2,24 @@
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 
+use crate::admissions::Admissions;
 use crate::cut::Cut;
 use crate::journal::JournalCheck;
 use crate::outputs::check_partition;
 use crate::partition_reader::PartitionReader;
+use crate::risk::RiskCheck;
 use crate::{
     Divergence, JournalDivergence, OutputCounts, OutputOptions, Phase, Progress, ReplayError, Report,
     VerifyOptions,
 };
 
 /// Verifies a recorded run: every journal entry is stepped again and compared, and with [`VerifyOptions::outputs`] every
-/// tick is processed again and every output record compared, byte for byte. Stops at the first difference, which is part
-/// of the report.
+/// tick is processed again and every output record compared, byte for byte; every risk request is answered again, and what is a
+/// function of the log compared. Stops at the first difference, which is part of the report.
 ///
 /// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by a
-/// few fetches and the state of one partition.
+/// few fetches and the state of one partition; where there are risk requests, by some hundred bytes for each of them, and by
+/// what all partitions keep of the market.
 ///
 /// # Errors
 /// If nothing can be said about the log: it cannot be read, or there is nothing to compare.
@@ -26,7 +29,8 @@ pub fn verify(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, ReplayError> {
     let cut = Cut::take(log, options)?;
-    let mut check = JournalCheck::new(&options.journal);
+    let admissions = (!cut.risk.is_empty()).then(Admissions::default);
+    let mut check = JournalCheck::new(&options.journal, admissions);
     let divergence = check_journals(log, &options.journal, &cut, &mut check, progress)?;
     if divergence.is_none() && check.entries == 0 {
         // Offsets were used, but by no entry: a broker's markers of aborted transactions.
@@ -41,6 +45,12 @@ pub fn verify(
     };
     if let (None, Some(outputs)) = (&report.divergence, &options.outputs) {
         check_outputs(log, outputs, &cut, &check, &mut report, progress)?;
+        if let (None, Some(admissions)) = (&report.divergence, check.admissions) {
+            let config = check.configs.only()?;
+            let mut risk = RiskCheck::new(log, outputs, &config, &cut.risk, admissions);
+            report.divergence = risk.run(progress)?.map(Divergence::Output);
+            report.outputs.as_mut().expect("they were just compared").risk_results = risk.identical;
+        }
     }
     Ok(report)
 }

@@ -25,6 +25,8 @@ const ARRIVAL_ROWS: i64 = 256;
 const ROW_BYTES: i64 = 40;
 /// Rows that arrive before completions begin: enough to keep every lane busy with a second batch queued.
 const ROWS_AHEAD: i64 = 64 * 1_024;
+/// Tasks that are known while steps about them are measured.
+const TASKS: usize = 9_999;
 const STEPS_MEASURED: usize = 1_000_000;
 
 /// The loop around the scheduler: what it decided comes back as input.
@@ -163,6 +165,56 @@ fn measure_tail(routed: bool) {
     around.scheduler.audit();
 }
 
+/// Steps about tasks: all lanes work on slices, and for each task that ends another comes, so that as many wait.
+fn measure_tasks() {
+    let mut around = Loop::start(false);
+    // Lanes finish their batches first.
+    while let Some((completed, _)) = around.in_flight.pop_front() {
+        around.step(&Input::Completed(completed));
+    }
+    let arrived = |task: TaskId| {
+        Input::TaskArrived(TaskArrived {
+            task,
+            partition: 0,
+            offset: task,
+            request_id: task.to_string(),
+            tenant: format!("tenant {}", task % 100),
+            class: [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch][task as usize % 3],
+            deadline_ns: Some(i64::MAX / 2 - task % 1_000),
+            rate_key: "key".into(),
+            first_unit: 0,
+            units: 20,
+            unit_cost: 1,
+            slice_units_max: 10,
+            gang: false,
+            as_of: Vec::new(),
+        })
+    };
+    let mut task = 0;
+    let mut running = VecDeque::new();
+    let (mut arrivals, mut slices) = (Vec::new(), Vec::new());
+    for _ in 0..STEPS_MEASURED {
+        let wanted = around.scheduler.tasks_known() < TASKS;
+        if wanted {
+            task += 1;
+            arrivals.push(around.step(&arrived(task)));
+        } else {
+            let done = running.pop_front().expect("lanes work while tasks are known");
+            slices.push(around.step(&Input::SliceDone(done)));
+        }
+        running.extend(around.decisions.iter().filter_map(|decision| match decision {
+            Decision::RunSlice(RunSlice { slice, lane, .. }) => {
+                Some(SliceDone { lane: *lane, slice: *slice, service_ns: 500_000 })
+            }
+            _ => None,
+        }));
+    }
+    println!("step, {LANES} lanes, {TASKS} tasks of 100 tenants");
+    print_tail("  task arrived", arrivals);
+    print_tail("  slice done  ", slices);
+    around.scheduler.audit();
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("step");
@@ -180,5 +232,6 @@ fn main() {
     if std::env::args().any(|argument| argument == "--bench") {
         measure_tail(false);
         measure_tail(true);
+        measure_tasks();
     }
 }

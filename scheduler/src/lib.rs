@@ -1,5 +1,5 @@
-//! The pure scheduling state machine: which lane owns which symbol group, when rows go to a lane, and when a partition
-//! is paused at its source.
+//! The pure scheduling state machine: which lane owns which symbol group, when rows go to a lane, when a partition is
+//! paused at its source, and what of risk tasks lanes do when there are no rows for them.
 //!
 //! ```text
 //!   Input ──► admission ──► machine ──► placement      Place
@@ -8,7 +8,10 @@
 //!              nothing                 routing         Release
 //!              changed)                   │
 //!                                         ▼
-//!                                      dispatch        Dispatch, WakeAt
+//!                                      dispatch        Dispatch
+//!                                         │
+//!                                         ▼
+//!                                        risk           RunSlice, Split, Expire, Finish; WakeAt
 //!                                         │
 //!                                         ▼
 //!                                    backpressure      Pause, Resume
@@ -37,6 +40,12 @@
 //! - **[`Release`](warptape_schemas::journal::Release)**: the lane gets no more rows of the group. When it has finished
 //!   those it has, the shell takes the group's state from it and sends `Released`; the group is then placed anew. If the
 //!   lane is lost or the partition goes before, nothing is owed any more.
+//! - **[`RunSlice`](warptape_schemas::journal::RunSlice)**: the lane works on the units of the task, before any batch that
+//!   it gets later, and the shell sends `SliceDone` when it is done, also when the task has expired, was dropped or went
+//!   with its partition meanwhile: until then the lane gets no other slice. The result counts only if the task is known.
+//!   After a lane is lost `SliceDone` may still come: it changes nothing, and the units are run again.
+//! - **[`Restore`](warptape_schemas::journal::Restore)** leaves tasks alone; `PartitionRevoked` drops those of the
+//!   partition without a decision. A task is forgotten with `Expire` and `Finish`.
 //! - **`Completed`** comes in the order of a lane's dispatches. For a batch that was in flight when its lane was lost
 //!   it may still come: it changes nothing.
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
@@ -60,7 +69,8 @@ mod views;
 
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
-    ROWS_MAX, TIME_NS_MAX, WEIGHT_MAX, check_config, check_lanes, routes,
+    ROWS_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX, WEIGHT_MAX, check_config, check_lanes,
+    routes,
 };
 pub use error::StepError;
 pub use machine::Scheduler;

@@ -15,6 +15,7 @@ pub mod optimisation;
 mod optimise;
 mod options;
 mod portfolio;
+pub mod refusals;
 mod simulation;
 mod sweep;
 

@@ -8,8 +8,9 @@ namespace warptape {
 static const u32 SOBOL_BITS = 32;
 
 __device__ inline u32 coordinate(const u32 *directions, u32 number) {
-    u32 gray = number ^ number >> 1, found = 0;
-    for (u32 bit = 0; bit < SOBOL_BITS; ++bit) found ^= (0 - (gray >> bit & 1)) & directions[bit];
+    u32 found = 0;
+    // As far as there are bits, so that the loop stays one: unrolled, it takes registers from all that stands around it.
+    for (u32 gray = number ^ number >> 1; gray; gray >>= 1, ++directions) found ^= (0 - (gray & 1)) & *directions;
     return found;
 }
 

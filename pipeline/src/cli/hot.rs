@@ -27,6 +27,8 @@ pub struct HotArgs {
 pub enum HotCommand {
     /// Print the latest signals and indicators of a symbol, and where it is computed
     Get(HotGetArgs),
+    /// Print the result of a risk request
+    Result(HotResultArgs),
 }
 
 /// Arguments of `warptape hot get`.
@@ -39,6 +41,22 @@ Example: warptape hot get BINANCE:BTCUSDT -o json --hot-state redis://localhost"
 pub struct HotGetArgs {
     /// Symbol, `VENUE:TICKER`
     pub symbol: String,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
+    pub output: HotFormat,
+}
+
+/// Arguments of `warptape hot result`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Asks the Redis of hot_state.url, which keeps results for hot_state.result_ttl_s. With `memory`, the default, it looks
+through the results of the log: slower, and as far back as the log goes.
+A request without a result is exit status 1. A result that says why there is no answer is a result: exit status 0.
+
+Example: warptape hot result desk-7 -o json --hot-state redis://localhost")]
+pub struct HotResultArgs {
+    /// Id of the request
+    pub request_id: String,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
     pub output: HotFormat,

@@ -23,7 +23,7 @@ pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
 };
-pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotStateArg};
+pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 pub use risk::{
@@ -74,10 +74,10 @@ pub enum Command {
     /// Replay a recorded run and compare
     Replay(ReplayArgs),
     /// Ask for prices, Greeks, value at risk, stress, weights or a sweep, and wait for the answer
-    Risk(RiskArgs),
+    Risk(Box<RiskArgs>),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
-    /// Look at hot state: the latest of a symbol
+    /// Look at hot state: the latest of a symbol, or the result of a risk request
     Hot(HotArgs),
     /// List dead letters, show one, or send them back to where they came from
     Dlq(DlqArgs),

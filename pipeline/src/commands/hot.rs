@@ -1,4 +1,6 @@
-//! `warptape hot get`: all that is known of a symbol now.
+//! `warptape hot get`: all that is known of a symbol now. `warptape hot result`: the answer to a risk request.
+
+mod result;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -6,13 +8,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::HumanDuration;
+use serde::Serialize;
 use warptape_schemas::signal::INDICATORS;
 
 use super::columns::{Align, aligned};
 use super::tail::{layout, rows::Row};
-use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs};
+use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
 use crate::engine::Clock;
-use crate::hot::{HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, signal_field};
+use crate::hot::{
+    HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, result_from_log, result_from_redis,
+    signal_field,
+};
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
@@ -20,6 +26,7 @@ use crate::settings::Settings;
 pub fn execute(args: &HotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match &args.command {
         HotCommand::Get(args) => get(args, settings),
+        HotCommand::Result(args) => result(args, settings),
     }
 }
 
@@ -32,16 +39,45 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
         }
         HotUrl::Redis(url) => from_redis(url, Keys::new(config.prefix), &args.symbol)?,
     };
-    let state = found?;
+    print(&found?, args.output, table)
+}
+
+fn result(args: &HotResultArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let config = settings.hot_config();
+    let found = match &settings.hot_state.url {
+        HotUrl::Memory => {
+            let log = open_log(settings, Purpose::Show)?.log;
+            result_from_log(&*log, &config, &args.request_id)?
+        }
+        HotUrl::Redis(url) => result_from_redis(url, Keys::new(config.prefix), &args.request_id)?,
+    };
+    print(&found?, args.output, result::table)
+}
+
+fn print<T: Serialize>(
+    state: &T,
+    format: HotFormat,
+    table: impl Fn(&T, i64) -> String,
+) -> anyhow::Result<ExitCode> {
     let mut stdout = io::stdout().lock();
-    match args.output {
+    match format {
         HotFormat::Json => {
-            serde_json::to_writer(&mut stdout, &state)?;
+            serde_json::to_writer(&mut stdout, state)?;
             stdout.write_all(b"\n")?;
         }
-        HotFormat::Table => stdout.write_all(table(&state, Clock::start().now_ns()).as_bytes())?,
+        HotFormat::Table => stdout.write_all(table(state, Clock::start().now_ns()).as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How long ago a time was.
+fn ago(now_ns: i64, ns: i64) -> String {
+    let age = Duration::from_nanos(now_ns.saturating_sub(ns).max(0) as u64);
+    if age < Duration::from_secs(10) {
+        format!("{:.1} s ago", age.as_secs_f64())
+    } else {
+        format!("{} ago", HumanDuration(age))
+    }
 }
 
 fn table(state: &SymbolState, now_ns: i64) -> String {
@@ -64,14 +100,7 @@ fn table(state: &SymbolState, now_ns: i64) -> String {
 
 /// What it is, where it is computed, and how old it is.
 fn head(state: &SymbolState, now_ns: i64) -> String {
-    let ago = |ns: i64| {
-        let age = Duration::from_nanos(now_ns.saturating_sub(ns).max(0) as u64);
-        if age < Duration::from_secs(10) {
-            format!("{:.1} s ago", age.as_secs_f64())
-        } else {
-            format!("{} ago", HumanDuration(age))
-        }
-    };
+    let ago = |ns: i64| ago(now_ns, ns);
     let SymbolState { symbol, source, partition, group, latest, placement, lane, position, .. } = state;
     let mut place = format!("partition {partition}, group {group}");
     match placement {

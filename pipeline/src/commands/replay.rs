@@ -38,6 +38,8 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
         signals: topics.signals.clone(),
         late: topics.late.clone(),
         dead_letter: topics.dead_letter.clone(),
+        risk_requests: topics.risk_requests.clone(),
+        risk_results: topics.risk_results.clone(),
         group: args.group.clone().unwrap_or_else(|| settings.engine.group.clone()),
         isa: Isa::detect(),
     };
@@ -72,6 +74,7 @@ fn show(bar: &ProgressBar, progress: Progress) {
     let phase = match progress.phase {
         Phase::Journal => "journal",
         Phase::Outputs => "outputs",
+        Phase::Risk => "risk",
     };
     bar.set_length(progress.total);
     bar.set_position(progress.done);

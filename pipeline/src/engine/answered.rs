@@ -1,14 +1,13 @@
 //! Which risk requests have been answered: read from the results topic when a partition comes, kept while it stays.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::decode_risk_result;
-use xxhash_rust::xxh3::xxh3_128;
+use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskResult};
+use warptape_stages::risk::refusals::RequestIds;
 
-/// Ids that are remembered of a partition, the newest: a request whose id is older is answered again.
-const IDS_MAX: usize = 1 << 20;
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 16 << 20;
 /// Wait between two looks whether the end is reached.
@@ -17,10 +16,7 @@ const READ_WAIT: Duration = Duration::from_millis(100);
 /// Ids of requests, and the offsets of those that were answered before others that came before them.
 #[derive(Debug, Default)]
 pub struct Answered {
-    /// Hashes of ids.
-    ids: BTreeSet<u128>,
-    /// The same, oldest first.
-    order: VecDeque<u128>,
+    pub(super) ids: RequestIds,
     /// Offsets at or behind the committed one.
     offsets: BTreeSet<i64>,
 }
@@ -40,7 +36,10 @@ impl Answered {
             for record in records {
                 match decode_risk_result(&record.value) {
                     Ok(result) => {
-                        answered.insert(&result.request_id);
+                        // The request that it doubles has a result of its own, or is still to have it.
+                        if !is_duplicate(&result) {
+                            answered.ids.insert(&result.request_id);
+                        }
                         if result.offset >= committed {
                             answered.offsets.insert(result.offset);
                         }
@@ -52,22 +51,12 @@ impl Answered {
         Ok(answered)
     }
 
-    /// Takes an id; whether it is a new one.
-    pub(super) fn insert(&mut self, request_id: &str) -> bool {
-        let id = xxh3_128(request_id.as_bytes());
-        if !self.ids.insert(id) {
-            return false;
-        }
-        self.order.push_back(id);
-        if self.order.len() > IDS_MAX {
-            let oldest = self.order.pop_front().expect("there are more than none");
-            self.ids.remove(&oldest);
-        }
-        true
-    }
-
     /// Whether the request at an offset has its answer; asked once for each offset.
     pub(super) fn take_offset(&mut self, offset: i64) -> bool {
         self.offsets.remove(&offset)
     }
+}
+
+fn is_duplicate(result: &RiskResult) -> bool {
+    matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Duplicate)
 }

@@ -421,9 +421,7 @@ impl Core {
             let Some(assignment) = self.ownership.of(owned.source.partition) else { continue };
             let mut sealed = owned.seal(assignment, bytes_max, &mut request.receipt);
             if let Some(requests) = self.risk.partitions.get_mut(&sealed.partition) {
-                let (results, offset) = requests.seal();
-                sealed.risk_results = results;
-                request.offsets.extend(offset);
+                request.offsets.extend(requests.seal(&mut sealed));
             }
             request.sealed.push(sealed);
             if owned.sealed_offset > before {

@@ -14,6 +14,7 @@ use warptape_stages::risk::{Finished, Partial, RiskTask};
 
 use super::EngineConfig;
 use super::answered::Answered;
+use super::commit::Sealed;
 
 /// Of a request that the scheduler was not asked about.
 const NO_SEQUENCE: i64 = -1;
@@ -95,13 +96,14 @@ impl RequestPartition {
         self.open.is_empty() && self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Takes the results for a commit, and the offset if it moves.
-    pub(super) fn seal(&mut self) -> (Vec<(String, Vec<u8>)>, Option<(TopicPartition, i64)>) {
+    /// Hands the results to a commit; the next-to-read offset, if it moves.
+    pub(super) fn seal(&mut self, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
         self.results_bytes = 0;
+        sealed.risk_results = std::mem::take(&mut self.results);
         let before = self.complete_before();
         let moves = before > self.sealed_offset;
         self.sealed_offset = before;
-        (std::mem::take(&mut self.results), moves.then(|| (self.source.clone(), before)))
+        moves.then(|| (self.source.clone(), before))
     }
 
     fn push(&mut self, result: &RiskResult) {

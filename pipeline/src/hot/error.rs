@@ -34,15 +34,17 @@ pub enum HotError {
     },
     /// A value that this version did not write.
     #[error(
-        "{url}: {key} field {field:?} cannot be read: {cause}; delete the key, a running pipeline writes it anew"
+        "{url}: {key}{} cannot be read: {cause}; delete the key, a running pipeline writes it anew, a result when it \
+         connects next",
+        .field.as_ref().map_or_else(String::new, |field| format!(" field {field:?}"))
     )]
     Value {
         /// The server.
         url: String,
         /// The key.
         key: String,
-        /// The field of the hash.
-        field: String,
+        /// The field, where it is one of a hash.
+        field: Option<String>,
         /// What is wrong with it.
         cause: serde_json::Error,
     },

@@ -44,6 +44,16 @@ impl Keys {
         format!("{}symbols:{partition}", self.prefix)
     }
 
+    /// String of a risk request: [`ResultValue`], for as long as results are kept.
+    pub fn result(&self, request_id: &str) -> String {
+        format!("{}result:{request_id}", self.prefix)
+    }
+
+    /// Sorted set of the requests that were answered in a partition, by when their results expire, ms since the epoch.
+    pub fn results(&self, partition: PartitionId) -> String {
+        format!("{}results:{partition}", self.prefix)
+    }
+
     /// Set of the numbers of all partitions.
     pub fn partitions(&self) -> String {
         format!("{}partitions", self.prefix)
@@ -87,6 +97,19 @@ pub struct SignalValue {
     /// Create time of the record, which is that of its commit, ns since the epoch.
     pub committed_ns: i64,
     /// The record, as `tail signals -o json` prints it.
+    pub record: Value,
+}
+
+/// The result of a risk request. It never changes, so it needs no stamp: the first that is written stays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultValue {
+    /// Offset of the record in the topic of results.
+    pub offset: i64,
+    /// Partition of the request, in the topics of requests and of results alike.
+    pub partition: PartitionId,
+    /// Create time of the record, which is that of its commit, ns since the epoch.
+    pub committed_ns: i64,
+    /// The record, as `tail risk.results -o json` prints it.
     pub record: Value,
 }
 
@@ -200,6 +223,8 @@ mod tests {
         let keys = Keys::new("warptape:eu.");
         assert_eq!(keys.symbol("BINANCE:BTCUSDT"), "warptape:eu.symbol:BINANCE:BTCUSDT");
         assert_eq!(keys.partition(3), "warptape:eu.partition:3");
+        assert_eq!(keys.result("desk:7"), "warptape:eu.result:desk:7");
+        assert_eq!(keys.results(3), "warptape:eu.results:3");
         assert_eq!(signal_field("tick:100", "BAR"), "tick:100/BAR");
         assert_eq!(
             (placement_field(2, 5), lane_field("node-0", 1)),

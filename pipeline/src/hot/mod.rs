@@ -1,4 +1,4 @@
-//! Hot state: the latest of each symbol in Redis, for those who want it now.
+//! Hot state: the latest of each symbol and the results of risk requests in Redis, for those who want them now.
 //!
 //! Redis is disposable: everything in it is derived from the committed log and stamped with its offset, and is made
 //! again when it is lost. A thread beside the engine reads the log like any other reader, so the engine neither waits
@@ -10,6 +10,8 @@ mod follower;
 mod keys;
 mod latest;
 mod placements;
+mod request;
+mod results;
 mod session;
 mod status;
 mod store;
@@ -26,11 +28,12 @@ use warptape_eventlog::{EventLog, LogError};
 
 pub use error::HotError;
 pub use keys::{
-    Keys, LATEST, LAYOUT, LaneState, LaneValue, PlacementValue, PositionValue, SignalValue, encode,
-    lane_field, placement_field, signal_field,
+    Keys, LATEST, LAYOUT, LaneState, LaneValue, PlacementValue, PositionValue, ResultValue, SignalValue,
+    encode, lane_field, placement_field, signal_field,
 };
+pub use request::{RequestState, UnknownRequest, result_from_log, result_from_redis};
 pub use status::{Connection, HotFigures, HotStatus};
-pub use store::{HashWrite, RedisStore, StoredPartition};
+pub use store::{HashWrite, RedisStore, ResultWrite, StoredPartition};
 pub use symbol::{SymbolState, UnknownSymbol, from_log, from_redis};
 pub use url::{HotUrl, RedisUrl, without_password};
 
@@ -50,6 +53,12 @@ pub struct HotConfig {
     pub node: String,
     /// Topic of signals.
     pub signals: String,
+    /// Topic of risk requests.
+    pub requests: String,
+    /// Topic of their results.
+    pub results: String,
+    /// How long a result is kept, from the time of its record on.
+    pub result_ttl: Duration,
     /// Topic of the journal.
     pub journal: String,
     /// Groups of a partition of which no journal tells.

@@ -5,18 +5,19 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use warptape_eventlog::{EventLog, Record, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, Record, TopicPartition};
 use warptape_schemas::Describer;
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
 
 use super::HotConfig;
 use super::error::HotError;
-use super::follower::{Follower, is_of_log, record_hash};
+use super::follower::{Followed, Follower, is_of_log, record_hash};
 use super::keys::{Keys, LaneValue, PlacementValue, PositionValue, encode, lane_field, placement_field};
 use super::latest::Latest;
 use super::placements::Assigned;
+use super::results::{NS_PER_MS, Results, answer, expires_in_ms};
 use super::status::HotStatus;
-use super::store::{HashWrite, RedisStore, StoredPartition};
+use super::store::{HashWrite, RedisStore, ResultWrite, StoredPartition};
 use super::url::RedisUrl;
 use crate::engine::Clock;
 
@@ -26,10 +27,12 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 const HOLD_MAX: Duration = Duration::from_millis(50);
 /// The same while there is much to catch up: most of it will be overtaken.
 const HOLD_BEHIND_MAX: Duration = Duration::from_secs(1);
-/// Signals to catch up that are much.
+/// Records to catch up that are much.
 const BEHIND_MUCH: u64 = 50_000;
-/// Fields that may wait to be written.
-const FIELDS_MAX: usize = 32_768;
+/// Fields and results that may wait to be written.
+const VALUES_MAX: usize = 32_768;
+/// Bytes of results that may wait to be written.
+const RESULT_BYTES_MAX: usize = 8 << 20;
 
 /// What all sessions go by.
 pub(super) struct Tools {
@@ -68,6 +71,7 @@ struct Partition {
     latest: Latest,
     /// Symbols that are in the index.
     indexed: HashSet<String>,
+    results: Results,
 }
 
 impl Session {
@@ -79,8 +83,7 @@ impl Session {
     ) -> Result<Self, HotError> {
         let mut store = RedisStore::connect(url, tools.keys.clone())?;
         store.claim_layout()?;
-        let HotConfig { signals, journal, .. } = &tools.config;
-        let follower = Follower::open(&*tools.log, signals, journal, journal_next)?;
+        let follower = Follower::open(&*tools.log, &tools.config, journal_next)?;
         let now = Instant::now();
         Ok(Self {
             follower,
@@ -122,7 +125,7 @@ impl Session {
         assigned: Assigned,
     ) -> Result<(), HotError> {
         let source = TopicPartition { topic: tools.config.signals.clone(), partition };
-        let range = self.follower.range(partition)?;
+        let range = self.follower.range(Followed::Signals, partition)?;
         let (rebuild, next_offset, record_hash) = match self.store.partition(partition)? {
             Some(StoredPartition { rebuild, position: Some(position) })
                 if is_of_log(&*tools.log, &source, range, &position)? =>
@@ -146,7 +149,9 @@ impl Session {
                 (rebuild, range.first, String::new())
             }
         };
-        self.follower.follow(partition, next_offset)?;
+        self.follower.follow(Followed::Signals, partition, next_offset)?;
+        let results = Results::new(self.follower.range(Followed::Results, partition)?);
+        self.follower.follow(Followed::Results, partition, results.next_offset)?;
         let known = Partition {
             assigned,
             rebuild,
@@ -155,6 +160,7 @@ impl Session {
             end: range.next,
             latest: Latest::default(),
             indexed: HashSet::new(),
+            results,
         };
         self.partitions.insert(partition, known);
         Ok(())
@@ -178,6 +184,15 @@ impl Session {
         self.holds_since.get_or_insert_with(Instant::now);
     }
 
+    /// Takes results that were read.
+    pub(super) fn take_results(&mut self, tools: &Tools, partition: PartitionId, records: Vec<Record>) {
+        let Some(known) = self.partitions.get_mut(&partition) else { return };
+        known.results.push(records, tools.clock.now_ns(), tools.config.result_ttl);
+        if known.results.len() > 0 {
+            self.holds_since.get_or_insert_with(Instant::now);
+        }
+    }
+
     /// Does something wait to be written?
     pub(super) fn holds_something(&self) -> bool {
         self.holds_since.is_some()
@@ -186,9 +201,12 @@ impl Session {
     /// Is it time to write what waits?
     pub(super) fn is_due(&self, is_idle: bool) -> bool {
         let Some(since) = self.holds_since else { return false };
-        let fields: usize = self.partitions.values().map(|known| known.latest.len()).sum();
+        let partitions = self.partitions.values();
+        let values: usize = partitions.clone().map(|known| known.latest.len() + known.results.len()).sum();
+        let result_bytes: usize = partitions.map(|known| known.results.bytes()).sum();
+        let is_full = values >= VALUES_MAX || result_bytes >= RESULT_BYTES_MAX;
         let hold = if self.behind() > BEHIND_MUCH { HOLD_BEHIND_MAX } else { HOLD_MAX };
-        is_idle || fields >= FIELDS_MAX || since.elapsed() >= hold
+        is_idle || is_full || since.elapsed() >= hold
     }
 
     /// Writes placements and what waits, then how far that is.
@@ -217,6 +235,11 @@ impl Session {
             written += store.write(&writes)?;
             // Only now: whoever reads this position may rely on all that comes before it.
             store.write(&[known.position_write(tools, partition)])?;
+        }
+        for (&partition, known) in partitions.iter_mut().filter(|(_, known)| known.results.len() > 0) {
+            let now_ns = tools.clock.now_ns();
+            let writes = result_writes(tools, partition, now_ns, known.results.take());
+            written += store.write_results(partition, now_ns / NS_PER_MS, &writes)?;
         }
         tools.status.change(|figures| figures.written += written);
         self.tell_behind(tools);
@@ -247,9 +270,9 @@ impl Session {
         let mut writes = Vec::new();
         let Self { follower, partitions, .. } = &mut *self;
         for (&partition, known) in partitions.iter_mut() {
-            let end = follower.range(partition)?.next;
-            let is_at_end = follower.has_reached(partition, end)?;
-            known.end = if is_at_end { known.next_offset } else { end.max(known.next_offset) };
+            known.end = end_seen(follower, Followed::Signals, partition, known.next_offset)?;
+            let results = &mut known.results;
+            results.end = end_seen(follower, Followed::Results, partition, results.next_offset)?;
             // What was read and waits is not there yet, so its position is not told.
             if known.latest.len() == 0 {
                 writes.push(known.position_write(tools, partition));
@@ -275,21 +298,64 @@ impl Session {
         }
     }
 
-    /// Are all signals read that are committed?
+    /// Are all signals and results read that are committed?
     pub(super) fn is_at_end(&mut self) -> Result<bool, HotError> {
         for &partition in self.partitions.keys() {
-            let end = self.follower.range(partition)?.next;
-            if !self.follower.has_reached(partition, end)? {
-                return Ok(false);
+            for topic in [Followed::Signals, Followed::Results] {
+                let end = self.follower.range(topic, partition)?.next;
+                if !self.follower.has_reached(topic, partition, end)? {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
     }
 
-    /// Signals that are committed and not read, as last seen.
+    /// Signals and results that are committed and not read, as last seen.
     fn behind(&self) -> u64 {
-        self.partitions.values().map(|known| (known.end - known.next_offset).max(0) as u64).sum()
+        let between = |next_offset: i64, end: i64| (end - next_offset).max(0) as u64;
+        let behind = |known: &Partition| {
+            between(known.next_offset, known.end) + between(known.results.next_offset, known.results.end)
+        };
+        self.partitions.values().map(behind).sum()
     }
+}
+
+/// Where a partition ends; for one that is read to its end, behind its last record.
+fn end_seen(
+    follower: &mut Follower,
+    topic: Followed,
+    partition: PartitionId,
+    next_offset: i64,
+) -> Result<i64, LogError> {
+    let end = follower.range(topic, partition)?.next;
+    let is_at_end = follower.has_reached(topic, partition, end)?;
+    Ok(if is_at_end { next_offset } else { end.max(next_offset) })
+}
+
+/// What of these results is to be written.
+fn result_writes(
+    tools: &Tools,
+    partition: PartitionId,
+    now_ns: i64,
+    records: Vec<Record>,
+) -> Vec<ResultWrite> {
+    let mut writes = Vec::with_capacity(records.len());
+    for record in records {
+        let Some(expires_in_ms) = expires_in_ms(&record, now_ns, tools.config.result_ttl) else { continue };
+        match answer(&tools.describer, partition, &record) {
+            Ok(Some((request_id, value))) => {
+                writes.push(ResultWrite { request_id, value: encode(&value), expires_in_ms });
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let (topic, offset) = (&tools.config.results, record.offset);
+                tracing::warn!(partition, offset, "{topic}: no result: {error}");
+                tools.status.change(|figures| figures.unreadable += 1);
+            }
+        }
+    }
+    writes
 }
 
 impl Partition {

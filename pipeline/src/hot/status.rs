@@ -8,7 +8,7 @@ use indicatif::{HumanCount, HumanDuration};
 
 use super::url::RedisUrl;
 
-/// State of the connection, and how far the signals are written.
+/// State of the connection, and how far signals and results are written.
 #[derive(Debug)]
 pub struct HotStatus {
     url: String,
@@ -20,9 +20,9 @@ pub struct HotStatus {
 pub struct HotFigures {
     /// The connection.
     pub connection: Connection,
-    /// Fields written to Redis.
+    /// Values written to Redis: fields of hashes, and results.
     pub written: u64,
-    /// Signals in the log that are not written yet, as last seen.
+    /// Signals and results in the log that are not written yet, as last seen.
     pub behind: u64,
     /// Partitions rebuilt from the log's beginning, because Redis had nothing of them or something else.
     pub rebuilds: u64,
@@ -86,7 +86,7 @@ impl fmt::Display for HotStatus {
         }
         match behind {
             0 => write!(f, ", up to date")?,
-            behind => write!(f, ", {} signals behind", HumanCount(behind))?,
+            behind => write!(f, ", {} records behind", HumanCount(behind))?,
         }
         if losses > 0 {
             write!(f, ", connection lost {}×", HumanCount(losses))?;

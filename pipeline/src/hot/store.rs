@@ -11,7 +11,8 @@ use warptape_schemas::journal::PartitionId;
 
 use super::error::HotError;
 use super::keys::{
-    Keys, LAYOUT, LaneValue, PlacementValue, PositionValue, SignalValue, encode, lane_field, placement_field,
+    Keys, LAYOUT, LaneValue, PlacementValue, PositionValue, ResultValue, SignalValue, encode, lane_field,
+    placement_field,
 };
 use super::url::RedisUrl;
 
@@ -37,6 +38,17 @@ pub struct HashWrite {
     pub rebuild: Option<(PartitionId, String)>,
     /// Fields with their values.
     pub fields: Vec<(String, String)>,
+}
+
+/// A result to write, if the request has none there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultWrite {
+    /// Id of the request.
+    pub request_id: String,
+    /// The value.
+    pub value: String,
+    /// How long it is kept; more than 0.
+    pub expires_in_ms: i64,
 }
 
 /// What Redis has of a partition.
@@ -124,6 +136,35 @@ impl RedisStore {
         Ok(written)
     }
 
+    /// Writes results of requests that have none there, in pipelines; gives their number. After an error some may be
+    /// written: all can be written again. The index of the partition comes first, so that a clearing finds them all.
+    pub fn write_results(
+        &mut self,
+        partition: PartitionId,
+        now_ms: i64,
+        writes: &[ResultWrite],
+    ) -> Result<u64, HotError> {
+        let index = self.keys.results(partition);
+        let mut written = 0;
+        for some in writes.chunks(PIPELINE_COMMANDS_MAX) {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("ZREMRANGEBYSCORE").arg(&index).arg("-inf").arg(now_ms).ignore();
+            pipeline.cmd("ZADD").arg(&index);
+            for write in some {
+                pipeline.arg(now_ms + write.expires_in_ms).arg(&write.request_id);
+            }
+            pipeline.ignore();
+            for write in some {
+                pipeline.cmd("SET").arg(self.keys.result(&write.request_id)).arg(&write.value);
+                pipeline.arg("NX").arg("PX").arg(write.expires_in_ms);
+            }
+            // Nothing is the answer where there was one.
+            let answers: Vec<Option<String>> = self.ask_all("writing results", &pipeline)?;
+            written += answers.iter().flatten().count() as u64;
+        }
+        Ok(written)
+    }
+
     /// Adds symbols to the index of their partition.
     pub fn add_symbols(&mut self, partition: PartitionId, symbols: &[&str]) -> Result<(), HotError> {
         for some in symbols.chunks(SCAN_COUNT) {
@@ -139,7 +180,7 @@ impl RedisStore {
         let (rebuild, position): (Option<String>, Option<String>) =
             self.ask("reading a position", redis::cmd("HMGET").arg(&key).arg("rebuild").arg("position"))?;
         let Some(rebuild) = rebuild else { return Ok(None) };
-        let position = position.map(|text| self.decode(&key, "position", &text)).transpose()?;
+        let position = position.map(|text| self.decode(&key, Some("position"), &text)).transpose()?;
         Ok(Some(StoredPartition { rebuild, position }))
     }
 
@@ -153,6 +194,7 @@ impl RedisStore {
         let doing = "clearing a partition";
         let (key, symbols, placements) =
             (self.keys.partition(partition), self.keys.symbols(partition), self.keys.placements());
+        let results = self.keys.results(partition);
         // Without a position the partition counts as half cleared, whoever finds it after a crash in between.
         let mut begin = redis::pipe();
         begin.cmd("HDEL").arg(&key).arg("position").ignore();
@@ -164,13 +206,17 @@ impl RedisStore {
                 .arg(found.iter().map(|symbol| keys.symbol(symbol)).collect::<Vec<_>>())
                 .ignore();
         })?;
+        self.scan(&["ZSCAN", &results], |keys, found: Vec<(String, String)>, clear| {
+            let found: Vec<_> = found.iter().map(|(request_id, _)| keys.result(request_id)).collect();
+            clear.cmd("UNLINK").arg(found).ignore();
+        })?;
         let groups = format!("{partition}/*");
         self.scan(&["HSCAN", &placements, "MATCH", &groups], |keys, found: Vec<(String, String)>, clear| {
             let fields: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
             clear.cmd("HDEL").arg(keys.placements()).arg(fields).ignore();
         })?;
         let mut end = redis::pipe();
-        end.cmd("UNLINK").arg(&symbols).ignore();
+        end.cmd("UNLINK").arg(&symbols).arg(&results).ignore();
         end.cmd("SADD").arg(self.keys.partitions()).arg(partition).ignore();
         end.cmd("HSET").arg(&key).arg("rebuild").arg(rebuild).arg("position").arg(encode(position)).ignore();
         self.ask_all(doing, &end)
@@ -181,8 +227,16 @@ impl RedisStore {
         let key = self.keys.symbol(symbol);
         let found: BTreeMap<String, String> =
             self.ask("reading a symbol", redis::cmd("HGETALL").arg(&key))?;
-        let value = |(field, text): (String, String)| Ok((field.clone(), self.decode(&key, &field, &text)?));
+        let value =
+            |(field, text): (String, String)| Ok((field.clone(), self.decode(&key, Some(&field), &text)?));
         found.into_iter().map(value).collect()
+    }
+
+    /// The result of a request, if it is there.
+    pub fn result(&mut self, request_id: &str) -> Result<Option<ResultValue>, HotError> {
+        let key = self.keys.result(request_id);
+        let found: Option<String> = self.ask("reading a result", redis::cmd("GET").arg(&key))?;
+        found.map(|text| self.decode(&key, None, &text)).transpose()
     }
 
     /// Who computes a group, as far as known.
@@ -214,10 +268,10 @@ impl RedisStore {
 
     fn field<T: DeserializeOwned>(&mut self, key: String, field: String) -> Result<Option<T>, HotError> {
         let found: Option<String> = self.ask("reading", redis::cmd("HGET").arg(&key).arg(&field))?;
-        found.map(|text| self.decode(&key, &field, &text)).transpose()
+        found.map(|text| self.decode(&key, Some(&field), &text)).transpose()
     }
 
-    /// Goes through a set or a hash piece by piece, and carries out what `clear` adds for each.
+    /// Goes through a set, a sorted set or a hash piece by piece, and carries out what `clear` adds for each.
     fn scan<T: FromRedisValue + IntoIterator + Clone>(
         &mut self,
         command: &[&str],
@@ -260,11 +314,11 @@ impl RedisStore {
         answer.map_err(|cause| HotError::Redis { url: self.url.clone(), doing, cause })
     }
 
-    fn decode<T: DeserializeOwned>(&self, key: &str, field: &str, text: &str) -> Result<T, HotError> {
+    fn decode<T: DeserializeOwned>(&self, key: &str, field: Option<&str>, text: &str) -> Result<T, HotError> {
         serde_json::from_str(text).map_err(|cause| HotError::Value {
             url: self.url.clone(),
             key: key.to_owned(),
-            field: field.to_owned(),
+            field: field.map(str::to_owned),
             cause,
         })
     }

@@ -1,27 +1,20 @@
 //! All that is known of one symbol, from Redis or folded from the log itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use serde::Serialize;
-use warptape_eventlog::{EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_schemas::{Describer, decode_journal_entry};
 
 use super::HotConfig;
 use super::error::HotError;
-use super::follower::partitions;
+use super::follower::{partitions, read_to_end};
 use super::keys::{Keys, LATEST, LaneValue, PlacementValue, PositionValue, SignalValue};
 use super::latest::Latest;
 use super::placements::Placements;
 use super::store::RedisStore;
 use super::url::RedisUrl;
 
-/// Records of one fetch.
-const RECORDS_MAX: usize = 4_096;
-/// Bytes of one fetch, about.
-const BYTES_MAX: usize = 4 << 20;
-/// Longest wait for records that are there.
-const RECORD_WAIT: Duration = Duration::from_millis(100);
 /// Entries of the journal in which the last start of a process is looked for first; each further look takes twice as many.
 const TAIL_ENTRIES: i64 = 4_096;
 
@@ -134,7 +127,7 @@ pub fn from_log(
     for partition in 0..partitions(log, &config.signals)? {
         let mut latest = Latest::default();
         let source = TopicPartition { topic: config.signals.clone(), partition };
-        read(log, &source, 0, |record| {
+        read_to_end(log, &source, 0, |record| {
             // The key of a signal is its symbol.
             let key = record.key.as_deref().unwrap_or_default();
             if key == symbol.as_bytes() {
@@ -189,7 +182,7 @@ fn last_life(log: &dyn EventLog, journal: TopicPartition) -> Result<Placements, 
     loop {
         let from = (range.next - entries).max(range.first);
         let mut placements = Placements::default();
-        read(log, &journal, from, |record| {
+        read_to_end(log, &journal, from, |record| {
             if let Ok(entry) = decode_journal_entry(&record.value) {
                 placements.push(&entry);
             }
@@ -199,25 +192,6 @@ fn last_life(log: &dyn EventLog, journal: TopicPartition) -> Result<Placements, 
         }
         entries = entries.saturating_mul(2);
     }
-}
-
-/// Reads a partition from an offset to its present end.
-fn read(
-    log: &dyn EventLog,
-    source: &TopicPartition,
-    from: i64,
-    mut take: impl FnMut(Record),
-) -> Result<(), LogError> {
-    let mut reader = log.reader(std::slice::from_ref(source))?;
-    let range = reader.offsets(source)?;
-    reader.seek(source, from.max(range.first))?;
-    // A log's end may lie behind its last record.
-    while reader.position(source)? < range.next {
-        if let Fetched::Records { records, .. } = reader.poll(RECORD_WAIT, RECORDS_MAX, BYTES_MAX)? {
-            records.into_iter().filter(|record| record.offset < range.next).for_each(&mut take);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

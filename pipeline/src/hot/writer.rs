@@ -4,6 +4,8 @@
 //!  journal ──► partitions and groups of this process ─┐
 //!                                                     ├──► newest of each field ──► Redis, in pipelines
 //!  signals of those partitions, from where Redis is ──┘
+//!
+//!  results of those partitions, from a bounded distance back ──► what is not there yet ──► Redis, in pipelines
 //! ```
 //!
 //! One [`Session`] is one connection. Whatever goes wrong ends it; the next begins where Redis then says, so nothing has to
@@ -19,7 +21,7 @@ use warptape_schemas::journal::PartitionId;
 use warptape_schemas::{Describer, decode_journal_entry};
 
 use super::error::HotError;
-use super::follower::Read;
+use super::follower::{Followed, Read};
 use super::keys::{Keys, LaneState};
 use super::placements::{Assigned, Placements};
 use super::session::{Session, Tools};
@@ -154,7 +156,12 @@ impl Writer {
     /// Reads what there is; false if nothing came in time.
     fn read(&mut self, session: &mut Session, timeout: Duration) -> Result<bool, HotError> {
         match session.follower.poll(timeout)? {
-            Read::Signals(partition, records) => session.take(&self.tools, partition, records),
+            Read::Followed(Followed::Signals, partition, records) => {
+                session.take(&self.tools, partition, records);
+            }
+            Read::Followed(Followed::Results, partition, records) => {
+                session.take_results(&self.tools, partition, records);
+            }
             Read::Journal(partition, records) => {
                 self.take_journal(partition, records);
                 self.adopt(session)?;

@@ -94,7 +94,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "topics",
         "Topics: ticks, signals, journal, snapshots, late, dead-letter, lifecycle, risk.requests, risk.results.",
     ),
-    ("hot_state", "The latest of each symbol, for those who want it now."),
+    ("hot_state", "The latest of each symbol, and results of risk requests, for those who want them now."),
     ("kafka", "How to be a client of Kafka, for logs of the form kafka:HOST:PORT."),
     (
         "kafka.retention_hours",
@@ -187,6 +187,14 @@ pub const KEYS: &[Key] = &[
         },
         about: "Put before every key in Redis, followed by topics.prefix. Logs that share a Redis need one each.",
     },
+    integer(
+        "hot_state.result_ttl_s",
+        3_600,
+        1,
+        2_592_000,
+        "How long Redis keeps the result of a risk request, in seconds from its record's time on. The log keeps it for \
+         longer.",
+    ),
     Key {
         path: "kafka.group_protocol",
         kind: Kind::Choice { default: "classic", choices: &["classic", "consumer"] },

@@ -70,13 +70,15 @@ pub struct TopicSettings {
     pub journal_partitions: i32,
 }
 
-/// The latest of each symbol.
+/// The latest of each symbol, and results of risk requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotStateSettings {
     /// Where it is kept.
     pub url: HotUrl,
     /// Put before every key, followed by the prefix of topics.
     pub prefix: String,
+    /// How long a result is kept.
+    pub result_ttl: Duration,
 }
 
 /// How to be a client of Kafka, and how topics are created there. The name of the process in its group is
@@ -207,6 +209,9 @@ impl Settings {
             prefix: format!("{}{}", self.hot_state.prefix, self.topics.prefix),
             node: self.engine.node.clone(),
             signals: self.topics.names.signals.clone(),
+            requests: self.topics.names.risk_requests.clone(),
+            results: self.topics.names.risk_results.clone(),
+            result_ttl: self.hot_state.result_ttl,
             journal: self.topics.names.journal.clone(),
             groups_per_partition: self.stages.groups_per_partition,
         }
@@ -247,6 +252,7 @@ pub(super) fn build(effective: &[Effective], cores: usize, inventory: Option<&In
             // A value that was refused stands at its default here, and is reported as a mistake.
             url: HotUrl::parse(&values.text("hot_state.url")).expect("the table of keys checked the URL"),
             prefix: values.text("hot_state.prefix"),
+            result_ttl: Duration::from_secs(values.integer("hot_state.result_ttl_s") as u64),
         },
         kafka: KafkaSettings {
             group_protocol: match values.text("kafka.group_protocol").as_str() {

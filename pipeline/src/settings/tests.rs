@@ -193,8 +193,8 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check(
         "[qqqq]\nzzzz = 1",
         "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [kafka], \
-         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [stages], [stages.indicators], \
-         [stages.signals]",
+         [kafka.retention_hours], [schema_registry], [engine], [risk], [scheduler], [stages], [stages.indicators], \
+         [stages.signals], [stages.market]",
     );
     assert_eq!(
         mistakes("", &[("WARPTAPE__LOG__URLL", "x"), ("WARPTAPE_LOG", "debug"), ("HOME", "x")], &[]),

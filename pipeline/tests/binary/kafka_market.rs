@@ -133,12 +133,12 @@ impl Market {
         feed: &mut Running,
         is_excused: impl Fn() -> bool,
     ) -> bool {
-        const PUBLISHED: &str = "published";
         let there = self.behind_last(&self.log);
         // Ends would tell nothing of the feed: an aborted transaction moves them.
         let mut behind = self.reader(&there);
         let mut committed = Movement::new(clock, None);
         let mut published = Movement::new(clock, Some(0));
+        let mut is_processed = false;
         let goes_on = run.run_while_moving("what was there is processed, and more is published", || {
             if is_excused() {
                 return Ok(Ok(false));
@@ -149,25 +149,21 @@ impl Market {
                 _ => 0,
             };
             let published_now = published.at.map(|before| before + more);
-            let stood = [
-                (PUBLISHED, published.look(published_now)),
-                ("committed", committed.look(self.committed(&self.log))),
-            ];
-            if let Some((what, time)) = stood.into_iter().find(|(_, time)| *time >= stall_max)
-                && !is_excused()
-            {
+            let fed_stood = published.look(published_now);
+            let run_stood = committed.look(self.committed(&self.log));
+            // Who has processed everything waits for the feed.
+            let has_stalled = [fed_stood >= stall_max, run_stood >= stall_max && !is_processed];
+            if has_stalled.contains(&true) && !is_excused() {
                 let stands = (&committed.at, published.at);
-                return Ok(Err((what, format!("for {time:?}: {stands:?} behind {there:?}"))));
+                return Ok(Err((has_stalled, format!("for {stall_max:?} at {stands:?} of {there:?}"))));
             }
-            let is_processed = committed
-                .at
-                .as_ref()
-                .is_some_and(|done| done.iter().zip(&there).all(|(done, end)| done >= end));
+            let is_all = |done: &Vec<i64>| done.iter().zip(&there).all(|(done, end)| done >= end);
+            is_processed = committed.at.as_ref().is_some_and(is_all);
             if is_processed && published.at > Some(0) { Ok(Ok(true)) } else { Err(committed.at.clone()) }
         });
-        goes_on.unwrap_or_else(|(what, stall)| {
-            let process = if what == PUBLISHED { feed } else { run };
-            process.fail(&format!("nothing was {what} {stall}"))
+        goes_on.unwrap_or_else(|([is_feed, _], stall)| match is_feed {
+            true => feed.fail(&format!("published nothing {stall}")),
+            false => run.fail(&format!("committed nothing {stall}")),
         })
     }
 

@@ -12,6 +12,7 @@ mod dead_letters;
 mod disk_full;
 mod history;
 mod hot;
+mod hot_results;
 mod kafka_clients;
 mod kafka_crash;
 mod kafka_faults;

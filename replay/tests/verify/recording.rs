@@ -51,6 +51,8 @@ pub fn options() -> VerifyOptions {
         signals: "signals".to_owned(),
         late: "late".to_owned(),
         dead_letter: "dead-letter".to_owned(),
+        risk_requests: "risk.requests".to_owned(),
+        risk_results: "risk.results".to_owned(),
         group: GROUP.to_owned(),
         isa: Isa::Baseline,
     };

@@ -215,12 +215,15 @@ fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &
     task.refresh(hash);
     risk.enqueue(id);
 
-    let charged_ns = risk.accounts.weighted_ns(&turn.tenant, predicted_ns.unwrap_or(config.risk.slice_ns));
+    // What is not known costs next to nothing until it is done: who comes meanwhile begins at the least that was charged,
+    // and would stay behind by all that was charged too much.
+    let predicted_ns = predicted_ns.unwrap_or(0);
+    let charged_ns = risk.accounts.weighted_ns(&turn.tenant, predicted_ns);
     risk.charge(id, charged_ns, hash);
     let slice = risk.slice_next;
     risk.slice_next += 1;
     risk.refresh(hash);
-    let finish_ns = *at_ns + predicted_ns.unwrap_or(0);
+    let finish_ns = *at_ns + predicted_ns;
     worker.start_slice(Slice { slice, task: Some(id), units, charged_ns, finish_ns }, hash);
     decisions.push(Decision::RunSlice(RunSlice {
         slice,

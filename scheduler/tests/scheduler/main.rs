@@ -3,6 +3,7 @@
 
 mod cases;
 mod draws;
+mod fairness;
 mod garbage;
 mod model;
 mod placement;

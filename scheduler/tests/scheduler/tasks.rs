@@ -90,12 +90,12 @@ fn classes_then_tenants_then_deadlines_then_arrival() {
         slice 1 of 6 on 0: 0..1 (Critical of a after 0, 6 waiting, 1000000000 fs, finish 1100)
         > 200 done 0 1 1000
         finish 6: 1 slices, 1000 ns
-        slice 2 of 5 on 0: 0..1 (Interactive of a after 1000, 5 waiting, 1000000000 fs, finish 1200)
+        slice 2 of 2 on 0: 0..1 (Interactive of b after 1, 5 waiting, 1000000000 fs, finish 1200)
         > 300 done 0 2 1000
-        finish 5: 1 slices, 1000 ns
-        slice 3 of 2 on 0: 0..1 (Interactive of b after 1000, 4 waiting, 1000000000 fs, finish 1300)
-        > 400 done 0 3 1000
         finish 2: 1 slices, 1000 ns
+        slice 3 of 5 on 0: 0..1 (Interactive of a after 1000, 4 waiting, 1000000000 fs, finish 1300)
+        > 400 done 0 3 1000
+        finish 5: 1 slices, 1000 ns
         slice 4 of 4 on 0: 0..1 (Interactive of a after 2000, 3 waiting, 1000000000 fs, finish 1400)
         > 500 done 0 4 1000
         finish 4: 1 slices, 1000 ns
@@ -122,17 +122,17 @@ fn tenants_share_by_weight_and_save_up_nothing() {
         > 0 task 1 units=9 max=1 tenant=b
         admit 1: Interactive of b, 2 known
         > 100 done 0 0 100
-        slice 1 of 0 on 0: 1..2 (Interactive of a after 50, 2 waiting, 100000000 fs, finish 200)
+        slice 1 of 1 on 0: 0..1 (Interactive of b after 1, 2 waiting, 100000000 fs, finish 200)
         > 200 done 0 1 100
-        slice 2 of 1 on 0: 0..1 (Interactive of b after 50, 2 waiting, 100000000 fs, finish 300)
+        slice 2 of 0 on 0: 1..2 (Interactive of a after 50, 2 waiting, 100000000 fs, finish 300)
         > 300 done 0 2 100
         slice 3 of 0 on 0: 2..3 (Interactive of a after 100, 2 waiting, 100000000 fs, finish 400)
         > 400 done 0 3 100
-        slice 4 of 0 on 0: 3..4 (Interactive of a after 150, 2 waiting, 100000000 fs, finish 500)
+        slice 4 of 1 on 0: 1..2 (Interactive of b after 101, 2 waiting, 100000000 fs, finish 500)
         > 450 task 2 units=1 tenant=c
         admit 2: Interactive of c, 3 known
         > 500 done 0 4 100
-        slice 5 of 1 on 0: 1..2 (Interactive of b after 150, 3 waiting, 100000000 fs, finish 600)
+        slice 5 of 0 on 0: 3..4 (Interactive of a after 150, 3 waiting, 100000000 fs, finish 600)
         > 600 done 0 5 100
         slice 6 of 2 on 0: 0..1 (Interactive of c after 150, 3 waiting, 100000000 fs, finish 700)
         > 610 task 3 units=1 tenant=c
@@ -141,7 +141,7 @@ fn tenants_share_by_weight_and_save_up_nothing() {
         finish 2: 1 slices, 100 ns
         slice 7 of 0 on 0: 4..5 (Interactive of a after 200, 3 waiting, 100000000 fs, finish 800)
         > 800 done 0 7 100
-        slice 8 of 0 on 0: 5..6 (Interactive of a after 250, 3 waiting, 100000000 fs, finish 900)
+        slice 8 of 1 on 0: 2..3 (Interactive of b after 201, 3 waiting, 100000000 fs, finish 900)
         ",
     );
 }
@@ -157,9 +157,9 @@ fn shares_by_score_are_exact_and_worked_on_by_their_lanes() {
         admit 0: Interactive of a, 1 known
         split 0, Score: 0:0..5429 by 95 1:5429..10000 by 80
         slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
-        slice 1 of 0 on 1: 5429..5430 (Interactive of a after 1000000, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 5429..5430 (Interactive of a after 1, 1 waiting, 0 fs, finish 0)
         > 10 done 0 0 1
-        slice 2 of 0 on 0: 1..3 (Interactive of a after 1000001, 1 waiting, 1000000 fs, finish 12)
+        slice 2 of 0 on 0: 1..3 (Interactive of a after 2, 1 waiting, 1000000 fs, finish 12)
         > 20 lost 1
         fence 1: 0 groups, gone
         slice 3 of 0 on 2: 5429..5431 (Interactive of a after 3, 1 waiting, 1000000 fs, finish 22)
@@ -179,13 +179,13 @@ fn shares_by_score_are_exact_and_worked_on_by_their_lanes() {
         admit 0: Interactive of a, 1 known
         split 0, Equal: 0:0..2 by 1 1:2..4 by 1 2:4..5 by 1
         slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
-        slice 1 of 0 on 1: 2..3 (Interactive of a after 500000, 1 waiting, 0 fs, finish 0)
-        slice 2 of 0 on 2: 4..5 (Interactive of a after 1000000, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 2..3 (Interactive of a after 1, 1 waiting, 0 fs, finish 0)
+        slice 2 of 0 on 2: 4..5 (Interactive of a after 2, 1 waiting, 0 fs, finish 0)
         > 0 task 1 units=1
         admit 1: Interactive of a, 2 known
         > 10 done 2 2 1
         > 20 done 0 0 1
-        slice 3 of 0 on 0: 1..2 (Interactive of a after 500002, 2 waiting, 1000000 fs, finish 21)
+        slice 3 of 0 on 0: 1..2 (Interactive of a after 3, 2 waiting, 1000000 fs, finish 21)
         ",
     );
 }
@@ -263,7 +263,7 @@ fn a_lost_lane_gives_back_what_it_had() {
         > 0 task 0 units=4 max=1
         admit 0: Interactive of a, 1 known
         slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
-        slice 1 of 0 on 1: 1..2 (Interactive of a after 1000, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 1..2 (Interactive of a after 1, 1 waiting, 0 fs, finish 0)
         > 10 lost 1
         fence 1: 1 groups, gone
         restore 0 for 1
@@ -366,7 +366,7 @@ fn tasks_go_when_they_are_withdrawn_or_their_partition_is() {
         > 20 drop 0
         error: task 0 is not known; drop a task only between Admit and Expire or Finish
         > 30 done 0 0 100
-        slice 1 of 1 on 0: 0..1 (Interactive of a after 500000, 1 waiting, 0 fs, finish 30)
+        slice 1 of 1 on 0: 0..1 (Interactive of a after 1, 1 waiting, 0 fs, finish 30)
         > 40 task 2 partition=0
         admit 2: Interactive of a, 2 known
         > 50 lost 0
@@ -374,11 +374,11 @@ fn tasks_go_when_they_are_withdrawn_or_their_partition_is() {
         restore 0 for 0
         restore 1 for 0
         > 60 ready 0
-        slice 2 of 1 on 0: 0..1 (Interactive of a after 500000, 2 waiting, 0 fs, finish 60)
+        slice 2 of 1 on 0: 0..1 (Interactive of a after 1, 2 waiting, 0 fs, finish 60)
         > 70 revoke 1
         > 80 done 0 1 100
         > 80 done 0 2 100
-        slice 3 of 2 on 0: 0..1 (Interactive of a after 1000000, 1 waiting, 0 fs, finish 80)
+        slice 3 of 2 on 0: 0..1 (Interactive of a after 2, 1 waiting, 0 fs, finish 80)
         > 90 task 3 partition=1
         error: partition 1 is not assigned (or is to be restored); send PartitionAssigned first
         > 90 task 3 units=0

@@ -38,7 +38,7 @@ pub(super) struct SimulationTask {
 #[derive(Debug)]
 enum Paths {
     Price(Simulation),
-    Greeks(GreekSimulation),
+    Greeks(Box<GreekSimulation>),
     Basket(BasketSimulation),
     American { spec: AmericanSpec, found: OnceLock<AmericanSimulation> },
 }
@@ -294,7 +294,7 @@ impl Paths {
             key,
         };
         let simulation = match problem.greeks {
-            true => GreekSimulation::new(spec).map(Paths::Greeks),
+            true => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
             false => Simulation::new(spec).map(Paths::Price),
         };
         simulation.map_err(|error| to_risk_error(&error, 0))

@@ -111,6 +111,8 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
         signals: topics.signals,
         late: topics.late,
         dead_letter: topics.dead_letter,
+        risk_requests: topics.risk_requests,
+        risk_results: topics.risk_results,
         group,
         isa: Isa::detect(),
         schemas: None,

@@ -6,5 +6,6 @@ mod engine;
 mod kafka;
 mod recordings;
 mod risk;
+mod risk_replay;
 mod simulation;
 mod transactions;

@@ -64,7 +64,32 @@ fn good() -> Vec<(&'static str, Value)> {
             json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": closes}],
                    "rules": (2..60).map(rule).collect::<Vec<_>>()}),
         ),
+        ("greeks", {
+            let mut problem = simulation("european", "f64", None);
+            problem["greeks"] = json!(true);
+            problem
+        }),
+        ("american", simulation("american", "f64", None)),
+        (
+            "value at risk",
+            json!({"type": "portfolio", "assets": [asset(), asset()], "books": [{"name": "all"}, {"name": "b", "parent": 0}],
+                   "positions": (0..100).map(position).collect::<Vec<_>>(),
+                   "measure": {"type": "monte-carlo", "confidence": 0.99, "scenarios": 5_000, "horizon_years": 0.04,
+                               "covariance": [0.04, 0.01, 0.01, 0.09]}}),
+        ),
+        (
+            "weights",
+            json!({"type": "optimisation", "assets": [asset(), asset()], "expected_returns": [0.05, 0.08],
+                   "covariance": [0.04, 0.01, 0.01, 0.09], "target_return": 0.06, "budget": 1.0,
+                   "lower": [0.0, 0.0], "upper": [1.0, 1.0]}),
+        ),
     ]
+}
+
+fn position(number: i32) -> Value {
+    let strike = 60.0 + f64::from(number);
+    json!({"name": format!("p{number}"), "book": number % 2, "quantity": f64::from(number - 50),
+           "instrument": {"type": "option", "asset": number % 2, "kind": "put", "strike": strike, "expiry_years": 0.5}})
 }
 
 fn request(id: &str, problem: Value) -> RiskRequest {
@@ -162,15 +187,9 @@ fn what_cannot_be_answered_says_why() {
         RiskRequest { deadline_ns: Some(1), ..request("expired", simulation("asian", "f64", None)) };
     let market = request("market", of(&symbol));
     let unknown = request("unknown", of("NOBODY:KNOWS"));
-    let bad = request(
-        "bad",
-        simulation("lookbehind-is-none", "f64", None).as_object().map_or(json!(null), |problem| {
-            let mut problem = problem.clone();
-            problem
-                .insert("contract".to_owned(), json!({"type": "european", "kind": "call", "strike": -1.0}));
-            Value::Object(problem)
-        }),
-    );
+    let mut problem = simulation("european", "f64", None);
+    problem["contract"]["strike"] = json!(-1.0);
+    let bad = request("bad", problem);
     ask(&log, partition, &[market.clone(), unknown, bad, expired, market.clone()]);
     send(&log, partition, [b"not Avro".to_vec()].into_iter());
     run_to_end(&log, config(2));

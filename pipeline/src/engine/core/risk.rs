@@ -3,11 +3,10 @@
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::decode_risk_request;
 use warptape_schemas::journal::{
-    AsOf, Expire, Finish, Input, LaneId, Reject, RejectReason, RunSlice, SliceDone, TaskArrived, TaskDropped,
-    TaskId,
+    AsOf, Expire, Finish, Input, LaneId, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped, TaskId,
 };
-use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskRequest};
-use warptape_stages::risk::{Finished, Partial, RiskTask, Round};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest};
+use warptape_stages::risk::{Finished, Partial, RiskTask, Round, refusals};
 
 use super::super::answered::Answered;
 use super::super::lanes::{LaneCommand, Slice};
@@ -78,15 +77,11 @@ impl Core {
         partition: i32,
         record: &Record,
     ) -> Result<(RiskRequest, RiskTask), (Option<Box<RiskRequest>>, RiskError)> {
-        let request = decode_risk_request(&record.value).map_err(|error| {
-            let message = format!("the request cannot be read: {error}");
-            (None, RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message })
-        })?;
+        let request =
+            decode_risk_request(&record.value).map_err(|error| (None, refusals::unreadable(&error)))?;
         let requests = self.risk.partitions.get_mut(&partition).expect("requests are of open partitions");
-        if !requests.answered.insert(&request.request_id) {
-            let message = format!("{} was asked before: choose another id", request.request_id);
-            let field = "request_id".to_owned();
-            let error = RiskError { code: RiskErrorCode::Duplicate, field, message };
+        if !requests.answered.ids.insert(&request.request_id) {
+            let error = refusals::duplicate(&request.request_id);
             return Err((Some(Box::new(request)), error));
         }
         let market_of = |symbol: &str| self.partitions.values().find_map(|owned| owned.market_of(symbol));
@@ -158,26 +153,11 @@ impl Core {
     }
 
     pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {
-        let (code, message) = match reject.reason {
-            RejectReason::Overloaded => (
-                RiskErrorCode::Overloaded,
-                format!("{} requests wait, {} may: ask again later", reject.tasks, reject.tasks_max),
-            ),
-            RejectReason::Expired => {
-                (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned())
-            }
-        };
-        self.answer(
-            now_ns,
-            reject.task,
-            RiskOutcome::Error(RiskError { code, field: String::new(), message }),
-        );
+        self.answer(now_ns, reject.task, RiskOutcome::Error(refusals::rejected(reject)));
     }
 
     pub(super) fn expire(&mut self, now_ns: i64, expire: &Expire) {
-        let message = format!("the deadline passed, {} slices were under way", expire.slices_running);
-        let error = RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message };
-        self.answer(now_ns, expire.task, RiskOutcome::Error(error));
+        self.answer(now_ns, expire.task, RiskOutcome::Error(refusals::expired(expire)));
     }
 
     /// All units of a round are done: either that is the answer, or another round follows.

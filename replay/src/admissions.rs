@@ -1,0 +1,194 @@
+//! What a journal says of risk requests: under which entry each was given to the scheduler, on which market, and how it ended.
+
+use std::sync::Arc;
+
+use warptape_schemas::journal::{AsOf, Decision, Expire, Input, JournalEntry, Reject, TaskArrived, TaskId};
+
+/// A request that was given to the scheduler.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// Process that the entry is of.
+    pub(crate) node: Arc<str>,
+    /// Sequence of the entry.
+    pub(crate) sequence: i64,
+    /// Time of the entry.
+    pub(crate) at_ns: i64,
+    /// Partition of the request.
+    partition: i32,
+    /// Offset of the request.
+    offset: i64,
+    task: TaskId,
+    /// The market that it was worked on with, by partition.
+    pub(crate) as_of: Box<[AsOf]>,
+    /// How it ended; `None` if it was withdrawn or its process ended before.
+    end: Option<AdmissionEnd>,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AdmissionEnd {
+    Finished,
+    Rejected(Reject),
+    Expired(Expire),
+}
+
+/// All admissions of a log. Some hundred bytes for each request are kept, and nothing of what it asks.
+#[derive(Debug, Default)]
+pub(crate) struct Admissions {
+    /// In the order of the journal, by partition; once gathered by request.
+    all: Vec<Admission>,
+    /// Where those of the process life begin that is read: its tasks are numbered in order.
+    life: usize,
+    node: Arc<str>,
+}
+
+impl Admissions {
+    /// Another partition of the journal begins.
+    pub(crate) fn begin(&mut self) {
+        self.life = self.all.len();
+    }
+
+    /// The next entry.
+    pub(crate) fn add(&mut self, entry: &JournalEntry) {
+        match &entry.input {
+            Input::Started(started) => {
+                self.life = self.all.len();
+                self.node = started.node.as_str().into();
+            }
+            Input::TaskArrived(arrived) if arrived.first_unit == 0 => self.admit(entry, arrived),
+            _ => {}
+        }
+        for decision in &entry.decisions {
+            match decision {
+                Decision::Finish(finish) => self.end(finish.task, AdmissionEnd::Finished),
+                Decision::Reject(reject) => self.end(reject.task, AdmissionEnd::Rejected(*reject)),
+                Decision::Expire(expire) => self.end(expire.task, AdmissionEnd::Expired(*expire)),
+                _ => {}
+            }
+        }
+    }
+
+    fn admit(&mut self, entry: &JournalEntry, arrived: &TaskArrived) {
+        let mut as_of = arrived.as_of.clone();
+        as_of.sort_by_key(|as_of| as_of.partition);
+        self.all.push(Admission {
+            node: self.node.clone(),
+            sequence: entry.sequence,
+            at_ns: entry.at_ns,
+            partition: arrived.partition,
+            offset: arrived.offset,
+            task: arrived.task,
+            as_of: as_of.into(),
+            end: None,
+        });
+    }
+
+    /// A task has come to an end, or one of its rounds: the last counts.
+    fn end(&mut self, task: TaskId, end: AdmissionEnd) {
+        let life = &mut self.all[self.life..];
+        let index = life.partition_point(|admission| admission.task < task);
+        if let Some(admission) = life.get_mut(index).filter(|admission| admission.task == task) {
+            admission.end = Some(end);
+        }
+    }
+
+    /// The journal was read: those that came to no end are of no result.
+    pub(crate) fn gather(&mut self) {
+        self.all.retain(|admission| admission.end.is_some());
+        self.all.sort_by_key(|admission| (admission.partition, admission.offset, admission.at_ns));
+    }
+
+    /// Those of a request, oldest first: several, where the process that answered had lost the partition.
+    pub(crate) fn of(&self, partition: i32, offset: i64) -> &[Admission] {
+        let key = |admission: &Admission| (admission.partition, admission.offset);
+        let first = self.all.partition_point(|admission| key(admission) < (partition, offset));
+        let rest = &self.all[first..];
+        &rest[..rest.partition_point(|admission| key(admission) == (partition, offset))]
+    }
+}
+
+impl Admission {
+    /// How it ended.
+    pub(crate) fn end(&self) -> AdmissionEnd {
+        self.end.expect("those without an end are not gathered")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::journal::{Finish, Started, TaskClass, TaskDropped};
+
+    use super::*;
+
+    fn entry(sequence: i64, input: Input, decisions: Vec<Decision>) -> JournalEntry {
+        let (state_hash, hash) = (String::new(), String::new());
+        JournalEntry { sequence, at_ns: 100 - sequence, input, decisions, state_hash, hash }
+    }
+
+    fn started(node: &str) -> Input {
+        let config = serde_json::from_value(serde_json::json!({
+            "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
+            "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
+            "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
+            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": []}
+        }));
+        Input::Started(Started {
+            node: node.to_owned(),
+            software: String::new(),
+            stage_config: String::new(),
+            scheduler: config.expect("a configuration"),
+            lanes: Vec::new(),
+        })
+    }
+
+    fn arrived(task: TaskId, offset: i64, first_unit: i64) -> Input {
+        let as_of = |partition| AsOf { partition, next_offset: 7 };
+        Input::TaskArrived(TaskArrived {
+            task,
+            partition: 0,
+            offset,
+            request_id: String::new(),
+            tenant: String::new(),
+            class: TaskClass::Batch,
+            deadline_ns: None,
+            rate_key: String::new(),
+            first_unit,
+            units: 1,
+            unit_cost: 1,
+            slice_units_max: 1,
+            gang: false,
+            as_of: vec![as_of(3), as_of(1)],
+        })
+    }
+
+    fn finish(task: TaskId) -> Vec<Decision> {
+        vec![Decision::Finish(Finish { task, slices: 1, service_ns: 1 })]
+    }
+
+    #[test]
+    fn a_request_has_the_admissions_that_came_to_an_end() {
+        let mut admissions = Admissions::default();
+        admissions.add(&entry(0, started("a"), vec![]));
+        admissions.add(&entry(1, arrived(0, 5, 0), vec![]));
+        admissions.add(&entry(2, arrived(1, 6, 0), finish(0)));
+        admissions.add(&entry(3, arrived(0, 5, 4), finish(0)));
+        admissions.add(&entry(4, Input::TaskDropped(TaskDropped { task: 1 }), vec![]));
+        // Tasks of another life have the same numbers.
+        admissions.add(&entry(5, started("a"), vec![]));
+        admissions.add(&entry(6, arrived(0, 6, 0), finish(0)));
+        // And so have those of another process, which answered what the first one had answered and lost.
+        admissions.begin();
+        admissions.add(&entry(0, started("b"), vec![]));
+        admissions.add(&entry(1, arrived(0, 6, 0), finish(0)));
+        admissions.gather();
+        let of = |offset: i64| -> Vec<(&str, i64)> {
+            let of = admissions.of(0, offset).iter();
+            of.map(|admission| (&*admission.node, admission.sequence)).collect()
+        };
+        assert_eq!(of(5), [("a", 1)]);
+        assert_eq!(of(6), [("a", 6), ("b", 1)]);
+        assert_eq!(of(7), []);
+        let partitions: Vec<i32> = admissions.of(0, 5)[0].as_of.iter().map(|as_of| as_of.partition).collect();
+        assert_eq!(partitions, [1, 3]);
+    }
+}

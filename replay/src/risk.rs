@@ -1,0 +1,286 @@
+//! Risk results against their requests: each is worked out once more, on this thread, on the market that the journal names.
+//!
+//! ```text
+//!   results ──► which request each is of: one for each, and none without
+//!                  │
+//!   requests ──────┴──► refused, or asks nothing of the market ──► compared at once
+//!                  │
+//!                  └──► in the order of their decisions ──► MarketFold ──► RiskTask ──► compared
+//! ```
+//!
+//! Times, devices and the process are taken as they are found; everything else is a function of the log.
+
+mod answers;
+mod rerun;
+
+use warptape_eventlog::{EventLog, Record, TopicPartition};
+use warptape_schemas::risk::{RiskRequest, RiskResult};
+use warptape_schemas::{DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result};
+use warptape_stages::StageConfig;
+use warptape_stages::risk::refusals::{self, RequestIds};
+
+use self::answers::{Answers, Missing, ResultsEnd};
+use crate::admissions::{Admission, Admissions};
+use crate::comparison::{Expected, changed};
+use crate::cut::RiskCut;
+use crate::difference::Difference;
+use crate::market_fold::MarketFold;
+use crate::partition_reader::{PartitionReader, RecordWindow};
+use crate::{OutputDivergence, OutputOptions, OutputProblem, Phase, Progress, ReplayError};
+
+/// Of a result that the scheduler was not asked about.
+const NO_SEQUENCE: i64 = -1;
+
+/// Compares the results of all partitions.
+pub(crate) struct RiskCheck<'a> {
+    log: &'a dyn EventLog,
+    options: &'a OutputOptions,
+    config: &'a StageConfig,
+    cuts: &'a [RiskCut],
+    admissions: Admissions,
+    describer: Describer,
+    /// Results found identical.
+    pub(crate) identical: u64,
+}
+
+/// A result that is compared when the market has come to where its request met it.
+struct Waiting {
+    /// When the request was admitted.
+    at_ns: i64,
+    partition: i32,
+    /// Offset of the request.
+    request: i64,
+    /// Offset of the result.
+    result: i64,
+}
+
+/// A result as it was found.
+struct Found<'a> {
+    record: &'a Record,
+    result: RiskResult,
+}
+
+/// What a result must be.
+enum Verdict<'a> {
+    /// This.
+    Is(Box<RiskResult>),
+    /// What comes of the request by this decision.
+    Of(&'a Admission),
+    /// Another one: it names a decision that is not the request's.
+    Not(Vec<Difference>),
+}
+
+impl<'a> RiskCheck<'a> {
+    pub(crate) fn new(
+        log: &'a dyn EventLog,
+        options: &'a OutputOptions,
+        config: &'a StageConfig,
+        cuts: &'a [RiskCut],
+        mut admissions: Admissions,
+    ) -> Self {
+        admissions.gather();
+        Self { log, options, config, cuts, admissions, describer: Describer::new(), identical: 0 }
+    }
+
+    /// Compares everything, up to the first difference.
+    pub(crate) fn run(
+        &mut self,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<OutputDivergence>, ReplayError> {
+        let mut waiting = Vec::new();
+        for partition in 0..self.cuts.len() as i32 {
+            let divergence = self.check_partition(partition, &mut waiting, progress)?;
+            if divergence.is_some() {
+                return Ok(divergence);
+            }
+        }
+        self.check_waiting(waiting, progress)
+    }
+
+    fn check_partition(
+        &mut self,
+        partition: i32,
+        waiting: &mut Vec<Waiting>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<OutputDivergence>, ReplayError> {
+        let cut = &self.cuts[partition as usize];
+        let (requests, results) = self.sources(partition);
+        let end = ResultsEnd { source: results.clone(), offset: cut.results.next };
+        let reader = PartitionReader::open(self.log, results.clone(), cut.results)?;
+        let mut answers = match Answers::read(reader, &requests)? {
+            Ok(answers) => answers,
+            Err(divergence) => return Ok(Some(*divergence)),
+        };
+        let mut results = RecordWindow::open(self.log, results, cut.results)?;
+        let mut requests = PartitionReader::open(self.log, requests, cut.requests)?;
+        let mut ids = RequestIds::default();
+        let mut missing = Missing::default();
+        while let Some(record) = requests.next()? {
+            let request = decode_risk_request(&record.value);
+            let is_new = request.as_ref().map_or(true, |request| ids.insert(&request.request_id));
+            match answers.take(record.offset) {
+                None if record.offset < cut.answered => missing.add(&record, request.ok()),
+                // Once one is missing, the others that are count alone.
+                Some(result) if !missing.is_any() => {
+                    let found = Found::of(results.at(result)?);
+                    let verdict = self.verdict(partition, record.offset, &request, is_new, &found.result);
+                    if let Verdict::Of(Admission { at_ns, as_of, .. }) = verdict
+                        && !as_of.is_empty()
+                    {
+                        let (at_ns, request) = (*at_ns, record.offset);
+                        waiting.push(Waiting { at_ns, partition, request, result });
+                        continue;
+                    }
+                    let divergence = self.compare(&end.source, &request, &found, verdict, None);
+                    if divergence.is_some() {
+                        return Ok(divergence);
+                    }
+                    self.count(progress);
+                }
+                _ => {}
+            }
+        }
+        Ok(missing.divergence(&end).or_else(|| answers.surplus(&end)))
+    }
+
+    /// Compares what waits for the market, in the order in which that comes to it.
+    fn check_waiting(
+        &mut self,
+        mut waiting: Vec<Waiting>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<OutputDivergence>, ReplayError> {
+        waiting.sort_by_key(|waiting| (waiting.at_ns, waiting.partition, waiting.request));
+        let ticks = self.cuts.iter().map(|cut| cut.ticks).collect();
+        let mut market = MarketFold::new(self.log, self.options, self.config, ticks);
+        let mut windows = Vec::with_capacity(self.cuts.len());
+        for (partition, cut) in (0..).zip(self.cuts) {
+            let (requests, results) = self.sources(partition);
+            let requests = RecordWindow::open(self.log, requests, cut.requests)?;
+            windows.push((requests, RecordWindow::open(self.log, results, cut.results)?));
+        }
+        for Waiting { partition, request: offset, result, .. } in waiting {
+            let (requests, results) = &mut windows[partition as usize];
+            let request = decode_risk_request(&requests.at(offset)?.value);
+            let found = Found::of(results.at(result)?);
+            let verdict = self.verdict(partition, offset, &request, true, &found.result);
+            if let Verdict::Of(admission) = &verdict {
+                market.advance(&admission.as_of)?;
+            }
+            let (_, source) = self.sources(partition);
+            let divergence = self.compare(&source, &request, &found, verdict, Some(&market));
+            if divergence.is_some() {
+                return Ok(divergence);
+            }
+            self.count(progress);
+        }
+        Ok(None)
+    }
+
+    /// Requests and results of a partition.
+    fn sources(&self, partition: i32) -> (TopicPartition, TopicPartition) {
+        let source = |topic: &String| TopicPartition { topic: topic.clone(), partition };
+        (source(&self.options.risk_requests), source(&self.options.risk_results))
+    }
+
+    /// What the result of a request must be.
+    fn verdict(
+        &self,
+        partition: i32,
+        offset: i64,
+        request: &Result<RiskRequest, DecodeError>,
+        is_new: bool,
+        found: &RiskResult,
+    ) -> Verdict<'_> {
+        let refused = |request, error| Verdict::Is(Box::new(rerun::refused(found, request, error)));
+        let request = match request {
+            Err(error) => return refused(None, refusals::unreadable(error)),
+            Ok(request) if !is_new => {
+                return refused(Some(request), refusals::duplicate(&request.request_id));
+            }
+            Ok(request) => request,
+        };
+        let admissions = self.admissions.of(partition, offset);
+        let is_named = |admission: &&Admission| {
+            admission.sequence == found.decision_sequence && *admission.node == *found.node
+        };
+        if let Some(admission) = admissions.iter().find(is_named) {
+            return Verdict::Of(admission);
+        }
+        if found.decision_sequence == NO_SEQUENCE
+            && let Some(error) = rerun::refusal(request, &found.outcome)
+        {
+            return refused(Some(request), error);
+        }
+        Verdict::Not(other_decision(admissions.last(), found))
+    }
+}
+
+impl RiskCheck<'_> {
+    /// The difference between a result and what it must be.
+    fn compare(
+        &self,
+        source: &TopicPartition,
+        request: &Result<RiskRequest, DecodeError>,
+        found: &Found<'_>,
+        verdict: Verdict<'_>,
+        market: Option<&MarketFold<'_>>,
+    ) -> Option<OutputDivergence> {
+        let Found { record, result } = found;
+        let problem = match verdict {
+            Verdict::Not(differences) => OutputProblem::Changed { differences },
+            Verdict::Is(expected) => self.difference(&expected, record)?,
+            Verdict::Of(admission) => {
+                let request = request.as_ref().expect("what cannot be read has no decision");
+                let market_of = |symbol: &str| market?.market_of(symbol, &admission.as_of);
+                let isa = self.options.isa;
+                self.difference(&rerun::answered(result, request, admission.end(), &market_of, isa), record)?
+            }
+        };
+        Some(OutputDivergence {
+            topic: source.topic.clone(),
+            partition: source.partition,
+            offset: record.offset,
+            symbol: None,
+            request_id: Some(result.request_id.clone()),
+            problem,
+        })
+    }
+
+    fn difference(&self, expected: &RiskResult, found: &Record) -> Option<OutputProblem> {
+        let key = Some(expected.request_id.clone().into_bytes());
+        let mut value = Vec::new();
+        encode_risk_result(expected, &mut value);
+        let expected = Expected { key, value };
+        (!expected.is(found)).then(|| changed(&self.describer, &expected, found))
+    }
+
+    /// Another result is identical.
+    fn count(&mut self, progress: &mut dyn FnMut(Progress)) {
+        self.identical += 1;
+        let results = self.cuts.iter().map(|cut| (cut.results.next - cut.results.first) as u64);
+        progress(Progress { phase: Phase::Risk, done: self.identical, total: results.sum() });
+    }
+}
+
+impl<'a> Found<'a> {
+    fn of(record: &'a Record) -> Self {
+        let result = decode_risk_result(&record.value).expect("what cannot be decoded is no answer");
+        Self { record, result }
+    }
+}
+
+/// How the decision that a result names differs from the last that was made on its request.
+fn other_decision(admission: Option<&Admission>, found: &RiskResult) -> Vec<Difference> {
+    let sequence = found.decision_sequence;
+    let Some(admission) = admission else {
+        return vec![Difference::new("decision_sequence", "a decision on this request", sequence)];
+    };
+    let mut differences = Vec::new();
+    if *admission.node != *found.node {
+        differences.push(Difference::new("node", &*admission.node, found.node.as_str()));
+    }
+    if admission.sequence != sequence {
+        differences.push(Difference::new("decision_sequence", admission.sequence, sequence));
+    }
+    differences
+}

@@ -1,0 +1,133 @@
+//! Which result is of which request: one of each that was answered, and none of others.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use warptape_eventlog::{LogError, Record, TopicPartition};
+use warptape_schemas::decode_risk_result;
+use warptape_schemas::risk::{RiskRequest, RiskResult};
+
+use crate::difference::Difference;
+use crate::partition_reader::PartitionReader;
+use crate::{OutputDivergence, OutputProblem};
+
+/// The results of a partition by the offsets of their requests: what is left when all requests were read is of none.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// Offsets of results.
+    results: BTreeMap<i64, i64>,
+}
+
+/// Requests without a result.
+#[derive(Default)]
+pub(super) struct Missing {
+    count: u64,
+    /// The first of them, for people.
+    first: Value,
+    request_id: Option<String>,
+}
+
+/// Where the results of a partition end.
+pub(super) struct ResultsEnd {
+    pub(super) source: TopicPartition,
+    pub(super) offset: i64,
+}
+
+impl Answers {
+    /// Reads all results, or up to one that cannot be what it says.
+    pub(super) fn read(
+        mut results: PartitionReader,
+        requests: &TopicPartition,
+    ) -> Result<Result<Self, Box<OutputDivergence>>, LogError> {
+        let mut answers = Self::default();
+        while let Some(record) = results.next()? {
+            let taken = match decode_risk_result(&record.value) {
+                Ok(result) => answers.add(&record, &result, requests).map_err(|error| (error, Some(result))),
+                Err(error) => {
+                    let expected = "a risk result".into();
+                    Err((OutputProblem::Unreadable { error: error.to_string(), expected }, None))
+                }
+            };
+            if let Err((problem, result)) = taken {
+                let TopicPartition { topic, partition } = results.source;
+                return Ok(Err(Box::new(OutputDivergence {
+                    topic,
+                    partition,
+                    offset: record.offset,
+                    symbol: None,
+                    request_id: result.map(|result| result.request_id),
+                    problem,
+                })));
+            }
+        }
+        Ok(Ok(answers))
+    }
+
+    fn add(
+        &mut self,
+        record: &Record,
+        result: &RiskResult,
+        requests: &TopicPartition,
+    ) -> Result<(), OutputProblem> {
+        let mut differences = Vec::new();
+        if result.topic != requests.topic {
+            differences.push(Difference::new("topic", requests.topic.as_str(), result.topic.as_str()));
+        }
+        if result.partition != requests.partition {
+            differences.push(Difference::new("partition", requests.partition, result.partition));
+        }
+        if !differences.is_empty() {
+            return Err(OutputProblem::Changed { differences });
+        }
+        if self.results.contains_key(&result.offset) {
+            let first = json!({"request_id": result.request_id, "offset": result.offset});
+            return Err(OutputProblem::Surplus { count: 1, first });
+        }
+        self.results.insert(result.offset, record.offset);
+        Ok(())
+    }
+
+    /// The offset of the result of the request at an offset, once.
+    pub(super) fn take(&mut self, request: i64) -> Option<i64> {
+        self.results.remove(&request)
+    }
+
+    /// What is left when all requests were read.
+    pub(super) fn surplus(&self, end: &ResultsEnd) -> Option<OutputDivergence> {
+        let (&request, &offset) = self.results.iter().min_by_key(|(_, result)| **result)?;
+        let (count, first) = (self.results.len() as u64, json!({"offset": request}));
+        Some(end.divergence(offset, None, OutputProblem::Surplus { count, first }))
+    }
+}
+
+impl Missing {
+    /// A request that should have a result has none.
+    pub(super) fn add(&mut self, record: &Record, request: Option<RiskRequest>) {
+        if self.count == 0 {
+            self.request_id = request.map(|request| request.request_id);
+            self.first = json!({"request_id": self.request_id, "offset": record.offset});
+        }
+        self.count += 1;
+    }
+
+    pub(super) fn is_any(&self) -> bool {
+        self.count > 0
+    }
+
+    pub(super) fn divergence(self, end: &ResultsEnd) -> Option<OutputDivergence> {
+        let Self { count, first, request_id } = self;
+        (count > 0).then(|| end.divergence(end.offset, request_id, OutputProblem::Missing { count, first }))
+    }
+}
+
+impl ResultsEnd {
+    fn divergence(
+        &self,
+        offset: i64,
+        request_id: Option<String>,
+        problem: OutputProblem,
+    ) -> OutputDivergence {
+        let TopicPartition { topic, partition } = self.source.clone();
+        OutputDivergence { topic, partition, offset, symbol: None, request_id, problem }
+    }
+}

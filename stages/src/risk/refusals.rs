@@ -1,0 +1,90 @@
+//! Why a request gets no answer, in words: one way to say it, for the run and for its replay.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use warptape_schemas::DecodeError;
+use warptape_schemas::journal::{Expire, Reject, RejectReason};
+use warptape_schemas::risk::{RiskError, RiskErrorCode};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::bad;
+
+/// Ids that are remembered of a partition, the newest: a request whose id is older is answered again.
+const IDS_MAX: usize = 1 << 20;
+
+/// Its record is no request.
+pub fn unreadable(error: &DecodeError) -> RiskError {
+    bad("", format!("the request cannot be read: {error}"))
+}
+
+/// A request before it had the same id.
+pub fn duplicate(request_id: &str) -> RiskError {
+    let message = format!("{request_id} was asked before: choose another id");
+    RiskError { code: RiskErrorCode::Duplicate, field: "request_id".to_owned(), message }
+}
+
+/// The scheduler refused it.
+pub fn rejected(reject: &Reject) -> RiskError {
+    let (code, message) = match reject.reason {
+        RejectReason::Overloaded => {
+            let Reject { tasks, tasks_max, .. } = reject;
+            (RiskErrorCode::Overloaded, format!("{tasks} requests wait, {tasks_max} may: ask again later"))
+        }
+        RejectReason::Expired => (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned()),
+    };
+    RiskError { code, field: String::new(), message }
+}
+
+/// The scheduler gave it up.
+pub fn expired(expire: &Expire) -> RiskError {
+    let message = format!("the deadline passed, {} slices were under way", expire.slices_running);
+    RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message }
+}
+
+/// The ids of the requests of a partition, as far as they are remembered.
+#[derive(Debug, Default)]
+pub struct RequestIds {
+    /// Hashes of ids.
+    known: BTreeSet<u128>,
+    /// The same, oldest first.
+    order: VecDeque<u128>,
+}
+
+impl RequestIds {
+    /// Takes an id; whether it is a new one. An empty one is none, and never known.
+    pub fn insert(&mut self, request_id: &str) -> bool {
+        if request_id.is_empty() {
+            return true;
+        }
+        let id = xxh3_128(request_id.as_bytes());
+        if !self.known.insert(id) {
+            return false;
+        }
+        self.order.push_back(id);
+        if self.order.len() > IDS_MAX {
+            let oldest = self.order.pop_front().expect("there are more than none");
+            self.known.remove(&oldest);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_new_once_and_an_empty_one_always() {
+        let mut ids = RequestIds::default();
+        let found = ["a", "b", "a", "", ""].map(|id| ids.insert(id));
+        assert_eq!(found, [true, true, false, true, true]);
+    }
+
+    #[test]
+    fn the_oldest_ids_are_forgotten() {
+        let mut ids = RequestIds::default();
+        assert!((0..=IDS_MAX).all(|id| ids.insert(&id.to_string())));
+        assert!(!ids.insert("1") && ids.insert("0"));
+        assert!(ids.insert("1"), "it was the oldest when another was taken");
+    }
+}

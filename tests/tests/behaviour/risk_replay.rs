@@ -1,0 +1,362 @@
+//! Risk results of the real engine against their replay, and what is said of those that were changed.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicPartition};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::{EngineConfig, LaneFault};
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
+use warptape_replay::{
+    Divergence, OutputDivergence, OutputOptions, OutputProblem, Report, VerifyOptions, verify,
+};
+use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
+
+const PARTITIONS: i32 = 2;
+/// Ticks of a process life.
+const TICKS: usize = 10_000;
+/// Partition that most is asked in.
+const ASKED: i32 = 1;
+
+type Log = Arc<dyn EventLog>;
+
+fn config(lanes: i32) -> EngineConfig {
+    let mut config = engine_config(stage_config(&["1s"]), lanes);
+    // Many slices.
+    config.scheduler.risk.slice_ns = 50_000;
+    config
+}
+
+fn new_log(folder: &tempfile::TempDir, name: &str) -> Log {
+    Arc::new(SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log"))
+}
+
+/// Publishes the ticks of a life: those of all lives are one market.
+fn feed_life(log: &Log, life: usize) {
+    let ticks = (life + 1) * TICKS;
+    let config = SynthConfig { symbols: 20, ticks: Some(ticks as u64), ..SynthConfig::default() };
+    feed(log, PARTITIONS, 64, SynthSource::new(config).expect("a market").skip(life * TICKS).take(TICKS));
+}
+
+fn symbol_of(log: &Log, partition: i32) -> String {
+    let record = read_partition(log.as_ref(), "signals", partition).pop().expect("a signal");
+    String::from_utf8(record.key.expect("the symbol")).expect("UTF-8")
+}
+
+fn live_asset(symbol: &str) -> Value {
+    json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": {"from": "market"}})
+}
+
+fn options(asset: &Value, strike: f64) -> Value {
+    let option = |strike| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
+    let options: Vec<Value> = (0..50).map(|step| option(strike + f64::from(step))).collect();
+    json!({"type": "options", "assets": [asset], "options": options})
+}
+
+fn simulation(assets: &[Value], contract: &Value) -> Value {
+    json!({"type": "simulation", "assets": assets, "expiry_years": 1.0, "steps": 8, "contract": contract,
+           "correlations": if assets.len() > 1 { json!({"from": "market"}) } else { json!([]) },
+           "paths_max": 100_000, "standard_error": 0.02})
+}
+
+fn request(id: &str, problem: Value) -> RiskRequest {
+    let request = json!({"request_id": id, "tenant": "desk", "seed": 5, "problem": problem});
+    serde_json::from_value(request).expect("a request")
+}
+
+fn ask(log: &Log, partition: i32, requests: &[RiskRequest]) {
+    let mut values = Vec::new();
+    for request in requests {
+        let mut value = Vec::new();
+        encode_risk_request(request, &mut value);
+        values.push(value);
+    }
+    send(log, partition, values);
+}
+
+fn send(log: &Log, partition: i32, values: Vec<Vec<u8>>) {
+    let mut producer = log.producer("asks").expect("a producer");
+    producer.begin().expect("a transaction");
+    for value in values {
+        let (topic, value) = ("risk.requests".into(), value.into());
+        producer.send(NewRecord { topic, partition, value, ..NewRecord::default() }).expect("it is taken");
+    }
+    producer.commit().expect("it is taken");
+}
+
+/// Three lives: ticks alone, then requests of all kinds, then further ones on a later market.
+fn record(log: &Log, lanes: i32) {
+    feed_life(log, 0);
+    run_to_end(log, config(lanes));
+    let (near, far) = (symbol_of(log, ASKED), symbol_of(log, 0));
+    let given = json!({"symbol": "given", "spot": 100.0, "volatility": 0.25});
+    let asian = json!({"type": "asian", "kind": "call", "strike": 105.0});
+    let basket = json!({"type": "basket", "kind": "call", "strike": 1.0, "weights": [0.5, 0.5]});
+    let closes: Vec<f64> = (0..2_000_i32).map(|bar| 100.0 + f64::from(bar * 7919 % 101) / 10.0).collect();
+    let rule = |window: i32| json!({"type": "band-breakout", "window": window, "width": 1.0});
+    let rules: Vec<Value> = (2..30).map(rule).collect();
+    let sweep = json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": closes}], "rules": rules});
+    let requests = [
+        request("live", options(&live_asset(&near), 90.0)),
+        request("given", simulation(std::slice::from_ref(&given), &asian)),
+        request("basket", simulation(&[live_asset(&near), live_asset(&far)], &basket)),
+        request("sweep", sweep),
+        request("unknown", options(&live_asset("NOBODY:KNOWS"), 90.0)),
+        request("bad", options(&given, -1.0)),
+        RiskRequest { deadline_ns: Some(1), ..request("expired", options(&live_asset(&near), 80.0)) },
+        request("live", options(&given, 90.0)),
+        request("elsewhere", options(&live_asset(&far), 90.0)),
+    ];
+    ask(log, ASKED, &requests);
+    send(log, ASKED, vec![b"not Avro".to_vec()]);
+    ask(log, 0, &[request("live", options(&live_asset(&far), 90.0))]);
+    feed_life(log, 1);
+    let faults = if lanes > 2 { vec![LaneFault { lane: 1, after_batches: 2 }] } else { Vec::new() };
+    run_to_end(log, EngineConfig { lane_faults: faults, ..config(lanes) });
+    feed_life(log, 2);
+    ask(
+        log,
+        ASKED,
+        &[request("later", options(&live_asset(&near), 90.0)), request("sweep", options(&given, 90.0))],
+    );
+    run_to_end(log, config(1));
+}
+
+fn verified(log: &Log) -> Report {
+    let outputs = OutputOptions {
+        ticks: "ticks".to_owned(),
+        signals: "signals".to_owned(),
+        late: "late".to_owned(),
+        dead_letter: "dead-letter".to_owned(),
+        risk_requests: "risk.requests".to_owned(),
+        risk_results: "risk.results".to_owned(),
+        group: config(1).group,
+        isa: Isa::Baseline,
+        schemas: None,
+    };
+    let options = VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) };
+    verify(log.as_ref(), &options, &mut |_| {}).expect("the log can be read")
+}
+
+fn results(log: &Log, partition: i32) -> Vec<RiskResult> {
+    let records = read_partition(log.as_ref(), "risk.results", partition);
+    records.iter().map(|record| decode_risk_result(&record.value).expect("a result")).collect()
+}
+
+#[test]
+fn results_of_any_lanes_are_identical() {
+    for lanes in [1, 2, 5] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = new_log(&folder, "log.db");
+        record(&log, lanes);
+        let report = verified(&log);
+        assert!(report.is_identical(), "{lanes} lanes: {report}");
+        let results = results(&log, ASKED);
+        assert_eq!(results.len(), 12);
+        assert_eq!(report.outputs.expect("they were asked for").risk_results, 13);
+        assert!(report.to_string().ends_with(" signals, 13 risk results: identical"), "{report}");
+        let partitions = |id: &str| {
+            let result = results.iter().find(|result| result.request_id == id).expect(id);
+            result.as_of.iter().map(|as_of| as_of.partition).collect::<Vec<_>>()
+        };
+        assert_eq!(partitions("basket"), [ASKED, 0], "a market of two partitions");
+        assert_eq!(partitions("expired"), [ASKED], "refused on a market");
+    }
+}
+
+#[test]
+fn requests_for_which_there_is_no_room_are_recomputed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    feed_life(&log, 0);
+    let given = json!({"symbol": "given", "spot": 100.0, "volatility": 0.25});
+    let requests: Vec<RiskRequest> =
+        (0..12).map(|number| request(&format!("r-{number}"), options(&given, 90.0))).collect();
+    ask(&log, ASKED, &requests);
+    let mut config = config(1);
+    config.scheduler.risk.tasks_max = 4;
+    run_to_end(&log, config);
+    let is_overloaded = |result: &RiskResult| code_of(result) == Some(RiskErrorCode::Overloaded);
+    assert!(results(&log, ASKED).iter().any(is_overloaded));
+    let report = verified(&log);
+    assert!(report.is_identical(), "{report}");
+    let changed = diverged(&folder, &log, "risk.results", |records| {
+        let result = |record: &Record| decode_risk_result(&record.value).expect("a result");
+        let at = records.iter().position(|record| is_overloaded(&result(record))).expect("one is");
+        change(&mut records[at], |result| outcome_error(result).message = "come back later".to_owned());
+    });
+    assert_eq!(fields(&changed), ["outcome.risk_error.message"], "{changed}");
+}
+
+fn code_of(result: &RiskResult) -> Option<RiskErrorCode> {
+    match &result.outcome {
+        RiskOutcome::Error(error) => Some(error.code),
+        _ => None,
+    }
+}
+
+fn outcome_error(result: &mut RiskResult) -> &mut warptape_schemas::risk::RiskError {
+    match &mut result.outcome {
+        RiskOutcome::Error(error) => error,
+        other => panic!("{other:?} is no error"),
+    }
+}
+
+/// The divergence of a log in which a partition is changed so: everything is written into another one.
+fn diverged(
+    folder: &tempfile::TempDir,
+    log: &Log,
+    topic: &str,
+    change: impl FnOnce(&mut Vec<Record>),
+) -> OutputDivergence {
+    let path = folder.path().join("changed.db");
+    let copy = SqliteLog::open(&path, Durability::Process).expect("a new log");
+    let topics = log.topics().expect("the log is readable");
+    copy.create_topics(&topics.iter().map(|topic| topic.spec.clone()).collect::<Vec<_>>())
+        .expect("new topics");
+    let mut producer = copy.producer("copy").expect("a producer");
+    producer.begin().expect("a transaction");
+    let mut change = Some(change);
+    let mut offsets = Vec::new();
+    for info in &topics {
+        for partition in 0..info.offsets.len() as i32 {
+            let name = &info.spec.name;
+            let mut records = read_partition(log.as_ref(), name, partition);
+            if (name.as_str(), partition) == (topic, ASKED) {
+                change.take().expect("a partition is read once")(&mut records);
+            }
+            for record in records {
+                let Record { key, value, timestamp_ns, .. } = record;
+                let (topic, key, value) = (name.clone().into(), key.map(Into::into), value.into());
+                let record = NewRecord { topic, partition, key, value, timestamp_ns, ..NewRecord::default() };
+                producer.send(record).expect("it is taken");
+            }
+            let source = TopicPartition { topic: name.clone(), partition };
+            let committed = log.committed(&config(1).group, &source).expect("the log is readable");
+            offsets.extend(committed.map(|offset| (source, offset)));
+        }
+    }
+    producer.send_offsets(&config(1).group, &offsets).expect("it is taken");
+    producer.commit().expect("it is taken");
+    drop(producer);
+    let copy: Log = Arc::new(copy);
+    let report = verified(&copy);
+    drop(copy);
+    std::fs::remove_file(path).expect("the copy is there");
+    match report.divergence {
+        Some(Divergence::Output(divergence)) => divergence,
+        other => panic!("a changed output expected, found {other:?}"),
+    }
+}
+
+fn fields(divergence: &OutputDivergence) -> Vec<&str> {
+    let OutputProblem::Changed { differences } = &divergence.problem else { panic!("{divergence}") };
+    differences.iter().map(|difference| difference.field.as_str()).collect()
+}
+
+fn change(record: &mut Record, change: impl FnOnce(&mut RiskResult)) {
+    let mut result = decode_risk_result(&record.value).expect("a result");
+    change(&mut result);
+    record.value.clear();
+    encode_risk_result(&result, &mut record.value);
+}
+
+fn is_of(record: &Record, id: &str) -> bool {
+    decode_risk_result(&record.value).expect("a result").request_id == id
+}
+
+#[test]
+fn what_was_changed_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    record(&log, 2);
+    assert!(verified(&log).is_identical());
+    let at = |id: &str| {
+        let records = read_partition(log.as_ref(), "risk.results", ASKED);
+        records.iter().position(|record| is_of(record, id)).expect(id)
+    };
+    let check = |id: &str, field: &str, change_result: &dyn Fn(&mut RiskResult)| {
+        let offset = at(id);
+        let found = diverged(&folder, &log, "risk.results", |records| {
+            change(&mut records[offset], |result| change_result(result));
+        });
+        assert_eq!(found.offset, offset as i64, "{id}: {found}");
+        assert_eq!((found.topic.as_str(), found.partition), ("risk.results", ASKED));
+        assert_eq!(fields(&found)[0], field, "{id}: {found}");
+        found
+    };
+    let flip = |number: &mut f64| *number = f64::from_bits(number.to_bits() ^ 1);
+    let found = check("live", "outcome.option_result.values[7].price", &|result| match &mut result.outcome {
+        RiskOutcome::Options(options) => flip(&mut options.values[7].price),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(found.request_id.as_deref(), Some("live"));
+    let text = found.to_string();
+    assert!(text.contains(", request live: different\n"), "{text}");
+    check("given", "outcome.simulation_result.standard_error", &|result| match &mut result.outcome {
+        RiskOutcome::Simulation(simulation) => flip(&mut simulation.standard_error),
+        other => panic!("{other:?}"),
+    });
+    check("basket", "as_of[1].spot", &|result| flip(result.as_of[1].spot.as_mut().expect("it was taken")));
+    check("later", "as_of[0].next_offset", &|result| result.as_of[0].next_offset -= 1);
+    let live = results(&log, ASKED).swap_remove(at("live"));
+    check("later", "as_of[0].next_offset", &|result| {
+        (result.as_of, result.outcome) = (live.as_of.clone(), live.outcome.clone());
+    });
+    check("given", "seed", &|result| result.seed += 1);
+    check("sweep", "decision_sequence", &|result| result.decision_sequence = -1);
+    check("elsewhere", "node", &|result| result.node.push('x'));
+    check("unknown", "decision_sequence", &|result| outcome_error(result).code = RiskErrorCode::Expired);
+    check("bad", "outcome.risk_error.message", &|result| outcome_error(result).message.clear());
+    check("expired", "outcome.risk_error.code", &|result| {
+        outcome_error(result).code = RiskErrorCode::Overloaded;
+    });
+    let expired = results(&log, ASKED).swap_remove(at("expired")).outcome;
+    check("elsewhere", "outcome", &|result| result.outcome = expired.clone());
+    check("elsewhere", "partition", &|result| result.partition = 0);
+}
+
+#[test]
+fn missing_and_surplus_results_are_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    record(&log, 1);
+    let count = results(&log, ASKED).len() as i64;
+    let tampered = |change: &dyn Fn(&mut Vec<Record>)| diverged(&folder, &log, "risk.results", change);
+    let found = tampered(&|records| records.retain(|record| !is_of(record, "basket")));
+    assert_eq!((found.offset, found.request_id.as_deref()), (count - 1, Some("basket")), "{found}");
+    assert!(matches!(found.problem, OutputProblem::Missing { count: 1, .. }), "{found}");
+    let found = tampered(&Vec::clear);
+    assert!(matches!(found.problem, OutputProblem::Missing { count: 12, .. }), "{found}");
+    let found = tampered(&|records| records.push(records[3].clone()));
+    assert_eq!(found.offset, count, "{found}");
+    assert!(matches!(found.problem, OutputProblem::Surplus { count: 1, .. }), "{found}");
+    let found = tampered(&|records| {
+        let mut other = records[0].clone();
+        change(&mut other, |result| result.offset = 77);
+        records.push(other);
+    });
+    assert_eq!(found.offset, count, "{found}");
+    assert!(matches!(found.problem, OutputProblem::Surplus { count: 1, .. }), "{found}");
+    let found = tampered(&|records| records[5].value.truncate(20));
+    assert_eq!(found.offset, 5, "{found}");
+    assert!(matches!(found.problem, OutputProblem::Unreadable { .. }), "{found}");
+}
+
+#[test]
+fn a_changed_request_shows_in_its_result() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    record(&log, 1);
+    let change_seed = |records: &mut Vec<Record>| {
+        let mut request = decode_risk_request(&records[1].value).expect("a request");
+        request.seed += 1;
+        records[1].value.clear();
+        encode_risk_request(&request, &mut records[1].value);
+    };
+    let found = diverged(&folder, &log, "risk.requests", change_seed);
+    assert_eq!(found.request_id.as_deref(), Some("given"));
+    assert_eq!(fields(&found).last(), Some(&"seed"), "{found}");
+}
