@@ -10,11 +10,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crossbeam_channel::bounded;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, never};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
@@ -173,15 +172,15 @@ impl Run {
             let log = log.clone();
             thread::spawn(move || run(log, config, progress, stopped))
         };
-        let is_over = Arc::new(AtomicBool::new(false));
+        let (over, is_over) = bounded(0);
         let asker = with_risk.then(|| {
-            let (log, is_over) = (log.clone(), is_over.clone());
+            let log = log.clone();
             thread::spawn(move || ask(&log, &is_over))
         });
         let synth = SynthConfig { symbols: 500, ticks: None, ..SynthConfig::default() };
         let mut market = SynthSource::new(synth).expect("a market");
         let began = Instant::now();
-        let mut published = 0;
+        let (mut published, pause) = (0, never::<()>());
         while published < RATE * seconds {
             let due = (began.elapsed().as_secs_f64() * RATE as f64) as u64;
             for tick in market.by_ref().take((due - published) as usize) {
@@ -189,9 +188,9 @@ impl Run {
             }
             published = due;
             feed.flush().expect("the log takes it");
-            thread::sleep(FEED_INTERVAL);
+            drop(pause.recv_timeout(FEED_INTERVAL));
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         let asked = asker.map(|asker| asker.join().expect("the asker does not panic")).unwrap_or_default();
         let ends = |topic: &str| topic_ends(log.as_ref(), topic);
         stop.send(Stop::At { ticks: ends("ticks"), requests: ends("risk.requests") })
@@ -204,12 +203,12 @@ impl Run {
 }
 
 /// Sends requests until it is over; when each was created, by its id.
-fn ask(log: &Arc<dyn EventLog>, is_over: &AtomicBool) -> BTreeMap<String, i64> {
+fn ask(log: &Arc<dyn EventLog>, is_over: &Receiver<()>) -> BTreeMap<String, i64> {
     let mut producer = log.producer("asks").expect("a producer");
     let mut asked = BTreeMap::new();
     let began = Instant::now();
     let mut next = [Duration::ZERO; STREAMS.len()];
-    while !is_over.load(Ordering::Relaxed) {
+    while is_over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
         for (place, stream) in STREAMS.iter().enumerate() {
             if began.elapsed() < next[place] {
                 continue;
@@ -235,7 +234,6 @@ fn ask(log: &Arc<dyn EventLog>, is_over: &AtomicBool) -> BTreeMap<String, i64> {
             producer.commit().expect("the log takes it");
             asked.insert(id, created_ns);
         }
-        thread::sleep(Duration::from_millis(1));
     }
     asked
 }
