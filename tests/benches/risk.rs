@@ -188,7 +188,7 @@ impl Run {
             }
             published = due;
             feed.flush().expect("the log takes it");
-            drop(pause.recv_timeout(FEED_INTERVAL));
+            pause.recv_timeout(FEED_INTERVAL).expect_err("nobody sends");
         }
         drop(over);
         let asked = asker.map(|asker| asker.join().expect("the asker does not panic")).unwrap_or_default();

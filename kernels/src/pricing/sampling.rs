@@ -80,7 +80,9 @@ impl Source {
 
 impl Points {
     /// 32 digits of the coordinate of each lane, not shifted, and the words to shift by: the second has further digits.
-    #[inline(always)]
+    ///
+    /// A function of its own: in the loops of random numbers it would cost those their registers.
+    #[inline(never)]
     pub fn of_group(&self, keys: &Keys, group: u64, step: u64, stream: Stream) -> ([u64; LANES], [u64; 2]) {
         let dimension = stream.dimension(step, self.steps);
         let (block, within) = (group / GROUPS as u64, group % GROUPS as u64);
