@@ -45,6 +45,9 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 /// Bytes of a tenant's name at most.
 const TENANT_BYTES_MAX: usize = 64;
 
+/// Latest deadline, in nanoseconds since the epoch: the year 2116.
+const DEADLINE_NS_MAX: i64 = i64::MAX / 2;
+
 /// What is known of a symbol, by its name; `None` where it was never heard of.
 pub type MarketOf<'a> = &'a dyn Fn(&str) -> Option<SymbolMarket>;
 
@@ -119,6 +122,14 @@ impl RiskTask {
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
+        if let Some(deadline_ns) =
+            request.deadline_ns.filter(|deadline| !(0..=DEADLINE_NS_MAX).contains(deadline))
+        {
+            return Err(bad(
+                "deadline_ns",
+                format!("{deadline_ns}; it must be from 0 to {DEADLINE_NS_MAX}, or null"),
+            ));
+        }
         let none = Matrix::Given(Vec::new());
         let (work, assets) = match &request.problem {
             RiskProblem::Options(problem) => {

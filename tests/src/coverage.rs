@@ -43,6 +43,12 @@ pub struct Coverage {
     pub snapshots_used: usize,
     /// Partitions restored with a tail whose outputs existed.
     pub tails_replayed: usize,
+    /// Risk requests answered.
+    pub risk_answers: usize,
+    /// Those that expired.
+    pub risk_expired: usize,
+    /// Requests at or behind the committed offset that were found answered when a process began.
+    pub answers_found: usize,
 }
 
 impl Coverage {
@@ -69,6 +75,9 @@ impl Coverage {
             faults_while_stopping: self.faults_while_stopping + other.faults_while_stopping,
             snapshots_used: self.snapshots_used + other.snapshots_used,
             tails_replayed: self.tails_replayed + other.tails_replayed,
+            risk_answers: self.risk_answers + other.risk_answers,
+            risk_expired: self.risk_expired + other.risk_expired,
+            answers_found: self.answers_found + other.answers_found,
         }
     }
 
@@ -95,6 +104,9 @@ impl Coverage {
             self.faults_while_stopping,
             self.snapshots_used,
             self.tails_replayed,
+            self.risk_answers,
+            self.risk_expired,
+            self.answers_found,
         ];
         counts.into_iter().min().expect("the list is not empty")
     }

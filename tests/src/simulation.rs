@@ -5,18 +5,19 @@
 //! with the plain sequential run, and every journal entry is stepped again.
 
 mod check;
+mod risk;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use warptape_eventlog::Record;
+use warptape_eventlog::{Record, TopicPartition};
 use warptape_kernels::device::{DeviceError, NoDevices};
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
     CommitRequest, EngineConfig, LaneCommand, LaneResult, LaneStages, RecordError, Stop, Topics, restore_from,
 };
-use warptape_schemas::journal::{LaneId, LaneSpec, RiskConfig, SchedulerConfig, ServicePoint};
+use warptape_schemas::journal::{LaneId, LaneSpec, RiskConfig, SchedulerConfig, ServicePoint, SplitPolicy};
 use warptape_schemas::{decode_journal_entry, decode_snapshot};
 
 use crate::coverage::Coverage;
@@ -24,6 +25,7 @@ use crate::devices::SimulatedDevices;
 use crate::market::{self, SourceLog};
 use crate::random::Random;
 use crate::sequential::{self, Outputs};
+use risk::Requests;
 
 /// Events before the healing phase.
 const TURBULENT_EVENTS: usize = 400;
@@ -43,6 +45,8 @@ pub enum Plant {
     RowsSwapped,
     /// A restored partition is read from its committed offset instead of its snapshot.
     TailSkipped,
+    /// A process that begins does not look which risk requests have been answered.
+    AnswersForgotten,
 }
 
 /// What went wrong.
@@ -80,6 +84,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     }
     world.heal(&devices)?;
     world.check(&expected)?;
+    world.check_risk()?;
     world.count_from_journal();
     for outputs in &expected {
         world.coverage.signals += outputs.signals.len();
@@ -113,7 +118,11 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             high_water_rows,
             low_water_rows: random.between(0, high_water_rows - 1),
             route_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
-            risk: RiskConfig::default(),
+            risk: RiskConfig {
+                slice_ns: random.between(1, 1_000_000),
+                split: [SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score][random.index(3)],
+                ..RiskConfig::default()
+            },
         },
         lanes: (0..lanes)
             .map(|lane| {
@@ -198,6 +207,7 @@ struct World {
     random: Random,
     config: EngineConfig,
     source: SourceLog,
+    requests: Requests,
     plant: Plant,
     now_ns: i64,
     core: Core,
@@ -214,11 +224,12 @@ struct World {
 }
 
 impl World {
-    fn new(random: Random, config: EngineConfig, source: SourceLog, plant: Plant) -> Self {
+    fn new(mut random: Random, config: EngineConfig, source: SourceLog, plant: Plant) -> Self {
         let core = Core::new(config.clone(), None).expect("a new journal can be begun");
         Self {
             lanes: config.lanes.iter().map(|_| Some(SimulatedLane::default())).collect(),
             reading: source.iter().map(|_| None).collect(),
+            requests: Requests::new(&mut random, source.len()),
             random,
             config,
             source,
@@ -244,6 +255,7 @@ impl World {
         self.in_flight = None;
         self.fetched.clear();
         self.restores.clear();
+        self.requests.restart();
         self.core.begin(self.now_ns)?;
         if self.stopping {
             self.stop()?;
@@ -251,6 +263,7 @@ impl World {
         for partition in 0..self.source.len() as i32 {
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
             self.restore(partition, committed)?;
+            self.open_requests(partition);
         }
         self.obey()
     }
@@ -291,10 +304,11 @@ impl World {
                         self.reading[partition as usize] = None;
                         self.restores.push_back((partition, sealed_offset));
                     }
-                    // No requests are opened here.
-                    Command::ReadRequests { .. }
-                    | Command::ForgetRequests { .. }
-                    | Command::Lifecycle(..) => {}
+                    Command::ReadRequests { partition, offset, generation } => {
+                        self.requests.seek(partition, offset, generation);
+                    }
+                    Command::ForgetRequests { partition } => self.requests.forget(partition),
+                    Command::Lifecycle(..) => {}
                 }
             }
         }
@@ -330,7 +344,9 @@ impl World {
     /// An event of a process that works.
     fn event(&mut self) -> Result<(), Failure> {
         self.now_ns += self.random.between(0, 2_000_000);
-        match self.random.index(11) {
+        match self.random.index(13) {
+            12 => self.requests.read(&mut self.random),
+            11 => self.deliver_requests()?,
             10 => self.measure()?,
             8 => self.deliver()?,
             9 => {
@@ -457,7 +473,7 @@ impl World {
             let mut request = self.core.seal(self.now_ns);
             if self.plant == Plant::OffsetsFirst {
                 for (partition, offset) in request.offsets.drain(..) {
-                    self.committed.offsets.insert(partition.partition, offset);
+                    self.commit_offset(&partition, offset);
                 }
             }
             self.in_flight = Some(request);
@@ -471,13 +487,21 @@ impl World {
             topic.entry(record.partition).or_default().push(record.value.into_owned());
         }
         for (partition, offset) in request.offsets {
-            self.committed.offsets.insert(partition.partition, offset);
+            self.commit_offset(&partition, offset);
         }
+    }
+
+    fn commit_offset(&mut self, partition: &TopicPartition, offset: i64) {
+        let offsets = match partition.topic == self.config.topics.risk_requests {
+            true => &mut self.requests.offsets,
+            false => &mut self.committed.offsets,
+        };
+        offsets.insert(partition.partition, offset);
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
         let ends = (0_i32..).zip(&self.source).map(|(partition, log)| (partition, log.len() as i64));
-        let stop = Stop::At { ticks: ends.collect(), requests: Vec::new() };
+        let stop = Stop::At { ticks: ends.collect(), requests: self.requests.ends() };
         self.core.on_stop(self.now_ns, stop)?;
         Ok(())
     }

@@ -23,6 +23,13 @@ pub struct Answered {
 
 impl Answered {
     /// What the results say of the requests of a partition, of which those before `committed` need no look.
+    pub fn of<'a>(results: impl IntoIterator<Item = &'a RiskResult>, committed: i64) -> Self {
+        let mut answered = Self::default();
+        results.into_iter().for_each(|result| answered.add(result, committed));
+        answered
+    }
+
+    /// The same of the results in a log.
     pub fn read(log: &dyn EventLog, results: &TopicPartition, committed: i64) -> Result<Self, LogError> {
         let mut answered = Self::default();
         let mut reader = log.reader(std::slice::from_ref(results))?;
@@ -35,20 +42,22 @@ impl Answered {
             };
             for record in records {
                 match decode_risk_result(&record.value) {
-                    Ok(result) => {
-                        // The request that it doubles has a result of its own, or is still to have it.
-                        if !is_duplicate(&result) {
-                            answered.ids.insert(&result.request_id);
-                        }
-                        if result.offset >= committed {
-                            answered.offsets.insert(result.offset);
-                        }
-                    }
+                    Ok(result) => answered.add(&result, committed),
                     Err(error) => tracing::warn!(offset = record.offset, %error, "risk result passed over"),
                 }
             }
         }
         Ok(answered)
+    }
+
+    fn add(&mut self, result: &RiskResult, committed: i64) {
+        // The request that it doubles has a result of its own, or is still to have it.
+        if !is_duplicate(result) {
+            self.ids.insert(&result.request_id);
+        }
+        if result.offset >= committed {
+            self.offsets.insert(result.offset);
+        }
     }
 
     /// Whether the request at an offset has its answer; asked once for each offset.

@@ -109,7 +109,7 @@ pub struct SimulationResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedGreek {
-    /// delta, gamma, vega, theta or rho; of a basket with [i] for asset i.
+    /// delta, gamma, vega, theta or rho.
     pub name: String,
     /// Its value.
     pub value: f64,

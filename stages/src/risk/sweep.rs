@@ -13,6 +13,8 @@ use super::{Partial, bad, check_count};
 const RULES_MAX: usize = 100_000;
 /// Bars of a request at most: lanes do a rule over all of them at once, and ticks wait meanwhile.
 const BARS_MAX: usize = 2_000_000;
+/// Bars of a unit of cost.
+const COST_BARS: usize = 64;
 /// Symbols of a request at most.
 const SYMBOLS_MAX: usize = 10_000;
 
@@ -48,7 +50,7 @@ impl SweepTask {
     }
 
     pub(super) fn unit_cost(&self) -> i64 {
-        self.bars.len() as i64
+        self.bars.len().div_ceil(COST_BARS) as i64
     }
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {

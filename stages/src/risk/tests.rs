@@ -278,4 +278,8 @@ fn mistakes_are_named() {
     let mut long = request(simulation(json!({})));
     long.request_id = "x".repeat(129);
     assert_eq!(RiskTask::new(&long, &market_of).expect_err("too long").field, "request_id");
+    for deadline_ns in [-1, i64::MIN, i64::MAX] {
+        let never = RiskRequest { deadline_ns: Some(deadline_ns), ..request(simulation(json!({}))) };
+        assert_eq!(RiskTask::new(&never, &market_of).expect_err("no time").field, "deadline_ns");
+    }
 }

@@ -46,6 +46,11 @@ fn offsets_committed_before_outputs_are_found() {
 }
 
 #[test]
+fn forgotten_answers_are_found() {
+    check_found(Plant::AnswersForgotten);
+}
+
+#[test]
 fn swapped_rows_are_found() {
     check_found(Plant::RowsSwapped);
 }

@@ -1,0 +1,193 @@
+//! Risk requests in a simulated run: read, answered, cut off by crashes, and in the end each with one result, the right one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Value, json};
+use warptape_eventlog::Record;
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::Answered;
+use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::{decode_risk_result, encode_risk_request};
+use warptape_stages::risk::{Finished, RiskTask};
+
+use super::{Failure, Plant, World};
+use crate::random::Random;
+
+/// Requests of a partition at most.
+const REQUESTS_MAX: i64 = 8;
+/// Deadlines lie before this time: some have passed on arrival, some pass, some never matter.
+const DEADLINE_NS_MAX: i64 = 600_000_000;
+/// Requests of one fetch at most.
+const FETCH_MAX: usize = 3;
+
+/// Requests of a run, and where reading of them stands.
+pub(super) struct Requests {
+    /// By partition and offset.
+    pub(super) log: Vec<Vec<RiskRequest>>,
+    /// By partition: next offset and generation.
+    reading: Vec<Option<(usize, u64)>>,
+    fetched: VecDeque<(i32, u64, Vec<Record>)>,
+    /// Committed next-to-read offsets.
+    pub(super) offsets: BTreeMap<i32, i64>,
+}
+
+impl Requests {
+    pub(super) fn new(random: &mut Random, partitions: usize) -> Self {
+        let mut of_partition = |partition: usize| -> Vec<RiskRequest> {
+            let count = random.between(0, REQUESTS_MAX);
+            (0..count).map(|number| request(random, partition, number)).collect()
+        };
+        Self {
+            log: (0..partitions).map(&mut of_partition).collect(),
+            reading: vec![None; partitions],
+            fetched: VecDeque::new(),
+            offsets: BTreeMap::new(),
+        }
+    }
+
+    /// A process begins: nothing is read or on its way.
+    pub(super) fn restart(&mut self) {
+        self.reading.fill(None);
+        self.fetched.clear();
+    }
+
+    pub(super) fn ends(&self) -> Vec<(i32, i64)> {
+        (0..).zip(self.log.iter().map(|log| log.len() as i64)).collect()
+    }
+
+    pub(super) fn seek(&mut self, partition: i32, offset: i64, generation: u64) {
+        self.reading[partition as usize] = Some((offset as usize, generation));
+    }
+
+    pub(super) fn forget(&mut self, partition: i32) {
+        self.reading[partition as usize] = None;
+    }
+
+    /// Some requests of a partition are read.
+    pub(super) fn read(&mut self, random: &mut Random) {
+        let partition = random.index(self.log.len());
+        let Some((next, generation)) = &mut self.reading[partition] else { return };
+        let left = self.log[partition].len() - *next;
+        if left == 0 {
+            return;
+        }
+        let range = *next..*next + left.min(1 + random.index(FETCH_MAX));
+        *next = range.end;
+        let record = |offset: usize| {
+            let mut value = Vec::new();
+            encode_risk_request(&self.log[partition][offset], &mut value);
+            Record { offset: offset as i64, key: None, headers: Vec::new(), timestamp_ns: 0, value }
+        };
+        self.fetched.push_back((partition as i32, *generation, range.map(record).collect()));
+    }
+}
+
+fn request(random: &mut Random, partition: usize, number: i64) -> RiskRequest {
+    let asset = json!({"symbol": "given", "spot": 100.0, "volatility": 0.2});
+    let option = |place: i64| json!({"asset": 0, "kind": "call", "strike": 60 + place, "expiry_years": 0.5});
+    let problem = match random.index(5) {
+        0 => {
+            let returns: Vec<f64> =
+                (0..random.between(2, 150)).map(|_| random.between(-50, 50) as f64 / 1e3).collect();
+            let position = json!({"name": "a", "book": 0, "quantity": 3.0,
+                                  "instrument": {"type": "option", "asset": 0, "kind": "put", "strike": 95.0, "expiry_years": 1.0}});
+            json!({"type": "portfolio", "assets": [asset], "books": [{"name": "all"}], "positions": [position, position],
+                   "measure": {"type": "historical", "confidence": 0.9, "returns": returns}})
+        }
+        // One with a mistake.
+        1 => json!({"type": "options", "assets": [asset], "options": []}),
+        _ => json!({"type": "options", "assets": [asset],
+                    "options": (0..random.between(1, 60)).map(option).collect::<Vec<Value>>()}),
+    };
+    // Some ids stand twice.
+    let id = if number > 0 && random.one_in(5) { number - 1 } else { number };
+    let class = ["critical", "interactive", "batch"][random.index(3)];
+    let deadline_ns = random.one_in(3).then(|| random.between(0, DEADLINE_NS_MAX));
+    let request = json!({"request_id": format!("{partition}/{id}"), "tenant": format!("t{}", random.index(3)),
+                         "class": class, "seed": number, "deadline_ns": deadline_ns, "problem": problem});
+    serde_json::from_value(request).expect("a request")
+}
+
+impl World {
+    /// The requests of a partition are to be read, from where the results and the committed offset are.
+    pub(super) fn open_requests(&mut self, partition: i32) {
+        let committed = self.requests.offsets.get(&partition).copied().unwrap_or(0);
+        let results = match self.plant {
+            Plant::AnswersForgotten => Vec::new(),
+            _ => self.results(partition),
+        };
+        self.coverage.answers_found += results.iter().filter(|result| result.offset >= committed).count();
+        self.core.on_requests_opened(partition, committed, Answered::of(&results, committed));
+    }
+
+    pub(super) fn deliver_requests(&mut self) -> Result<(), Failure> {
+        let Some((partition, generation, records)) = self.requests.fetched.pop_front() else { return Ok(()) };
+        self.core.on_requests(self.now_ns, partition, generation, &records).map_err(Failure::from)
+    }
+
+    fn results(&self, partition: i32) -> Vec<RiskResult> {
+        let results = self.topic("risk.results", partition).iter();
+        results.map(|record| decode_risk_result(record).expect("results are written whole")).collect()
+    }
+
+    /// Every request has one result, and it is the right one.
+    pub(super) fn check_risk(&mut self) -> Result<(), Failure> {
+        for partition in 0..self.requests.log.len() as i32 {
+            let requests = &self.requests.log[partition as usize];
+            let committed = self.requests.offsets.get(&partition).copied().unwrap_or(0);
+            if committed != requests.len() as i64 {
+                let found =
+                    format!("requests of {partition}: committed offset {committed} of {}", requests.len());
+                return Err(Failure::Outputs(found));
+            }
+            let mut results: Vec<RiskResult> = self.results(partition);
+            results.sort_by_key(|result| result.offset);
+            let offsets: Vec<i64> = results.iter().map(|result| result.offset).collect();
+            if offsets != (0..requests.len() as i64).collect::<Vec<_>>() {
+                return Err(Failure::Outputs(format!("requests of {partition} have results at {offsets:?}")));
+            }
+            for (number, (request, result)) in requests.iter().zip(&results).enumerate() {
+                let is_double =
+                    requests[..number].iter().any(|before| before.request_id == request.request_id);
+                if !is_right(request, is_double, &result.outcome) {
+                    return Err(Failure::Outputs(format!(
+                        "request {number} of {partition}: {:?}",
+                        result.outcome
+                    )));
+                }
+                self.coverage.risk_answers += 1;
+                let expired = matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Expired);
+                self.coverage.risk_expired += usize::from(expired);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_right(request: &RiskRequest, is_double: bool, outcome: &RiskOutcome) -> bool {
+    let code = match outcome {
+        RiskOutcome::Error(error) => Some(error.code),
+        _ => None,
+    };
+    if is_double || code == Some(RiskErrorCode::Duplicate) {
+        return is_double && code == Some(RiskErrorCode::Duplicate);
+    }
+    match RiskTask::new(request, &|_| None) {
+        Err(error) => *outcome == RiskOutcome::Error(error),
+        Ok(_) if code == Some(RiskErrorCode::Expired) => request.deadline_ns.is_some(),
+        Ok(task) => *outcome == whole(&task),
+    }
+}
+
+/// The outcome by one lane, each round in one slice.
+fn whole(task: &RiskTask) -> RiskOutcome {
+    let mut round = task.first_round();
+    let mut partials = Vec::new();
+    loop {
+        partials.push(task.run(Isa::Baseline, round.first_unit..round.first_unit + round.units));
+        match task.finish(&partials) {
+            Finished::Outcome(outcome) => return outcome,
+            Finished::More(next) => round = next,
+        }
+    }
+}
