@@ -186,7 +186,8 @@ fn a_file_must_be_a_request_that_the_command_is_for() {
         (r#"{"problem": {"type": "sweep", "symbols": []}}"#, "missing field `rules`"),
         (r#"{"clas": 1, "problem": {"type": "sweep", "symbols": [], "rules": []}}"#, "unknown field `clas`"),
     ] {
-        check_error(&format!("sweep {}", file(text).path().display()), part);
+        let written = file(text);
+        check_error(&format!("sweep {}", written.path().display()), part);
     }
     check_error("stress /no/such/file", "/no/such/file: ");
 }
