@@ -143,8 +143,11 @@ impl Market {
 
     #[inline]
     pub(crate) fn quote(&mut self, symbol: u32, bid_e9: i64, ask_e9: i64) {
-        let last = &mut self.last[symbol as usize];
-        (last.bid_e9, last.ask_e9) = (bid_e9, ask_e9);
+        // One with a single side has no mid: the one before it stays.
+        if bid_e9 > 0 && ask_e9 > 0 {
+            let last = &mut self.last[symbol as usize];
+            (last.bid_e9, last.ask_e9) = (bid_e9, ask_e9);
+        }
     }
 
     /// Takes a sample for each multiple of the interval that event time has come to since the last.
@@ -268,6 +271,8 @@ mod tests {
         assert_eq!(market.of(0, 0, 0).spot, Some(9.0));
         market.quote(0, 10 * S, 12 * S);
         assert_eq!(market.of(0, 0, 0).spot, Some(11.0));
+        market.quote(0, 0, 13 * S);
+        assert_eq!(market.of(0, 0, 0).spot, Some(11.0), "the last mid");
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl RiskTask {
             Work::Options(_) => "options".to_owned(),
             Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
             Work::Simulation(task) => task.rate_key(),
-            Work::Portfolio(_) => "portfolio".to_owned(),
+            Work::Portfolio(task) => task.rate_key().to_owned(),
             Work::Optimisation(_) => "optimisation".to_owned(),
             Work::Sweep(_) => "sweep".to_owned(),
         }

@@ -218,6 +218,9 @@ impl Core {
         if let Some(stop_at) = &mut self.stop_at {
             stop_at.remove(&partition);
         }
+        if let Some(Stop::At { requests, .. }) = &mut self.stop {
+            requests.retain(|(id, _)| *id != partition);
+        }
         self.drop_groups(partition);
         self.step(now_ns, &Input::PartitionRevoked(PartitionRevoked { partition }))
     }

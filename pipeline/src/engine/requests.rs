@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 
 use super::answered::Answered;
@@ -20,8 +20,6 @@ const FETCHES_MAX: usize = 2;
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a command while there is nothing to read, or no answer.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
-/// Commands that may wait for the thread.
-const COMMANDS_MAX: usize = 1024;
 /// Requests of one fetch: each is made whole by the engine thread, and ticks wait meanwhile.
 const RECORDS_MAX: usize = 16;
 /// Bytes of one fetch, about.
@@ -66,7 +64,8 @@ pub(super) struct RequestSource {
 impl RequestSource {
     /// Starts the thread, which reads nothing yet.
     pub(super) fn start(log: Arc<dyn EventLog>, names: RequestNames) -> Self {
-        let (commands, received) = bounded(COMMANDS_MAX);
+        // What waits is bounded by the number of partitions.
+        let (commands, received) = unbounded();
         let (sent, events) = bounded(FETCHES_MAX);
         let mut reader = RequestReader {
             log,

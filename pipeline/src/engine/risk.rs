@@ -10,7 +10,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_schemas::encode_risk_result;
 use warptape_schemas::journal::{LaneId, RunSlice, TaskId};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
-use warptape_stages::risk::{Finished, Partial, RiskTask};
+use warptape_stages::risk::{Finished, Partial, RiskTask, refusals};
 
 use super::EngineConfig;
 use super::answered::Answered;
@@ -101,7 +101,9 @@ impl RequestPartition {
         self.results_bytes = 0;
         sealed.risk_results = std::mem::take(&mut self.results);
         let before = self.complete_before();
-        let moves = before > self.sealed_offset;
+        // With results the offset goes along even where it stays: it is what ties them to the group's membership, and what the next
+        // owner waits for before it looks what is answered.
+        let moves = before > self.sealed_offset || !sealed.risk_results.is_empty();
         self.sealed_offset = before;
         moves.then(|| (self.source.clone(), before))
     }
@@ -201,13 +203,10 @@ impl RiskDesk {
         open.task.finish(open.partials.values())
     }
 
-    /// Drops the tasks of a partition, or all.
-    pub(super) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
-        let is_of = |of: i32| partition.is_none_or(|partition| partition == of);
-        let dropped: Vec<TaskId> =
-            self.tasks.iter().filter(|(_, open)| is_of(open.partition)).map(|(&number, _)| number).collect();
-        self.tasks.retain(|_, open| !is_of(open.partition));
-        dropped
+    /// The tasks of a partition, or all.
+    pub(super) fn numbers_of(&self, partition: Option<i32>) -> Vec<TaskId> {
+        let is_of = |open: &OpenTask| partition.is_none_or(|partition| partition == open.partition);
+        self.tasks.iter().filter(|(_, open)| is_of(open)).map(|(&number, _)| number).collect()
     }
 
     /// Answers a task, which is done by that.
@@ -247,8 +246,8 @@ impl RiskDesk {
     ) {
         let Some(requests) = self.partitions.get_mut(&partition) else { return };
         requests.push(&RiskResult {
-            request_id: request.map_or(String::new(), |request| request.request_id.clone()),
-            tenant: request.map_or(String::new(), |request| request.tenant.clone()),
+            request_id: request.map_or(String::new(), |request| refusals::repeated(&request.request_id)),
+            tenant: request.map_or(String::new(), |request| refusals::repeated(&request.tenant)),
             class: request.map_or(TaskClass::Interactive, |request| request.class),
             topic: config.topics.risk_requests.clone(),
             partition,

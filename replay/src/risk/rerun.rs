@@ -67,8 +67,8 @@ fn outcome(task: &RiskTask, isa: Isa) -> RiskOutcome {
 /// The result of a request that no task can be made of.
 pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: RiskError) -> RiskResult {
     RiskResult {
-        request_id: request.map_or(String::new(), |request| request.request_id.clone()),
-        tenant: request.map_or(String::new(), |request| request.tenant.clone()),
+        request_id: request.map_or(String::new(), |request| refusals::repeated(&request.request_id)),
+        tenant: request.map_or(String::new(), |request| refusals::repeated(&request.tenant)),
         class: request.map_or(TaskClass::Interactive, |request| request.class),
         outcome: RiskOutcome::Error(error),
         as_of: Vec::new(),

@@ -314,7 +314,7 @@ pub struct PortfolioProblem {
     pub assets: Vec<Asset>,
     /// Books, parents first: desk, book, portfolio.
     pub books: Vec<Book>,
-    /// 1 to 100,000 positions.
+    /// 1 to 8,000 positions.
     pub positions: Vec<Position>,
     /// What is asked.
     pub measure: RiskMeasure,
@@ -418,7 +418,7 @@ pub struct ParametricRisk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stress {
-    /// 1 to 1,000 scenarios.
+    /// 1 to 1,000 scenarios; times books, and times assets, 100,000 at most.
     pub scenarios: Vec<StressScenario>,
 }
 
@@ -510,7 +510,7 @@ pub struct OptimisationProblem {
 pub struct SweepProblem {
     /// Bars by symbol.
     pub symbols: Vec<SymbolBars>,
-    /// 1 to 100,000 rules.
+    /// 1 to 20,000 rules.
     pub rules: Vec<TradingRule>,
     /// Paid for each notional traded: 0.0001 is a basis point.
     #[serde(default)]

@@ -4,9 +4,13 @@ use warptape_kernels::math::ln;
 use warptape_kernels::pricing::AssetMarket;
 use warptape_schemas::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 
-use super::MarketOf;
+use super::{MarketOf, check_count, check_length};
 use crate::SymbolMarket;
 
+/// Assets of a request at most.
+const ASSETS_MAX: usize = 4_096;
+/// Bytes of a symbol at most.
+const SYMBOL_BYTES_MAX: usize = 64;
 /// Returns that a volatility needs at least.
 const RETURNS_MIN: usize = 2;
 /// Years are of 365 days, without holidays.
@@ -34,6 +38,7 @@ impl Resolved {
         matrix: &Matrix,
         market_of: MarketOf<'_>,
     ) -> Result<Self, RiskError> {
+        check_count("problem.assets", assets.len(), 0..=ASSETS_MAX)?;
         let mut resolved = Self::default();
         for (number, asset) in assets.iter().enumerate() {
             resolved.add(number, asset, matches!(matrix, Matrix::Market(_)), market_of)?;
@@ -49,6 +54,7 @@ impl Resolved {
         market_of: MarketOf<'_>,
     ) -> Result<(), RiskError> {
         let field = |name: &str| format!("problem.assets[{number}].{name}");
+        check_length(&field("symbol"), &asset.symbol, 0..=SYMBOL_BYTES_MAX)?;
         let mut market = AssetMarket {
             spot: given(&asset.spot),
             rate: asset.rate,

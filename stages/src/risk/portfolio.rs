@@ -19,22 +19,30 @@ use warptape_schemas::risk::{
 use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix};
 use super::options::kind_of;
-use super::{Finished, Partial, Round, bad, check_count};
+use super::{Finished, Partial, Round, bad, check_count, check_length};
 
-/// Positions of a request at most.
-const POSITIONS_MAX: usize = 100_000;
+/// Positions of a request at most: their risk has to fit into a record.
+const POSITIONS_MAX: usize = 8_000;
 /// Books of a request at most.
 const BOOKS_MAX: usize = 1_000;
 /// Books × scenarios at most: the profits are kept until the end.
 const CELLS_MAX: u64 = 1 << 24;
 /// Books × positions of parametric risk at most, which is one unit.
 const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
+/// Assets of a covariance at most: it is taken apart before lanes have anything to do with it.
+const COVARIANCE_ASSETS_MAX: usize = 256;
 /// Stress scenarios of a request at most.
 const STRESSES_MAX: usize = 1_000;
+/// Stress scenarios × books, and × assets, at most: profits have to fit into a record, and shocks are made before lanes have
+/// anything to do with them.
+const STRESS_CELLS_MAX: usize = 100_000;
+/// Bytes of a name at most.
+const NAME_BYTES_MAX: usize = 64;
 /// Scenarios of a unit.
 const UNIT_SCENARIOS: u64 = 64;
-/// Positions of a unit of the last round.
-const UNIT_POSITIONS: usize = 64;
+/// Positions × scenarios of a tail of a unit of the last round, about, which has 1 to 64 positions.
+const UNIT_CELLS: usize = 1 << 20;
+const UNIT_POSITIONS_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct PortfolioTask {
@@ -93,12 +101,29 @@ impl PortfolioTask {
     pub(super) fn new(problem: &PortfolioProblem, seed: i64, assets: &Resolved) -> Result<Self, RiskError> {
         check_count("problem.books", problem.books.len(), 1..=BOOKS_MAX)?;
         check_count("problem.positions", problem.positions.len(), 1..=POSITIONS_MAX)?;
+        for (number, book) in problem.books.iter().enumerate() {
+            check_length(&format!("problem.books[{number}].name"), &book.name, 0..=NAME_BYTES_MAX)?;
+        }
+        for (number, position) in problem.positions.iter().enumerate() {
+            check_length(&format!("problem.positions[{number}].name"), &position.name, 0..=NAME_BYTES_MAX)?;
+        }
+        if let RiskMeasure::Stress(stress) = &problem.measure {
+            let wide = problem.books.len().max(assets.markets.len());
+            check_count("problem.measure.scenarios", stress.scenarios.len(), 1..=STRESSES_MAX)?;
+            check_count("problem.measure.scenarios", stress.scenarios.len() * wide, 1..=STRESS_CELLS_MAX)?;
+            for (number, scenario) in stress.scenarios.iter().enumerate() {
+                let field = format!("problem.measure.scenarios[{number}].name");
+                check_length(&field, &scenario.name, 0..=NAME_BYTES_MAX)?;
+            }
+        }
         let portfolio = portfolio_of(problem, assets)?;
         let work = Work::new(&problem.measure, seed as u64, assets)?;
-        let books = problem.books.len() as u64;
-        if work.scenarios().is_some_and(|scenarios| scenarios.len() * books > CELLS_MAX) {
-            let message =
-                format!("more than {CELLS_MAX} numbers: fewer scenarios, or fewer books, are allowed");
+        // Tails are revalued with the moves of every asset.
+        let (books, count) = (problem.books.len() as u64, assets.markets.len() as u64);
+        if work.scenarios().is_some_and(|scenarios| scenarios.len() * books.max(count) > CELLS_MAX) {
+            let message = format!(
+                "scenarios times books, or times assets, is more than {CELLS_MAX}: fewer are allowed"
+            );
             return Err(bad("problem.measure.scenarios", message));
         }
         let parts = problem.books.len() * problem.positions.len();
@@ -113,6 +138,19 @@ impl PortfolioTask {
         Ok(Self { portfolio, names, work })
     }
 
+    /// What the units of the round to come are known by: those of rounds are unlike each other.
+    pub(super) fn rate_key(&self) -> &'static str {
+        match &self.work {
+            Work::Parametric { .. } => "portfolio/parametric",
+            Work::Stress { .. } => "portfolio/stress",
+            Work::Simulated { found, .. } => match found.get().map(|found| found.tails.get()) {
+                None => "portfolio/profits",
+                Some(None) => "portfolio/tails",
+                Some(Some(_)) => "portfolio/parts",
+            },
+        }
+    }
+
     pub(super) fn unit_cost(&self) -> i64 {
         self.portfolio.positions().len() as i64
     }
@@ -121,8 +159,13 @@ impl PortfolioTask {
         self.work.scenarios().map_or(1, |scenarios| scenarios.len().div_ceil(UNIT_SCENARIOS) as i64)
     }
 
-    fn position_units(&self) -> i64 {
-        self.portfolio.positions().len().div_ceil(UNIT_POSITIONS) as i64
+    /// Positions of a unit of the last round: a function of the request, as all cuts that tails follow from.
+    fn unit_positions(&self, tails: &Tails) -> usize {
+        (UNIT_CELLS / tails.expected_shortfall.scenarios.len().max(1)).clamp(1, UNIT_POSITIONS_MAX)
+    }
+
+    fn position_units(&self, tails: &Tails) -> i64 {
+        self.portfolio.positions().len().div_ceil(self.unit_positions(tails)) as i64
     }
 
     pub(super) fn first_round(&self) -> Round {
@@ -175,12 +218,13 @@ impl PortfolioTask {
         tails: &Tails,
         units: Range<i64>,
     ) -> Partial {
-        let first = self.scenario_units() + 1;
+        let (first, positions, unit_positions) =
+            (self.scenario_units() + 1, self.position_units(tails), self.unit_positions(tails));
         let mut parts = Parts::default();
         for unit in units.start - first..units.end - first {
-            if unit < self.position_units() {
-                let from = unit as usize * UNIT_POSITIONS;
-                let range = from..(from + UNIT_POSITIONS).min(self.portfolio.positions().len());
+            if unit < positions {
+                let from = unit as usize * unit_positions;
+                let range = from..(from + unit_positions).min(self.portfolio.positions().len());
                 let losses = |tail| {
                     let losses = self.portfolio.component_losses(isa, scenarios, tail, range.clone());
                     losses.expect("a tail has fewer scenarios than there are")
@@ -188,7 +232,7 @@ impl PortfolioTask {
                 let both = losses(&tails.value_at_risk).into_iter().zip(losses(&tails.expected_shortfall));
                 parts.positions.extend(both.map(|(value_at_risk, shortfall)| [value_at_risk, shortfall]));
             } else {
-                let profits = found.profits.of_book((unit - self.position_units()) as usize);
+                let profits = found.profits.of_book((unit - positions) as usize);
                 let own = self::tails(profits, confidence);
                 parts.books.push([own.value_at_risk.loss(profits), own.expected_shortfall.loss(profits)]);
             }
@@ -212,8 +256,8 @@ impl PortfolioTask {
                     let Some(Partial::Tails(tails)) = partials.last() else {
                         unreachable!("the unit before gives the tails")
                     };
-                    profits.tails.get_or_init(|| (**tails).clone());
-                    let units = self.position_units() + self.names.books.len() as i64;
+                    let tails = profits.tails.get_or_init(|| (**tails).clone());
+                    let units = self.position_units(tails) + self.names.books.len() as i64;
                     return Finished::More(Round { first_unit: self.scenario_units() + 1, units });
                 };
                 let mut parts = Parts::default();
@@ -343,6 +387,7 @@ impl Work {
         let count = assets.markets.len();
         let covariance_of = |matrix: &Matrix| {
             let field = "problem.measure.covariance";
+            check_count("problem.assets", count, 1..=COVARIANCE_ASSETS_MAX)?;
             let covariance = match matrix {
                 Matrix::Given(numbers) => Covariance::new(count, numbers.clone()),
                 Matrix::Market(_) => MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count),
@@ -404,7 +449,6 @@ impl Work {
             }
             RiskMeasure::Stress(stress) => {
                 let field = "problem.measure.scenarios";
-                check_count(field, stress.scenarios.len(), 1..=STRESSES_MAX)?;
                 let mut shocks = Vec::with_capacity(count * stress.scenarios.len());
                 for (number, scenario) in stress.scenarios.iter().enumerate() {
                     shocks.extend(shocks_of(number, scenario, count)?);

@@ -9,6 +9,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::bad;
 
+/// Bytes that are repeated at most.
+const REPEATED_BYTES_MAX: usize = 128;
 /// Ids that are remembered of a partition, the newest: a request whose id is older is answered again.
 const IDS_MAX: usize = 1 << 20;
 
@@ -17,8 +19,18 @@ pub fn unreadable(error: &DecodeError) -> RiskError {
     bad("", format!("the request cannot be read: {error}"))
 }
 
+/// What a refusal repeats of an id or of a tenant's name: as much as a good one may have.
+pub fn repeated(text: &str) -> String {
+    let mut end = text.len().min(REPEATED_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
 /// A request before it had the same id.
 pub fn duplicate(request_id: &str) -> RiskError {
+    let request_id = repeated(request_id);
     let message = format!("{request_id} was asked before: choose another id");
     RiskError { code: RiskErrorCode::Duplicate, field: "request_id".to_owned(), message }
 }

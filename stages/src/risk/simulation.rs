@@ -70,6 +70,7 @@ impl SimulationTask {
                 );
             }
             Paths::Basket(basket) => ("basket", basket.spec().precision),
+            Paths::American { found, .. } if found.get().is_none() => return "american/rule".to_owned(),
             Paths::American { .. } => ("american", Precision::F64),
         };
         format!("{contract}/{}", precision_of(precision))

@@ -43,6 +43,10 @@ impl Core {
         records: &[Record],
     ) -> Result<(), RecordError> {
         let end = self.requests_stop_offset(partition);
+        if records.last().is_some_and(|record| record.offset >= end) {
+            // What lies before the end was given, if there was anything.
+            self.on_requests_position(partition, generation, end);
+        }
         for record in records.iter().filter(|record| record.offset < end) {
             let Some(requests) = self.risk.partitions.get_mut(&partition) else { return Ok(()) };
             if requests.generation != generation {
@@ -134,8 +138,11 @@ impl Core {
 
     /// Withdraws the tasks of a partition, or all: they are asked again by who owns it next.
     pub(super) fn withdraw_tasks(&mut self, now_ns: i64, partition: Option<i32>) -> Result<(), RecordError> {
-        for task in self.risk.withdraw(partition) {
-            self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
+        for task in self.risk.numbers_of(partition) {
+            // The steps before may have ended it.
+            if self.risk.tasks.remove(&task).is_some() {
+                self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
+            }
         }
         Ok(())
     }

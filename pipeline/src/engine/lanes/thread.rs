@@ -69,10 +69,10 @@ impl LaneWorker {
             if !stages.is_running() {
                 since_ns = self.clock.now_ns();
                 match command {
-                    LaneCommand::Run(_) | LaneCommand::Release { .. } | LaneCommand::RunSlice(_) => {
-                        self.work.on_batch(since_ns);
+                    LaneCommand::Run(_) | LaneCommand::Release { .. } => self.work.on_batch(since_ns),
+                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } | LaneCommand::RunSlice(_) => {
+                        self.work.on_other(since_ns);
                     }
-                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
                 }
             }
             self.fail_if_due(&command);
