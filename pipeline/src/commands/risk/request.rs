@@ -17,7 +17,7 @@ const YEAR_DAYS: f64 = 365.0;
 /// Samples of a simulation where no number is given.
 const PATHS_DEFAULT: i64 = 1 << 20;
 /// Rules of a request at most.
-const RULES_MAX: usize = 100_000;
+const RULES_MAX: usize = 20_000;
 const NS_PER_MS: i64 = 1_000_000;
 
 /// Gives the bars that flags ask for, as JSON.
