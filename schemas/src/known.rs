@@ -67,7 +67,7 @@ known!(
 
 known!(
     /// A question about risk.
-    RISK_REQUEST, "RiskRequest", "risk_request", 1, 0xe821_0a97_590e_d2cf
+    RISK_REQUEST, "RiskRequest", "risk_request", 2, 0x1d52_8c13_9564_a6e5
 );
 known!(
     /// Its answer.
@@ -89,7 +89,7 @@ pub const CURRENT: [KnownSchema; 10] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 3] = [
+pub const OLD: [KnownSchema; 4] = [
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -110,6 +110,13 @@ pub const OLD: [KnownSchema; 3] = [
         version: 3,
         fingerprint: 0xee98_fa39_759c_2b3f,
         text: include_str!("../avro/old/journal_entry_3.avsc"),
+    },
+    KnownSchema {
+        name: "RiskRequest",
+        file: "risk_request",
+        version: 1,
+        fingerprint: 0xe821_0a97_590e_d2cf,
+        text: include_str!("../avro/old/risk_request_1.avsc"),
     },
 ];
 

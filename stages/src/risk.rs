@@ -10,6 +10,7 @@
 //! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them.
 
 mod assets;
+mod kept;
 mod matrices;
 pub mod optimisation;
 mod optimise;
@@ -20,10 +21,11 @@ mod simulation;
 mod sweep;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::portfolio::Profits;
+use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
 use warptape_kernels::pricing::{
     AmericanSimulation, BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility,
 };
@@ -34,9 +36,10 @@ use warptape_schemas::risk::{
 
 use crate::SymbolMarket;
 use assets::Resolved;
+pub use kept::KeptProfits;
 use optimise::OptimisationTask;
 use options::{ImpliedTask, OptionTask};
-use portfolio::{Parts, PortfolioTask, Tails};
+use portfolio::{PortfolioTask, Tails};
 use simulation::SimulationTask;
 use sweep::SweepTask;
 
@@ -91,11 +94,13 @@ pub enum Partial {
     /// Of pilot paths: when to exercise.
     Rule(Box<AmericanSimulation>),
     /// Of scenarios.
-    Profits(Box<Profits>),
+    Profits(Arc<Profits>),
     /// Of all scenarios: the worst.
     Tails(Box<Tails>),
-    /// Of positions and books.
-    Parts(Parts),
+    /// Of positions, in blocks of the worst scenarios.
+    Losses(Vec<f64>),
+    /// Of returns.
+    Covariance(Box<Result<Covariance, CovarianceError>>),
     /// Of all there is to do.
     Outcome(Box<RiskOutcome>),
     /// Of rules.
@@ -160,6 +165,25 @@ impl RiskTask {
         Ok(Self { work, as_of: assets.as_of })
     }
 
+    /// Takes what earlier requests had computed of the same, and keeps what it computes. Answers do not differ by that.
+    #[must_use]
+    pub fn following(mut self, kept: &KeptProfits) -> Self {
+        if let Work::Portfolio(task) = &mut self.work {
+            task.follow(kept);
+        }
+        self
+    }
+
+    /// Whether what comes next is work of the processor that cannot be cut and may take long: it is best done where no ticks wait
+    /// for it.
+    pub fn is_aside(&self) -> bool {
+        match &self.work {
+            Work::Portfolio(task) => task.is_aside(),
+            Work::Optimisation(task) => task.is_aside(),
+            Work::Options(_) | Work::ImpliedVolatilities(_) | Work::Simulation(_) | Work::Sweep(_) => false,
+        }
+    }
+
     /// What was taken from the market.
     pub fn as_of(&self) -> &[MarketAsOf] {
         &self.as_of
@@ -172,7 +196,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
             Work::Simulation(task) => task.rate_key(),
             Work::Portfolio(task) => task.rate_key().to_owned(),
-            Work::Optimisation(_) => "optimisation".to_owned(),
+            Work::Optimisation(task) => task.rate_key().to_owned(),
             Work::Sweep(_) => "sweep".to_owned(),
         }
     }
@@ -212,6 +236,19 @@ impl RiskTask {
         }
     }
 
+    /// Does all units of all rounds, one after the other.
+    pub fn outcome(&self, isa: Isa) -> RiskOutcome {
+        let mut round = self.first_round();
+        let mut partials = Vec::new();
+        loop {
+            partials.push(self.run(isa, round.first_unit..round.first_unit + round.units));
+            match self.finish(&partials) {
+                Finished::Outcome(outcome) => return outcome,
+                Finished::More(next) => round = next,
+            }
+        }
+    }
+
     /// Does some units on a device.
     pub fn run_on_device(
         &self,
@@ -238,10 +275,7 @@ impl RiskTask {
             Work::Sweep(_) => sweep::outcome(&partials),
             Work::Simulation(task) => return task.finish(&partials),
             Work::Portfolio(task) => return task.finish(&partials),
-            Work::Optimisation(_) => match partials.as_slice() {
-                [Partial::Outcome(outcome)] => (**outcome).clone(),
-                _ => unreachable!("one unit gives the outcome"),
-            },
+            Work::Optimisation(task) => return task.finish(&partials),
         })
     }
 }

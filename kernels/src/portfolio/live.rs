@@ -14,17 +14,17 @@
 //! the bits are those of a full run.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::positions::{Portfolio, PortfolioError, Position};
+use super::positions::Portfolio;
 use super::revaluation::Profits;
 use super::scenarios::{CELLS_MAX, ScenarioError, Scenarios};
 use crate::isa::Isa;
-use crate::pricing::AssetMarket;
 
 /// The profits of all books in a range of scenarios, as things are now.
 #[derive(Clone, Debug)]
 pub struct LiveProfits {
-    portfolio: Portfolio,
+    portfolio: Arc<Portfolio>,
     scenarios: Scenarios,
     trees: Vec<SumTree>,
     /// By position: its leaf in its book's tree.
@@ -46,10 +46,11 @@ impl LiveProfits {
     /// Computes all profits in a range of scenarios: those of a lane, say, or all.
     pub fn new(
         isa: Isa,
-        portfolio: Portfolio,
+        portfolio: impl Into<Arc<Portfolio>>,
         scenarios: &Scenarios,
         range: Range<u64>,
     ) -> Result<Self, ScenarioError> {
+        let portfolio = portfolio.into();
         assert_eq!(scenarios.assets(), portfolio.assets().len(), "moves for each asset");
         let (positions, count) = (portfolio.positions().len(), range.end - range.start);
         // A tree has fewer sums than leaves.
@@ -87,26 +88,31 @@ impl LiveProfits {
         Profits { columns: self.trees.iter().map(|tree| tree.sum().to_vec()).collect() }
     }
 
-    /// Another market of an asset: its positions are revalued, others are not.
-    pub fn set_market(
-        &mut self,
-        isa: Isa,
-        asset: usize,
-        market: AssetMarket,
-    ) -> Result<Recomputed, PortfolioError> {
-        let changed = self.portfolio.set_market(asset, market)?;
-        Ok(self.revalue(isa, &changed))
+    /// Another portfolio in place of all: positions that differ, or whose assets' markets do, are revalued, others are not. `None`,
+    /// and nothing is changed, if it has other books, or other numbers of assets or positions, or a position in another book.
+    pub fn follow(&mut self, isa: Isa, portfolio: &Arc<Portfolio>) -> Option<Recomputed> {
+        let (before, after) = (&*self.portfolio, &**portfolio);
+        let books = |of: &Portfolio| of.positions().iter().map(|position| position.book).collect::<Vec<_>>();
+        let is_alike = before.assets().len() == after.assets().len()
+            && before.parents() == after.parents()
+            && books(before) == books(after);
+        if !is_alike {
+            return None;
+        }
+        let assets = before.assets().iter().zip(after.assets());
+        let has_moved: Vec<bool> = assets.map(|(before, after)| before != after).collect();
+        let positions = before.positions().iter().zip(after.positions()).enumerate();
+        let differs = positions.filter(|(_, (before, after))| before != after || has_moved[after.asset]);
+        let changed: Vec<usize> = differs.map(|(number, _)| number).collect();
+        self.portfolio = portfolio.clone();
+        Some(self.revalue(isa, &changed))
     }
 
-    /// Another position in place of one, in the same book: it alone is revalued. One of quantity 0 is as good as none.
-    pub fn replace(
-        &mut self,
-        isa: Isa,
-        number: usize,
-        position: Position,
-    ) -> Result<Recomputed, PortfolioError> {
-        self.portfolio.replace(number, position)?;
-        Ok(self.revalue(isa, &[number]))
+    /// Bytes of memory that it takes, about.
+    pub fn bytes(&self) -> usize {
+        let sums: usize = self.trees.iter().flat_map(|tree| &tree.levels).map(Vec::len).sum();
+        let moves = self.scenarios.len() as usize * self.scenarios.assets();
+        size_of::<f64>() * (sums + moves + self.leaf_of_position.len())
     }
 
     fn revalue(&mut self, isa: Isa, changed: &[usize]) -> Recomputed {

@@ -124,7 +124,22 @@ impl Ranked {
     }
 }
 
+/// Scenarios of a block of a tail: a power of two, so that sums of blocks are sums within the sum of all.
+pub const TAIL_BLOCK: usize = 64;
+
 impl Tail {
+    /// How many blocks it has, the last of which may be shorter than [`TAIL_BLOCK`].
+    pub fn blocks(&self) -> usize {
+        self.scenarios.len().div_ceil(TAIL_BLOCK)
+    }
+
+    /// A block of it. What is lost in each block makes up what is lost in all by [`loss_of_blocks`], to the bit.
+    pub fn block(&self, number: usize) -> Tail {
+        let end = ((number + 1) * TAIL_BLOCK).min(self.scenarios.len());
+        let range = number * TAIL_BLOCK..end;
+        Tail { scenarios: self.scenarios[range.clone()].to_vec(), weights: self.weights[range].to_vec() }
+    }
+
     /// The loss in these scenarios, of profits in all of them: those of all, of a book, or of anything.
     pub fn loss(&self, profits: &[f64]) -> f64 {
         let in_tail: Vec<f64> = self.scenarios.iter().map(|scenario| profits[*scenario as usize]).collect();
@@ -135,6 +150,11 @@ impl Tail {
         let weighted = self.weights.iter().zip(in_tail).map(|(weight, profit)| weight * profit);
         0.0 - tree::sum(&weighted.collect::<Vec<f64>>())
     }
+}
+
+/// The loss in a tail by those in its blocks, in order.
+pub fn loss_of_blocks(losses: &[f64]) -> f64 {
+    tree::sum(losses)
 }
 
 impl Portfolio {

@@ -26,7 +26,7 @@ mod tree;
 pub use covariance::{Covariance, CovarianceError, realised_volatilities};
 pub use device::{DEVICE_CELLS_MAX, exponential_on_device, run_on_device, sample_on_device};
 pub use live::{LiveProfits, Recomputed};
-pub use measures::{CONFIDENCE_RANGE, MeasureError, Ranked, Tail};
+pub use measures::{CONFIDENCE_RANGE, MeasureError, Ranked, TAIL_BLOCK, Tail, loss_of_blocks};
 pub use parametric::{Contribution, Parametric};
 pub use positions::{
     ASSETS_MAX, BOOKS_MAX, Instrument, POSITIONS_MAX, Portfolio, PortfolioError, Position, QUANTITY_RANGE,

@@ -106,16 +106,6 @@ pub enum PortfolioError {
         /// The limit.
         most: usize,
     },
-    /// A position may change in all but its book.
-    #[error("position {position} is in book {book} and cannot move to book {wanted}: make a new portfolio")]
-    OtherBook {
-        /// Its number.
-        position: usize,
-        /// Where it is.
-        book: usize,
-        /// Where it should be.
-        wanted: usize,
-    },
 }
 
 /// Positions in assets, and books of them: desks within books within the whole, or as deep as one likes. Book 0 is the whole.
@@ -225,30 +215,6 @@ impl Portfolio {
             sums[book] = tree::sum(&terms);
         }
         sums
-    }
-
-    /// Another market of an asset; its positions have other values then, which are computed here. Gives their numbers.
-    pub fn set_market(&mut self, asset: usize, market: AssetMarket) -> Result<Vec<usize>, PortfolioError> {
-        market.check().map_err(|error| PortfolioError::Asset { asset, error })?;
-        self.assets[asset] = market;
-        let is_of_asset = |number: &usize| self.positions[*number].asset == asset;
-        let changed: Vec<usize> = (0..self.positions.len()).filter(is_of_asset).collect();
-        for &number in &changed {
-            self.units[number] = self.unit_now(number);
-        }
-        Ok(changed)
-    }
-
-    /// Another position in place of one, in the same book.
-    pub fn replace(&mut self, number: usize, position: Position) -> Result<(), PortfolioError> {
-        self.check(number, &position)?;
-        let book = self.positions[number].book;
-        if position.book != book {
-            return Err(PortfolioError::OtherBook { position: number, book, wanted: position.book });
-        }
-        self.positions[number] = position;
-        self.units[number] = self.unit_now(number);
-        Ok(())
     }
 
     pub(super) fn members(&self) -> &[Members] {

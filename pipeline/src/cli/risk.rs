@@ -96,6 +96,9 @@ pub struct AskingArgs {
     /// Seed of random numbers: the same seed and market give the same result, to the bit
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub seed: Option<i64>,
+    /// All lanes begin at once, each with its share: free ones wait for the others
+    #[arg(long)]
+    pub gang: bool,
     /// How to print the result
     #[arg(short, long, value_enum, default_value_t = RiskFormat::Table)]
     pub output: RiskFormat,

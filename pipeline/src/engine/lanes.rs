@@ -1,5 +1,6 @@
 //! Lane threads: each owns the stages of the groups placed on it, and runs batches in the order they come.
 
+mod aside;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -326,6 +327,11 @@ impl LaneStages {
             LaneGroups::Host(_) => None,
             LaneGroups::Device(groups) => Some(groups.memory_bytes()),
         }
+    }
+
+    /// What its host computes with.
+    pub fn isa(&self) -> Isa {
+        self.isa
     }
 
     /// Whether a batch is under way.

@@ -10,7 +10,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_schemas::encode_risk_result;
 use warptape_schemas::journal::{LaneId, RunSlice, TaskId};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
-use warptape_stages::risk::{Finished, Partial, RiskTask, refusals};
+use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask, refusals};
 
 use super::EngineConfig;
 use super::answered::Answered;
@@ -28,6 +28,8 @@ pub(super) struct RiskDesk {
     /// Slices that lanes have, by number.
     slices: BTreeMap<i64, RunningSlice>,
     task_next: TaskId,
+    /// Of portfolios.
+    pub(super) kept: KeptProfits,
 }
 
 struct RunningSlice {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
-use warptape_stages::risk::{Finished, MarketOf, RiskTask, refusals};
+use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 use warptape_stages::{Isa, MarketConfig, SymbolMarket};
 
 use crate::admissions::AdmissionEnd;
@@ -36,7 +36,7 @@ pub(super) fn answered(
         Err(error) => return refused(found, Some(request), error),
     };
     let outcome = match end {
-        AdmissionEnd::Finished => outcome(&task, isa),
+        AdmissionEnd::Finished => task.outcome(isa),
         AdmissionEnd::Rejected(reject) => RiskOutcome::Error(refusals::rejected(&reject)),
         AdmissionEnd::Expired(expire) => RiskOutcome::Error(refusals::expired(&expire)),
     };
@@ -48,19 +48,6 @@ pub(super) fn answered(
         as_of: task.as_of().to_vec(),
         seed: request.seed,
         ..found.clone()
-    }
-}
-
-/// All rounds of a task, each in one piece.
-fn outcome(task: &RiskTask, isa: Isa) -> RiskOutcome {
-    let mut round = task.first_round();
-    let mut partials = Vec::new();
-    loop {
-        partials.push(task.run(isa, round.first_unit..round.first_unit + round.units));
-        match task.finish(&partials) {
-            Finished::Outcome(outcome) => return outcome,
-            Finished::More(next) => round = next,
-        }
     }
 }
 

@@ -74,7 +74,7 @@ wire_record!(BandBreakout { window, width });
 wire_union!(TradingRule { 0 => EmaCross, 1 => RsiReversion, 2 => ZScoreReversion, 3 => BandBreakout });
 wire_record!(SweepProblem { symbols, rules, cost });
 wire_union!(RiskProblem { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Optimisation, 5 => Sweep });
-wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, problem });
+wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, problem });
 wire_record!(OptionValue { price, delta, gamma, vega, theta, rho, vanna, volga });
 wire_record!(OptionResult { values });
 wire_record!(ImpliedVolatility { volatility, error });

@@ -65,7 +65,7 @@ pub fn requests() -> Vec<RiskRequest> {
     ];
     let classes = ["critical", "INTERACTIVE", "batch"].into_iter().cycle();
     let request = |(number, (problem, class)): (usize, (serde_json::Value, &str))| {
-        let request = json!({"request_id": format!("r-{number}"), "tenant": "desk", "class": class, "seed": -7,
+        let request = json!({"request_id": format!("r-{number}"), "tenant": "desk", "class": class, "seed": -7, "gang": number % 2 == 1,
                              "deadline_ns": (number % 2 == 0).then_some(1_722_470_400_000_000_000_i64),
                              "problem": problem});
         serde_json::from_value(request).expect("a request")

@@ -1,14 +1,17 @@
-//! Mean-variance optimisation, which is one unit: the covariance on the lane's device, the weights on the host.
+//! Mean-variance optimisation: a unit for the covariance, on the lane's device, if it is of the market; and one for the weights,
+//! aside.
+
+use std::sync::OnceLock;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::portfolio::{Covariance, CovarianceError, exponential_on_device};
+use warptape_kernels::portfolio::{Covariance, exponential_on_device};
 use warptape_schemas::risk::{Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
 
 use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix};
 use super::optimisation::{ASSETS_MAX, MeanVariance, Objective, OptimisationError};
-use super::{Partial, bad, check_count};
+use super::{Finished, Partial, Round, bad, check_count};
 
 /// Assets of a request at most: its weights are one unit, and the solver takes time as the cube of them.
 const UNIT_ASSETS_MAX: usize = 256;
@@ -30,7 +33,7 @@ pub(super) struct OptimisationTask {
 #[derive(Debug)]
 enum Source {
     Given(Covariance),
-    Returns(MarketReturns),
+    Returns { returns: MarketReturns, found: OnceLock<Covariance> },
 }
 
 impl OptimisationTask {
@@ -45,7 +48,9 @@ impl OptimisationTask {
                 let covariance = Covariance::new(count, numbers.clone());
                 Source::Given(covariance.map_err(|error| of_matrix(&error, COVARIANCE))?)
             }
-            Matrix::Market(_) => Source::Returns(MarketReturns::of(assets, COVARIANCE)?),
+            Matrix::Market(_) => {
+                Source::Returns { returns: MarketReturns::of(assets, COVARIANCE)?, found: OnceLock::new() }
+            }
         };
         let objective = match (problem.risk_aversion, problem.target_return) {
             (Some(aversion), None) => Objective::RiskAversion(aversion),
@@ -65,44 +70,74 @@ impl OptimisationTask {
         })
     }
 
+    /// Whether the weights are next.
+    pub(super) fn is_aside(&self) -> bool {
+        match &self.covariance {
+            Source::Given(_) => true,
+            Source::Returns { found, .. } => found.get().is_some(),
+        }
+    }
+
+    pub(super) fn rate_key(&self) -> &'static str {
+        if self.is_aside() { "optimisation" } else { "optimisation/covariance" }
+    }
+
     pub(super) fn run(&self, isa: Isa) -> Partial {
-        let assets = self.means.len();
-        self.solve(match &self.covariance {
-            Source::Given(covariance) => Ok(covariance.clone()),
-            Source::Returns(returns) => returns.covariance(isa, assets),
-        })
+        match self.next() {
+            Ok(covariance) => self.solve(covariance),
+            Err(returns) => Partial::Covariance(Box::new(returns.covariance(isa, self.means.len()))),
+        }
     }
 
     pub(super) fn run_on_device(&self, device: &mut dyn Device) -> Result<Partial, DeviceError> {
-        let assets = self.means.len();
-        Ok(self.solve(match &self.covariance {
-            Source::Given(covariance) => Ok(covariance.clone()),
-            Source::Returns(MarketReturns { returns, periods_per_year, decay }) => {
-                let found = exponential_on_device(device, assets, returns, *decay)?;
-                found.map(|covariance| covariance.scaled(*periods_per_year))
+        match self.next() {
+            Ok(covariance) => Ok(self.solve(covariance)),
+            Err(MarketReturns { returns, periods_per_year, decay }) => {
+                let found = exponential_on_device(device, self.means.len(), returns, *decay)?;
+                let found = found.map(|covariance| covariance.scaled(*periods_per_year));
+                Ok(Partial::Covariance(Box::new(found)))
             }
-        }))
+        }
     }
 
-    fn solve(&self, covariance: Result<Covariance, CovarianceError>) -> Partial {
-        let solved = covariance.map_err(|error| of_matrix(&error, COVARIANCE)).and_then(|covariance| {
-            let problem = MeanVariance {
-                covariance: &covariance,
-                means: &self.means,
-                lower: &self.lower,
-                upper: &self.upper,
-                budget: self.budget,
-                objective: self.objective,
-            };
-            problem.solve().map_err(|error| of_problem(&error))
-        });
-        Partial::Outcome(Box::new(match solved {
+    /// What the weights are of, or what that is of.
+    fn next(&self) -> Result<&Covariance, &MarketReturns> {
+        match &self.covariance {
+            Source::Given(covariance) => Ok(covariance),
+            Source::Returns { returns, found } => found.get().ok_or(returns),
+        }
+    }
+
+    pub(super) fn finish(&self, partials: &[&Partial]) -> Finished {
+        match (partials, &self.covariance) {
+            ([.., Partial::Outcome(outcome)], _) => Finished::Outcome((**outcome).clone()),
+            ([Partial::Covariance(covariance)], Source::Returns { found, .. }) => match &**covariance {
+                Ok(covariance) => {
+                    found.get_or_init(|| covariance.clone());
+                    Finished::More(Round { first_unit: 1, units: 1 })
+                }
+                Err(error) => Finished::Outcome(RiskOutcome::Error(of_matrix(error, COVARIANCE))),
+            },
+            _ => unreachable!("a unit gives either"),
+        }
+    }
+
+    fn solve(&self, covariance: &Covariance) -> Partial {
+        let problem = MeanVariance {
+            covariance,
+            means: &self.means,
+            lower: &self.lower,
+            upper: &self.upper,
+            budget: self.budget,
+            objective: self.objective,
+        };
+        Partial::Outcome(Box::new(match problem.solve() {
             Ok(optimum) => RiskOutcome::Optimisation(OptimisationResult {
                 weights: optimum.weights,
                 expected_return: optimum.mean,
                 volatility: optimum.variance.max(0.0).sqrt(),
             }),
-            Err(error) => RiskOutcome::Error(error),
+            Err(error) => RiskOutcome::Error(of_problem(&error)),
         }))
     }
 }

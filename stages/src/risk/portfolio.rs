@@ -1,15 +1,16 @@
-//! Risk of portfolios by full revaluation. Three rounds: profits of all books by scenario (a unit is 64 scenarios); the order of the
-//! whole's profits, by which the tails are found (one unit); and what each position and book has in the tails (a unit is some of
-//! either). Stress has the first round alone.
+//! Risk of portfolios by full revaluation. Three rounds: profits of all books by scenario (a unit is 64 scenarios); the order of
+//! these profits, by which the tails are found (one unit, aside); and what each position loses in the tails of the whole (a unit is
+//! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, aside.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::portfolio::{
     CONFIDENCE_RANGE, Covariance, Drawn, Instrument, Parametric, Portfolio, PortfolioError, Position,
-    Profits, Ranked, Returns, ScenarioError, Scenarios, Shock, Tail, run_on_device,
+    Profits, Ranked, Returns, ScenarioError, Scenarios, Shock, TAIL_BLOCK, Tail, loss_of_blocks,
+    run_on_device,
 };
 use warptape_schemas::risk::{
     self, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError, RiskMeasure,
@@ -17,6 +18,7 @@ use warptape_schemas::risk::{
 };
 
 use super::assets::Resolved;
+use super::kept::{Follower, KeptProfits};
 use super::matrices::{MarketReturns, of_matrix};
 use super::options::kind_of;
 use super::{Finished, Partial, Round, bad, check_count, check_length};
@@ -40,15 +42,18 @@ const STRESS_CELLS_MAX: usize = 100_000;
 const NAME_BYTES_MAX: usize = 64;
 /// Scenarios of a unit.
 const UNIT_SCENARIOS: u64 = 64;
-/// Positions × scenarios of a tail of a unit of the last round, about, which has 1 to 64 positions.
-const UNIT_CELLS: usize = 1 << 20;
-const UNIT_POSITIONS_MAX: usize = 64;
+/// Positions of a unit of the last round.
+const UNIT_POSITIONS: usize = 512;
+/// Positions × blocks of the tail at most: what each loses in each is kept until the end.
+const PARTS_MAX: usize = 1 << 22;
 
 #[derive(Debug)]
 pub(super) struct PortfolioTask {
-    portfolio: Portfolio,
+    portfolio: Arc<Portfolio>,
     names: Names,
     work: Work,
+    /// Profits of portfolios before it, if they are kept.
+    follower: Option<Follower>,
 }
 
 #[derive(Debug)]
@@ -67,22 +72,16 @@ enum Work {
 /// What the rounds have found so far.
 #[derive(Debug)]
 struct Found {
-    profits: Profits,
+    /// Of slices, in order.
+    profits: Vec<Arc<Profits>>,
     tails: OnceLock<Tails>,
 }
 
-/// The scenarios that the measures of the whole are made of.
+/// The scenarios that the measures of the whole are made of, and the measures of all books.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tails {
     value_at_risk: Tail,
     expected_shortfall: Tail,
-}
-
-/// Losses of some positions, and measures of some books.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parts {
-    /// By position: its part of the value at risk and of the expected shortfall.
-    positions: Vec<[f64; 2]>,
     /// By book: its own value at risk and expected shortfall.
     books: Vec<[f64; 2]>,
 }
@@ -126,24 +125,38 @@ impl PortfolioTask {
             );
             return Err(bad("problem.measure.scenarios", message));
         }
-        let parts = problem.books.len() * problem.positions.len();
-        if matches!(work, Work::Parametric { .. }) && parts > PARAMETRIC_PARTS_MAX {
-            let message = format!("books x positions is {parts}; it must be {PARAMETRIC_PARTS_MAX} at most");
-            return Err(bad("problem.books", message));
-        }
+        work.check_parts(problem)?;
         let names = Names {
             books: problem.books.iter().map(|book| book.name.clone()).collect(),
             positions: problem.positions.iter().map(|position| position.name.clone()).collect(),
         };
-        Ok(Self { portfolio, names, work })
+        Ok(Self { portfolio: Arc::new(portfolio), names, work, follower: None })
+    }
+
+    /// Takes profits of portfolios like it from those that are kept, and keeps its own.
+    pub(super) fn follow(&mut self, kept: &KeptProfits) {
+        if let Some(scenarios) = self.work.scenarios() {
+            self.follower = kept.follower(&self.portfolio, scenarios);
+        }
+    }
+
+    /// Whether the next unit is one that cannot be cut.
+    pub(super) fn is_aside(&self) -> bool {
+        match &self.work {
+            Work::Parametric { .. } => true,
+            Work::Stress { .. } => false,
+            Work::Simulated { found, .. } => found.get().is_some_and(|found| found.tails.get().is_none()),
+        }
     }
 
     /// What the units of the round to come are known by: those of rounds are unlike each other.
     pub(super) fn rate_key(&self) -> &'static str {
         match &self.work {
             Work::Parametric { .. } => "portfolio/parametric",
+            Work::Stress { .. } if self.follower.is_some() => "portfolio/stress, kept",
             Work::Stress { .. } => "portfolio/stress",
             Work::Simulated { found, .. } => match found.get().map(|found| found.tails.get()) {
+                None if self.follower.is_some() => "portfolio/profits, kept",
                 None => "portfolio/profits",
                 Some(None) => "portfolio/tails",
                 Some(Some(_)) => "portfolio/parts",
@@ -152,20 +165,23 @@ impl PortfolioTask {
     }
 
     pub(super) fn unit_cost(&self) -> i64 {
-        self.portfolio.positions().len() as i64
+        let positions = self.portfolio.positions().len();
+        match (&self.work, &self.follower) {
+            (Work::Simulated { found, .. }, _) if found.get().is_some() => {
+                positions.min(UNIT_POSITIONS) as i64
+            }
+            (_, Some(follower)) => follower.cost as i64,
+            (_, None) => positions as i64,
+        }
     }
 
     fn scenario_units(&self) -> i64 {
         self.work.scenarios().map_or(1, |scenarios| scenarios.len().div_ceil(UNIT_SCENARIOS) as i64)
     }
 
-    /// Positions of a unit of the last round: a function of the request, as all cuts that tails follow from.
-    fn unit_positions(&self, tails: &Tails) -> usize {
-        (UNIT_CELLS / tails.expected_shortfall.scenarios.len().max(1)).clamp(1, UNIT_POSITIONS_MAX)
-    }
-
-    fn position_units(&self, tails: &Tails) -> i64 {
-        self.portfolio.positions().len().div_ceil(self.unit_positions(tails)) as i64
+    /// Units of a block of a tail.
+    fn position_units(&self) -> usize {
+        self.portfolio.positions().len().div_ceil(UNIT_POSITIONS)
     }
 
     pub(super) fn first_round(&self) -> Round {
@@ -175,12 +191,12 @@ impl PortfolioTask {
     pub(super) fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         match &self.work {
             Work::Parametric { covariance, confidence } => self.parametric(isa, covariance, *confidence),
-            Work::Stress { scenarios, .. } => self.revalue(isa, scenarios, &units),
+            Work::Stress { scenarios, .. } => self.revalue(isa, scenarios, units),
             Work::Simulated { scenarios, confidence, found } => match found.get() {
-                None => self.revalue(isa, scenarios, &units),
+                None => self.revalue(isa, scenarios, units),
                 Some(found) => match found.tails.get() {
-                    None => Partial::Tails(Box::new(tails(found.profits.of_book(0), *confidence))),
-                    Some(tails) => self.parts(isa, scenarios, *confidence, found, tails, units),
+                    None => Partial::Tails(Box::new(self.tails(&found.profits, *confidence))),
+                    Some(tails) => self.parts(isa, scenarios, tails, units),
                 },
             },
         }
@@ -199,45 +215,51 @@ impl PortfolioTask {
         };
         let mut profits = Profits::default();
         run_on_device(device, &self.portfolio, scenarios, range_of(scenarios, &units), &mut profits)?;
-        Ok(Partial::Profits(Box::new(profits)))
+        Ok(Partial::Profits(Arc::new(profits)))
     }
 
-    fn revalue(&self, isa: Isa, scenarios: &Scenarios, units: &Range<i64>) -> Partial {
-        let mut profits = Box::<Profits>::default();
-        self.portfolio.run(isa, scenarios, range_of(scenarios, units), &mut profits);
-        Partial::Profits(profits)
-    }
-
-    /// Units behind the first two rounds: some positions each, then a book each.
-    fn parts(
-        &self,
-        isa: Isa,
-        scenarios: &Scenarios,
-        confidence: f64,
-        found: &Found,
-        tails: &Tails,
-        units: Range<i64>,
-    ) -> Partial {
-        let (first, positions, unit_positions) =
-            (self.scenario_units() + 1, self.position_units(tails), self.unit_positions(tails));
-        let mut parts = Parts::default();
-        for unit in units.start - first..units.end - first {
-            if unit < positions {
-                let from = unit as usize * unit_positions;
-                let range = from..(from + unit_positions).min(self.portfolio.positions().len());
-                let losses = |tail| {
-                    let losses = self.portfolio.component_losses(isa, scenarios, tail, range.clone());
-                    losses.expect("a tail has fewer scenarios than there are")
-                };
-                let both = losses(&tails.value_at_risk).into_iter().zip(losses(&tails.expected_shortfall));
-                parts.positions.extend(both.map(|(value_at_risk, shortfall)| [value_at_risk, shortfall]));
-            } else {
-                let profits = found.profits.of_book((unit - positions) as usize);
-                let own = self::tails(profits, confidence);
-                parts.books.push([own.value_at_risk.loss(profits), own.expected_shortfall.loss(profits)]);
+    fn revalue(&self, isa: Isa, scenarios: &Scenarios, units: Range<i64>) -> Partial {
+        let mut profits = Profits::default();
+        match &self.follower {
+            None => self.portfolio.run(isa, scenarios, range_of(scenarios, &units), &mut profits),
+            Some(follower) => {
+                for unit in units {
+                    let range = range_of(scenarios, &(unit..unit + 1));
+                    follower.run(isa, &self.portfolio, range, &mut profits);
+                }
             }
         }
-        Partial::Parts(parts)
+        Partial::Profits(Arc::new(profits))
+    }
+
+    fn tails(&self, profits: &[Arc<Profits>], confidence: f64) -> Tails {
+        let of_book = |book: usize| -> (Tail, Tail, [f64; 2]) {
+            let profits: Vec<f64> = profits.iter().flat_map(|part| part.of_book(book)).copied().collect();
+            let (value_at_risk, expected_shortfall) = tails_of(&profits, confidence);
+            let own = [value_at_risk.loss(&profits), expected_shortfall.loss(&profits)];
+            (value_at_risk, expected_shortfall, own)
+        };
+        let (value_at_risk, expected_shortfall, whole) = of_book(0);
+        let others = (1..self.names.books.len()).map(|book| of_book(book).2);
+        Tails { value_at_risk, expected_shortfall, books: [whole].into_iter().chain(others).collect() }
+    }
+
+    /// What positions lose: first in the scenarios of the value at risk, then in each block of those of the expected shortfall.
+    fn parts(&self, isa: Isa, scenarios: &Scenarios, tails: &Tails, units: Range<i64>) -> Partial {
+        let (first, groups) = (self.scenario_units() + 1, self.position_units() as i64);
+        let mut losses = Vec::new();
+        for unit in units.start - first..units.end - first {
+            let (block, group) = ((unit / groups) as usize, (unit % groups) as usize);
+            let from = group * UNIT_POSITIONS;
+            let positions = from..(from + UNIT_POSITIONS).min(self.portfolio.positions().len());
+            let tail = match block.checked_sub(1) {
+                None => tails.value_at_risk.clone(),
+                Some(block) => tails.expected_shortfall.block(block),
+            };
+            let found = self.portfolio.component_losses(isa, scenarios, &tail, positions);
+            losses.extend(found.expect("a tail has fewer scenarios than there are"));
+        }
+        Partial::Losses(losses)
     }
 
     pub(super) fn finish(&self, partials: &[&Partial]) -> Finished {
@@ -246,41 +268,48 @@ impl PortfolioTask {
                 [Partial::Outcome(outcome)] => Finished::Outcome((**outcome).clone()),
                 _ => unreachable!("one unit gives the outcome"),
             },
-            Work::Stress { names, .. } => Finished::Outcome(self.stress(names, &profits_of(partials))),
+            Work::Stress { names, .. } => {
+                let mut all = Profits::default();
+                profits_of(partials).iter().for_each(|profits| all.append(profits));
+                Finished::Outcome(self.stress(names, &all))
+            }
             Work::Simulated { scenarios, found, .. } => {
-                let Some(profits) = found.get() else {
+                let Some(found) = found.get() else {
                     found.get_or_init(|| Found { profits: profits_of(partials), tails: OnceLock::new() });
                     return Finished::More(Round { first_unit: self.scenario_units(), units: 1 });
                 };
-                let Some(tails) = profits.tails.get() else {
+                let Some(tails) = found.tails.get() else {
                     let Some(Partial::Tails(tails)) = partials.last() else {
                         unreachable!("the unit before gives the tails")
                     };
-                    let tails = profits.tails.get_or_init(|| (**tails).clone());
-                    let units = self.position_units(tails) + self.names.books.len() as i64;
-                    return Finished::More(Round { first_unit: self.scenario_units() + 1, units });
+                    let tails = found.tails.get_or_init(|| (**tails).clone());
+                    let units = self.position_units() * (1 + tails.expected_shortfall.blocks());
+                    return Finished::More(Round {
+                        first_unit: self.scenario_units() + 1,
+                        units: units as i64,
+                    });
                 };
-                let mut parts = Parts::default();
-                for partial in partials {
-                    if let Partial::Parts(more) = partial {
-                        parts.positions.extend(&more.positions);
-                        parts.books.extend(&more.books);
-                    }
-                }
-                Finished::Outcome(self.simulated(scenarios, profits, tails, &parts))
+                Finished::Outcome(self.simulated(scenarios, tails, partials))
             }
         }
     }
 
-    fn simulated(&self, scenarios: &Scenarios, found: &Found, tails: &Tails, parts: &Parts) -> RiskOutcome {
-        let column = |which: usize| -> Vec<f64> { parts.positions.iter().map(|part| part[which]).collect() };
-        let whole = found.profits.of_book(0);
-        self.result(
-            scenarios.len() as i64,
-            [tails.value_at_risk.loss(whole), tails.expected_shortfall.loss(whole)],
-            &parts.books,
-            [column(0), column(1)],
-        )
+    fn simulated(&self, scenarios: &Scenarios, tails: &Tails, partials: &[&Partial]) -> RiskOutcome {
+        let mut losses = Vec::new();
+        for partial in partials {
+            if let Partial::Losses(more) = partial {
+                losses.extend_from_slice(more);
+            }
+        }
+        // A row for the value at risk, then one for each block.
+        let positions = self.portfolio.positions().len();
+        let (value_at_risk, blocks) = losses.split_at(positions);
+        let shortfall = |position: usize| -> f64 {
+            let losses: Vec<f64> = blocks[position..].iter().step_by(positions).copied().collect();
+            loss_of_blocks(&losses)
+        };
+        let components = [value_at_risk.to_vec(), (0..positions).map(shortfall).collect()];
+        self.result(scenarios.len() as i64, tails.books[0], &tails.books, components)
     }
 
     fn parametric(&self, isa: Isa, covariance: &Covariance, confidence: f64) -> Partial {
@@ -357,29 +386,29 @@ impl PortfolioTask {
     }
 }
 
-fn profits_of(partials: &[&Partial]) -> Profits {
-    let mut all = Profits::default();
-    for partial in partials {
-        if let Partial::Profits(profits) = partial {
-            all.append(profits);
-        }
-    }
-    all
+/// Of slices, in order.
+fn profits_of(partials: &[&Partial]) -> Vec<Arc<Profits>> {
+    let profits = partials.iter().filter_map(|partial| match partial {
+        Partial::Profits(profits) => Some(profits.clone()),
+        _ => None,
+    });
+    profits.collect()
 }
 
 fn range_of(scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {
     units.start as u64 * UNIT_SCENARIOS..(units.end as u64 * UNIT_SCENARIOS).min(scenarios.len())
 }
 
-/// Of profits that are finite, which those of checked numbers are unless they overflow: then all is lost in every scenario.
-fn tails(profits: &[f64], confidence: f64) -> Tails {
+/// Value at risk and expected shortfall. Of profits that are finite, which those of checked numbers are unless they overflow: then
+/// all is lost in every scenario.
+fn tails_of(profits: &[f64], confidence: f64) -> (Tail, Tail) {
     let finite: Vec<f64> =
         profits.iter().map(|profit| if profit.is_finite() { *profit } else { f64::MIN }).collect();
     let ranked = Ranked::new(&finite).expect("there are scenarios, and they are finite");
-    Tails {
-        value_at_risk: ranked.value_at_risk(confidence).expect("checked with the request"),
-        expected_shortfall: ranked.expected_shortfall(confidence).expect("checked with the request"),
-    }
+    (
+        ranked.value_at_risk(confidence).expect("checked with the request"),
+        ranked.expected_shortfall(confidence).expect("checked with the request"),
+    )
 }
 
 impl Work {
@@ -465,6 +494,32 @@ impl Work {
         Self::Simulated { scenarios, confidence, found: OnceLock::new() }
     }
 
+    /// Whether what is kept of positions and books fits.
+    fn check_parts(&self, problem: &PortfolioProblem) -> Result<(), RiskError> {
+        let (books, positions) = (problem.books.len(), problem.positions.len());
+        match self {
+            Self::Parametric { .. } if books * positions > PARAMETRIC_PARTS_MAX => {
+                let parts = books * positions;
+                let message =
+                    format!("books x positions is {parts}; it must be {PARAMETRIC_PARTS_MAX} at most");
+                Err(bad("problem.books", message))
+            }
+            Self::Simulated { scenarios, confidence, .. } => {
+                let tail = (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1;
+                let most = PARTS_MAX / positions * TAIL_BLOCK;
+                if tail <= most {
+                    return Ok(());
+                }
+                let message = format!(
+                    "{confidence} leaves the worst {tail} scenarios; of {positions} positions they must be {most} at most: \
+                     give a higher one, or fewer scenarios"
+                );
+                Err(bad("problem.measure.confidence", message))
+            }
+            Self::Parametric { .. } | Self::Stress { .. } => Ok(()),
+        }
+    }
+
     fn scenarios(&self) -> Option<&Scenarios> {
         match self {
             Self::Simulated { scenarios, .. } | Self::Stress { scenarios, .. } => Some(scenarios),
@@ -531,7 +586,6 @@ fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfol
             }
             PortfolioError::Parent { book, .. } => format!("problem.books[{book}].parent"),
             PortfolioError::TooMany { field, .. } => format!("problem.{field}"),
-            PortfolioError::OtherBook { .. } => "problem.positions".to_owned(),
         };
         bad(field, error.to_string())
     })

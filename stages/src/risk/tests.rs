@@ -69,7 +69,7 @@ fn problems() -> Vec<Value> {
         simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}})),
         portfolio(json!({"type": "historical", "confidence": 0.9, "returns": {"from": "market"}})),
         portfolio(
-            json!({"type": "monte-carlo", "confidence": 0.99, "scenarios": 1_000, "horizon_years": 0.04,
+            json!({"type": "monte-carlo", "confidence": 0.9, "scenarios": 1_000, "horizon_years": 0.04,
                          "covariance": [0.04, 0.01, 0.01, 0.09]}),
         ),
         portfolio(json!({"type": "parametric", "confidence": 0.99, "horizon_years": 0.04,
@@ -151,6 +151,49 @@ fn neither_cuts_nor_devices_show() {
         let units = 0..task.first_round().units.min(3);
         let found = task.run_on_device(&mut memory, &mut device, units.clone());
         assert_eq!(found.expect("an emulator has no faults"), task.run(Isa::Baseline, units), "on a device");
+    }
+}
+
+/// A portfolio of which little has changed since is not computed again, and nobody sees it.
+#[test]
+fn what_is_kept_does_not_show() {
+    let returns: Vec<f64> = (0..300_i32).map(|day| f64::from(day * 7919 % 101 - 50) / 2e3).collect();
+    for measure in [
+        json!({"type": "historical", "confidence": 0.9, "returns": returns}),
+        json!({"type": "monte-carlo", "confidence": 0.95, "scenarios": 150, "horizon_years": 0.04,
+               "covariance": [0.04, 0.01, 0.01, 0.09]}),
+        json!({"type": "stress", "scenarios": [{"name": "down", "spot_shift": -0.1}, {"name": "up", "spot_shift": 0.1}]}),
+    ] {
+        let kept = KeptProfits::default();
+        let mut problem = portfolio(measure.clone());
+        problem["assets"] = json!([asset(), asset()]);
+        let mut ask = |problem: &Value| {
+            let before = kept.revalued();
+            let new = || task(problem.clone()).expect("a good problem");
+            let (plain, following) = (new(), new().following(&kept));
+            let units = following.first_round().units as u64;
+            let (expected, _) = outcome(&plain, 64, |units| plain.run(Isa::Baseline, units));
+            let (found, _) = outcome(&following, 2, |units| following.run(Isa::detect(), units));
+            assert_eq!(found, expected);
+            ((kept.revalued() - before).div_ceil(units), (kept.revalued() - before) % units)
+        };
+        assert_eq!(ask(&problem), (0, 0), "nothing is kept of the first");
+        problem["positions"][3]["quantity"] = json!(7.5);
+        assert_eq!(ask(&problem), (130, 0), "the second is kept");
+        problem["positions"][129]["quantity"] = json!(-1.0);
+        problem["positions"][8]["instrument"]["strike"] = json!(77.0);
+        assert_eq!(ask(&problem), (2, 0));
+        assert_eq!(ask(&problem), (0, 0), "nothing has changed");
+        problem["assets"][1]["spot"] = json!(101.0);
+        assert_eq!(ask(&problem), (65, 0), "positions in the asset");
+        problem["assets"][0]["spot"] = json!(99.0);
+        problem["assets"][1]["volatility"] = json!(0.3);
+        assert_eq!(ask(&problem), (0, 0), "most has changed: computed anew");
+        problem["positions"][0]["quantity"] = json!(2.0);
+        assert_eq!(ask(&problem), (130, 0), "what was kept is of long ago");
+        // Other books are another portfolio.
+        problem["books"][2]["parent"] = json!(0);
+        assert_eq!(ask(&problem), (0, 0));
     }
 }
 

@@ -8,7 +8,7 @@ use warptape_kernels::Isa;
 use warptape_pipeline::engine::Answered;
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
-use warptape_stages::risk::{Finished, RiskTask};
+use warptape_stages::risk::RiskTask;
 
 use super::{Failure, Plant, World};
 use crate::random::Random;
@@ -104,7 +104,7 @@ fn request(random: &mut Random, partition: usize, number: i64) -> RiskRequest {
     let class = ["critical", "interactive", "batch"][random.index(3)];
     let deadline_ns = random.one_in(3).then(|| random.between(0, DEADLINE_NS_MAX));
     let request = json!({"request_id": format!("{partition}/{id}"), "tenant": format!("t{}", random.index(3)),
-                         "class": class, "seed": number, "deadline_ns": deadline_ns, "problem": problem});
+                         "class": class, "seed": number, "gang": random.one_in(4), "deadline_ns": deadline_ns, "problem": problem});
     serde_json::from_value(request).expect("a request")
 }
 
@@ -175,19 +175,6 @@ fn is_right(request: &RiskRequest, is_double: bool, outcome: &RiskOutcome) -> bo
     match RiskTask::new(request, &|_| None) {
         Err(error) => *outcome == RiskOutcome::Error(error),
         Ok(_) if code == Some(RiskErrorCode::Expired) => request.deadline_ns.is_some(),
-        Ok(task) => *outcome == whole(&task),
-    }
-}
-
-/// The outcome by one lane, each round in one slice.
-fn whole(task: &RiskTask) -> RiskOutcome {
-    let mut round = task.first_round();
-    let mut partials = Vec::new();
-    loop {
-        partials.push(task.run(Isa::Baseline, round.first_unit..round.first_unit + round.units));
-        match task.finish(&partials) {
-            Finished::Outcome(outcome) => return outcome,
-            Finished::More(next) => round = next,
-        }
+        Ok(task) => *outcome == task.outcome(Isa::Baseline),
     }
 }

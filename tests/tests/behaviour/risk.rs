@@ -8,9 +8,9 @@ use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 use warptape_kernels::device::Devices;
 use warptape_pipeline::engine::{EngineConfig, LaneFault};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
-use warptape_schemas::journal::LaneSpec;
+use warptape_schemas::journal::{Decision, LaneSpec};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
-use warptape_schemas::{decode_risk_result, encode_risk_request};
+use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
 
@@ -70,6 +70,18 @@ fn good() -> Vec<(&'static str, Value)> {
             problem
         }),
         ("american", simulation("american", "f64", None)),
+        ("sobol", {
+            let mut problem = simulation("asian", "f64", None);
+            problem["sampling"] = json!("sobol");
+            problem
+        }),
+        ("basket", {
+            let mut problem = simulation("basket", "f64", None);
+            problem["assets"] = json!([asset(), asset()]);
+            problem["contract"]["weights"] = json!([0.5, 0.5]);
+            problem["correlations"] = json!([1.0, 0.3, 0.3, 1.0]);
+            problem
+        }),
         (
             "value at risk",
             json!({"type": "portfolio", "assets": [asset(), asset()], "books": [{"name": "all"}, {"name": "b", "parent": 0}],
@@ -139,6 +151,13 @@ fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, RiskOut
     outcomes
 }
 
+/// How many tasks were begun by all of their lanes at once.
+fn gangs(log: &Arc<dyn EventLog>) -> usize {
+    let entries = read_partition(log.as_ref(), "journal", 0).into_iter();
+    let decisions = entries.flat_map(|entry| decode_journal_entry(&entry.value).expect("an entry").decisions);
+    decisions.filter(|decision| matches!(decision, Decision::Split(split) if split.gang)).count()
+}
+
 /// A symbol of the market and the partition that it is in.
 fn a_symbol(log: &Arc<dyn EventLog>) -> (String, i32) {
     let record = read_partition(log.as_ref(), "signals", 1).pop().expect("a signal");
@@ -146,11 +165,17 @@ fn a_symbol(log: &Arc<dyn EventLog>) -> (String, i32) {
 }
 
 fn answers(config: EngineConfig) -> BTreeMap<String, RiskOutcome> {
+    answers_of(config, false)
+}
+
+fn answers_of(config: EngineConfig, gang: bool) -> BTreeMap<String, RiskOutcome> {
     let (_folder, log) = market();
-    let requests: Vec<RiskRequest> = good().into_iter().map(|(id, problem)| request(id, problem)).collect();
+    let requests: Vec<RiskRequest> =
+        good().into_iter().map(|(id, problem)| RiskRequest { gang, ..request(id, problem) }).collect();
     ask(&log, 0, &requests);
     run_to_end(&log, config);
     let outcomes = outcomes(&log, 0);
+    assert_eq!(gangs(&log) > 0, gang, "as it was asked");
     assert_eq!(outcomes.len(), requests.len());
     for (id, outcome) in &outcomes {
         assert!(!matches!(outcome, RiskOutcome::Error(_)), "{id}: {outcome:?}");
@@ -164,7 +189,8 @@ fn neither_lanes_nor_devices_show_in_answers() {
     assert_eq!(answers(config(8)), one, "eight lanes");
     let mut failing = config(4);
     failing.lane_faults = vec![LaneFault { lane: 2, after_batches: 2 }];
-    assert_eq!(answers(failing), one, "a lane that fails");
+    assert_eq!(answers(failing.clone()), one, "a lane that fails");
+    assert_eq!(answers_of(failing, true), one, "gangs");
     let mut mixed = config(2);
     mixed.devices = EMULATOR.clone() as Arc<dyn Devices>;
     mixed.lanes.push(LaneSpec { lane: 2, device: "cuda:0".to_owned(), weight: 1 });

@@ -1,7 +1,10 @@
 //! Profits that are kept up equal a full run to the bit, and only what changed is computed.
 
+use std::sync::Arc;
+
 use warptape_kernels::Isa;
-use warptape_kernels::portfolio::{LiveProfits, Portfolio, Profits, Scenarios};
+use warptape_kernels::portfolio::{LiveProfits, Portfolio, Position, Profits, Scenarios};
+use warptape_kernels::pricing::AssetMarket;
 
 use super::invariance::drawn;
 use super::{Numbers, random_market, random_portfolio, random_position, random_scenarios};
@@ -62,6 +65,18 @@ fn sums_of(portfolio: &Portfolio, positions: &[usize]) -> usize {
     sums
 }
 
+/// The portfolio with another market of an asset, and another position in place of one.
+fn edited(
+    of: &Portfolio,
+    market: Option<(usize, AssetMarket)>,
+    position: Option<(usize, Position)>,
+) -> Arc<Portfolio> {
+    let (mut assets, mut positions) = (of.assets().to_vec(), of.positions().to_vec());
+    market.into_iter().for_each(|(asset, market)| assets[asset] = market);
+    position.into_iter().for_each(|(number, position)| positions[number] = position);
+    Arc::new(Portfolio::new(assets, of.parents().to_vec(), positions).expect("in range"))
+}
+
 #[test]
 fn edits_equal_a_full_run() {
     for seed in 0..12 {
@@ -77,17 +92,21 @@ fn edits_equal_a_full_run() {
         assert_eq!(bits(&live.profits()), full(live.portfolio(), &scenarios, range.clone()));
         for _ in 0..25 {
             let before = live.portfolio().clone();
-            let (changed, recomputed) = if numbers.below(3) == 0 {
+            let (mut changed, mut market, mut position) = (Vec::new(), None, None);
+            if numbers.below(3) == 0 {
                 let asset = numbers.below(assets);
-                let market = random_market(numbers);
+                market = Some((asset, random_market(numbers)));
                 let of_asset = |number: &usize| before.positions()[*number].asset == asset;
-                let changed: Vec<usize> = (0..positions).filter(of_asset).collect();
-                (changed, live.set_market(Isa::detect(), asset, market).expect("in range"))
-            } else {
+                changed.extend((0..positions).filter(of_asset));
+            }
+            if numbers.below(3) > 0 {
                 let number = numbers.below(positions);
-                let position = random_position(numbers, assets, before.positions()[number].book);
-                (vec![number], live.replace(Isa::detect(), number, position).expect("in range"))
-            };
+                position = Some((number, random_position(numbers, assets, before.positions()[number].book)));
+                // If it was of the asset, it is there already.
+                changed.retain(|known| *known != number);
+                changed.push(number);
+            }
+            let recomputed = live.follow(Isa::detect(), &edited(&before, market, position)).expect("alike");
             assert_eq!(recomputed.positions, changed.len(), "what changed, and no more");
             assert_eq!(recomputed.sums, sums_of(&before, &changed), "what stands above, and no more");
             assert_eq!(bits(&live.profits()), full(live.portfolio(), &scenarios, range.clone()));
@@ -102,13 +121,37 @@ fn one_position_of_many_is_little_work() {
     let scenarios = random_scenarios(numbers, 10, 3);
     let mut live = LiveProfits::new(Isa::detect(), portfolio, &scenarios, 0..3).expect("it fits");
     let position = random_position(numbers, 10, 0);
-    let recomputed = live.replace(Isa::detect(), 3, position).expect("in range");
+    let after = edited(live.portfolio(), None, Some((3, position)));
+    let recomputed = live.follow(Isa::detect(), &after).expect("alike");
     assert_eq!((recomputed.positions, recomputed.sums), (1, 10));
-    // What is refused changes nothing.
-    let (before, wrong) = (live.profits(), super::Position { quantity: f64::NAN, ..position });
-    live.replace(Isa::detect(), 3, wrong).expect_err("no quantity");
-    assert_eq!(live.profits(), before);
+    assert!(live.bytes() > 3 * 2_000 * size_of::<f64>(), "{}", live.bytes());
     let drawn = drawn(numbers, 10, u64::MAX);
     let error = LiveProfits::new(Isa::detect(), live.portfolio().clone(), &drawn, 0..1 << 20).unwrap_err();
     assert!(error.to_string().starts_with("the profits of 1000 positions in 1048576 scenarios"), "{error}");
+}
+
+#[test]
+fn what_is_not_alike_is_not_followed() {
+    let numbers = &mut Numbers(300);
+    let assets: Vec<AssetMarket> = (0..3).map(|_| random_market(numbers)).collect();
+    let positions: Vec<Position> = (0..4).map(|number| random_position(numbers, 2, number % 2)).collect();
+    let of = |assets: &[AssetMarket], parents: &[Option<usize>], positions: &[Position]| {
+        Arc::new(Portfolio::new(assets.to_vec(), parents.to_vec(), positions.to_vec()).expect("in range"))
+    };
+    let parents = [None, Some(0), Some(0)];
+    let scenarios = random_scenarios(numbers, 2, 5);
+    let first = of(&assets[..2], &parents, &positions);
+    let mut live = LiveProfits::new(Isa::detect(), first.clone(), &scenarios, 0..5).expect("it fits");
+    let before = live.profits();
+    let elsewhere: Vec<Position> = positions.iter().map(|held| Position { book: 2, ..*held }).collect();
+    for other in [
+        of(&assets, &parents, &positions),
+        of(&assets[..2], &parents[..2], &positions),
+        of(&assets[..2], &[None, Some(0), Some(1)], &positions),
+        of(&assets[..2], &parents, &positions[1..]),
+        of(&assets[..2], &parents, &elsewhere),
+    ] {
+        assert_eq!(live.follow(Isa::detect(), &other), None, "{other:?}");
+        assert_eq!((live.profits(), live.portfolio()), (before.clone(), &*first));
+    }
 }

@@ -1,7 +1,9 @@
 //! Against QuantLib, NumPy and SciPy.
 
 use warptape_kernels::Isa;
-use warptape_kernels::portfolio::{Covariance, Portfolio, Profits, Ranked, Scenarios, realised_volatilities};
+use warptape_kernels::portfolio::{
+    Covariance, Portfolio, Profits, Ranked, Scenarios, loss_of_blocks, realised_volatilities,
+};
 use warptape_kernels::pricing::{Greeks, Options};
 
 use super::{Fixture, Instrument};
@@ -103,6 +105,18 @@ fn components_are_tail_means_and_add_up() {
             let found = portfolio
                 .component_losses(Isa::detect(), &scenarios, &tail, positions.clone())
                 .expect("fits");
+            let of_blocks: Vec<Vec<f64>> = (0..tail.blocks())
+                .map(|block| {
+                    let block = tail.block(block);
+                    let losses =
+                        portfolio.component_losses(Isa::detect(), &scenarios, &block, positions.clone());
+                    losses.expect("fits")
+                })
+                .collect();
+            for (position, whole) in found.iter().enumerate() {
+                let blocks: Vec<f64> = of_blocks.iter().map(|losses| losses[position]).collect();
+                assert_eq!(loss_of_blocks(&blocks).to_bits(), whole.to_bits(), "cut at {confidence}");
+            }
             let books = portfolio.book_sums(&found).into_iter().enumerate();
             let pairs = books.map(|(book, sum)| (sum, tail.loss(profits.of_book(book)), total));
             expect_near("books", pairs, 1e-12);

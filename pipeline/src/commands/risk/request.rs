@@ -82,6 +82,7 @@ fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, m
         ("class", asking.class.as_ref().map(|class| json!(class))),
         ("tenant", asking.tenant.as_ref().map(|tenant| json!(tenant))),
         ("seed", asking.seed.map(|seed| json!(seed))),
+        ("gang", asking.gang.then_some(json!(true))),
         ("deadline_ns", deadline),
     ];
     for (name, value) in given {

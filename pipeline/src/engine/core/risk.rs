@@ -90,7 +90,7 @@ impl Core {
         }
         let market_of = |symbol: &str| self.partitions.values().find_map(|owned| owned.market_of(symbol));
         match RiskTask::new(&request, &market_of) {
-            Ok(task) => Ok((request, task)),
+            Ok(task) => Ok((request, task.following(&self.risk.kept))),
             Err(error) => Err((Some(Box::new(request)), error)),
         }
     }
@@ -117,7 +117,7 @@ impl Core {
             units: round.units,
             unit_cost: open.task.unit_cost(),
             slice_units_max: round.units,
-            gang: false,
+            gang: open.request.gang,
             as_of,
         });
         self.step(now_ns, &input)

@@ -9,6 +9,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
+use super::aside::Aside;
 use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Work};
 
 pub(super) struct LaneWorker {
@@ -50,6 +51,7 @@ impl LaneWorker {
         }
         self.work.done();
         let mut since_ns = 0;
+        let mut aside = None;
         loop {
             // While a batch is under way nothing is waited for but that.
             let next = match stages.is_running() {
@@ -66,6 +68,15 @@ impl LaneWorker {
                 }
             }
             let Some(command) = next else { continue };
+            let command = match command {
+                LaneCommand::RunSlice(slice) if slice.task.is_aside() => {
+                    let start =
+                        || Aside::start(self.lane, self.life, stages.isa(), self.clock, self.events.clone());
+                    aside.get_or_insert_with(start).run(slice);
+                    continue;
+                }
+                other => other,
+            };
             if !stages.is_running() {
                 since_ns = self.clock.now_ns();
                 match command {
@@ -121,7 +132,7 @@ impl LaneWorker {
     }
 }
 
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         (*text).to_owned()
     } else if let Some(text) = panic.downcast_ref::<String>() {

@@ -155,10 +155,10 @@ fn what_flags_say_of_the_asking_stands_over_the_file() {
     let as_it_is = request(&format!("sweep {path}")).unwrap();
     assert_eq!(serde_json::to_value(&as_it_is).unwrap()["request_id"], "mine");
     assert_eq!((as_it_is.seed, as_it_is.deadline_ns), (9, Some(5)));
-    let flags = "--class critical --tenant t --deadline-ms 7 --request-id other --seed -3";
+    let flags = "--class critical --tenant t --deadline-ms 7 --request-id other --seed -3 --gang";
     let with_flags = request(&format!("sweep {path} {flags}")).unwrap();
     let expected = json!({"request_id": "other", "tenant": "t", "class": "CRITICAL", "deadline_ns": NOW_NS + 7_000_000,
-                          "seed": -3, "problem": problem});
+                          "seed": -3, "gang": true, "problem": problem});
     assert_eq!(with_flags, serde_json::from_value::<RiskRequest>(expected).unwrap());
 }
 
