@@ -167,7 +167,7 @@ fn what_is_kept_does_not_show() {
         let kept = KeptProfits::default();
         let mut problem = portfolio(measure.clone());
         problem["assets"] = json!([asset(), asset()]);
-        let mut ask = |problem: &Value| {
+        let ask = |problem: &Value| {
             let before = kept.revalued();
             let new = || task(problem.clone()).expect("a good problem");
             let (plain, following) = (new(), new().following(&kept));
