@@ -6,8 +6,18 @@
 
 numba runs the same definitions, compiled without fast-math, rule by rule with the state in registers. Both must
 come to the same figures: the numbers of trades equal, the sums to 1e-9.
+
+Two more rivals, where they are there:
+
+- the crate vector-ta, whose program is a second argument: it has indicators of many windows at once, and a loop
+  over them trades. Its figures must be the same to 1e-6, but for trades at ties: one in ten thousand.
+  `cargo build --release --manifest-path tests/benches/vector_ta/Cargo.toml`
+- vectorbt 1.2.0 (`pip install vectorbt`), on averages that cross, once: it takes minutes. It seeds averages
+  another way and trades a share at a time, so that numbers of trades alone are compared: to one in a thousand.
 """
 
+import importlib.util
+import os
 import statistics
 import subprocess
 import sys
@@ -120,7 +130,33 @@ def rules_of(kind):
     return [(10 + 4 * (n % 25), 1 + 0.25 * (n // 25), 0) for n in numbers]
 
 
-def main(program):
+def vectorbt_sweep(closes, rules):
+    """Numbers of trades of rules of averages that cross, after all figures of a sweep were computed; 25 rules at a time."""
+    import pandas
+    import vectorbt
+
+    price, trades = pandas.Series(closes), []
+    for at in range(0, len(rules), 25):
+        fast, slow = ([rule[side] for rule in rules[at : at + 25]] for side in (0, 1))
+        fast, slow = (vectorbt.MA.run(price, windows, ewm=True).ma.to_numpy() for windows in (fast, slow))
+        folio = vectorbt.Portfolio.from_signals(
+            price, entries=fast > slow, short_entries=fast < slow, upon_opposite_entry="reverse",
+            fees=COST, init_cash=1e6, size=1.0, freq="1s",
+        )
+        folio.total_profit(), folio.max_drawdown(), folio.sharpe_ratio()
+        trades.extend(folio.orders.count())
+    return np.array(trades)
+
+
+def run_program(program, *arguments):
+    """The time that a program tells, and its figures by rule."""
+    environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
+    run = subprocess.run([program, *arguments], check=True, capture_output=True, text=True, env=environment)
+    first, *rest = run.stdout.splitlines()
+    return float(first), np.array([[float(word) for word in line.split()] for line in rest])
+
+
+def main(program, vector_ta=None):
     steps = np.random.default_rng(42).uniform(-1e-3, 1e-3, BARS)
     closes = 100.0 * np.cumprod(1.0 + steps)
     changes = np.zeros(BARS)
@@ -135,20 +171,33 @@ def main(program):
             rules_file.write_text("\n".join(lines) + "\n")
             table, out = np.array(rules, dtype=float), np.zeros((RULES, 4))
             sweep(closes[:1000], changes[:1000], table, number, out)
-            ours, theirs = [], []
+            ours, theirs, crates = [], [], []
             for _ in range(ROUNDS):
-                run = subprocess.run([program, closes_file, rules_file, "1"], check=True, capture_output=True, text=True)
-                first, *rest = run.stdout.splitlines()
-                ours.append(float(first))
+                seconds, found = run_program(program, closes_file, rules_file, "1")
+                ours.append(seconds)
                 begun = time.perf_counter()
                 sweep(closes, changes, table, number, out)
                 theirs.append(time.perf_counter() - begun)
-            found = np.array([[float(word) for word in line.split()] for line in rest])
+                if vector_ta and kind in ("ema", "rsi"):
+                    seconds, others = run_program(vector_ta, closes_file, rules_file, "1")
+                    crates.append(seconds)
             assert (found[:, 3] == out[:, 3]).all(), f"{kind}: numbers of trades differ"
             assert np.allclose(found, out, rtol=1e-9, atol=1e-9), f"{kind}: figures differ"
-            mine, other = statistics.median(ours), statistics.median(theirs)
-            print(f"{kind:8} warptape {mine:.3f}  numba {other:.3f}  {other / mine:.1f} x")
+            mine = statistics.median(ours)
+            rivals = {"numba": statistics.median(theirs)}
+            if crates:
+                rivals["vector-ta"] = statistics.median(crates)
+                assert np.allclose(found[:, 3], others[:, 3], rtol=1e-4), f"{kind}: vector-ta trades otherwise"
+                assert np.allclose(found[:, :3], others[:, :3], rtol=1e-6, atol=1e-6), f"{kind}: vector-ta's figures"
+            if kind == "ema" and importlib.util.find_spec("vectorbt"):
+                vectorbt_sweep(closes[:1000], rules[:25])
+                begun = time.perf_counter()
+                trades = vectorbt_sweep(closes, rules)
+                rivals["vectorbt"] = time.perf_counter() - begun
+                assert np.allclose(found[:, 3], trades, rtol=1e-3), f"{kind}: vectorbt trades otherwise"
+            against = "  ".join(f"{name} {other:.3f} ({other / mine:.1f} x)" for name, other in rivals.items())
+            print(f"{kind:8} warptape {mine:.3f}  {against}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

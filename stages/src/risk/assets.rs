@@ -1,6 +1,7 @@
 //! Assets of a problem, with what is taken from the market.
 
 use warptape_kernels::math::ln;
+use warptape_kernels::portfolio::realised_volatilities;
 use warptape_kernels::pricing::AssetMarket;
 use warptape_schemas::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 
@@ -11,8 +12,8 @@ use crate::SymbolMarket;
 const ASSETS_MAX: usize = 4_096;
 /// Bytes of a symbol at most.
 const SYMBOL_BYTES_MAX: usize = 64;
-/// Returns that a volatility needs at least.
-const RETURNS_MIN: usize = 2;
+/// Returns that a volatility or a matrix needs at least.
+pub(super) const RETURNS_MIN: usize = 2;
 /// Years are of 365 days, without holidays.
 pub(super) const YEAR_NS: f64 = 365.0 * 86_400.0 * 1e9;
 
@@ -93,17 +94,14 @@ impl Resolved {
     }
 }
 
-/// Root of the mean squared log return of the window, by the year.
+/// Of the window, by the year.
 fn realised_volatility(market: &SymbolMarket) -> Option<f64> {
-    let returns = market.samples.len().checked_sub(1).filter(|returns| *returns >= RETURNS_MIN)?;
-    let squares = market.samples.windows(2).map(|pair| {
-        let change = ln(pair[1] / pair[0]);
-        change * change
-    });
-    // In the order of the window: the bits are those of the log.
-    let mean = squares.fold(0.0, |sum, square| sum + square) / returns as f64;
-    let periods = YEAR_NS / market.sample_interval_ns as f64;
-    Some((mean * periods).sqrt())
+    let returns: Vec<f64> = market.samples.windows(2).map(|pair| ln(pair[1] / pair[0])).collect();
+    if returns.len() < RETURNS_MIN {
+        return None;
+    }
+    let of_assets = realised_volatilities(1, &returns, YEAR_NS / market.sample_interval_ns as f64);
+    Some(of_assets.expect("prices are above 0, and samples at least a millisecond apart")[0])
 }
 
 fn is_market(quantity: &Quantity) -> bool {

@@ -5,13 +5,11 @@ use warptape_kernels::math::ln;
 use warptape_kernels::portfolio::{Covariance, CovarianceError};
 use warptape_schemas::risk::{RiskError, RiskErrorCode};
 
-use super::assets::{Resolved, YEAR_NS};
+use super::assets::{RETURNS_MIN, Resolved, YEAR_NS};
 use super::{bad, check_count};
 
 /// Assets of a matrix from the market at most: it is made before lanes have anything to do with it.
 const MARKET_ASSETS_MAX: usize = 256;
-/// Returns that a matrix needs at least.
-const RETURNS_MIN: usize = 2;
 
 /// Log returns of assets over the samples that they have in common.
 #[derive(Debug)]
