@@ -4,6 +4,7 @@ mod device_figures;
 mod devices;
 mod engine;
 mod kafka;
+mod pricing_figures;
 mod recordings;
 mod risk;
 mod risk_replay;

@@ -1,0 +1,174 @@
+//! How fast a device prices, beside what it could do at best; both it and the processor must give the same.
+
+use std::time::Instant;
+
+use warptape_cuda::{CudaDevices, Score, inventory};
+use warptape_kernels::Isa;
+use warptape_kernels::device::{
+    Address, Device, DeviceError, Devices, Kernel, PRICE_OPTIONS, SIMULATE_BLOCKS,
+};
+use warptape_kernels::pricing::{
+    AssetMarket, BLOCK_SAMPLES, Contract, DevicePricing, Greeks, OptionKind, Options, Precision, Sampling,
+    Simulation, SimulationSpec,
+};
+use warptape_tests::devices::EMULATOR;
+
+/// Numbers of an option: kind, spot, strike, years, rate, yield and volatility; price and seven Greeks.
+const OPTION_NUMBERS: usize = 7 + 8;
+/// Fixings of the Asian option.
+const FIXINGS: u32 = 252;
+/// Operations on `f64` of a step of it, by the formulas of `math` and `payoffs`: a uniform number 2, its quantile in the middle 35,
+/// the move 2, the exponential 33, two sums 2. One takes the place of a multiply-add.
+const STEP_OPERATIONS: f64 = 74.0;
+/// The first of so many runs warms up.
+const RUNS: usize = 4;
+
+/// A device that tells how long launches of a kernel take, each alone.
+struct Timed {
+    device: Box<dyn Device>,
+    kernel: &'static str,
+    probe: Address,
+    times_us: Vec<f64>,
+}
+
+impl Timed {
+    fn new(mut device: Box<dyn Device>, kernel: &Kernel) -> Self {
+        let probe = device.allocate(8).expect("there is memory");
+        Self { device, kernel: kernel.function, probe, times_us: Vec::new() }
+    }
+
+    fn wait(&mut self) -> Result<(), DeviceError> {
+        self.device.download(self.probe, &mut [0; 8])
+    }
+
+    /// Of the launches so far, the first left out.
+    fn median_us(&self) -> f64 {
+        let mut times_us = self.times_us[1..].to_vec();
+        times_us.sort_by(f64::total_cmp);
+        times_us[times_us.len() / 2]
+    }
+}
+
+impl Device for Timed {
+    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
+        self.device.allocate(bytes)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
+        self.device.free(address)
+    }
+
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
+        self.device.staging(bytes)
+    }
+
+    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.device.upload(to, bytes)
+    }
+
+    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.download(from, bytes)
+    }
+
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.device.begin_download(from, bytes)
+    }
+
+    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
+        self.device.end_download()
+    }
+
+    fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.download_ended(from, bytes)
+    }
+
+    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.device.clear(address, bytes)
+    }
+
+    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
+        if kernel.function != self.kernel {
+            return self.device.launch(kernel, args, threads);
+        }
+        self.wait()?;
+        let begun = Instant::now();
+        self.device.launch(kernel, args, threads)?;
+        self.wait()?;
+        self.times_us.push(begun.elapsed().as_nanos() as f64 / 1e3);
+        Ok(())
+    }
+}
+
+const MARKET: AssetMarket = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 };
+
+/// Prints a kernel's time, and its share of what is possible.
+fn print(name: &str, found_us: f64, floor_us: Option<f64>) {
+    println!("figure {name} {found_us:.1} us");
+    if let Some(floor_us) = floor_us {
+        println!("figure {name}_floor {floor_us:.1} us");
+        println!("figure {name}_share_of_floor {:.3} of_1", floor_us / found_us);
+    }
+}
+
+/// So many options in closed form, and so many paths of an Asian option. Prints `figure NAME VALUE UNIT` for each figure.
+fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Score>) {
+    let open = || devices.open("cuda:0").expect("a device");
+    let mut given = Options::default();
+    for number in 0..options {
+        let strike = 60.0 + (number % 800) as f64 / 10.0;
+        let kind = if number % 2 == 0 { OptionKind::Call } else { OptionKind::Put };
+        given.push(kind, &MARKET, strike, 0.1 + (number % 7) as f64 / 4.0).expect("in range");
+    }
+    let (mut device, mut pricing) = (Timed::new(open(), &PRICE_OPTIONS), DevicePricing::default());
+    let mut found = Greeks::default();
+    for _ in 0..RUNS {
+        found = Greeks::default();
+        pricing.greeks(&mut device, &given, 0..options, &mut found).expect("the device works");
+    }
+    let mut expected = Greeks::default();
+    expected.add(Isa::detect(), &given, 0..options);
+    assert!(found == expected, "both give the same Greeks");
+    // A byte that is copied is read and written.
+    let bytes = (options * OPTION_NUMBERS * size_of::<f64>()) as f64;
+    let floor_us = score.map(|score| bytes / (2.0 * score.copy_gb_s * 1e3));
+    print(&format!("greeks_of_{options}_options"), device.median_us(), floor_us);
+
+    let spec = SimulationSpec {
+        market: MARKET,
+        contract: Contract::Asian { kind: OptionKind::Call, strike: 100.0 },
+        expiry_years: 1.0,
+        steps: FIXINGS,
+        antithetic: false,
+        sampling: Sampling::Random,
+        precision: Precision::F64,
+        key: 1,
+    };
+    let simulation = Simulation::new(spec).expect("in range");
+    let (mut device, mut pricing) = (Timed::new(open(), &SIMULATE_BLOCKS), DevicePricing::default());
+    let mut found = Vec::new();
+    for _ in 0..RUNS {
+        found.clear();
+        pricing.simulate(&mut device, &simulation, 0..blocks, &mut found).expect("the device works");
+    }
+    let mut expected = Vec::new();
+    simulation.run(Isa::detect(), 0..blocks, &mut expected);
+    assert!(found == expected, "both give the same sums");
+    let paths = blocks * BLOCK_SAMPLES;
+    let operations = paths as f64 * f64::from(FIXINGS) * STEP_OPERATIONS;
+    // A multiply-add counts as two.
+    let floor_us = score.map(|score| 2.0 * operations / (score.f64_gflop_s * 1e3));
+    print(&format!("asian_{paths}_paths_of_{FIXINGS}"), device.median_us(), floor_us);
+}
+
+#[test]
+fn figures_are_of_equal_prices() {
+    measure(EMULATOR.as_ref(), 100, 2, None);
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn figures_of_a_gpu() {
+    let devices = CudaDevices::new(None);
+    let score = inventory().usable().first().map(|gpu| devices.score(gpu).expect("it can be measured"));
+    measure(&devices, 10_000_000, 1_000_000_u64.div_ceil(BLOCK_SAMPLES), score);
+}
