@@ -133,11 +133,29 @@ impl RequestPartition {
     }
 }
 
+/// What is still wanted of a request once there is a task of it: it may be large.
+pub(super) struct Asked {
+    pub(super) request_id: String,
+    pub(super) tenant: String,
+    pub(super) class: TaskClass,
+    pub(super) deadline_ns: Option<i64>,
+    pub(super) seed: i64,
+    /// Of its record.
+    pub(super) bytes: i64,
+}
+
+impl Asked {
+    pub(super) fn of(request: RiskRequest, bytes: usize) -> Self {
+        let RiskRequest { request_id, tenant, class, deadline_ns, seed, .. } = request;
+        Self { request_id, tenant, class, deadline_ns, seed, bytes: bytes as i64 }
+    }
+}
+
 /// A request that is being worked on.
 pub(super) struct OpenTask {
     pub(super) partition: i32,
     pub(super) offset: i64,
-    pub(super) request: RiskRequest,
+    pub(super) request: Asked,
     pub(super) task: Arc<RiskTask>,
     received_ns: i64,
     /// When its first slice was begun; 0 before.
@@ -151,13 +169,7 @@ pub(super) struct OpenTask {
 }
 
 impl OpenTask {
-    pub(super) fn new(
-        partition: i32,
-        offset: i64,
-        request: RiskRequest,
-        task: RiskTask,
-        now_ns: i64,
-    ) -> Self {
+    pub(super) fn new(partition: i32, offset: i64, request: Asked, task: RiskTask, now_ns: i64) -> Self {
         Self {
             partition,
             offset,

@@ -327,6 +327,7 @@ fn risk(values: &Values) -> RiskConfig {
     RiskConfig {
         slice_ns: values.integer("risk.slice_us") * 1_000,
         tasks_max: values.integer("risk.tasks_max") as i32,
+        bytes_max: values.integer("risk.bytes_max"),
         split: match values.text("risk.split").as_str() {
             "equal" => SplitPolicy::Equal,
             "score" => SplitPolicy::Score,

@@ -12,7 +12,7 @@ use super::super::RecordError;
 use super::super::answered::Answered;
 use super::super::lanes::{LaneCommand, Slice};
 use super::super::partition::Partition;
-use super::super::risk::{OpenTask, RequestPartition};
+use super::super::risk::{Asked, OpenTask, RequestPartition};
 use super::{Command, Core};
 
 impl Core {
@@ -76,6 +76,7 @@ impl Core {
                 return Ok(());
             }
         };
+        let request = Asked::of(request, record.value.len());
         let open = OpenTask::new(partition, record.offset, request, task, now_ns);
         let round = open.task.first_round();
         let number = self.risk.open(open, self.recorder.next_sequence());
@@ -127,6 +128,7 @@ impl Core {
             slice_units_max: round.units,
             gang: false,
             as_of,
+            bytes: open.request.bytes,
         });
         self.step(now_ns, &input)
     }
