@@ -163,6 +163,11 @@ pub trait Consumer: Send {
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError>;
     /// First and next offset of a partition.
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError>;
+    /// Likewise the next offset, but behind what transactions wrote that have not ended yet, or whose end this partition has not
+    /// heard of: another one may have. [`Consumer::position`] reaches it once they have.
+    fn written_end(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
+        Ok(self.offsets(partition)?.next)
+    }
 }
 
 /// Writes transactions. Dropping a producer aborts an open one.

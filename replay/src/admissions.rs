@@ -130,7 +130,7 @@ mod tests {
             "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
             "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
-            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": []}
+            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 1}
         }));
         Input::Started(Started {
             node: node.to_owned(),
@@ -156,6 +156,7 @@ mod tests {
             units: 1,
             unit_cost: 1,
             slice_units_max: 1,
+            bytes: 0,
             gang: false,
             as_of: vec![as_of(3), as_of(1)],
         })

@@ -185,6 +185,7 @@ fn measure_tasks() {
             first_unit: 0,
             units: 20,
             unit_cost: 1,
+            bytes: 1_000,
             slice_units_max: 10,
             gang: false,
             as_of: Vec::new(),

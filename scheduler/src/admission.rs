@@ -9,8 +9,8 @@ use warptape_schemas::journal::{
 };
 
 use crate::config::{
-    BYTES_MAX, COST_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX, ROWS_MAX,
-    TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX, UNITS_MAX,
+    BYTES_MAX, COST_MAX, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX,
+    REQUEST_BYTES_MAX, ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX, UNITS_MAX,
 };
 use crate::error::StepError;
 use crate::lanes::Lane;
@@ -181,6 +181,7 @@ fn admit_task(life: &Life, arrived: &TaskArrived) -> Result<(), StepError> {
         ("unit_cost", unit_cost, 1, COST_MAX),
         ("slice_units_max", slice_units_max, 1, i64::MAX),
         ("deadline_ns", arrived.deadline_ns.unwrap_or(0), 0, TIME_NS_MAX),
+        ("bytes", arrived.bytes, 0, REQUEST_BYTES_MAX),
         ("request_id.length", arrived.request_id.len() as i64, 0, TEXT_BYTES_MAX as i64),
         ("tenant.length", arrived.tenant.len() as i64, 0, TEXT_BYTES_MAX as i64),
         ("rate_key.length", arrived.rate_key.len() as i64, 0, TEXT_BYTES_MAX as i64),

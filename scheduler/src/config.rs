@@ -22,6 +22,8 @@ pub const GROUPS_TOTAL_MAX: i64 = 65_536;
 pub const ROWS_MAX: i64 = 1 << 40;
 /// Bytes that may wait per partition or be in flight per lane.
 pub const BYTES_MAX: i64 = 1 << 50;
+/// Bytes of a risk request, and of all that are known together.
+pub const REQUEST_BYTES_MAX: i64 = 1 << 40;
 /// Latest time of a step, ns since the epoch (the year 2116): sums of times and durations do not overflow.
 pub const TIME_NS_MAX: i64 = i64::MAX / 2;
 /// Weight of one lane.
@@ -56,6 +58,7 @@ const LOAD_FACTOR_PERCENT_MAX: i32 = 10_000;
 const _: () = assert!(TIME_NS_MAX.checked_add(2 * DURATION_NS_MAX).is_some());
 const _: () = assert!(ROWS_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
 const _: () = assert!(BYTES_MAX.checked_mul(PARTITIONS_MAX as i64).is_some());
+const _: () = assert!(REQUEST_BYTES_MAX.checked_mul(TASKS_MAX as i64 + 1).is_some());
 const _: () = assert!(
     (LOAD_FACTOR_PERCENT_MAX as i64 * GROUPS_TOTAL_MAX).checked_mul(WEIGHT_MAX as i64).is_some(),
     "groups_max is computed in i64"
@@ -104,6 +107,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("route_interval_ns", config.route_interval_ns, 0, DURATION_NS_MAX),
         ("risk.slice_ns", config.risk.slice_ns, 1, SLICE_NS_MAX),
         ("risk.tasks_max", i64::from(config.risk.tasks_max), 1, i64::from(TASKS_MAX)),
+        ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {
@@ -228,6 +232,7 @@ mod tests {
         check(|c| c.route_interval_ns = -1, &["route_interval_ns"]);
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
         check(|c| c.risk.tasks_max = TASKS_MAX + 1, &["risk.tasks_max"]);
+        check(|c| c.risk.bytes_max = 0, &["risk.bytes_max"]);
         let weights = |weights: &[i32]| {
             weights.iter().map(|&weight| TenantWeight { tenant: "a".into(), weight }).collect()
         };

@@ -54,6 +54,8 @@ pub(crate) enum Component {
     Slice = 15,
     Account = 16,
     Rate = 17,
+    TaskBytes = 18,
+    RiskBytes = 19,
 }
 
 /// Hash of one component.

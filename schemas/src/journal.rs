@@ -56,12 +56,20 @@ pub struct RiskConfig {
     pub split: SplitPolicy,
     /// Tenants with a weight of their own, by name; all others have a weight of 1.
     pub tenant_weights: Vec<TenantWeight>,
+    /// Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.
+    pub bytes_max: i64,
 }
 
 impl Default for RiskConfig {
     /// What journals from before there were tasks are read with.
     fn default() -> Self {
-        Self { slice_ns: 500_000, tasks_max: 10_000, split: SplitPolicy::Dynamic, tenant_weights: Vec::new() }
+        Self {
+            slice_ns: 500_000,
+            tasks_max: 10_000,
+            split: SplitPolicy::Dynamic,
+            tenant_weights: Vec::new(),
+            bytes_max: 256 << 20,
+        }
     }
 }
 
@@ -330,6 +338,8 @@ pub struct TaskArrived {
     pub gang: bool,
     /// The market state that it reads, by partition; empty if it brings its own.
     pub as_of: Vec<AsOf>,
+    /// Bytes of its request record.
+    pub bytes: i64,
 }
 
 /// How urgent a task is.
@@ -673,6 +683,10 @@ pub struct Reject {
     pub tasks_max: i32,
     /// Its deadline, ns since the epoch; `None`: none.
     pub deadline_ns: Option<i64>,
+    /// Bytes of the requests of the tasks known, and of this one.
+    pub bytes: i64,
+    /// Bytes of requests that may be known.
+    pub bytes_max: i64,
 }
 
 /// Units of a task that a lane gets.

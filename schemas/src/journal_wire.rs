@@ -24,7 +24,7 @@ wire_record!(SchedulerConfig {
     route_interval_ns,
     risk,
 });
-wire_record!(RiskConfig { slice_ns, tasks_max, split, tenant_weights });
+wire_record!(RiskConfig { slice_ns, tasks_max, split, tenant_weights, bytes_max });
 wire_enum!(SplitPolicy { 0 => Dynamic, 1 => Equal, 2 => Score });
 wire_record!(TenantWeight { tenant, weight });
 wire_record!(LaneSpec { lane, device, weight });
@@ -87,6 +87,7 @@ wire_record!(TaskArrived {
     slice_units_max,
     gang,
     as_of,
+    bytes,
 });
 wire_enum!(TaskClass { 0 => Critical, 1 => Interactive, 2 => Batch });
 wire_record!(AsOf { partition, next_offset });
@@ -151,7 +152,7 @@ wire_record!(WakeAt { at_ns });
 wire_record!(Release { partition, group, lane, epoch, route });
 wire_record!(Admit { task, class, tenant, tasks });
 wire_enum!(RejectReason { 0 => Overloaded, 1 => Expired });
-wire_record!(Reject { task, reason, tasks, tasks_max, deadline_ns });
+wire_record!(Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max });
 wire_record!(Share { lane, from, to, score });
 wire_record!(Split { task, policy, gang, shares });
 wire_record!(Reserve { task, lanes, busy, until_ns });

@@ -46,7 +46,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 4, 0x4070_3cf8_363e_f3a3
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 5, 0x727b_c85f_7f79_4e64
 );
 known!(
     /// Stage state at an offset.
@@ -89,7 +89,7 @@ pub const CURRENT: [KnownSchema; 10] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 4] = [
+pub const OLD: [KnownSchema; 5] = [
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -110,6 +110,13 @@ pub const OLD: [KnownSchema; 4] = [
         version: 3,
         fingerprint: 0xee98_fa39_759c_2b3f,
         text: include_str!("../avro/old/journal_entry_3.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 4,
+        fingerprint: 0x4070_3cf8_363e_f3a3,
+        text: include_str!("../avro/old/journal_entry_4.avsc"),
     },
     KnownSchema {
         name: "RiskRequest",

@@ -47,6 +47,12 @@ pub struct Coverage {
     pub risk_answers: usize,
     /// Those that expired.
     pub risk_expired: usize,
+    /// Those that have something from the market.
+    pub risk_of_market: usize,
+    /// Looks for requests that had to wait until ticks were read again.
+    pub requests_held: usize,
+    /// Transactions that left results to the next one.
+    pub results_left: usize,
     /// Requests at or behind the committed offset that were found answered when a process began.
     pub answers_found: usize,
 }
@@ -77,6 +83,9 @@ impl Coverage {
             tails_replayed: self.tails_replayed + other.tails_replayed,
             risk_answers: self.risk_answers + other.risk_answers,
             risk_expired: self.risk_expired + other.risk_expired,
+            risk_of_market: self.risk_of_market + other.risk_of_market,
+            requests_held: self.requests_held + other.requests_held,
+            results_left: self.results_left + other.results_left,
             answers_found: self.answers_found + other.answers_found,
         }
     }
@@ -106,6 +115,9 @@ impl Coverage {
             self.tails_replayed,
             self.risk_answers,
             self.risk_expired,
+            self.risk_of_market,
+            self.requests_held,
+            self.results_left,
             self.answers_found,
         ];
         counts.into_iter().min().expect("the list is not empty")

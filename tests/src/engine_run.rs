@@ -8,7 +8,9 @@ use crossbeam_channel::bounded;
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run};
+use warptape_pipeline::engine::{
+    COMMIT_BYTES_MAX, EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run,
+};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
@@ -40,6 +42,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         isa: Isa::detect(),
         commit_interval: Duration::from_millis(100),
         risk_commit_interval: Duration::from_millis(5),
+        commit_bytes_max: COMMIT_BYTES_MAX,
         snapshot_interval_records: 20_000,
         poll_records_max: 256,
         poll_bytes_max: 4 << 20,

@@ -16,6 +16,20 @@ pub struct Outputs {
     pub dead: Vec<i64>,
 }
 
+/// The host side of the stages behind the records of one partition.
+pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
+    let mut intake = PartitionIntake::new(config);
+    let mut queues: Vec<_> = (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect();
+    let mut decoder = TickDecoder::new();
+    for (offset, record) in (0_i64..).zip(records) {
+        let mut columns = TickColumns::default();
+        if decoder.decode(record, intake.symbols_mut(), &mut columns).is_ok() {
+            intake.accept(offset, &columns, 0, &mut queues, &mut Vec::new());
+        }
+    }
+    intake
+}
+
 /// Runs the records of one partition.
 pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
     let groups = config.groups_per_partition as usize;

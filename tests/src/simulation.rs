@@ -47,6 +47,8 @@ pub enum Plant {
     TailSkipped,
     /// A process that begins does not look which risk requests have been answered.
     AnswersForgotten,
+    /// Risk requests are delivered while a partition has not come again to where it was.
+    MarketBehind,
 }
 
 /// What went wrong.
@@ -134,6 +136,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
         commit_interval: std::time::Duration::ZERO,
         risk_commit_interval: std::time::Duration::ZERO,
+        commit_bytes_max: if random.one_in(2) { usize::MAX } else { random.between(1, 20_000) as usize },
         snapshot_interval_records: random.between(1, 40),
         poll_records_max: random.between(1, 30) as usize,
         poll_bytes_max: usize::MAX,
@@ -217,6 +220,8 @@ struct World {
     fetched: VecDeque<Fetched>,
     /// Restores that the shell has not come to yet.
     restores: VecDeque<(i32, i64)>,
+    /// By partition, the offset before which the ticks were delivered, to this process or to those before it.
+    delivered: Vec<i64>,
     in_flight: Option<CommitRequest>,
     stopping: bool,
     committed: Committed,
@@ -238,6 +243,7 @@ impl World {
             core,
             fetched: VecDeque::new(),
             restores: VecDeque::new(),
+            delivered: Vec::new(),
             in_flight: None,
             stopping: false,
             committed: Committed::default(),
@@ -256,6 +262,8 @@ impl World {
         self.fetched.clear();
         self.restores.clear();
         self.requests.restart();
+        let committed = |partition: i32| self.committed.offsets.get(&partition).copied().unwrap_or(0);
+        self.delivered = (0..self.source.len() as i32).map(committed).collect();
         self.core.begin(self.now_ns)?;
         if self.stopping {
             self.stop()?;
@@ -393,7 +401,12 @@ impl World {
             return Ok(());
         };
         let current = self.reading[partition as usize].as_ref().map(|reading| reading.generation);
-        self.coverage.stale_fetches += usize::from(current != Some(generation));
+        if current != Some(generation) {
+            self.coverage.stale_fetches += 1;
+        } else if let Some(last) = records.last() {
+            let delivered = &mut self.delivered[partition as usize];
+            *delivered = (*delivered).max(last.offset + 1);
+        }
         self.core.on_records(self.now_ns, partition, generation, &records, self.now_ns)?;
         Ok(())
     }
@@ -471,6 +484,7 @@ impl World {
     fn begin_commit(&mut self) {
         if self.in_flight.is_none() && self.core.has_uncommitted() {
             let mut request = self.core.seal(self.now_ns);
+            self.coverage.results_left += usize::from(self.core.has_risk_results());
             if self.plant == Plant::OffsetsFirst {
                 for (partition, offset) in request.offsets.drain(..) {
                     self.commit_offset(&partition, offset);

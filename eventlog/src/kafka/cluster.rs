@@ -168,21 +168,19 @@ impl Cluster {
     /// First offset and last stable offset of a partition.
     pub(super) fn offsets(&self, source: &TopicPartition) -> Result<OffsetRange, LogError> {
         let doing = format!("looking up the offsets of {}/{}", source.topic, source.partition);
-        let (first, next) = self.ask(&doing, |client, timeout| {
-            let error = match client.client().fetch_watermarks(&source.topic, source.partition, timeout) {
-                Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition) => error,
-                answered => return answered,
-            };
-            // A partition that has no leader for a moment is unknown to librdkafka, too.
-            let metadata = client.client().fetch_metadata(Some(&source.topic), timeout)?;
-            let exists =
-                |topic: &MetadataTopic| topic.partitions().iter().any(|p| p.id() == source.partition);
-            match metadata.topics().iter().any(exists) {
-                true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)),
-                false => Err(error),
-            }
-        })?;
+        let (first, next) = self.ask(&doing, |client, timeout| watermarks(client, source, timeout))?;
         Ok(OffsetRange { first, next })
+    }
+
+    /// The offset behind the last record of a partition, whatever became of its transaction.
+    pub(super) fn written_end(&self, source: &TopicPartition) -> Result<i64, LogError> {
+        let doing = format!("looking up the end of {}/{}", source.topic, source.partition);
+        let mut config = self.options.asker();
+        config.set("isolation.level", "read_uncommitted");
+        let client: BaseConsumer<Context> =
+            config.create_with_context(Context::default()).map_err(|error| refused(&self.url, error))?;
+        let (_, next) = self.ask(&doing, |_, timeout| watermarks(&client, source, timeout))?;
+        Ok(next)
     }
 
     /// All topics of users. Whether one is compacted is told where the broker tells it to this user.
@@ -399,6 +397,25 @@ fn settings_of(spec: &TopicSpec) -> Vec<(&'static str, String)> {
         settings.push(("min.insync.replicas", replicas.to_string()));
     }
     settings
+}
+
+/// First offset of a partition, and the last that the client may read up to.
+fn watermarks(
+    client: &BaseConsumer<Context>,
+    source: &TopicPartition,
+    timeout: Duration,
+) -> KafkaResult<(i64, i64)> {
+    let error = match client.client().fetch_watermarks(&source.topic, source.partition, timeout) {
+        Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition) => error,
+        answered => return answered,
+    };
+    // A partition that has no leader for a moment is unknown to librdkafka, too.
+    let metadata = client.client().fetch_metadata(Some(&source.topic), timeout)?;
+    let exists = |topic: &MetadataTopic| topic.partitions().iter().any(|p| p.id() == source.partition);
+    match metadata.topics().iter().any(exists) {
+        true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)),
+        false => Err(error),
+    }
 }
 
 /// Waits for an answer of the administration client, which has a thread of its own.

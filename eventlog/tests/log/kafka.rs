@@ -53,6 +53,30 @@ fn values(log: &dyn EventLog, source: &TopicPartition) -> Vec<String> {
     values
 }
 
+#[test]
+fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
+    let log = shared_log();
+    let name = unique("written");
+    topic(&log, &name, 1);
+    let source = at(&name, 0);
+    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
+    let mut producer = log.producer(&unique("written")).unwrap();
+    producer.begin().unwrap();
+    producer.send(record(&source.topic, 0, "one")).unwrap();
+    let started = Instant::now();
+    while reader.written_end(&source).unwrap() == 0 {
+        assert!(started.elapsed() < ARRIVAL_MAX, "it is not written");
+    }
+    assert_eq!(reader.offsets(&source).unwrap().next, 0, "it can be read");
+    producer.commit().unwrap();
+    let end = reader.written_end(&source).unwrap();
+    poll_until(&mut *reader, |fetched| matches!(fetched, Fetched::Records { .. }));
+    while reader.position(&source).unwrap() < end {
+        assert!(started.elapsed() < ARRIVAL_MAX, "the end is not reached");
+        reader.poll(POLL, 100, ANY).unwrap();
+    }
+}
+
 /// Who had a partition from when to when, in the order of what members heard and did.
 #[derive(Default)]
 struct Ownership(Mutex<BTreeMap<TopicPartition, &'static str>>);

@@ -33,8 +33,9 @@ impl Answered {
     pub fn read(log: &dyn EventLog, results: &TopicPartition, committed: i64) -> Result<Self, LogError> {
         let mut answered = Self::default();
         let mut reader = log.reader(std::slice::from_ref(results))?;
-        let range = reader.offsets(results)?;
-        while reader.position(results)? < range.next {
+        // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
+        let end = reader.written_end(results)?;
+        while reader.position(results)? < end {
             let Fetched::Records { records, .. } =
                 reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
             else {

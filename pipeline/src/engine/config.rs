@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::TopicSpec;
+use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
@@ -12,6 +13,10 @@ use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
 use super::{LaneFault, LaneStages};
+
+/// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
+pub const COMMIT_BYTES_MAX: usize = 16 << 20;
+const _: () = assert!(COMMIT_BYTES_MAX * 8 <= TRANSACTION_BYTES_MAX);
 
 /// Configuration of an engine, checked where it was read.
 #[derive(Clone)]
@@ -46,6 +51,9 @@ pub struct EngineConfig {
     pub commit_interval: Duration,
     /// Time between commits while risk results wait.
     pub risk_commit_interval: Duration,
+    /// Bytes of signals, late ticks and dead letters in one transaction, and of risk results, about: what a record causes is never
+    /// torn apart.
+    pub commit_bytes_max: usize,
     /// Source records of a partition between snapshots.
     pub snapshot_interval_records: i64,
     /// Records of one fetch.

@@ -9,7 +9,6 @@ mod risk;
 use std::collections::BTreeMap;
 use std::mem::take;
 
-use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, DeviceSample, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost,
@@ -28,11 +27,6 @@ use super::recorder::Recorder;
 use super::restore::Restored;
 use super::risk::{RequestPartition, RiskDesk};
 use super::{EngineConfig, RecordError, Stop};
-
-/// Bytes of signals, late ticks and dead letters in one transaction, about: a record's are never torn apart. Far below
-/// what a log takes at once.
-const COMMIT_BYTES_MAX: usize = 16 << 20;
-const _: () = assert!(COMMIT_BYTES_MAX * 4 <= TRANSACTION_BYTES_MAX);
 
 /// What the shell has to do, in order.
 pub enum Command {
@@ -76,6 +70,20 @@ pub enum Command {
     Lifecycle(LifecycleEvent, String),
 }
 
+/// Where to stop reading, by partition; where none is named, nothing more is read.
+struct StopAt {
+    ticks: BTreeMap<i32, i64>,
+    requests: BTreeMap<i32, i64>,
+}
+
+impl StopAt {
+    /// No partition is this process's any more.
+    fn remove(&mut self, partition: i32) {
+        self.ticks.remove(&partition);
+        self.requests.remove(&partition);
+    }
+}
+
 /// The engine's state.
 pub struct Core {
     config: EngineConfig,
@@ -93,10 +101,7 @@ pub struct Core {
     rounds: Vec<(TaskId, Round)>,
     commands: Vec<Command>,
     wake_at_ns: Option<i64>,
-    /// Where to stop reading, by partition, once a stop was asked for.
-    stop_at: Option<BTreeMap<i32, i64>>,
-    /// The stop that was asked for.
-    stop: Option<Stop>,
+    stop: Option<StopAt>,
     draining: bool,
     decoder: TickDecoder,
     lengths: Vec<usize>,
@@ -118,7 +123,6 @@ impl Core {
             rounds: Vec::new(),
             commands: Vec::new(),
             wake_at_ns: None,
-            stop_at: None,
             stop: None,
             draining: false,
             lengths: Vec::new(),
@@ -215,11 +219,8 @@ impl Core {
         self.partitions.remove(&partition);
         self.restoring.remove(&partition);
         self.ownership.end(partition);
-        if let Some(stop_at) = &mut self.stop_at {
-            stop_at.remove(&partition);
-        }
-        if let Some(Stop::At { requests, .. }) = &mut self.stop {
-            requests.retain(|(id, _)| *id != partition);
+        if let Some(stop) = &mut self.stop {
+            stop.remove(partition);
         }
         self.drop_groups(partition);
         self.step(now_ns, &Input::PartitionRevoked(PartitionRevoked { partition }))
@@ -372,15 +373,17 @@ impl Core {
 
     /// A stop was asked for.
     pub fn on_stop(&mut self, now_ns: i64, stop: Stop) -> Result<(), RecordError> {
-        self.stop_at = Some(match &stop {
-            Stop::Now => self.partitions.iter().map(|(&id, owned)| (id, owned.next_offset)).collect(),
-            Stop::At { ticks, .. } => ticks.iter().copied().collect(),
-        });
-        let is_now = stop == Stop::Now;
+        let stop = match stop {
+            Stop::Now => {
+                self.withdraw_tasks(now_ns, None)?;
+                let ticks = self.partitions.iter().map(|(&id, owned)| (id, owned.next_offset));
+                StopAt { ticks: ticks.collect(), requests: BTreeMap::new() }
+            }
+            Stop::At { ticks, requests } => {
+                StopAt { ticks: ticks.into_iter().collect(), requests: requests.into_iter().collect() }
+            }
+        };
         self.stop = Some(stop);
-        if is_now {
-            self.withdraw_tasks(now_ns, None)?;
-        }
         self.drain_if_read(now_ns)
     }
 
@@ -417,14 +420,14 @@ impl Core {
     /// Gathers what complete records caused, with the journal entries of everything decided so far.
     pub fn seal(&mut self, now_ns: i64) -> CommitRequest {
         let mut request = CommitRequest { sealed_at_ns: now_ns, ..CommitRequest::default() };
-        let bytes_max = COMMIT_BYTES_MAX / self.partitions.len().max(1);
+        let bytes_max = self.config.commit_bytes_max / self.partitions.len().max(1);
         for owned in self.partitions.values_mut() {
             let before = owned.sealed_offset;
             // The source may have ended, and this not have been told yet: its partitions are others' to commit.
             let Some(assignment) = self.ownership.of(owned.source.partition) else { continue };
             let mut sealed = owned.seal(assignment, bytes_max, &mut request.receipt);
             if let Some(requests) = self.risk.partitions.get_mut(&sealed.partition) {
-                request.offsets.extend(requests.seal(&mut sealed));
+                request.offsets.extend(requests.seal(bytes_max, &mut sealed));
             }
             request.sealed.push(sealed);
             if owned.sealed_offset > before {
@@ -438,7 +441,7 @@ impl Core {
 
     /// Where reading of a partition ends: never, unless a stop was asked for.
     fn stop_offset(&self, partition: i32) -> i64 {
-        self.stop_at.as_ref().map_or(i64::MAX, |stop_at| stop_at.get(&partition).copied().unwrap_or(0))
+        self.stop.as_ref().map_or(i64::MAX, |stop| stop.ticks.get(&partition).copied().unwrap_or(0))
     }
 
     fn step(&mut self, now_ns: i64, input: &Input) -> Result<(), RecordError> {
@@ -462,7 +465,7 @@ impl Core {
             Decision::Restore(restore) => {
                 let partition = restore.partition;
                 let owned = self.partitions.remove(&partition).expect("only owned partitions are restored");
-                self.restoring.insert(partition, owned.next_offset);
+                self.restoring.insert(partition, owned.reached_offset());
                 self.drop_groups(partition);
                 self.commands.push(Command::Restore { partition, sealed_offset: owned.sealed_offset });
             }
@@ -524,11 +527,11 @@ impl Core {
     /// Begins to drain once everything before the stop is accepted: with a last snapshot, so that the next start has
     /// nothing to repeat.
     fn drain_if_read(&mut self, now_ns: i64) -> Result<(), RecordError> {
-        let Some(stop_at) = &self.stop_at else { return Ok(()) };
+        let Some(stop) = &self.stop else { return Ok(()) };
         let is_read = |(partition, &end): (&i32, &i64)| {
             self.partitions.get(partition).is_some_and(|owned| owned.is_read_to(end))
         };
-        if self.draining || !stop_at.iter().all(is_read) {
+        if self.draining || !stop.ticks.iter().all(is_read) {
             return Ok(());
         }
         self.draining = true;

@@ -41,7 +41,7 @@ mod worker;
 pub use answered::Answered;
 pub use clock::Clock;
 pub use commit::{CommitRequest, Receipt};
-pub use config::{EngineConfig, Retention, TopicPlan, Topics};
+pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
 pub use lanes::{

@@ -319,6 +319,16 @@ impl Partition {
         self.next_offset.max(self.read_to) >= offset
     }
 
+    /// Whether records are still to be accepted again that were accepted before the state was lost, reading ending at an offset.
+    pub(super) fn is_behind(&self, end: i64) -> bool {
+        self.next_offset < self.counted_offset.min(end)
+    }
+
+    /// Records before this offset were accepted, if not by this state then by one that was lost.
+    pub(super) fn reached_offset(&self) -> i64 {
+        self.next_offset.max(self.counted_offset)
+    }
+
     /// Whether nothing waits and nothing is in flight.
     pub(super) fn is_drained(&self) -> bool {
         self.complete_before() == self.next_offset && self.snapshot.is_none()

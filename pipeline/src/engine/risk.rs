@@ -3,7 +3,7 @@
 //! Requests of a partition are answered in any order. Its committed offset is that of the first one without an answer; of those
 //! behind it the results themselves tell, when they are read again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use warptape_eventlog::TopicPartition;
@@ -49,9 +49,16 @@ pub(super) struct RequestPartition {
     /// Offsets of requests without an answer.
     open: BTreeSet<i64>,
     pub(super) answered: Answered,
-    /// Keys and encoded results that wait for a commit.
-    results: Vec<(String, Vec<u8>)>,
+    /// Results that wait for a commit.
+    results: VecDeque<EncodedResult>,
     results_bytes: usize,
+}
+
+struct EncodedResult {
+    /// Of the request.
+    offset: i64,
+    request_id: String,
+    bytes: Vec<u8>,
 }
 
 impl RequestPartition {
@@ -64,7 +71,7 @@ impl RequestPartition {
             sealed_offset: committed,
             open: BTreeSet::new(),
             answered,
-            results: Vec::new(),
+            results: VecDeque::new(),
             results_bytes: 0,
         }
     }
@@ -79,9 +86,10 @@ impl RequestPartition {
         true
     }
 
-    /// Everything before this offset is answered.
+    /// Everything before this offset has its answer in the log, or in a commit.
     fn complete_before(&self) -> i64 {
-        self.open.first().copied().unwrap_or(self.next_offset)
+        let waiting = self.results.iter().map(|result| result.offset).min();
+        waiting.into_iter().chain(self.open.first().copied()).min().unwrap_or(self.next_offset)
     }
 
     /// Whether a commit would hold anything.
@@ -98,10 +106,17 @@ impl RequestPartition {
         self.open.is_empty() && self.next_offset.max(self.read_to) >= offset
     }
 
-    /// Hands the results to a commit; the next-to-read offset, if it moves.
-    pub(super) fn seal(&mut self, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
-        self.results_bytes = 0;
-        sealed.risk_results = std::mem::take(&mut self.results);
+    /// Hands results to a commit, up to about `bytes_max` and at least one; the next-to-read offset, if it goes along.
+    pub(super) fn seal(&mut self, bytes_max: usize, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
+        let mut bytes = 0;
+        while let Some(first) = self.results.front()
+            && (bytes == 0 || bytes + first.bytes.len() <= bytes_max)
+        {
+            let result = self.results.pop_front().expect("it was there a line ago");
+            bytes += result.bytes.len();
+            sealed.risk_results.push((result.request_id, result.bytes));
+        }
+        self.results_bytes -= bytes;
         let before = self.complete_before();
         // With results the offset goes along even where it stays: it is what ties them to the group's membership, and what the next
         // owner waits for before it looks what is answered.
@@ -115,7 +130,27 @@ impl RequestPartition {
         let mut bytes = Vec::new();
         encode_risk_result(result, &mut bytes);
         self.results_bytes += bytes.len();
-        self.results.push((result.request_id.clone(), bytes));
+        let (offset, request_id) = (result.offset, result.request_id.clone());
+        self.results.push_back(EncodedResult { offset, request_id, bytes });
+    }
+}
+
+/// What is still wanted of a request once there is a task of it: it may be large.
+pub(super) struct Asked {
+    pub(super) request_id: String,
+    pub(super) tenant: String,
+    pub(super) class: TaskClass,
+    pub(super) deadline_ns: Option<i64>,
+    pub(super) seed: i64,
+    pub(super) gang: bool,
+    /// Of its record.
+    pub(super) bytes: i64,
+}
+
+impl Asked {
+    pub(super) fn of(request: RiskRequest, bytes: usize) -> Self {
+        let RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, .. } = request;
+        Self { request_id, tenant, class, deadline_ns, seed, gang, bytes: bytes as i64 }
     }
 }
 
@@ -123,7 +158,7 @@ impl RequestPartition {
 pub(super) struct OpenTask {
     pub(super) partition: i32,
     pub(super) offset: i64,
-    pub(super) request: RiskRequest,
+    pub(super) request: Asked,
     pub(super) task: Arc<RiskTask>,
     received_ns: i64,
     /// When its first slice was begun; 0 before.
@@ -137,13 +172,7 @@ pub(super) struct OpenTask {
 }
 
 impl OpenTask {
-    pub(super) fn new(
-        partition: i32,
-        offset: i64,
-        request: RiskRequest,
-        task: RiskTask,
-        now_ns: i64,
-    ) -> Self {
+    pub(super) fn new(partition: i32, offset: i64, request: Asked, task: RiskTask, now_ns: i64) -> Self {
         Self {
             partition,
             offset,

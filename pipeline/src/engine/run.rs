@@ -201,6 +201,8 @@ impl Engine {
             }
             let takes_more = self.core.waiting_bytes() < WAITING_BYTES_MAX;
             let source = if takes_more { self.source.events.clone() } else { never() };
+            let takes_requests = takes_more && self.core.takes_requests();
+            let requests = if takes_requests { self.requests.events.clone() } else { never() };
             select! {
                 recv(self.lane_events) -> event => {
                     self.on_lane(event.expect("the engine holds a sender"))?;
@@ -216,7 +218,7 @@ impl Engine {
                 recv(source) -> event => {
                     self.on_source(event.map_err(|_| EngineError::ThreadGone { thread: "source" })?)?;
                 }
-                recv(self.requests.events) -> event => {
+                recv(requests) -> event => {
                     self.on_requests(event.map_err(|_| EngineError::ThreadGone { thread: "requests" })?)?;
                 }
                 recv(if stop_asked { &nothing } else { stop }) -> stop => {

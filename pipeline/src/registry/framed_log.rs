@@ -125,6 +125,10 @@ impl Consumer for FramedConsumer {
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         self.consumer.offsets(partition)
     }
+
+    fn written_end(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
+        self.consumer.written_end(partition)
+    }
 }
 
 struct FramedProducer {

@@ -409,6 +409,13 @@ pub const KEYS: &[Key] = &[
         "Time that a lane is to work on one slice of a task, in microseconds: what a batch of ticks may have to wait for.",
     ),
     integer("risk.tasks_max", 10_000, 1, 1_000_000, "Tasks known at a time; a further one is rejected."),
+    integer(
+        "risk.bytes_max",
+        256 << 20,
+        1,
+        1 << 40,
+        "Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.",
+    ),
     Key {
         path: "risk.split",
         kind: Kind::Choice { default: "dynamic", choices: &["dynamic", "equal", "score"] },

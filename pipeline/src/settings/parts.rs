@@ -19,7 +19,7 @@ use super::show::Effective;
 use super::sources::Origin;
 use super::syntax::{self, LANES_MAX};
 use super::value::Setting;
-use crate::engine::{EngineConfig, Retention, TopicPlan, Topics, faulty};
+use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics, faulty};
 
 /// Retention of records that are never removed: the longest that a cluster takes, ms.
 const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
@@ -170,6 +170,7 @@ impl Settings {
             isa: Isa::detect(),
             commit_interval: self.engine.commit_interval,
             risk_commit_interval: self.engine.risk_commit_interval,
+            commit_bytes_max: COMMIT_BYTES_MAX,
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
@@ -326,6 +327,7 @@ fn risk(values: &Values) -> RiskConfig {
     RiskConfig {
         slice_ns: values.integer("risk.slice_us") * 1_000,
         tasks_max: values.integer("risk.tasks_max") as i32,
+        bytes_max: values.integer("risk.bytes_max"),
         split: match values.text("risk.split").as_str() {
             "equal" => SplitPolicy::Equal,
             "score" => SplitPolicy::Score,

@@ -1,11 +1,12 @@
 //! `kill -9` of `run` at random moments under load: nothing lost, nothing twice, the outputs those of an uninterrupted
-//! run over the same ticks.
+//! run over the same ticks; and each risk request that was asked meanwhile has one result, the right one.
 
 use std::path::Path;
 use std::time::Duration;
 
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
 
+use super::asking::{Asking, Topics};
 use super::history::{Random, copy_records, lives, poison};
 use super::outputs::{OUTPUT_TOPICS, count, first_difference, outputs};
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
@@ -31,6 +32,7 @@ engine.poll_records_max = 16
 stages.bars = ["1s", "tick:1"]
 stages.allowed_lateness_ms = 1000
 stages.groups_per_partition = 4
+risk.slice_us = 200
 "#;
 
 fn write_configurations(folder: &Path) {
@@ -43,8 +45,9 @@ fn write_configurations(folder: &Path) {
 
 fn new_log(folder: &Path, name: &str) -> SqliteLog {
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
-    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
-    log.create_topics(&[ticks]).expect("a new topic");
+    let topic =
+        |name: &str| TopicSpec { name: name.to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };
+    log.create_topics(&["ticks", "risk.requests", "risk.results"].map(topic)).expect("new topics");
     log
 }
 
@@ -53,10 +56,13 @@ fn start_run(folder: &Path, url: &str, configuration: &str) -> Running {
 }
 
 /// Lets a last run process what is left, and stop.
-fn drain(folder: &Path, url: &str, log: &SqliteLog) {
+fn drain(folder: &Path, url: &str, log: &SqliteLog, asking: Option<&Asking<'_>>) {
     let (configuration, ..) = COMMITS[1];
     let mut run = start_run(folder, url, configuration);
     run_until_drained(&mut run, log, "warptape");
+    if let Some(asking) = asking {
+        asking.await_answers(&mut run, "warptape");
+    }
     let summary = run.stop("TERM");
     assert!(summary.contains("ticks  ") && summary.contains("signals  "), "{summary}");
 }
@@ -82,6 +88,7 @@ fn kills_lose_nothing_and_double_nothing() {
         ends(&crashed, topic).len() == PARTITIONS as usize && !ends(&crashed, topic).contains(&0)
     };
     feed.run_until("ticks are published", || in_all_partitions("ticks").then_some(()));
+    let mut asking = Asking::new(&crashed, Topics::new(""), PARTITIONS);
 
     for kill in 0..kills {
         let (configuration, ..) = COMMITS[kill as usize % COMMITS.len()];
@@ -95,25 +102,27 @@ fn kills_lose_nothing_and_double_nothing() {
             run.run_until("it commits", || (ends(&crashed, "journal") != before).then_some(()));
         }
         let life_ms_max = if is_beginning { BEGINNING_MS_MAX } else { LIFE_MS_MAX };
-        run.run_for(Duration::from_millis(random.below(life_ms_max)));
+        let life = Duration::from_millis(random.below(life_ms_max));
+        asking.run_for(&mut run, life, &mut random);
         assert!(feed.is_running(), "the load is gone");
         run.kill();
         poison(&crashed, "ticks", PARTITIONS, &mut random);
     }
     let fed = feed.stop("TERM");
-    drain(folder, "sqlite:crashed.db", &crashed);
+    drain(folder, "sqlite:crashed.db", &crashed, Some(&asking));
 
     let uninterrupted = new_log(folder, "uninterrupted.db");
     copy_records(&crashed, &uninterrupted, "ticks", PARTITIONS);
-    drain(folder, "sqlite:uninterrupted.db", &uninterrupted);
+    drain(folder, "sqlite:uninterrupted.db", &uninterrupted, None);
     let (expected, found) = (outputs(&uninterrupted, ""), outputs(&crashed, ""));
     if let Some(difference) = first_difference(&expected, &found) {
         panic!("the outputs differ from those of an uninterrupted run: {difference}");
     }
     // What was compared is worth it: there is much of it, and the kills hit what they were to hit.
     let counts = OUTPUT_TOPICS.map(|topic| count(&found, topic));
+    let results = asking.check();
     let lives = lives(&crashed, "journal");
-    println!("{kills} kills, {fed}signals, late, dead letters: {counts:?}; {lives:?}");
+    println!("{kills} kills, {fed}signals, late, dead letters: {counts:?}; {results:?}; {lives:?}");
     assert!(counts[0] > 1000 && counts[1] > 0 && counts[2] as u64 == kills, "{counts:?}");
     assert!(lives.began >= 2 && lives.from_snapshot > 0, "{lives:?}");
     // A few lives may all end before they have ticks to redo; so many cannot.
@@ -121,5 +130,7 @@ fn kills_lose_nothing_and_double_nothing() {
 
     let verify = ["replay", "verify", "--outputs", "--log", "sqlite:crashed.db"];
     let (said, _) = texts(&warptape(folder, &verify), 0);
-    assert!(said.ends_with(&format!(" decisions, {} signals: identical\n", counts[0])), "{said}");
+    let identical =
+        format!("{} signals, {} risk results: identical\n", counts[0], results.values().sum::<usize>());
+    assert!(said.ends_with(&identical), "{said}");
 }

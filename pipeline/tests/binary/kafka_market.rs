@@ -34,6 +34,7 @@ engine.poll_records_max = 16
 stages.bars = ["1s", "tick:1"]
 stages.allowed_lateness_ms = 1000
 stages.groups_per_partition = 4
+risk.slice_us = 200
 "#;
 
 /// A log on a broker, with topics and a group of its own, and the configuration for it in a folder.
@@ -268,7 +269,14 @@ impl Market {
         let counts = OUTPUT_TOPICS.map(|topic| count(&found, topic));
         let verify = self.arguments(&["replay", "verify", "--outputs"], &self.url);
         let (said, _) = texts(&warptape(self.path(), &verify), 0);
-        assert!(said.ends_with(&format!(" decisions, {} signals: identical\n", counts[0])), "{said}");
+        let results: usize = (0..PARTITIONS)
+            .map(|partition| records(&self.log, &self.topic("risk.results"), partition).len())
+            .sum();
+        let results = if results > 0 { format!(", {results} risk results") } else { String::new() };
+        assert!(
+            said.ends_with(&format!(" decisions, {} signals{results}: identical\n", counts[0])),
+            "{said}"
+        );
         counts
     }
 

@@ -41,6 +41,8 @@ use task::{Stage, Task};
 #[derive(Debug)]
 pub(crate) struct Risk {
     tasks: BTreeMap<TaskId, Task>,
+    /// Of the requests of all tasks.
+    bytes: i64,
     /// Tasks that have a deadline, by it.
     deadlines: BTreeSet<(i64, TaskId)>,
     accounts: Accounts,
@@ -68,6 +70,7 @@ impl Risk {
     pub(crate) fn new(config: &RiskConfig, lanes: usize) -> Self {
         Self {
             tasks: BTreeMap::new(),
+            bytes: 0,
             deadlines: BTreeSet::new(),
             accounts: Accounts::new(&config.tenant_weights),
             rates: Rates::default(),
@@ -177,6 +180,7 @@ impl Risk {
     fn forget(&mut self, task: TaskId, lanes: &mut [Lane], hash: &mut StateHash) -> Task {
         self.dequeue(task);
         let task = self.tasks.remove(&task).expect("the caller knows the task");
+        self.bytes -= task.bytes;
         task.forget(hash);
         if let Some(deadline_ns) = task.deadline_ns {
             self.deadlines.remove(&(deadline_ns, task.id));
@@ -196,15 +200,18 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
     risk.task_next = risk.task_next.max(task + 1);
     risk.refresh(hash);
     let (tasks, tasks_max) = (risk.tasks.len() as i32, config.risk.tasks_max);
+    let (bytes, bytes_max) = (risk.bytes + arrived.bytes, config.risk.bytes_max);
+    let is_overloaded = tasks >= tasks_max || (tasks > 0 && bytes > bytes_max);
     let reason = if deadline_ns.is_some_and(|deadline_ns| deadline_ns <= *at_ns) {
         Some(RejectReason::Expired)
-    } else if arrived.first_unit == 0 && tasks >= tasks_max {
+    } else if arrived.first_unit == 0 && is_overloaded {
         Some(RejectReason::Overloaded)
     } else {
         None
     };
     if let Some(reason) = reason {
-        decisions.push(Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns }));
+        let reject = Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max };
+        decisions.push(Decision::Reject(reject));
         return;
     }
     let stage = match config.risk.split {
@@ -213,6 +220,7 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
     };
     let tenant = risk.accounts.join(arrived.class, &arrived.tenant, hash);
     risk.tasks.insert(task, Task::new(arrived, tenant, stage, hash));
+    risk.bytes = bytes;
     risk.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, task)));
     risk.enqueue(task);
     let (class, tenant, tasks) = (arrived.class, arrived.tenant.clone(), tasks + 1);
@@ -312,7 +320,12 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         hash_component(Component::RiskConfig, fields)
     });
     let rest = [config.slice_ns, i64::from(config.tasks_max), config.split as i64];
-    tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add)
+    // Nothing of the default, again.
+    let bytes = match config.bytes_max == RiskConfig::default().bytes_max {
+        true => 0,
+        false => hash_component(Component::RiskBytes, [config.bytes_max]),
+    };
+    tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add).wrapping_add(bytes)
 }
 
 /// Hash of everything here, by walking.
@@ -344,12 +357,13 @@ pub(crate) fn audit(life: &Life) {
         }
         task.shares.iter().for_each(|(lane, _)| fresh.shares[*lane as usize].insert(&turn, due));
         fresh.waiting += i32::from(task.is_waiting());
+        fresh.bytes += task.bytes;
     }
     risk.accounts.audit(&by_tenant);
     assert_eq!(
-        (&risk.deadlines, risk.waiting),
-        (&fresh.deadlines, fresh.waiting),
-        "deadlines, waiting tasks"
+        (&risk.deadlines, risk.waiting, risk.bytes),
+        (&fresh.deadlines, fresh.waiting, fresh.bytes),
+        "deadlines, waiting tasks, bytes"
     );
     assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
     assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");

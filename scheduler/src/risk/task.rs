@@ -67,6 +67,8 @@ pub(crate) struct Task {
     pub(crate) slices_running: i32,
     pub(crate) slices_done: i64,
     pub(crate) service_ns: i64,
+    /// Of its request.
+    pub(crate) bytes: i64,
     contribution: u64,
 }
 
@@ -90,6 +92,7 @@ impl Task {
             slices_running: 0,
             slices_done: 0,
             service_ns: 0,
+            bytes: arrived.bytes,
             contribution: 0,
         };
         hash.add(all.hash(task.id, ANY_LANE));
@@ -121,7 +124,15 @@ impl Task {
             self.slices_done,
             self.service_ns,
         ];
-        hash_component(Component::Task, fields)
+        hash_component(Component::Task, fields).wrapping_add(self.bytes_hash())
+    }
+
+    /// Nothing of none, so that states have the hash that they had before bytes were told.
+    fn bytes_hash(&self) -> u64 {
+        match self.bytes {
+            0 => 0,
+            bytes => hash_component(Component::TaskBytes, [self.id, bytes]),
+        }
     }
 
     pub(crate) fn refresh(&mut self, hash: &mut StateHash) {

@@ -77,7 +77,7 @@ fn task() -> impl Strategy<Value = Input> {
     (index(), numbers, 0..3usize, any::<bool>()).prop_map(|(partition, numbers, class, gang)| {
         let (task, first_unit, units, unit_cost, slice_units_max, deadline_ns) = numbers;
         let mut arrived = crate::script::task(task);
-        (arrived.partition, arrived.gang) = (partition, gang);
+        (arrived.partition, arrived.gang, arrived.bytes) = (partition, gang, deadline_ns);
         (arrived.first_unit, arrived.units) = (first_unit, units);
         (arrived.unit_cost, arrived.slice_units_max) = (unit_cost, slice_units_max);
         arrived.deadline_ns = Some(deadline_ns).filter(|&deadline_ns| deadline_ns > 3);

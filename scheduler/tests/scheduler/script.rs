@@ -162,6 +162,7 @@ pub fn task(task: TaskId) -> TaskArrived {
         slice_units_max: 100,
         gang: false,
         as_of: Vec::new(),
+        bytes: 0,
     }
 }
 
@@ -179,6 +180,7 @@ fn parse_task(id: TaskId, changes: &[&str]) -> TaskArrived {
             ("cost", value) => task.unit_cost = number(value),
             ("max", value) => task.slice_units_max = number(value),
             ("gang", "") => task.gang = true,
+            ("bytes", value) => task.bytes = number(value),
             other => panic!("no such change of a task: {other:?}"),
         }
     }
@@ -226,6 +228,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "route" => config.route_interval_ns = value,
         "slice" => config.risk.slice_ns = value,
         "tasks" => config.risk.tasks_max = value as i32,
+        "requests" => config.risk.bytes_max = value,
         other => panic!("no such field: {other}"),
     }
 }
@@ -266,9 +269,10 @@ fn describe(decision: &Decision) -> String {
         Decision::Admit(Admit { task, class, tenant, tasks }) => {
             format!("admit {task}: {class:?} of {tenant}, {tasks} known")
         }
-        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns }) => {
+        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max }) => {
             let due = deadline_ns.map_or(String::new(), |deadline_ns| format!(", due {deadline_ns}"));
-            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{due}")
+            let bytes = if *bytes > 0 { format!(", {bytes} of {bytes_max} bytes") } else { String::new() };
+            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{bytes}{due}")
         }
         Decision::Split(Split { task, policy, gang, shares }) => {
             let share = |Share { lane, from, to, score }: &Share| format!(" {lane}:{from}..{to} by {score}");

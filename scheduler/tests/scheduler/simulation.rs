@@ -114,6 +114,7 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         tasks_max: draws.pick(&[1, 4, 100]).unwrap(),
         split: draws.pick(&[SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score]).unwrap(),
         tenant_weights: vec![weight("b", draws.range(1, 3) as i32)],
+        bytes_max: draws.pick(&[1, 1_000, 1 << 30]).unwrap(),
     }
 }
 
@@ -237,6 +238,7 @@ fn random_task(at_ns: i64, draws: &mut Draws, task: TaskId) -> TaskArrived {
         units: draws.pick(&[1, 3, 7, 40]).unwrap(),
         unit_cost: draws.pick(&[1, 50]).unwrap(),
         slice_units_max: draws.pick(&[1, 5, 100]).unwrap(),
+        bytes: draws.pick(&[0, 300, 900]).unwrap(),
         gang: draws.percent(25),
         ..crate::script::task(task)
     }

@@ -285,6 +285,34 @@ fn a_lost_lane_gives_back_what_it_had() {
 }
 
 #[test]
+fn as_many_bytes_of_requests_are_known_as_may_be() {
+    check(
+        "
+        > 0 start 1 slice=1000 requests=100
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 task 0 bytes=500
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 10)
+        > 20 task 1 bytes=1
+        reject 1: Overloaded, 1 of 10000 known, 501 of 100 bytes
+        > 30 done 0 0 20
+        finish 0: 1 slices, 20 ns
+        > 40 task 2 bytes=60
+        admit 2: Interactive of a, 1 known
+        slice 1 of 2 on 0: 0..1 (Interactive of a after 0, 1 waiting, 20000000 fs, finish 60)
+        > 50 task 3 bytes=40
+        admit 3: Interactive of a, 2 known
+        > 60 task 4 bytes=1
+        reject 4: Overloaded, 2 of 10000 known, 101 of 100 bytes
+        > 70 drop 3
+        > 80 task 5 bytes=40
+        admit 5: Interactive of a, 2 known
+        ",
+    );
+}
+
+#[test]
 fn deadlines_end_tasks_while_lanes_are_busy() {
     check(
         "

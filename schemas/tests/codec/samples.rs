@@ -159,6 +159,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             tasks_max: 12,
             split: SplitPolicy::Score,
             tenant_weights: vec![TenantWeight { tenant: "desk".into(), weight: 3 }],
+            bytes_max: 64 << 20,
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -321,11 +322,20 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             slice_units_max: 512,
             gang: task == 2,
             as_of,
+            bytes: 1_234,
         })
     };
     let deadline_ns = Some(1_722_470_400_500_000_000);
     let reject = |reason, deadline_ns| {
-        Decision::Reject(Reject { task: 3, reason, tasks: 12, tasks_max: 12, deadline_ns })
+        Decision::Reject(Reject {
+            task: 3,
+            reason,
+            tasks: 12,
+            tasks_max: 12,
+            deadline_ns,
+            bytes: 67_108_865,
+            bytes_max: 64 << 20,
+        })
     };
     let run = |slice, lane, class, (from, to)| {
         Decision::RunSlice(RunSlice {

@@ -39,8 +39,14 @@ pub fn duplicate(request_id: &str) -> RiskError {
 pub fn rejected(reject: &Reject) -> RiskError {
     let (code, message) = match reject.reason {
         RejectReason::Overloaded => {
-            let Reject { tasks, tasks_max, .. } = reject;
-            (RiskErrorCode::Overloaded, format!("{tasks} requests wait, {tasks_max} may: ask again later"))
+            let Reject { tasks, tasks_max, bytes, bytes_max, .. } = reject;
+            let message = match tasks >= tasks_max {
+                true => format!("{tasks} requests wait, {tasks_max} may: ask again later"),
+                false => {
+                    format!("with this one {bytes} bytes of requests wait, {bytes_max} may: ask again later")
+                }
+            };
+            (RiskErrorCode::Overloaded, message)
         }
         RejectReason::Expired => (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned()),
     };

@@ -1,6 +1,6 @@
 //! Risk requests in a simulated run: read, answered, cut off by crashes, and in the end each with one result, the right one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 use warptape_eventlog::Record;
@@ -8,10 +8,12 @@ use warptape_kernels::Isa;
 use warptape_pipeline::engine::Answered;
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
-use warptape_stages::risk::RiskTask;
+use warptape_stages::SymbolMarket;
+use warptape_stages::risk::{MarketOf, RiskTask};
 
 use super::{Failure, Plant, World};
 use crate::random::Random;
+use crate::sequential;
 
 /// Requests of a partition at most.
 const REQUESTS_MAX: i64 = 8;
@@ -29,19 +31,22 @@ pub(super) struct Requests {
     fetched: VecDeque<(i32, u64, Vec<Record>)>,
     /// Committed next-to-read offsets.
     pub(super) offsets: BTreeMap<i32, i64>,
+    /// By partition and offset of a request that was delivered: the ticks before these offsets were delivered before it.
+    markets: BTreeMap<(i32, i64), Vec<i64>>,
 }
 
 impl Requests {
     pub(super) fn new(random: &mut Random, partitions: usize) -> Self {
         let mut of_partition = |partition: usize| -> Vec<RiskRequest> {
             let count = random.between(0, REQUESTS_MAX);
-            (0..count).map(|number| request(random, partition, number)).collect()
+            (0..count).map(|number| request(random, partition, partitions, number)).collect()
         };
         Self {
             log: (0..partitions).map(&mut of_partition).collect(),
             reading: vec![None; partitions],
             fetched: VecDeque::new(),
             offsets: BTreeMap::new(),
+            markets: BTreeMap::new(),
         }
     }
 
@@ -82,10 +87,10 @@ impl Requests {
     }
 }
 
-fn request(random: &mut Random, partition: usize, number: i64) -> RiskRequest {
+fn request(random: &mut Random, partition: usize, partitions: usize, number: i64) -> RiskRequest {
     let asset = json!({"symbol": "given", "spot": 100.0, "volatility": 0.2});
     let option = |place: i64| json!({"asset": 0, "kind": "call", "strike": 60 + place, "expiry_years": 0.5});
-    let problem = match random.index(5) {
+    let problem = match random.index(8) {
         0 => {
             let returns: Vec<f64> =
                 (0..random.between(2, 150)).map(|_| random.between(-50, 50) as f64 / 1e3).collect();
@@ -93,6 +98,20 @@ fn request(random: &mut Random, partition: usize, number: i64) -> RiskRequest {
                                   "instrument": {"type": "option", "asset": 0, "kind": "put", "strike": 95.0, "expiry_years": 1.0}});
             json!({"type": "portfolio", "assets": [asset], "books": [{"name": "all"}], "positions": [position, position],
                    "measure": {"type": "historical", "confidence": 0.9, "returns": returns}})
+        }
+        // From the market, which may not know the symbol, or not for long enough; or from that of two partitions.
+        2..5 => {
+            let other = random.index(partitions);
+            let symbols = [symbol(random, partition), symbol(random, other)];
+            let of = |symbol: &String| {
+                json!({"symbol": symbol, "spot": {"from": "market"},
+                "volatility": if random.one_in(2) { json!(0.3) } else { json!({"from": "market"}) }})
+            };
+            let assets: Vec<Value> = symbols[..1 + usize::from(other != partition)].iter().map(of).collect();
+            let options: Vec<Value> = (0..assets.len())
+                .map(|asset| json!({"asset": asset, "kind": "put", "strike": 100.0, "expiry_years": 0.5}))
+                .collect();
+            json!({"type": "options", "assets": assets, "options": options})
         }
         // One with a mistake.
         1 => json!({"type": "options", "assets": [asset], "options": []}),
@@ -108,6 +127,10 @@ fn request(random: &mut Random, partition: usize, number: i64) -> RiskRequest {
     serde_json::from_value(request).expect("a request")
 }
 
+fn symbol(random: &mut Random, partition: usize) -> String {
+    format!("SIM:P{partition}S{}", random.index(5))
+}
+
 impl World {
     /// The requests of a partition are to be read, from where the results and the committed offset are.
     pub(super) fn open_requests(&mut self, partition: i32) {
@@ -121,13 +144,31 @@ impl World {
     }
 
     pub(super) fn deliver_requests(&mut self) -> Result<(), Failure> {
+        if self.plant != Plant::MarketBehind && !self.core.takes_requests() {
+            self.coverage.requests_held += usize::from(!self.requests.fetched.is_empty());
+            return Ok(());
+        }
         let Some((partition, generation, records)) = self.requests.fetched.pop_front() else { return Ok(()) };
+        // What is answered already is passed over.
+        let answered: BTreeSet<i64> = self.results(partition).iter().map(|result| result.offset).collect();
+        for record in records.iter().filter(|record| !answered.contains(&record.offset)) {
+            self.requests.markets.insert((partition, record.offset), self.delivered.clone());
+        }
         self.core.on_requests(self.now_ns, partition, generation, &records).map_err(Failure::from)
     }
 
     fn results(&self, partition: i32) -> Vec<RiskResult> {
         let results = self.topic("risk.results", partition).iter();
         results.map(|record| decode_risk_result(record).expect("results are written whole")).collect()
+    }
+
+    /// What is known of a symbol by the ticks before these offsets.
+    fn market_of(&self, symbol: &str, delivered: &[i64]) -> Option<SymbolMarket> {
+        let mut partitions = (0_i32..).zip(self.source.iter().zip(delivered));
+        partitions.find_map(|(partition, (log, &end))| {
+            let intake = sequential::intake(&self.config.stages, &log[..end as usize]);
+            intake.market_of(symbol, partition, end)
+        })
     }
 
     /// Every request has one result, and it is the right one.
@@ -149,13 +190,18 @@ impl World {
             for (number, (request, result)) in requests.iter().zip(&results).enumerate() {
                 let is_double =
                     requests[..number].iter().any(|before| before.request_id == request.request_id);
-                if !is_right(request, is_double, &result.outcome) {
+                let of_market = self.requests.markets.get(&(partition, result.offset));
+                let delivered =
+                    of_market.ok_or_else(|| Failure::Outputs("an answer to nobody".to_owned()))?;
+                let market_of = |symbol: &str| self.market_of(symbol, delivered);
+                if !is_right(request, is_double, result, &market_of) {
                     return Err(Failure::Outputs(format!(
-                        "request {number} of {partition}: {:?}",
-                        result.outcome
+                        "request {number} of {partition}, behind {delivered:?}: {:?} as of {:?}",
+                        result.outcome, result.as_of
                     )));
                 }
                 self.coverage.risk_answers += 1;
+                self.coverage.risk_of_market += usize::from(!result.as_of.is_empty());
                 let expired = matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Expired);
                 self.coverage.risk_expired += usize::from(expired);
             }
@@ -164,7 +210,8 @@ impl World {
     }
 }
 
-fn is_right(request: &RiskRequest, is_double: bool, outcome: &RiskOutcome) -> bool {
+fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_of: MarketOf<'_>) -> bool {
+    let outcome = &result.outcome;
     let code = match outcome {
         RiskOutcome::Error(error) => Some(error.code),
         _ => None,
@@ -172,8 +219,9 @@ fn is_right(request: &RiskRequest, is_double: bool, outcome: &RiskOutcome) -> bo
     if is_double || code == Some(RiskErrorCode::Duplicate) {
         return is_double && code == Some(RiskErrorCode::Duplicate);
     }
-    match RiskTask::new(request, &|_| None) {
+    match RiskTask::new(request, market_of) {
         Err(error) => *outcome == RiskOutcome::Error(error),
+        Ok(task) if task.as_of() != result.as_of => false,
         Ok(_) if code == Some(RiskErrorCode::Expired) => request.deadline_ns.is_some(),
         Ok(task) => *outcome == task.outcome(Isa::Baseline),
     }

@@ -10,6 +10,7 @@ use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{
     Divergence, OutputDivergence, OutputOptions, OutputProblem, Report, VerifyOptions, verify,
 };
+use warptape_schemas::journal::RiskConfig;
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
@@ -168,6 +169,15 @@ fn results_of_any_lanes_are_identical() {
 
 #[test]
 fn requests_for_which_there_is_no_room_are_recomputed() {
+    check_without_room(|risk| risk.tasks_max = 4, "4 requests wait, 4 may");
+}
+
+#[test]
+fn requests_for_whose_bytes_there_is_no_room_are_recomputed() {
+    check_without_room(|risk| risk.bytes_max = 500, "bytes of requests wait, 500 may");
+}
+
+fn check_without_room(limit: impl FnOnce(&mut RiskConfig), message: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = new_log(&folder, "log.db");
     feed_life(&log, 0);
@@ -176,9 +186,12 @@ fn requests_for_which_there_is_no_room_are_recomputed() {
         (0..12).map(|number| request(&format!("r-{number}"), options(&given, 90.0))).collect();
     ask(&log, ASKED, &requests);
     let mut config = config(1);
-    config.scheduler.risk.tasks_max = 4;
+    limit(&mut config.scheduler.risk);
     run_to_end(&log, config);
-    let is_overloaded = |result: &RiskResult| code_of(result) == Some(RiskErrorCode::Overloaded);
+    let is_overloaded = |result: &RiskResult| {
+        matches!(&result.outcome, RiskOutcome::Error(error)
+            if error.code == RiskErrorCode::Overloaded && error.message.contains(message))
+    };
     assert!(results(&log, ASKED).iter().any(is_overloaded));
     let report = verified(&log);
     assert!(report.is_identical(), "{report}");

@@ -51,6 +51,11 @@ fn forgotten_answers_are_found() {
 }
 
 #[test]
+fn a_market_that_is_behind_is_found() {
+    check_found(Plant::MarketBehind);
+}
+
+#[test]
 fn swapped_rows_are_found() {
     check_found(Plant::RowsSwapped);
 }

@@ -8,13 +8,21 @@ use warptape_schemas::journal::{
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest};
 use warptape_stages::risk::{Finished, Partial, RiskTask, Round, refusals};
 
+use super::super::RecordError;
 use super::super::answered::Answered;
 use super::super::lanes::{LaneCommand, Slice};
-use super::super::risk::{OpenTask, RequestPartition};
-use super::super::{RecordError, Stop};
+use super::super::partition::Partition;
+use super::super::risk::{Asked, OpenTask, RequestPartition};
 use super::{Command, Core};
 
 impl Core {
+    /// Whether risk requests may come now. Not while the market of a partition is older than it has been: its ticks are read again
+    /// from a snapshot on, and those who ask wait for them.
+    pub fn takes_requests(&self) -> bool {
+        let is_behind = |owned: &Partition| owned.is_behind(self.stop_offset(owned.source.partition));
+        self.restoring.is_empty() && !self.partitions.values().any(is_behind)
+    }
+
     /// The requests of an owned partition are to be read, from the committed offset on.
     pub fn on_requests_opened(&mut self, partition: i32, committed: i64, answered: Answered) {
         self.generation += 1;
@@ -68,6 +76,7 @@ impl Core {
                 return Ok(());
             }
         };
+        let request = Asked::of(request, record.value.len());
         let open = OpenTask::new(partition, record.offset, request, task, now_ns);
         let round = open.task.first_round();
         let number = self.risk.open(open, self.recorder.next_sequence());
@@ -119,6 +128,7 @@ impl Core {
             slice_units_max: round.units,
             gang: open.request.gang,
             as_of,
+            bytes: open.request.bytes,
         });
         self.step(now_ns, &input)
     }
@@ -189,24 +199,15 @@ impl Core {
 
     /// Whether every request before the stop has its answer, or is left to the next life.
     pub(super) fn are_requests_drained(&self) -> bool {
-        let is_answered = |&(partition, end): &(i32, i64)| {
-            let requests = self.risk.partitions.get(&partition);
+        let is_answered = |(partition, &end): (&i32, &i64)| {
+            let requests = self.risk.partitions.get(partition);
             end == 0 || requests.is_some_and(|requests| requests.is_answered_to(end))
         };
-        match &self.stop {
-            Some(Stop::At { requests, .. }) => requests.iter().all(is_answered),
-            Some(Stop::Now) | None => true,
-        }
+        self.stop.as_ref().is_none_or(|stop| stop.requests.iter().all(is_answered))
     }
 
     /// Where reading of a partition's requests ends: never, unless a stop was asked for.
-    pub(super) fn requests_stop_offset(&self, partition: i32) -> i64 {
-        match &self.stop {
-            None => i64::MAX,
-            Some(Stop::Now) => 0,
-            Some(Stop::At { requests, .. }) => {
-                requests.iter().find(|(id, _)| *id == partition).map_or(0, |(_, end)| *end)
-            }
-        }
+    fn requests_stop_offset(&self, partition: i32) -> i64 {
+        self.stop.as_ref().map_or(i64::MAX, |stop| stop.requests.get(&partition).copied().unwrap_or(0))
     }
 }

@@ -123,7 +123,12 @@ impl Model {
                 assert_eq!(reject.tasks as usize, self.tasks.known.len());
                 match reject.reason {
                     RejectReason::Expired => assert!(reject.deadline_ns.unwrap() <= self.at_ns),
-                    RejectReason::Overloaded => assert!(reject.tasks >= self.config.risk.tasks_max),
+                    RejectReason::Overloaded => {
+                        let is_too_much = reject.tasks > 0 && reject.bytes > self.config.risk.bytes_max;
+                        assert!(reject.tasks >= self.config.risk.tasks_max || is_too_much, "{reject:?}");
+                        let known: i64 = self.tasks.known.values().map(|task| task.arrived.bytes).sum();
+                        assert!(reject.bytes >= known, "{reject:?}");
+                    }
                 }
                 format!("reject {:?}", reject.reason)
             }
