@@ -1,0 +1,267 @@
+//! Risk tasks in the journal: their limits, what the scheduler is told of them, and what it decides.
+
+use serde::{Deserialize, Serialize};
+
+use super::{LaneId, PartitionId};
+
+/// Number of a risk task within one process life, as the shell counts them.
+pub type TaskId = i64;
+
+/// Limits and weights of risk tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RiskConfig {
+    /// Time that a lane is to work on one slice of a task, in nanoseconds: what a batch of ticks may have to wait for.
+    pub slice_ns: i64,
+    /// Tasks known at a time; a further one is rejected.
+    pub tasks_max: i32,
+    /// How units of tasks are shared out.
+    pub split: SplitPolicy,
+    /// Tenants with a weight of their own, by name; all others have a weight of 1.
+    pub tenant_weights: Vec<TenantWeight>,
+    /// Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.
+    pub bytes_max: i64,
+}
+
+impl Default for RiskConfig {
+    /// What journals from before there were tasks are read with.
+    fn default() -> Self {
+        Self {
+            slice_ns: 500_000,
+            tasks_max: 10_000,
+            split: SplitPolicy::Dynamic,
+            tenant_weights: Vec::new(),
+            bytes_max: 256 << 20,
+        }
+    }
+}
+
+/// How the units of a task are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SplitPolicy {
+    /// Every free lane takes the next ones. Gangs are split by score.
+    Dynamic,
+    /// Each lane gets as many.
+    Equal,
+    /// Each lane gets units in proportion to its weight.
+    Score,
+}
+
+/// What a tenant's share of the lanes is in proportion to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TenantWeight {
+    /// The tenant.
+    pub tenant: String,
+    /// Its weight.
+    pub weight: i32,
+}
+
+/// See [`Input::TaskArrived`](super::Input::TaskArrived).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskArrived {
+    /// Number of the task: rises with every request of a process life; a later round has the number of the first.
+    pub task: TaskId,
+    /// Partition of its request record; the task is dropped when the partition is revoked.
+    pub partition: PartitionId,
+    /// Offset of its request record.
+    pub offset: i64,
+    /// What the request calls itself.
+    pub request_id: String,
+    /// On whose account it runs.
+    pub tenant: String,
+    /// How urgent it is.
+    pub class: TaskClass,
+    /// Time at which it expires unless all units are done before, ns since the epoch; `None`: never.
+    pub deadline_ns: Option<i64>,
+    /// What the speed of its units is known by, such as `asian/f64`: tasks with the same key take as long for a unit's cost.
+    pub rate_key: String,
+    /// First unit of this round. 0 in the first round; a later round comes after [`Decision::Finish`](super::Decision::Finish), has a greater one,
+    /// and is not rejected for too many tasks.
+    pub first_unit: i64,
+    /// Number of units of this round.
+    pub units: i64,
+    /// Work of one unit, relative to other tasks of the same rate key.
+    pub unit_cost: i64,
+    /// Units of its largest slice.
+    pub slice_units_max: i64,
+    /// Whether all of its lanes are to begin at the same time.
+    pub gang: bool,
+    /// The market state that it reads, by partition; empty if it brings its own.
+    pub as_of: Vec<AsOf>,
+    /// Bytes of its request record.
+    pub bytes: i64,
+}
+
+/// How urgent a task is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TaskClass {
+    /// Before all others.
+    #[serde(alias = "critical")]
+    Critical,
+    /// Before [`TaskClass::Batch`].
+    #[default]
+    #[serde(alias = "interactive")]
+    Interactive,
+    /// When nothing else is to be done.
+    #[serde(alias = "batch")]
+    Batch,
+}
+
+/// A position in the log whose state a task reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsOf {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Next offset to read: the state is that of all records before it.
+    pub next_offset: i64,
+}
+
+/// See [`Input::SliceDone`](super::Input::SliceDone).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceDone {
+    /// The lane.
+    pub lane: LaneId,
+    /// The slice, as numbered by [`Decision::RunSlice`](super::Decision::RunSlice).
+    pub slice: i64,
+    /// Time the lane worked on it, in nanoseconds.
+    pub service_ns: i64,
+}
+
+/// See [`Input::TaskDropped`](super::Input::TaskDropped).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskDropped {
+    /// The task.
+    pub task: TaskId,
+}
+
+/// See [`Decision::Admit`](super::Decision::Admit).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admit {
+    /// The task.
+    pub task: TaskId,
+    /// Its class.
+    pub class: TaskClass,
+    /// Its tenant.
+    pub tenant: String,
+    /// Tasks known, this one among them.
+    pub tasks: i32,
+}
+
+/// Why a task was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RejectReason {
+    /// As many tasks are known as may be.
+    Overloaded,
+    /// Its deadline was not in the future.
+    Expired,
+}
+
+/// See [`Decision::Reject`](super::Decision::Reject).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reject {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: RejectReason,
+    /// Tasks known.
+    pub tasks: i32,
+    /// Tasks that may be known.
+    pub tasks_max: i32,
+    /// Its deadline, ns since the epoch; `None`: none.
+    pub deadline_ns: Option<i64>,
+    /// Bytes of the requests of the tasks known, and of this one.
+    pub bytes: i64,
+    /// Bytes of requests that may be known.
+    pub bytes_max: i64,
+}
+
+/// Units of a task that a lane gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its first unit.
+    pub from: i64,
+    /// The unit after its last.
+    pub to: i64,
+    /// What its number of units is in proportion to.
+    pub score: i64,
+}
+
+/// See [`Decision::Split`](super::Decision::Split).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Split {
+    /// The task.
+    pub task: TaskId,
+    /// How: by [`SplitPolicy::Equal`] or [`SplitPolicy::Score`].
+    pub policy: SplitPolicy,
+    /// Whether all of these lanes begin in this step.
+    pub gang: bool,
+    /// Consecutive shares by lane; lanes without a unit are left out.
+    pub shares: Vec<Share>,
+}
+
+/// See [`Decision::Reserve`](super::Decision::Reserve).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// The task.
+    pub task: TaskId,
+    /// Its lanes.
+    pub lanes: Vec<LaneId>,
+    /// Those among them that are not free.
+    pub busy: Vec<LaneId>,
+    /// When the gang lets others go first for as long, ns since the epoch.
+    pub until_ns: i64,
+}
+
+/// See [`Decision::RunSlice`](super::Decision::RunSlice).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSlice {
+    /// Number of the slice, rising by one from 0 in each process life.
+    pub slice: i64,
+    /// The task.
+    pub task: TaskId,
+    /// The lane: it was free, and nothing waited for it.
+    pub lane: LaneId,
+    /// First unit.
+    pub from: i64,
+    /// The unit after the last.
+    pub to: i64,
+    /// Class of the task.
+    pub class: TaskClass,
+    /// Its tenant.
+    pub tenant: String,
+    /// Tasks with units that no lane had begun, before this slice.
+    pub tasks_waiting: i32,
+    /// Service that the tenant has had in this class by its weight, in nanoseconds: the least of all tenants with units for
+    /// this lane.
+    pub tenant_service_ns: i64,
+    /// Smoothed service time of a unit of cost on lanes of this kind, in femtoseconds; 0 while unknown.
+    pub service_fs_per_cost: i64,
+    /// Predicted end of the slice, ns since the epoch.
+    pub predicted_finish_ns: i64,
+}
+
+/// See [`Decision::Expire`](super::Decision::Expire).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expire {
+    /// The task.
+    pub task: TaskId,
+    /// Its deadline, ns since the epoch.
+    pub deadline_ns: i64,
+    /// Slices of it that lanes are working on.
+    pub slices_running: i32,
+}
+
+/// See [`Decision::Finish`](super::Decision::Finish).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finish {
+    /// The task.
+    pub task: TaskId,
+    /// Slices that did them.
+    pub slices: i64,
+    /// Time that lanes worked on them, in nanoseconds.
+    pub service_ns: i64,
+}
