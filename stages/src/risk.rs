@@ -9,6 +9,7 @@
 //!
 //! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them.
 
+mod american;
 mod assets;
 mod kept;
 mod matrices;
@@ -26,9 +27,7 @@ use std::sync::Arc;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
-use warptape_kernels::pricing::{
-    AmericanSimulation, BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility,
-};
+use warptape_kernels::pricing::{BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility};
 use warptape_kernels::sweep::CellResult;
 use warptape_schemas::risk::{
     MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
@@ -87,12 +86,12 @@ pub enum Partial {
     Greeks(Box<Greeks>),
     /// Of prices.
     Volatilities(Vec<Result<f64, NoVolatility>>),
-    /// Of blocks of paths.
+    /// Of blocks of paths; of a basket with Greeks, by block those of all columns.
     Blocks(Vec<BlockSums>),
     /// Of blocks of paths with Greeks.
     GreekBlocks(Vec<GreekSums>),
-    /// Of pilot paths: when to exercise.
-    Rule(Box<AmericanSimulation>),
+    /// Of pilot paths: by how many dates it is found when to exercise.
+    Rule(u32),
     /// Of scenarios.
     Profits(Arc<Profits>),
     /// Of all scenarios: the worst.

@@ -295,10 +295,8 @@ def basket_price(sign, strike, rate, years, assets, correlations):
     return float(numpy.exp(-rate * years) * (density @ paid @ density))
 
 
-def checked_basket_price(sign, strike, rate, days, assets, correlations):
-    """The price, and QuantLib's by simulation is near."""
-    years = YEAR.yearFraction(TODAY, TODAY + days)
-    price = basket_price(sign, strike, rate, years, assets, correlations)
+def quantlib_basket(sign, strike, rate, days, assets, correlations):
+    """By simulation, and its standard error."""
     processes = [process(spot, rate, carry, volatility) for spot, carry, volatility, _ in assets]
     payoff = ql.PlainVanillaPayoff(ql.Option.Call if sign == 1 else ql.Option.Put, strike)
     weights = ql.Array([weight for *_, weight in assets])
@@ -306,17 +304,60 @@ def checked_basket_price(sign, strike, rate, days, assets, correlations):
     matrix = ql.Matrix([list(map(float, row)) for row in correlations])
     array = ql.StochasticProcessArray(processes, matrix)
     option.setPricingEngine(ql.MCEuropeanBasketEngine(array, "PseudoRandom", timeSteps=1, requiredSamples=100_000, seed=5))
-    assert abs(option.NPV() - price) < 3.5 * option.errorEstimate(), (option.NPV(), price)
-    return years, price
+    return option.NPV(), option.errorEstimate()
+
+
+def basket_greeks(sign, strike, rate, years, assets, correlations):
+    """Price; deltas, gammas and vegas by asset; theta and rho: by differences of the fourth order. Theta follows from the derivatives by
+    rate, yields and variances, as in `greek_rows`."""
+
+    def price(asset=None, argument=0, by=0.0, by_rate=0.0):
+        moved = [list(numbers) for numbers in assets]
+        if asset is not None:
+            moved[asset][argument] += by
+        return basket_price(sign, strike, rate + by_rate, years, moved, correlations)
+
+    def of(moved, h):
+        """The first and the second derivative."""
+        two_below, below, above, two_above = (moved(k * h) for k in (-2, -1, 1, 2))
+        first = (two_below - 8 * below + 8 * above - two_above) / (12 * h)
+        return first, (-two_below + 16 * below - 30 * middle + 16 * above - two_above) / (12 * h * h)
+
+    middle = price()
+    deltas, gammas = zip(*(of(lambda by: price(k, 0, by), 0.01 * spot) for k, (spot, *_) in enumerate(assets)))
+    by_carry, vegas = ([of(lambda by: price(k, argument, by), 0.004)[0] for k in range(3)] for argument in (1, 2))
+    rho = of(lambda by: price(by_rate=by), 0.004)[0]
+    products = sum(
+        carry * by + 0.5 * volatility * vega for (_, carry, volatility, _), by, vega in zip(assets, by_carry, vegas)
+    )
+    theta = -(rate * rho + products) / years
+    return [middle, *deltas, *gammas, *vegas, theta, rho]
+
+
+def checked_basket_greeks(sign, strike, rate, days, assets, correlations):
+    """Years, price and Greeks: QuantLib's price by simulation is near, and so is the delta of its first asset."""
+    years = YEAR.yearFraction(TODAY, TODAY + days)
+    found = basket_greeks(sign, strike, rate, years, assets, correlations)
+    price, error = quantlib_basket(sign, strike, rate, days, assets, correlations)
+    assert abs(price - found[0]) < 3.5 * error, (price, found[0])
+    (spot, *rest), h = assets[0], 0.01 * assets[0][0]
+    # Of the same random numbers.
+    moved = [
+        quantlib_basket(sign, strike, rate, days, [(spot + by, *rest), *assets[1:]], correlations)[0] for by in (h, -h)
+    ]
+    assert abs((moved[0] - moved[1]) / (2 * h) - found[1]) < 0.01 * abs(assets[0][3]), (moved, found[1])
+    return years, found
 
 
 def basket_rows():
-    """Sign, strike, rate, years, three assets, their three correlations and the price."""
+    """Sign, strike, rate, years, three assets, their three correlations, the price and the Greeks."""
     ql.Settings.instance().evaluationDate = TODAY
     names = ["spot", "dividend_yield", "volatility", "weight"]
     yield (
         *("sign", "strike", "rate", "expiry_years", *(f"{name}_{asset}" for asset in range(3) for name in names)),
         *("correlation_01", "correlation_02", "correlation_12", "price"),
+        *(f"{name}_{asset}" for name in ("delta", "gamma", "vega") for asset in range(3)),
+        *("theta", "rho"),
     )
     for days, rate, assets, (a, b, c), strikes in [
         (365, 0.04, [(100.0, 0.01, 0.2, 0.5), (80.0, 0.02, 0.3, 0.3), (120.0, 0.0, 0.25, 0.4)], (0.5, 0.3, -0.2), (100, 122, 140)),
@@ -326,8 +367,8 @@ def basket_rows():
         correlations = numpy.array([[1.0, a, b], [a, 1.0, c], [b, c, 1.0]])
         for sign in (1, -1):
             for strike in map(float, strikes):
-                years, price = checked_basket_price(sign, strike, rate, days, assets, correlations)
-                yield tuple(map(repr, [sign, strike, rate, years, *sum(assets, ()), a, b, c, price]))
+                years, found = checked_basket_greeks(sign, strike, rate, days, assets, correlations)
+                yield tuple(map(repr, [sign, strike, rate, years, *sum(assets, ()), a, b, c, *found]))
 
 
 # Longstaff and Schwartz (2001), table 1: puts of strike 40 at a rate of 6 %, exercisable fifty times a year. Spot, volatility, years, the
@@ -346,15 +387,15 @@ PUBLISHED_AMERICAN = [
 ]  # fmt: skip
 
 
-def bermudan_price(sign, spot, strike, rate, carry, volatility, years, exercises):
-    """By convolution of values with the density from date to date; the trapezoid rule errs by the square of the grid where a value has
-    a kink."""
+def bermudan_values(sign, spot, strike, rate, carry, volatility, years, exercises):
+    """Step of a grid of ln S, and what the option is worth around the spot: exercised now, and later. By convolution of values with the
+    density from date to date; the trapezoid rule errs by the square of the grid where a value has a kink."""
     step = years / exercises
     mean, deviation = (rate - carry - volatility**2 / 2) * step, volatility * step**0.5
     h = deviation / 100
     reach = numpy.arange(-1000, 1001) * h
     normal = numpy.exp(-0.5 * ((reach + mean) / deviation) ** 2) / (deviation * (2 * numpy.pi) ** 0.5) * h
-    half = numpy.ceil((8 * volatility * years**0.5 + abs(mean) * exercises) / h)
+    half = int(numpy.ceil((8 * volatility * years**0.5 + abs(mean) * exercises) / h))
     grid = numpy.arange(-half, half + 1) * h
     pays = numpy.maximum(sign * (spot * numpy.exp(grid) - strike), 0.0)
     values = pays
@@ -362,23 +403,49 @@ def bermudan_price(sign, spot, strike, rate, carry, volatility, years, exercises
         # Far out, where the convolution sees an end of the grid, nothing matters.
         later = numpy.exp(-rate * step) * fftconvolve(values, normal, mode="same")
         values = numpy.maximum(pays, later)
-    return float(values[int(half)])
+    # Far enough apart for derivatives, and near for a step's deviation.
+    nodes = half + 20 * numpy.arange(-2, 3)
+    return 20 * h, pays[nodes], later[nodes]
+
+
+def bermudan_greeks(sign, spot, strike, rate, carry, volatility, years, exercises):
+    """Price, delta, gamma, vega, theta and rho: by differences of the fourth order."""
+    h, now, later = bermudan_values(sign, spot, strike, rate, carry, volatility, years, exercises)
+    if now[2] >= later[2]:
+        return [float(now[2]), sign, 0.0, 0.0, 0.0, 0.0]
+
+    def later_of(argument, by):
+        arguments = [rate, carry, volatility]
+        arguments[argument] += by
+        return bermudan_values(sign, spot, strike, *arguments, years, exercises)[2][2]
+
+    def derivative(argument, h=0.002):
+        one, two = (later_of(argument, k * h) - later_of(argument, -k * h) for k in (1, 2))
+        return (8 * one - two) / (12 * h)
+
+    first = (later[0] - 8 * later[1] + 8 * later[3] - later[4]) / (12 * h)
+    second = (-later[0] + 16 * later[1] - 30 * later[2] + 16 * later[3] - later[4]) / (12 * h * h)
+    by_rate, by_carry, vega = (derivative(argument) for argument in range(3))
+    theta = -(rate * by_rate + carry * by_carry + 0.5 * volatility * vega) / years
+    found = [later[2], first / spot, (second - first) / spot**2, vega, theta, by_rate]
+    return [float(value) for value in found]
 
 
 def quantlib_american(sign, spot, strike, rate, carry, volatility, years):
     payoff = ql.PlainVanillaPayoff(ql.Option.Call if sign == 1 else ql.Option.Put, strike)
     option = ql.VanillaOption(payoff, ql.AmericanExercise(TODAY, TODAY + round(365 * years)))
     option.setPricingEngine(ql.FdBlackScholesVanillaEngine(process(spot, rate, carry, volatility), 2000, 1000))
-    return option.NPV()
+    return option.NPV(), option.delta(), option.gamma(), option.theta()
 
 
 def american_rows():
-    """An option, its price if it can be exercised on some dates and now, QuantLib's if it can be at any time, and what Longstaff
-    and Schwartz have (0 where they have nothing)."""
+    """An option, its price if it can be exercised on some dates and now, QuantLib's if it can be at any time, what Longstaff
+    and Schwartz have (0 where they have nothing), and the Greeks of the price."""
     ql.Settings.instance().evaluationDate = TODAY
     yield (
         *("sign", "spot", "strike", "rate", "dividend_yield", "volatility", "expiry_years", "exercises"),
         *("price", "quantlib", "finite_differences", "simulation", "simulation_error"),
+        *("delta", "gamma", "vega", "theta", "rho"),
     )
     puts = [
         ((-1, float(spot), 40.0, 0.06, 0.0, volatility, float(years), 50 * years), published)
@@ -390,11 +457,15 @@ def american_rows():
         for exercises in (4, 12)
     ]
     for given, published in puts + calls:
-        price, quantlib = bermudan_price(*given), quantlib_american(*given[:-1])
+        price, delta, gamma, vega, theta, rho = bermudan_greeks(*given)
+        quantlib, *greeks = quantlib_american(*given[:-1])
         # The right to exercise at any time is worth more; the published prices are those of fifty dates a year, to 0.15 %.
         assert price < quantlib + 2e-4, (given, price, quantlib)
         assert not published[0] or abs(price / published[0] - 1) < 1.5e-3, (given, price, published)
-        yield tuple(map(repr, [*given, price, quantlib, *published]))
+        if published[0]:
+            assert abs(delta - greeks[0]) < 0.01 and abs(gamma / greeks[1] - 1) < 0.05, (given, delta, gamma, greeks)
+            assert abs(theta - greeks[2]) < 0.05, (given, theta, greeks)
+        yield tuple(map(repr, [*given, price, quantlib, *published, delta, gamma, vega, theta, rho]))
 
 
 def sobol_rows():

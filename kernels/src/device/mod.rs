@@ -33,7 +33,7 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 12] = [
+pub const HEADERS: [Source; 13] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
@@ -42,6 +42,7 @@ pub const HEADERS: [Source; 12] = [
     Source { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
     Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
     Source { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
+    Source { name: "greeks.cuh", text: include_str!("../pricing/greeks.cuh") },
     Source { name: "sobol.cuh", text: include_str!("../math/sobol.cuh") },
     Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
     Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
@@ -162,19 +163,25 @@ pub const SIMULATE_BLOCKS: Kernel =
 pub const SIMULATE_GREEKS: Kernel =
     Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
 
+const BASKET: Source = Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") };
+
 /// Simulates baskets: takes `BasketArgs`.
-pub const SIMULATE_BASKETS: Kernel = Kernel {
-    function: "simulate_baskets",
-    args: "warptape::BasketArgs",
-    source: Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") },
-};
+pub const SIMULATE_BASKETS: Kernel =
+    Kernel { function: "simulate_baskets", args: "warptape::BasketArgs", source: BASKET };
+
+/// The same with Greeks: takes `BasketArgs`.
+pub const SIMULATE_BASKET_GREEKS: Kernel =
+    Kernel { function: "simulate_basket_greeks", args: "warptape::BasketArgs", source: BASKET };
+
+const AMERICAN: Source = Source { name: "american.cu", text: include_str!("../pricing/american.cu") };
 
 /// Simulates American options: takes `AmericanArgs`.
-pub const SIMULATE_AMERICANS: Kernel = Kernel {
-    function: "simulate_americans",
-    args: "warptape::AmericanArgs",
-    source: Source { name: "american.cu", text: include_str!("../pricing/american.cu") },
-};
+pub const SIMULATE_AMERICANS: Kernel =
+    Kernel { function: "simulate_americans", args: "warptape::AmericanArgs", source: AMERICAN };
+
+/// The same with Greeks: takes `AmericanArgs`.
+pub const SIMULATE_AMERICAN_GREEKS: Kernel =
+    Kernel { function: "simulate_american_greeks", args: "warptape::AmericanArgs", source: AMERICAN };
 
 /// Sums over lanes: takes `SumArgs`.
 pub const SUM_LANES: Kernel = Kernel {
@@ -211,7 +218,7 @@ pub const SUM_PRODUCTS: Kernel =
     Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 23] = [
+pub const KERNELS: [Kernel; 25] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -227,7 +234,9 @@ pub const KERNELS: [Kernel; 23] = [
     SIMULATE_BLOCKS,
     SIMULATE_GREEKS,
     SIMULATE_BASKETS,
+    SIMULATE_BASKET_GREEKS,
     SIMULATE_AMERICANS,
+    SIMULATE_AMERICAN_GREEKS,
     SUM_LANES,
     DRAW_NORMALS,
     MOVE_SPOTS,

@@ -1,27 +1,30 @@
 //! Monte Carlo: American options, by the rule of Longstaff and Schwartz (2001).
 //!
-//! When to exercise is decided by pilot paths, once, when the simulation is made. The price is what this rule is worth on other
-//! paths, in blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are low
+//! When to exercise is decided by pilot paths, once, by a [`RuleSearch`]. The price is what this rule is worth on other paths, in
+//! blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are low
 //! on average: by what the rule misses, which the standard error does not contain.
+//!
+//! Pilot paths are random and in `f64`, whatever the paths of the price are: their errors are not the price's, and points of Sobol that
+//! both shared would make a rule look better than it is.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::draws::{Draws, LANES, Stream};
-use super::exercise::{Continuation, continuations, is_exercised};
+use super::draws::LANES;
+use super::exercise::{Continuation, RuleSearch};
 use super::options::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, check};
-use super::sampling::{Sampling, Source};
+use super::sampling::Sampling;
 use super::simulation::{Contract, Estimate, Precision, SimulationSpec};
 use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::{Terms, lognormal_payoff};
+use super::walks::Walks;
 use crate::isa::{Isa, Work};
-use crate::math::{Number, exp};
+use crate::math::{Number, Real, Term, exp};
 
 /// Dates on which an option may be exercised, at most.
 pub const EXERCISES_MAX: u32 = 1_024;
 /// Blocks of pilot paths at most.
 pub const PILOT_BLOCKS_MAX: u32 = 1_024;
-/// Pilot paths × dates at most: so many numbers are kept while the rule is found, 128 MiB.
-pub const PILOT_NUMBERS_MAX: u64 = 1 << 24;
 
 /// What is to be simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,11 +39,14 @@ pub struct AmericanSpec {
     pub expiry_years: f64,
     /// Dates of exercise, equally far apart, the last of them expiry: 1 to [`EXERCISES_MAX`]. The option may also be exercised now.
     pub exercises: u32,
-    /// Blocks of paths that the rule is found by: 1 to [`PILOT_BLOCKS_MAX`], with no more than [`PILOT_NUMBERS_MAX`] numbers. 64 are
-    /// enough for most.
+    /// Blocks of paths that the rule is found by: 1 to [`PILOT_BLOCKS_MAX`]. 64 are enough for most.
     pub pilot_blocks: u32,
     /// Whether a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
+    /// Which numbers paths have; those of pilot paths are random.
+    pub sampling: Sampling,
+    /// What paths are computed in; pilot paths are in `f64`.
+    pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,
 }
@@ -58,15 +64,15 @@ pub struct AmericanSimulation {
 pub(crate) struct AmericanTerms {
     pub sign: f64,
     /// Spot / strike.
-    pub moneyness: f64,
+    pub moneyness: Term,
     /// Of ln S, from date to date.
-    pub drift: f64,
+    pub drift: Term,
     /// Standard deviation of ln S, from date to date.
-    pub diffusion: f64,
+    pub diffusion: Term,
     /// Rate × years from date to date.
     pub step_rate: f64,
     /// What the European option is worth.
-    pub european: f64,
+    pub european: Term,
 }
 
 /// When to exercise.
@@ -74,7 +80,7 @@ pub(crate) struct AmericanTerms {
 pub(crate) struct Rule {
     /// By date.
     pub continuations: Vec<Continuation>,
-    /// By date.
+    /// Now, and by date.
     pub discounts: Vec<f64>,
     pub is_now: bool,
 }
@@ -86,55 +92,69 @@ impl AmericanSpec {
         check("strike", self.strike, PRICE_RANGE)?;
         check("expiry_years", self.expiry_years, EXPIRY_YEARS_RANGE)?;
         check("exercises", f64::from(self.exercises), 1.0..=f64::from(EXERCISES_MAX))?;
-        let blocks_max = PILOT_NUMBERS_MAX / BLOCK_SAMPLES / u64::from(self.exercises);
-        let blocks_max = f64::from(PILOT_BLOCKS_MAX).min(blocks_max as f64);
-        check("pilot_blocks", f64::from(self.pilot_blocks), 1.0..=blocks_max)
+        self.sampling.check(self.exercises, 1)?;
+        check("pilot_blocks", f64::from(self.pilot_blocks), 1.0..=f64::from(PILOT_BLOCKS_MAX))
+    }
+
+    /// The European option, with as many steps.
+    pub(crate) fn european(&self) -> SimulationSpec {
+        SimulationSpec {
+            market: self.market,
+            contract: Contract::European { kind: self.kind, strike: self.strike },
+            expiry_years: self.expiry_years,
+            steps: self.exercises,
+            antithetic: self.antithetic,
+            sampling: self.sampling,
+            precision: self.precision,
+            key: self.key,
+        }
     }
 }
 
 impl AmericanTerms {
-    fn new(spec: &AmericanSpec) -> Self {
-        // As one that is simulated in as many steps.
-        let terms = Terms::new(&SimulationSpec {
-            market: spec.market,
-            contract: Contract::European { kind: spec.kind, strike: spec.strike },
-            expiry_years: spec.expiry_years,
-            steps: spec.exercises,
-            antithetic: spec.antithetic,
-            sampling: Sampling::Random,
-            precision: Precision::F64,
-            key: spec.key,
-        });
-        let root = terms.steps.sqrt();
-        let european =
-            lognormal_payoff(&terms, terms.drift.scaled(terms.steps), terms.diffusion.scaled(root));
+    pub(crate) fn new(spec: &AmericanSpec) -> Self {
+        let terms = Terms::new(&spec.european());
+        let strike = Term::of(spec.strike);
         Self {
             sign: terms.sign,
-            moneyness: spec.market.spot / spec.strike,
-            drift: terms.drift.value,
-            diffusion: terms.diffusion.value,
+            moneyness: terms.spot / strike,
+            drift: terms.drift,
+            diffusion: terms.diffusion,
             step_rate: spec.market.rate * (spec.expiry_years / terms.steps),
-            european: european.value * terms.discount.value / spec.strike,
+            european: european_of(&terms) * terms.discount / strike,
         }
     }
 
     /// By exercise, where `ln S/S₀` is x; less than nothing out of the money.
     #[inline(always)]
     pub fn pays(&self, x: f64) -> f64 {
-        self.sign * (self.moneyness * exp(x) - 1.0)
+        self.sign * (self.moneyness.value * exp(x) - 1.0)
     }
+}
+
+/// What a European option is expected to pay.
+pub(crate) fn european_of(terms: &Terms) -> Term {
+    let root = terms.steps.sqrt();
+    lognormal_payoff(terms, terms.drift.scaled(terms.steps), terms.diffusion.scaled(root))
 }
 
 impl AmericanSimulation {
     /// Checks all numbers and finds the rule.
     pub fn new(spec: AmericanSpec) -> Result<Self, ParameterError> {
-        spec.check()?;
-        let terms = AmericanTerms::new(&spec);
-        let (continuations, later) = continuations(&spec, &terms);
+        let mut search = RuleSearch::new(spec)?;
+        search.advance(Isa::detect(), spec.exercises);
+        Ok(Self::of_search(search))
+    }
+
+    /// By a search that is done.
+    pub fn of_search(search: RuleSearch) -> Self {
+        assert!(search.is_done(), "a rule is found for all dates");
+        let later = search.later();
+        let (spec, terms, continuations) = search.into_parts();
         let now = terms.pays(0.0);
-        let discounts = (1..=spec.exercises).map(|date| exp(-(terms.step_rate * f64::from(date)))).collect();
+        let discounts = (0..=spec.exercises).map(|date| exp(-(terms.step_rate * f64::from(date)))).collect();
         let rule = Rule { continuations, discounts, is_now: now > 0.0 && now >= later };
-        Ok(Self { spec, terms, rule })
+        Self { spec, terms, rule }
     }
 
     /// What is simulated.
@@ -157,7 +177,17 @@ impl AmericanSimulation {
 
     /// Adds the sums of some blocks, in order: amounts in strikes, discounted; the control is the European option.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
-        isa.run(Blocks { of: self, blocks, out });
+        match self.spec.precision {
+            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+        }
+    }
+
+    /// What a path that stops at x on a date is worth now; nothing if it stops nowhere, on date 0.
+    #[inline(always)]
+    fn paid<T: Real>(&self, x: T, date: f64) -> f64 {
+        let pays = self.terms.sign * (self.terms.moneyness.value * x.exp().double() - 1.0);
+        if (date > 0.0) & (pays > 0.0) { self.rule.discounts[date as usize] * pays } else { 0.0 }
     }
 
     /// The price by the sums of the first blocks, all from block 0 on.
@@ -168,81 +198,35 @@ impl AmericanSimulation {
             return Estimate { price: strike * self.terms.pays(0.0), standard_error: 0.0, samples };
         }
         let (Mean { value, standard_error }, samples) =
-            Mean::of_blocks(Sampling::Random, blocks, Some(self.terms.european));
+            Mean::of_blocks(self.spec.sampling, blocks, Some(self.terms.european.value));
         Estimate { price: strike * value, standard_error: strike * standard_error, samples }
     }
 }
 
 /// Some blocks of an option.
-struct Blocks<'a> {
+struct Blocks<'a, T> {
     of: &'a AmericanSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
+    number: PhantomData<T>,
 }
 
-/// Paths of a group, until they are exercised.
-struct Held {
-    x: [f64; LANES],
-    is_held: [bool; LANES],
-    paid: [f64; LANES],
-    /// What exercise pays at the last date so far.
-    pays: [f64; LANES],
-}
-
-impl Held {
-    const NOW: Held =
-        Held { x: [0.0; LANES], is_held: [true; LANES], paid: [0.0; LANES], pays: [0.0; LANES] };
-
-    #[inline(always)]
-    fn step(&mut self, terms: &AmericanTerms, continuation: &Continuation, discount: f64, z: &[f64; LANES]) {
-        for ((x, pays), z) in self.x.iter_mut().zip(&mut self.pays).zip(z) {
-            *x += terms.drift + terms.diffusion * z;
-            *pays = terms.pays(*x);
-        }
-        for lane in 0..LANES {
-            let y = self.pays[lane];
-            let takes = self.is_held[lane] & is_exercised(y, continuation);
-            self.paid[lane] = if takes { discount * y } else { self.paid[lane] };
-            self.is_held[lane] &= !takes;
-        }
-    }
-
-    /// What the European option pays.
-    #[inline(always)]
-    fn european(&self, lane: usize, discount: f64) -> f64 {
-        let y = self.pays[lane];
-        if y > 0.0 { discount * y } else { 0.0 }
-    }
-}
-
-impl Work for Blocks<'_> {
+impl<T: Real> Work for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let AmericanSimulation { spec, terms, rule } = self.of;
-        let source = Source::new(Sampling::Random, spec.key, spec.exercises, 1);
-        let mut draws = Draws::new();
-        let mut z = [0.0; LANES];
+        let of = self.of;
+        let mut walks = Walks::<T, 1>::new(of, [of.terms.moneyness.value]);
+        let last = f64::from(of.spec.exercises);
         let (mut payoffs, mut controls) = ([0.0; LANES], [0.0; LANES]);
         let mut sums = LaneSums::ZERO;
-        let last = rule.discounts[rule.discounts.len() - 1];
         for block in self.blocks {
             for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
-                let (mut ahead, mut mirrored) = (Held::NOW, Held::NOW);
-                let dates = rule.continuations.iter().zip(&rule.discounts);
-                for (date, (continuation, discount)) in dates.enumerate() {
-                    draws.normals(&source, group, date as u64, Stream::STEPS, &mut z);
-                    ahead.step(terms, continuation, *discount, &z);
-                    if spec.antithetic {
-                        z.iter_mut().for_each(|z| *z = -*z);
-                        mirrored.step(terms, continuation, *discount, &z);
-                    }
-                }
+                walks.walk(group);
                 for lane in 0..LANES {
-                    (payoffs[lane], controls[lane]) = (ahead.paid[lane], ahead.european(lane, last));
-                    if spec.antithetic {
-                        payoffs[lane] = 0.5 * (payoffs[lane] + mirrored.paid[lane]);
-                        controls[lane] = 0.5 * (controls[lane] + mirrored.european(lane, last));
-                    }
+                    [payoffs[lane], controls[lane]] = walks.sample(lane, |walk, lane| {
+                        let [stops] = &walk.stops;
+                        [of.paid(stops.x[lane], stops.date[lane].double()), of.paid(walk.x[lane], last)]
+                    });
                 }
                 sums.add_payoffs(&payoffs);
                 sums.add_controls(&payoffs, &controls);

@@ -3,6 +3,7 @@
 //! Asset i ends at `Sᵢ·exp((r − qᵢ − σᵢ²/2)·T + σᵢ√T·Σⱼ Lᵢⱼ·zⱼ)`, with `L·Lᵀ` the correlations. Blocks of samples are those of
 //! [`Simulation`](super::Simulation); the numbers of asset j are a stream of their own.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use thiserror::Error;
@@ -136,8 +137,8 @@ impl BasketSimulation {
     /// Adds the sums of some blocks, in order.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
-            Precision::F64 => isa.run(Blocks::<f64>::new(self, blocks, out)),
-            Precision::Mixed => isa.run(Blocks::<f32>::new(self, blocks, out)),
+            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
         }
     }
 
@@ -175,24 +176,46 @@ impl BasketTerms {
             discount: exp(-(spec.rate * years)),
         }
     }
+
+    /// Standard deviation of what the basket is worth, if it moved in proportion to the logarithms of its assets.
+    pub fn deviation(&self) -> f64 {
+        let mut by_number = vec![0.0; self.values.len()];
+        let mut factors = self.factors.iter();
+        for (asset, value) in self.values.iter().enumerate() {
+            for (sum, factor) in by_number.iter_mut().zip(factors.by_ref().take(asset + 1)) {
+                *sum += value * factor;
+            }
+        }
+        by_number.iter().fold(0.0, |sum, number| sum + number * number).sqrt()
+    }
 }
 
-/// Some blocks of a basket.
-struct Blocks<'a, T> {
+/// What the baskets of a group are worth at expiry.
+pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
     spec: &'a BasketSpec,
     strike: T,
     sign: T,
     drifts: Vec<T>,
     values: Vec<T>,
     factors: Vec<T>,
-    blocks: Range<u64>,
-    out: &'a mut Vec<BlockSums>,
+    source: Source,
+    draws: Draws<T>,
+    z: Vec<Lanes<T>>,
+    /// Of paths, and of those that mirror them.
+    pub baskets: [Lanes<T>; 2],
+    /// The same of each asset, where they are wanted.
+    pub assets: [Vec<Lanes<T>>; 2],
+    /// What ln S of each asset is off by from its drift, where assets are wanted; the paths that mirror have the opposite.
+    pub moved: Vec<Lanes<T>>,
 }
 
-impl<'a, T: Real> Blocks<'a, T> {
-    fn new(simulation: &'a BasketSimulation, blocks: Range<u64>, out: &'a mut Vec<BlockSums>) -> Self {
+impl<'a, T: Real, const BY_ASSET: bool> Worths<'a, T, BY_ASSET> {
+    pub fn new(simulation: &'a BasketSimulation) -> Self {
         let BasketSimulation { spec, terms } = simulation;
         let of = |numbers: &[f64]| numbers.iter().map(|number| T::of(*number)).collect();
+        let zeros = |count: usize| vec![[T::of(0.0); LANES]; count];
+        let count = spec.assets.len();
+        let kept = if BY_ASSET { count } else { 0 };
         Self {
             spec,
             strike: T::of(spec.strike),
@@ -200,65 +223,85 @@ impl<'a, T: Real> Blocks<'a, T> {
             drifts: of(&terms.drifts),
             values: of(&terms.values),
             factors: of(&terms.factors),
-            blocks,
-            out,
+            source: Source::new(spec.sampling, spec.key, count as u32, 1),
+            draws: Draws::new(),
+            z: zeros(count),
+            baskets: [[T::of(0.0); LANES]; 2],
+            assets: [zeros(kept), zeros(kept)],
+            moved: zeros(kept),
         }
     }
 
-    /// What the baskets of a group are worth at expiry, and those that mirror them.
+    /// Paths of a sample: one, or one and its mirror image.
     #[inline(always)]
-    fn worth(&self, z: &[Lanes<T>], ahead: &mut Lanes<T>, mirrored: &mut Lanes<T>) {
-        (*ahead, *mirrored) = ([T::of(0.0); LANES], [T::of(0.0); LANES]);
+    pub fn sides(&self) -> usize {
+        1 + usize::from(self.spec.antithetic)
+    }
+
+    /// Draws the numbers of a group.
+    #[inline(always)]
+    pub fn draw(&mut self, group: u64) {
+        for (asset, z) in self.z.iter_mut().enumerate() {
+            self.draws.normals(&self.source, group, 0, Stream::of_asset(asset), z);
+        }
+        self.baskets = [[T::of(0.0); LANES]; 2];
+        let sides = self.sides();
         let mut factors = &self.factors[..];
         for (asset, (drift, value)) in self.drifts.iter().zip(&self.values).enumerate() {
             let (row, rest) = factors.split_at(asset + 1);
             factors = rest;
             let mut moved = [T::of(0.0); LANES];
-            for (factor, z) in row.iter().zip(z) {
+            for (factor, z) in row.iter().zip(&self.z) {
                 for lane in 0..LANES {
                     moved[lane] = moved[lane] + *factor * z[lane];
                 }
             }
-            for lane in 0..LANES {
-                ahead[lane] = ahead[lane] + *value * (*drift + moved[lane]).exp();
-            }
-            if self.spec.antithetic {
+            for (side, basket) in self.baskets.iter_mut().enumerate().take(sides) {
+                let mut worth = [T::of(0.0); LANES];
                 for lane in 0..LANES {
-                    mirrored[lane] = mirrored[lane] + *value * (*drift - moved[lane]).exp();
+                    let moved = if side == 0 { moved[lane] } else { -moved[lane] };
+                    worth[lane] = *value * (*drift + moved).exp();
+                    basket[lane] = basket[lane] + worth[lane];
                 }
+                if BY_ASSET {
+                    self.assets[side][asset] = worth;
+                }
+            }
+            if BY_ASSET {
+                self.moved[asset] = moved;
             }
         }
     }
 
+    /// What a basket pays, or less than nothing.
     #[inline(always)]
-    fn paid(&self, basket: T) -> f64 {
-        let paid = (self.sign * (basket - self.strike)).double();
-        if paid > 0.0 { paid } else { 0.0 }
+    pub fn pays(&self, basket: T) -> f64 {
+        (self.sign * (basket - self.strike)).double()
     }
+}
+
+/// Some blocks of a basket.
+struct Blocks<'a, T> {
+    of: &'a BasketSimulation,
+    blocks: Range<u64>,
+    out: &'a mut Vec<BlockSums>,
+    number: PhantomData<T>,
 }
 
 impl<T: Real> Work for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let assets = self.drifts.len() as u32;
-        let source = Source::new(self.spec.sampling, self.spec.key, assets, 1);
-        let mut draws = Draws::new();
-        let mut z = vec![[T::of(0.0); LANES]; self.drifts.len()];
-        let (mut ahead, mut mirrored) = ([T::of(0.0); LANES], [T::of(0.0); LANES]);
+        let mut worths = Worths::<T, false>::new(self.of);
         let mut payoffs = [0.0; LANES];
         let mut sums = LaneSums::ZERO;
-        for block in self.blocks.clone() {
+        for block in self.blocks {
             for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
-                for (asset, z) in z.iter_mut().enumerate() {
-                    draws.normals(&source, group, 0, Stream::of_asset(asset), z);
-                }
-                self.worth(&z, &mut ahead, &mut mirrored);
-                for lane in 0..LANES {
-                    payoffs[lane] = self.paid(ahead[lane]);
-                }
-                if self.spec.antithetic {
+                worths.draw(group);
+                for side in 0..worths.sides() {
                     for lane in 0..LANES {
-                        payoffs[lane] = 0.5 * (payoffs[lane] + self.paid(mirrored[lane]));
+                        let pays = worths.pays(worths.baskets[side][lane]);
+                        let paid = if pays > 0.0 { pays } else { 0.0 };
+                        payoffs[lane] = if side == 0 { paid } else { 0.5 * (payoffs[lane] + paid) };
                     }
                 }
                 sums.add_payoffs(&payoffs);

@@ -5,7 +5,9 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 
 use super::american::AmericanSimulation;
+use super::american_greeks::AmericanGreekSimulation;
 use super::basket::BasketSimulation;
+use super::basket_greeks::BasketGreekSimulation;
 use super::black_scholes::{GREEK_COLUMNS, Greeks};
 use super::draws::LANES;
 use super::greeks::{GreekSimulation, GreekSums};
@@ -15,12 +17,15 @@ use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
 use super::sums::BlockSums;
 use super::terms::Terms;
 use crate::device::{
-    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICANS,
-    SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
+    Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICAN_GREEKS,
+    SIMULATE_AMERICANS, SIMULATE_BASKET_GREEKS, SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS,
+    SUM_LANES,
 };
 use crate::math::{Directions, PARAMETERS, Term};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
+/// Sums of blocks of baskets with Greeks in a launch: 160 MiB of those of lanes.
+const BASKET_SUMS_MAX: u64 = 1 << 16;
 
 /// What `price_options` and `imply_volatilities` are given: as `OptionArgs` of `black_scholes.cu`.
 #[repr(C)]
@@ -81,7 +86,7 @@ struct SimulationArgs {
     lanes: Address,
 }
 
-/// What `simulate_baskets` is given: as `BasketArgs` of `basket.cu`.
+/// What `simulate_baskets` and `simulate_basket_greeks` are given: as `BasketArgs` of `basket.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct BasketArgs {
@@ -93,22 +98,29 @@ struct BasketArgs {
     blocks: u64,
     strike: f64,
     sign: f64,
+    rate: f64,
+    years: f64,
     terms: Address,
     lanes: Address,
 }
 
-/// What `simulate_americans` is given: as `AmericanArgs` of `american.cu`.
+/// What `simulate_americans` and `simulate_american_greeks` are given: as `AmericanArgs` of `american.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct AmericanArgs {
+    is_mixed: u64,
     is_antithetic: u64,
     source: DeviceSource,
     first_block: u64,
     blocks: u64,
     sign: f64,
-    moneyness: f64,
-    drift: f64,
-    diffusion: f64,
+    moneyness: DeviceTerm,
+    drift: DeviceTerm,
+    diffusion: DeviceTerm,
+    bumped: [f64; 2],
+    inverse_width: f64,
+    step_rate: f64,
+    step_years: f64,
     rule: Address,
     lanes: Address,
 }
@@ -172,7 +184,7 @@ impl DevicePricing {
         // A thread takes the paths of a call of Philox.
         let words = if args.is_mixed == 1 { 1 } else { 2 };
         let points = points_of(simulation.spec());
-        self.sum_blocks(device, &blocks, (&points, &[]), out, |device, lanes, [directions, _]| {
+        self.sum_blocks(device, count_of(&blocks), (&points, &[]), out, |device, lanes, [directions, _]| {
             let source = DeviceSource { directions, ..args.source };
             let args = SimulationArgs { source, lanes, ..args };
             let threads = args.blocks as usize * LANES * words / 4;
@@ -191,7 +203,7 @@ impl DevicePricing {
         let bumped = simulation.bumped();
         let args = arguments(simulation.simulation(), &blocks);
         let points = points_of(simulation.simulation().spec());
-        self.sum_blocks(device, &blocks, (&points, &[]), out, |device, lanes, [directions, _]| {
+        self.sum_blocks(device, count_of(&blocks), (&points, &[]), out, |device, lanes, [directions, _]| {
             let args = SimulationArgs {
                 source: DeviceSource { directions, ..args.source },
                 bumped: [0, 1].map(|side: usize| DeviceTerms::new(&bumped.terms[side])),
@@ -211,11 +223,45 @@ impl DevicePricing {
         blocks: Range<u64>,
         out: &mut Vec<BlockSums>,
     ) -> Result<(), DeviceError> {
+        self.launch_basket(device, &SIMULATE_BASKETS, simulation, &[], 1, blocks, out)
+    }
+
+    /// As [`BasketGreekSimulation::run`].
+    pub fn simulate_basket_greeks(
+        &mut self,
+        device: &mut dyn Device,
+        greeks: &BasketGreekSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
+        let (simulation, columns) = (greeks.simulation(), greeks.columns());
+        let of_assets = bytemuck::cast_slice(greeks.assets());
+        // Sums of lanes take much memory where there are many assets.
+        let part = (BASKET_SUMS_MAX / columns as u64).max(1);
+        for first in blocks.clone().step_by(part as usize) {
+            let blocks = first..blocks.end.min(first + part);
+            self.launch_basket(device, &SIMULATE_BASKET_GREEKS, simulation, of_assets, columns, blocks, out)?;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "two kernels that differ in three of them")]
+    fn launch_basket(
+        &mut self,
+        device: &mut dyn Device,
+        kernel: &Kernel,
+        simulation: &BasketSimulation,
+        of_assets: &[f64],
+        columns: usize,
+        blocks: Range<u64>,
+        out: &mut Vec<BlockSums>,
+    ) -> Result<(), DeviceError> {
         let (spec, terms) = (simulation.spec(), simulation.terms());
-        let table = [&terms.drifts[..], &terms.values, &terms.factors].concat();
+        let table = [&terms.drifts[..], &terms.values, &terms.factors, of_assets].concat();
         let steps = spec.assets.len() as u32;
         let points = spec.sampling.directions(steps, 1);
-        self.sum_blocks(device, &blocks, (&points, &table), out, |device, lanes, [directions, terms]| {
+        let count = count_of(&blocks) * columns;
+        self.sum_blocks(device, count, (&points, &table), out, |device, lanes, [directions, terms]| {
             let args = BasketArgs {
                 is_mixed: u64::from(spec.precision == Precision::Mixed),
                 is_antithetic: u64::from(spec.antithetic),
@@ -225,10 +271,12 @@ impl DevicePricing {
                 blocks: blocks.end - blocks.start,
                 strike: spec.strike,
                 sign: spec.kind.sign(),
+                rate: spec.rate,
+                years: spec.expiry_years,
                 terms,
                 lanes,
             };
-            device.launch(&SIMULATE_BASKETS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+            device.launch(kernel, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
         })
     }
 
@@ -240,42 +288,66 @@ impl DevicePricing {
         blocks: Range<u64>,
         out: &mut Vec<BlockSums>,
     ) -> Result<(), DeviceError> {
-        let (spec, terms, rule) = (simulation.spec(), simulation.terms(), simulation.rule());
-        let dates = rule.discounts.iter().zip(&rule.continuations);
-        let table: Vec<f64> =
-            dates.flat_map(|(discount, [a, b, c, d])| [*discount, *a, *b, *c, *d]).collect();
-        self.sum_blocks(device, &blocks, (&[], &table), out, |device, lanes, [_, rule]| {
-            let args = AmericanArgs {
-                is_antithetic: u64::from(spec.antithetic),
-                source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.exercises) },
-                first_block: blocks.start,
-                blocks: blocks.end - blocks.start,
-                sign: terms.sign,
-                moneyness: terms.moneyness,
-                drift: terms.drift,
-                diffusion: terms.diffusion,
-                rule,
-                lanes,
-            };
-            device.launch(&SIMULATE_AMERICANS, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
-        })
+        let args = american_arguments(simulation, &blocks);
+        self.launch_american(device, &SIMULATE_AMERICANS, simulation, args, out)
     }
 
-    /// Adds sums of blocks, by a launch that writes those of each lane and is given the addresses of two tables: Sobol's directions,
+    /// As [`AmericanGreekSimulation::run`].
+    pub fn simulate_american_greeks(
+        &mut self,
+        device: &mut dyn Device,
+        greeks: &AmericanGreekSimulation,
+        blocks: Range<u64>,
+        out: &mut Vec<GreekSums>,
+    ) -> Result<(), DeviceError> {
+        let (bumped, inverse_width) = (greeks.bumped_moneyness(), greeks.inverse_width());
+        let [step_rate, step_years] = greeks.steps();
+        let args = american_arguments(greeks.simulation(), &blocks);
+        let args = AmericanArgs { bumped, inverse_width, step_rate, step_years, ..args };
+        self.launch_american(device, &SIMULATE_AMERICAN_GREEKS, greeks.simulation(), args, out)
+    }
+
+    fn launch_american<S: Pod>(
+        &mut self,
+        device: &mut dyn Device,
+        kernel: &Kernel,
+        simulation: &AmericanSimulation,
+        args: AmericanArgs,
+        out: &mut Vec<S>,
+    ) -> Result<(), DeviceError> {
+        let (spec, rule) = (simulation.spec(), simulation.rule());
+        let dates = rule.discounts[1..].iter().zip(&rule.continuations);
+        let table: Vec<f64> =
+            dates.flat_map(|(discount, [a, b, c, d])| [*discount, *a, *b, *c, *d]).collect();
+        let points = spec.sampling.directions(spec.exercises, 1);
+        let blocks = args.first_block..args.first_block + args.blocks;
+        self.sum_blocks(
+            device,
+            count_of(&blocks),
+            (&points, &table),
+            out,
+            |device, lanes, [directions, rule]| {
+                let mut args = args;
+                (args.source.directions, args.rule, args.lanes) = (directions, rule, lanes);
+                device.launch(kernel, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+            },
+        )
+    }
+
+    /// Adds so many sums of blocks, by a launch that writes those of each lane and is given the addresses of two tables: Sobol's directions,
     /// and terms. What is empty is nowhere.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
-        blocks: &Range<u64>,
+        sums_count: usize,
         tables: (&[Directions], &[f64]),
         out: &mut Vec<S>,
         launch: impl FnOnce(&mut dyn Device, Address, [Address; 2]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
-        let blocks = (blocks.end - blocks.start) as usize;
-        if blocks == 0 {
+        if sums_count == 0 {
             return Ok(());
         }
-        let count = blocks * size_of::<S>() / NUMBER_BYTES;
+        let count = sums_count * size_of::<S>() / NUMBER_BYTES;
         let tables: [&[u8]; 2] = [bytemuck::cast_slice(tables.0), bytemuck::cast_slice(tables.1)];
         let table_bytes = tables[0].len() + tables[1].len();
         let lanes = self.room(device, count * (LANES + 1) * NUMBER_BYTES + table_bytes)?;
@@ -292,7 +364,7 @@ impl DevicePricing {
         let args = SumArgs { count: count as u64, lanes, sums };
         device.launch(&SUM_LANES, bytemuck::bytes_of(&args), count)?;
         let before = out.len();
-        out.resize(before + blocks, S::zeroed());
+        out.resize(before + sums_count, S::zeroed());
         let downloaded = device.download(sums, bytemuck::cast_slice_mut(&mut out[before..]));
         if downloaded.is_err() {
             out.truncate(before);
@@ -351,6 +423,10 @@ impl DevicePricing {
     }
 }
 
+fn count_of(blocks: &Range<u64>) -> usize {
+    (blocks.end - blocks.start) as usize
+}
+
 fn points_of(spec: &SimulationSpec) -> Vec<Directions> {
     spec.sampling.directions(spec.steps, spec.numbers_of_step())
 }
@@ -377,12 +453,34 @@ fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
     }
 }
 
+fn american_arguments(simulation: &AmericanSimulation, blocks: &Range<u64>) -> AmericanArgs {
+    let (spec, terms) = (simulation.spec(), simulation.terms());
+    AmericanArgs {
+        is_mixed: u64::from(spec.precision == Precision::Mixed),
+        is_antithetic: u64::from(spec.antithetic),
+        source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.exercises) },
+        first_block: blocks.start,
+        blocks: blocks.end - blocks.start,
+        sign: terms.sign,
+        moneyness: of(&terms.moneyness),
+        drift: of(&terms.drift),
+        diffusion: of(&terms.diffusion),
+        bumped: [0.0; 2],
+        inverse_width: 0.0,
+        step_rate: 0.0,
+        step_years: 0.0,
+        rule: 0,
+        lanes: 0,
+    }
+}
+
+fn of(term: &Term) -> DeviceTerm {
+    let [a, b, c, d] = term.by;
+    [term.value, a, b, c, d]
+}
+
 impl DeviceTerms {
     fn new(terms: &Terms) -> Self {
-        let of = |term: &Term| {
-            let [a, b, c, d] = term.by;
-            [term.value, a, b, c, d]
-        };
         Self {
             spot: of(&terms.spot),
             drift: of(&terms.drift),

@@ -2,14 +2,17 @@
 //! Options by Simulation*, 2001).
 //!
 //! From the last date back, what the pilot paths in the money get later is regressed on `1, y, y², y³`, with `y = ±(S/K − 1)` what
-//! exercise pays in strikes. Sums over paths have the shape of those of prices; nothing depends on where or in which parts they are computed.
+//! exercise pays in strikes. The paths themselves go back from expiry: at date k of n the Brownian motion that is `W` a date later is
+//! normal about `W·k/(k + 1)` with the variance `k/(k + 1)` (a Brownian bridge to 0 now), so that only one date of them is kept, and the
+//! search may pause between any two dates. Sums over paths have the shape of those of prices.
 
 use super::american::{AmericanSpec, AmericanTerms};
 use super::draws::{Draws, LANES, Lanes, Stream};
+use super::options::ParameterError;
 use super::sampling::{Sampling, Source};
 use super::sums::{GROUPS, sum_halves, sum_tree};
 use crate::isa::{Isa, Work};
-use crate::math::{estrin, exp};
+use crate::math::{Real, estrin, exp};
 
 /// Polynomials that continuation values are made of.
 pub(crate) const BASIS: usize = 4;
@@ -22,83 +25,128 @@ const PIVOT_MIN: f64 = 1e-10;
 /// Coefficients of a continuation value, in strikes.
 pub(crate) type Continuation = [f64; BASIS];
 /// At expiry.
-pub(crate) const NOTHING: Continuation = [0.0; BASIS];
+const NOTHING: Continuation = [0.0; BASIS];
 /// Where nothing is known.
 const NEVER: Continuation = [f64::INFINITY, 0.0, 0.0, 0.0];
 
 /// Whether exercise pays more than to wait.
 #[inline(always)]
-pub(crate) fn is_exercised(y: f64, continuation: &Continuation) -> bool {
-    (y > 0.0) & (y >= estrin(continuation, y))
+pub(crate) fn is_exercised<T: Real>(y: T, continuation: &[T; BASIS]) -> bool {
+    (y > T::of(0.0)) & (y >= estrin(continuation, y))
 }
 
-/// By date, and what the option is worth now if it is not exercised now, in strikes.
-pub(crate) fn continuations(spec: &AmericanSpec, terms: &AmericanTerms) -> (Vec<Continuation>, f64) {
-    let mut found = (vec![NOTHING; spec.exercises as usize], 0.0);
-    Isa::detect().run(Pilot { spec, terms, found: &mut found });
-    found
+/// The search for a rule: date after date, from the last one back. Each step is a function of the one before, whoever takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleSearch {
+    spec: AmericanSpec,
+    terms: AmericanTerms,
+    /// Dates that are left to do: the next one is the last of them.
+    dates_left: u32,
+    /// By date.
+    continuations: Vec<Continuation>,
+    /// Of pilot paths by group, at the date that was done last: the Brownian motion, in roots of the time between dates.
+    moved: Vec<Lanes<f64>>,
+    /// What they get, exercised then or later, in strikes.
+    values: Vec<Lanes<f64>>,
 }
 
-struct Pilot<'a> {
-    spec: &'a AmericanSpec,
-    terms: &'a AmericanTerms,
-    found: &'a mut (Vec<Continuation>, f64),
-}
+impl RuleSearch {
+    /// Checks all numbers. Nothing is done yet.
+    pub fn new(spec: AmericanSpec) -> Result<Self, ParameterError> {
+        spec.check()?;
+        let groups = spec.pilot_blocks as usize * GROUPS;
+        Ok(Self {
+            spec,
+            terms: AmericanTerms::new(&spec),
+            dates_left: spec.exercises,
+            continuations: vec![NOTHING; spec.exercises as usize],
+            moved: vec![[0.0; LANES]; groups],
+            values: vec![[0.0; LANES]; groups],
+        })
+    }
 
-impl Pilot<'_> {
-    /// What exercise pays, by date and group of paths, or less than nothing.
+    /// Does some dates more, or as many as are left.
+    pub fn advance(&mut self, isa: Isa, dates: u32) {
+        isa.run(Dates { search: self, dates });
+    }
+
+    /// Dates that are done.
+    pub fn dates(&self) -> u32 {
+        self.spec.exercises - self.dates_left
+    }
+
+    /// Whether all dates are done.
+    pub fn is_done(&self) -> bool {
+        self.dates_left == 0
+    }
+
+    /// Spec, terms, and continuation values by date.
+    pub(crate) fn into_parts(self) -> (AmericanSpec, AmericanTerms, Vec<Continuation>) {
+        (self.spec, self.terms, self.continuations)
+    }
+
+    /// What the option is worth now if it is not exercised now, in strikes, when all dates are done.
+    pub(crate) fn later(&self) -> f64 {
+        let of_block = |groups: &[Lanes<f64>]| {
+            let mut lanes = [0.0; LANES];
+            groups.iter().for_each(|values| (0..LANES).for_each(|lane| lanes[lane] += values[lane]));
+            [sum_halves(&mut lanes)]
+        };
+        let sums: Vec<[f64; 1]> = self.values.chunks(GROUPS).map(of_block).collect();
+        exp(-self.terms.step_rate) * (sum_tree(&sums)[0] / (self.values.len() * LANES) as f64)
+    }
+
+    /// Moves the paths to a date, counted from 1, and adds what exercise pays them there, or less than nothing.
     #[inline(always)]
-    fn pays(&self) -> Vec<Vec<Lanes<f64>>> {
-        let source = Source::new(Sampling::Random, self.spec.key, self.spec.exercises, 1);
-        let mut draws = Draws::new();
-        let groups = self.spec.pilot_blocks as usize * GROUPS;
-        let mut x = vec![[0.0; LANES]; groups];
-        let mut z = [0.0; LANES];
-        let mut pays = Vec::with_capacity(self.spec.exercises as usize);
-        for date in 0..u64::from(self.spec.exercises) {
-            let mut of_date = vec![[0.0; LANES]; groups];
-            for (group, (x, y)) in x.iter_mut().zip(&mut of_date).enumerate() {
-                draws.normals(&source, group as u64, date, Stream::PILOT, &mut z);
-                for lane in 0..LANES {
-                    x[lane] += self.terms.drift + self.terms.diffusion * z[lane];
-                    y[lane] = self.terms.pays(x[lane]);
-                }
+    fn move_to(&mut self, source: &Source, date: u32, pays: &mut [Lanes<f64>]) {
+        let is_last = date == self.spec.exercises;
+        let share = f64::from(date) / f64::from(date + 1);
+        let (kept, spread) = if is_last { (0.0, f64::from(date).sqrt()) } else { (share, share.sqrt()) };
+        let drifted = f64::from(date) * self.terms.drift.value;
+        let (mut draws, mut z) = (Draws::new(), [0.0; LANES]);
+        for (group, (moved, pays)) in self.moved.iter_mut().zip(pays).enumerate() {
+            draws.normals(source, group as u64, u64::from(date) - 1, Stream::PILOT, &mut z);
+            for lane in 0..LANES {
+                moved[lane] = kept * moved[lane] + spread * z[lane];
+                pays[lane] = self.terms.pays(drifted + self.terms.diffusion.value * moved[lane]);
             }
-            pays.push(of_date);
         }
-        pays
     }
 }
 
-impl Work for Pilot<'_> {
+/// Some dates of a search.
+struct Dates<'a> {
+    search: &'a mut RuleSearch,
+    dates: u32,
+}
+
+impl Work for Dates<'_> {
     #[inline(always)]
     fn run(self) {
-        let mut pays = self.pays();
-        let discount = exp(-self.terms.step_rate);
-        let mut values = pays.pop().expect("there is a date");
-        values.iter_mut().flatten().for_each(|value| *value = if *value > 0.0 { *value } else { 0.0 });
-        let (found, now) = self.found;
-        for (date, pays) in pays.iter().enumerate().rev() {
-            let blocks = values.chunks_mut(GROUPS).zip(pays.chunks(GROUPS));
-            let sums: Vec<[f64; SUMS]> =
-                blocks.map(|(values, pays)| block_sums(values, pays, discount)).collect();
-            let continuation = regressed(&sum_tree(&sums));
-            found[date] = continuation;
-            for (values, pays) in values.iter_mut().zip(pays) {
+        let search = self.search;
+        let AmericanSpec { key, exercises, .. } = search.spec;
+        let source = Source::new(Sampling::Random, key, exercises, 1);
+        let discount = exp(-search.terms.step_rate);
+        let mut pays = vec![[0.0; LANES]; search.values.len()];
+        for _ in 0..self.dates.min(search.dates_left) {
+            let date = search.dates_left;
+            search.dates_left -= 1;
+            search.move_to(&source, date, &mut pays);
+            let blocks = search.values.chunks_mut(GROUPS).zip(pays.chunks(GROUPS));
+            let continuation = if date == exercises {
+                NOTHING
+            } else {
+                let sums: Vec<[f64; SUMS]> =
+                    blocks.map(|(values, pays)| block_sums(values, pays, discount)).collect();
+                regressed(&sum_tree(&sums))
+            };
+            search.continuations[date as usize - 1] = continuation;
+            for (values, pays) in search.values.iter_mut().zip(&pays) {
                 for (value, y) in values.iter_mut().zip(pays) {
                     *value = if is_exercised(*y, &continuation) { *y } else { *value };
                 }
             }
         }
-        let sums: Vec<[f64; 1]> = values
-            .chunks(GROUPS)
-            .map(|groups| {
-                let mut lanes = [0.0; LANES];
-                groups.iter().for_each(|values| (0..LANES).for_each(|lane| lanes[lane] += values[lane]));
-                [sum_halves(&mut lanes)]
-            })
-            .collect();
-        *now = discount * (sum_tree(&sums)[0] / (values.len() * LANES) as f64);
     }
 }
 

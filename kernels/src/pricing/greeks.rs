@@ -17,6 +17,7 @@ use super::draws::{LANES, Numbers};
 use super::options::{AssetMarket, ParameterError};
 use super::paths::Paths;
 use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
+use super::sampling::Sampling;
 use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
 use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::Terms;
@@ -26,9 +27,9 @@ use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
 /// By how much of itself a spot is moved for gamma, at most.
 pub const GREEK_BUMP_MAX: f64 = 0.01;
 /// At least, so that there is a difference.
-const GREEK_BUMP_MIN: f64 = 1e-6;
+pub(super) const GREEK_BUMP_MIN: f64 = 1e-6;
 /// Of the deviation of `ln S` at expiry.
-const BUMP_OF_DEVIATION: f64 = 0.05;
+pub(super) const BUMP_OF_DEVIATION: f64 = 0.05;
 
 /// Price, delta, gamma, vega, theta, rho.
 pub(crate) const GREEKS: usize = 6;
@@ -82,7 +83,7 @@ pub struct GreekEstimate {
 }
 
 impl Bumped {
-    fn new(spec: &SimulationSpec, terms: &Terms) -> Self {
+    pub fn new(spec: &SimulationSpec, terms: &Terms) -> Self {
         let mut bump = GREEK_BUMP_MAX.min(BUMP_OF_DEVIATION * terms.deviation());
         if terms.untouched > 0.0 {
             bump = bump.min(0.5 * terms.barrier.value.abs());
@@ -97,9 +98,9 @@ impl Bumped {
         Self { terms: spots.map(of_spot), inverse_width: 1.0 / (spots[0] - spots[1]) }
     }
 
-    /// Gamma by the terms' deltas.
-    fn gamma_of(&self, delta: impl Fn(&Terms) -> f64) -> f64 {
-        (delta(&self.terms[0]) - delta(&self.terms[1])) * self.inverse_width
+    /// What a number of the terms changes by the spot: gamma, of deltas.
+    pub fn by_spot(&self, of: impl Fn(&Terms) -> f64) -> f64 {
+        (of(&self.terms[0]) - of(&self.terms[1])) * self.inverse_width
     }
 }
 
@@ -146,31 +147,40 @@ impl GreekSimulation {
 
     /// Price and Greeks by the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
-        let mut samples = 0;
         let expected = self.simulation.has_control().then(|| self.controls());
-        let measured: [Measured; GREEKS] = std::array::from_fn(|greek| {
-            let blocks: Vec<BlockSums> = blocks.iter().map(|block| block.0[greek]).collect();
-            let expected = expected.map(|expected| expected[greek]);
-            let (Mean { value, standard_error }, counted) =
-                Mean::of_blocks(self.simulation.spec().sampling, &blocks, expected);
-            samples = counted;
-            Measured { value, standard_error }
-        });
-        let [price, delta, gamma, vega, theta, rho] = measured;
-        GreekEstimate { price, delta, gamma, vega, theta, rho, samples }
+        estimate_of(self.simulation.spec().sampling, blocks, expected, 1.0)
     }
 
     /// What the controls are expected to be.
     fn controls(&self) -> [f64; GREEKS] {
         let Terms { control, discount, .. } = *self.simulation.terms();
-        let gamma = self.bumped.gamma_of(|terms| terms.control.by[SPOT]);
+        let gamma = self.bumped.by_spot(|terms| terms.control.by[SPOT]);
         greeks_of(control * discount, discount.value * gamma)
     }
 }
 
+/// Price and Greeks by the sums of the first blocks and what their controls are expected to be, in units of an amount.
+pub(super) fn estimate_of(
+    sampling: Sampling,
+    blocks: &[GreekSums],
+    expected: Option<[f64; GREEKS]>,
+    unit: f64,
+) -> GreekEstimate {
+    let mut samples = 0;
+    let measured: [Measured; GREEKS] = std::array::from_fn(|greek| {
+        let blocks: Vec<BlockSums> = blocks.iter().map(|block| block.0[greek]).collect();
+        let expected = expected.map(|expected| expected[greek]);
+        let (Mean { value, standard_error }, counted) = Mean::of_blocks(sampling, &blocks, expected);
+        samples = counted;
+        Measured { value: unit * value, standard_error: unit * standard_error }
+    });
+    let [price, delta, gamma, vega, theta, rho] = measured;
+    GreekEstimate { price, delta, gamma, vega, theta, rho, samples }
+}
+
 /// In the order of columns; theta is the derivative by time that passes.
 #[inline(always)]
-fn greeks_of(price: Term, gamma: f64) -> [f64; GREEKS] {
+pub(super) fn greeks_of(price: Term, gamma: f64) -> [f64; GREEKS] {
     [price.value, price.by[SPOT], gamma, price.by[VOLATILITY], -price.by[YEARS], price.by[RATE]]
 }
 

@@ -2,7 +2,9 @@
 //! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
 
 mod american;
+mod american_greeks;
 mod basket;
+mod basket_greeks;
 mod black_scholes;
 mod correlations;
 mod device;
@@ -18,12 +20,16 @@ mod simulation;
 mod stop;
 mod sums;
 mod terms;
+mod walks;
 
-pub use american::{AmericanSimulation, AmericanSpec, EXERCISES_MAX, PILOT_BLOCKS_MAX, PILOT_NUMBERS_MAX};
+pub use american::{AmericanSimulation, AmericanSpec, EXERCISES_MAX, PILOT_BLOCKS_MAX};
+pub use american_greeks::AmericanGreekSimulation;
 pub use basket::{BASKET_ASSETS_MAX, BasketAsset, BasketError, BasketSimulation, BasketSpec, WEIGHT_RANGE};
+pub use basket_greeks::{AssetGreeks, BasketGreekEstimate, BasketGreekSimulation};
 pub use black_scholes::Greeks;
 pub use correlations::CorrelationError;
 pub use device::DevicePricing;
+pub use exercise::RuleSearch;
 pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};
 pub use implied::{NoVolatility, implied_volatility};
 pub use options::{

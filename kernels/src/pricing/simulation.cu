@@ -3,12 +3,11 @@
 // `simulate_greeks` on one lane.
 
 #include "draws.cuh"
+#include "greeks.cuh"
 #include "payoffs.cuh"
 #include "sums.cuh"
 
 namespace warptape {
-
-static const u64 GREEKS = 6;
 
 enum Contract { EUROPEAN, ASIAN, BARRIER, LOOKBACK };
 
@@ -77,15 +76,6 @@ struct Pair {
         if (is_antithetic) mirrored = payoff.step(mirrored, -z, u);
     }
 };
-
-__device__ inline void greeks_of(const Term &price, double gamma, double *greeks) {
-    greeks[0] = price.value;
-    greeks[1] = price.by[SPOT];
-    greeks[2] = gamma;
-    greeks[3] = price.by[VOLATILITY];
-    greeks[4] = -price.by[YEARS];
-    greeks[5] = price.by[RATE];
-}
 
 // Greeks of the payoff and of its control, one after the other.
 template <typename T, typename Payoff>

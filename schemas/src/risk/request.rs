@@ -156,10 +156,10 @@ pub struct SimulationProblem {
     /// Whether a sample is a pair of paths that mirror each other.
     #[serde(default)]
     pub antithetic: bool,
-    /// Whether delta, gamma, vega, theta and rho are wanted as well: not of baskets and American options.
+    /// Whether delta, gamma, vega, theta and rho are wanted as well; of a basket, the first three of each asset.
     #[serde(default)]
     pub greeks: bool,
-    /// Most samples, rounded up to whole blocks of 4,096, of SOBOL to 32 of them; with a wanted standard error
+    /// Most samples, rounded up to whole blocks of 512, of SOBOL to 32 of them; with a wanted standard error
     /// fewer may do.
     pub paths_max: i64,
     /// Stop at the first check (the samples double from one to the next) at which the standard error of the

@@ -109,7 +109,7 @@ pub struct SimulationResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedGreek {
-    /// delta, gamma, vega, theta or rho.
+    /// delta, gamma, vega, theta or rho; of a basket delta[0], gamma[0] and vega[0] of its first asset, delta[1] of its second, and so on.
     pub name: String,
     /// Its value.
     pub value: f64,

@@ -1,21 +1,21 @@
 //! Monte Carlo. A unit is a block of samples; where a standard error is wanted, samples double from round to round, as [`StopRule`]
-//! says. The rule by
-//! which an American option is exercised is a unit of its own before them, and a round of its own.
+//! says. The rule by which an American option is exercised is found by rounds of one unit before them.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
-    AmericanSimulation, AmericanSpec, AssetMarket, BarrierKind, BasketAsset, BasketError, BasketSimulation,
-    BasketSpec, BlockSums, Contract, DevicePricing, Estimate, GreekEstimate, GreekSimulation, GreekSums,
-    Measured, ParameterError, Precision, Progress, Sampling, Simulation, SimulationSpec, StopRule,
+    AmericanSpec, AssetGreeks, AssetMarket, BarrierKind, BasketAsset, BasketError, BasketGreekEstimate,
+    BasketGreekSimulation, BasketSimulation, BasketSpec, BlockSums, Contract, DevicePricing, Estimate,
+    GreekEstimate, GreekSimulation, GreekSums, Measured, ParameterError, Precision, Progress, Sampling,
+    Simulation, SimulationSpec, StopRule,
 };
 use warptape_schemas::risk::{
     self, Matrix, RiskError, RiskOutcome, SimulatedGreek, SimulationProblem, SimulationResult,
 };
 
+use super::american::{AmericanTask, Found};
 use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix};
 use super::options::kind_of;
@@ -23,8 +23,8 @@ use super::{Finished, Partial, Round, bad, check_count};
 
 /// Samples of a request at most: what its blocks come to is kept until the end.
 const PATHS_MAX: i64 = 1 << 30;
-/// Blocks of paths that the rule of an American option is found by, in one slice.
-const PILOT_BLOCKS: u32 = 16;
+/// Samples of a basket with Greeks at most, times what is summed of each.
+const BASKET_NUMBERS_MAX: i64 = 6 * PATHS_MAX;
 
 #[derive(Debug)]
 pub(super) struct SimulationTask {
@@ -40,7 +40,8 @@ enum Paths {
     Price(Simulation),
     Greeks(Box<GreekSimulation>),
     Basket(BasketSimulation),
-    American { spec: AmericanSpec, found: OnceLock<AmericanSimulation> },
+    BasketGreeks(BasketGreekSimulation),
+    American(AmericanTask),
 }
 
 impl SimulationTask {
@@ -61,42 +62,51 @@ impl SimulationTask {
     pub(super) fn rate_key(&self) -> String {
         let (contract, precision) = match &self.paths {
             Paths::Price(simulation) => (name_of(simulation), simulation.spec().precision),
-            Paths::Greeks(greeks) => {
-                let simulation = greeks.simulation();
-                return format!(
-                    "{}/greeks/{}",
-                    name_of(simulation),
-                    precision_of(simulation.spec().precision)
-                );
-            }
+            Paths::Greeks(greeks) => (name_of(greeks.simulation()), greeks.simulation().spec().precision),
             Paths::Basket(basket) => ("basket", basket.spec().precision),
-            Paths::American { found, .. } if found.get().is_none() => return "american/rule".to_owned(),
-            Paths::American { .. } => ("american", Precision::F64),
+            Paths::BasketGreeks(greeks) => ("basket", greeks.simulation().spec().precision),
+            Paths::American(american) if !american.is_found() => return "american/rule".to_owned(),
+            Paths::American(american) => ("american", american.spec().precision),
         };
-        format!("{contract}/{}", precision_of(precision))
+        let greeks = if self.has_greeks() { "/greeks" } else { "" };
+        format!("{contract}{greeks}/{}", precision_of(precision))
+    }
+
+    fn has_greeks(&self) -> bool {
+        match &self.paths {
+            Paths::Price(_) | Paths::Basket(_) => false,
+            Paths::Greeks(_) | Paths::BasketGreeks(_) => true,
+            Paths::American(american) => american.has_greeks(),
+        }
     }
 
     pub(super) fn unit_cost(&self) -> i64 {
+        let of_basket = |spec: &BasketSpec| (spec.assets.len() as u32, spec.antithetic);
         let (steps, antithetic) = match &self.paths {
             Paths::Price(simulation) => (simulation.spec().steps, simulation.spec().antithetic),
             Paths::Greeks(greeks) => {
                 (greeks.simulation().spec().steps, greeks.simulation().spec().antithetic)
             }
-            Paths::Basket(basket) => (basket.spec().assets.len() as u32, basket.spec().antithetic),
-            Paths::American { spec, .. } => (spec.exercises, spec.antithetic),
+            Paths::Basket(basket) => of_basket(basket.spec()),
+            Paths::BasketGreeks(greeks) => of_basket(greeks.simulation().spec()),
+            Paths::American(american) if !american.is_found() => return american.unit_cost(),
+            Paths::American(american) => (american.spec().exercises, american.spec().antithetic),
         };
         i64::from(steps) * if antithetic { 2 } else { 1 }
     }
 
     /// Units before those of blocks.
     fn pilots(&self) -> i64 {
-        i64::from(matches!(self.paths, Paths::American { .. }))
+        match &self.paths {
+            Paths::American(american) => american.units(),
+            _ => 0,
+        }
     }
 
     pub(super) fn first_round(&self) -> Round {
         match self.pilots() {
             0 => self.first_blocks(),
-            pilots => Round { first_unit: 0, units: pilots },
+            _ => Round { first_unit: 0, units: 1 },
         }
     }
 
@@ -115,7 +125,8 @@ impl SimulationTask {
     }
 
     pub(super) fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
-        let Some(blocks) = self.blocks(units) else { return self.find_rule() };
+        let end = units.end;
+        let Some(blocks) = self.blocks(units) else { return self.find_rule(isa, end) };
         let mut sums = Vec::new();
         match &self.paths {
             Paths::Price(simulation) => simulation.run(isa, blocks, &mut sums),
@@ -125,7 +136,8 @@ impl SimulationTask {
                 return Partial::GreekBlocks(sums);
             }
             Paths::Basket(basket) => basket.run(isa, blocks, &mut sums),
-            Paths::American { found, .. } => found.get().expect(RULE_FOUND).run(isa, blocks, &mut sums),
+            Paths::BasketGreeks(greeks) => greeks.run(isa, blocks, &mut sums),
+            Paths::American(american) => return american.run(isa, blocks),
         }
         Partial::Blocks(sums)
     }
@@ -136,8 +148,9 @@ impl SimulationTask {
         device: &mut dyn Device,
         units: Range<i64>,
     ) -> Result<Partial, DeviceError> {
+        let end = units.end;
         // A rule is found on the host: each date needs the one after it.
-        let Some(blocks) = self.blocks(units) else { return Ok(self.find_rule()) };
+        let Some(blocks) = self.blocks(units) else { return Ok(self.find_rule(Isa::detect(), end)) };
         let mut sums = Vec::new();
         match &self.paths {
             Paths::Price(simulation) => pricing.simulate(device, simulation, blocks, &mut sums)?,
@@ -147,24 +160,27 @@ impl SimulationTask {
                 return Ok(Partial::GreekBlocks(sums));
             }
             Paths::Basket(basket) => pricing.simulate_basket(device, basket, blocks, &mut sums)?,
-            Paths::American { found, .. } => {
-                pricing.simulate_american(device, found.get().expect(RULE_FOUND), blocks, &mut sums)?;
+            Paths::BasketGreeks(greeks) => {
+                pricing.simulate_basket_greeks(device, greeks, blocks, &mut sums)?
             }
+            Paths::American(american) => return american.run_on_device(pricing, device, blocks),
         }
         Ok(Partial::Blocks(sums))
     }
 
-    fn find_rule(&self) -> Partial {
-        let Paths::American { spec, .. } = &self.paths else { unreachable!("others have blocks alone") };
-        Partial::Rule(Box::new(AmericanSimulation::new(*spec).expect("checked with the request")))
+    fn find_rule(&self, isa: Isa, end: i64) -> Partial {
+        let Paths::American(american) = &self.paths else { unreachable!("others have blocks alone") };
+        american.find_rule(isa, end)
     }
 
     pub(super) fn finish(&self, partials: &[&Partial]) -> Finished {
-        if let (Paths::American { found, .. }, [Partial::Rule(rule)]) = (&self.paths, partials) {
-            found.get_or_init(|| (**rule).clone());
-            return Finished::More(self.first_blocks());
+        if let Some(Partial::Rule(_)) = partials.last() {
+            let done = partials.len() as i64;
+            let is_found = done == self.pilots();
+            let next = if is_found { self.first_blocks() } else { Round { first_unit: done, units: 1 } };
+            return Finished::More(next);
         }
-        let done: u64 = partials.iter().map(|partial| blocks_of(partial)).sum();
+        let done: u64 = partials.iter().map(|partial| self.blocks_of(partial)).sum();
         let result = self.estimate(partials);
         match self.stop.map(|stop| stop.progress(done, |_| result.standard_error)) {
             // Of fewer blocks the error was too great in the round before.
@@ -176,36 +192,34 @@ impl SimulationTask {
         }
     }
 
-    fn estimate(&self, partials: &[&Partial]) -> SimulationResult {
-        if let Paths::Greeks(greeks) = &self.paths {
-            let mut sums: Vec<GreekSums> = Vec::new();
-            for partial in partials {
-                let Partial::GreekBlocks(more) = partial else { continue };
-                sums.extend_from_slice(more);
-            }
-            return of_greeks(&greeks.estimate(&sums));
+    fn blocks_of(&self, partial: &Partial) -> u64 {
+        match (partial, &self.paths) {
+            (Partial::Blocks(sums), Paths::BasketGreeks(greeks)) => (sums.len() / greeks.columns()) as u64,
+            (Partial::Blocks(sums), _) => sums.len() as u64,
+            (Partial::GreekBlocks(sums), _) => sums.len() as u64,
+            _ => 0,
         }
-        let mut sums: Vec<BlockSums> = Vec::new();
-        for partial in partials {
-            let Partial::Blocks(more) = partial else { continue };
-            sums.extend_from_slice(more);
-        }
-        of_price(&match &self.paths {
-            Paths::Price(simulation) => simulation.estimate(&sums),
-            Paths::Basket(basket) => basket.estimate(&sums),
-            Paths::American { found, .. } => found.get().expect(RULE_FOUND).estimate(&sums),
-            Paths::Greeks(_) => unreachable!("they were estimated before"),
-        })
     }
-}
 
-const RULE_FOUND: &str = "the rule is found in the round before";
-
-fn blocks_of(partial: &Partial) -> u64 {
-    match partial {
-        Partial::Blocks(sums) => sums.len() as u64,
-        Partial::GreekBlocks(sums) => sums.len() as u64,
-        _ => 0,
+    fn estimate(&self, partials: &[&Partial]) -> SimulationResult {
+        let (mut sums, mut greek_sums): (Vec<BlockSums>, Vec<GreekSums>) = (Vec::new(), Vec::new());
+        for partial in partials {
+            match partial {
+                Partial::Blocks(more) => sums.extend_from_slice(more),
+                Partial::GreekBlocks(more) => greek_sums.extend_from_slice(more),
+                _ => (),
+            }
+        }
+        match &self.paths {
+            Paths::Price(simulation) => of_price(&simulation.estimate(&sums)),
+            Paths::Greeks(greeks) => of_greeks(&greeks.estimate(&greek_sums)),
+            Paths::Basket(basket) => of_price(&basket.estimate(&sums)),
+            Paths::BasketGreeks(greeks) => of_basket(&greeks.estimate(&sums)),
+            Paths::American(american) => match american.found() {
+                Found::Price(simulation) => of_price(&simulation.estimate(&sums)),
+                Found::Greeks(greeks) => of_greeks(&greeks.estimate(&greek_sums)),
+            },
+        }
     }
 }
 
@@ -220,18 +234,35 @@ fn of_price(estimate: &Estimate) -> SimulationResult {
 
 fn of_greeks(estimate: &GreekEstimate) -> SimulationResult {
     let GreekEstimate { price, delta, gamma, vega, theta, rho, samples } = *estimate;
-    let greek = |(name, Measured { value, standard_error }): (&str, Measured)| SimulatedGreek {
-        name: name.to_owned(),
-        value,
-        standard_error,
-    };
     let greeks = [("delta", delta), ("gamma", gamma), ("vega", vega), ("theta", theta), ("rho", rho)];
     SimulationResult {
         price: price.value,
         standard_error: price.standard_error,
         paths: samples as i64,
-        greeks: greeks.map(greek).into(),
+        greeks: greeks.map(|(name, measured)| greek(name.to_owned(), measured)).into(),
     }
+}
+
+/// Asset after asset, each Greek with the asset's place in the request.
+fn of_basket(estimate: &BasketGreekEstimate) -> SimulationResult {
+    let of_asset = |(asset, greeks): (usize, &AssetGreeks)| {
+        let AssetGreeks { delta, gamma, vega } = *greeks;
+        [("delta", delta), ("gamma", gamma), ("vega", vega)]
+            .map(|(name, measured)| greek(format!("{name}[{asset}]"), measured))
+    };
+    let mut greeks: Vec<SimulatedGreek> = estimate.assets.iter().enumerate().flat_map(of_asset).collect();
+    greeks.push(greek("theta".to_owned(), estimate.theta));
+    greeks.push(greek("rho".to_owned(), estimate.rho));
+    SimulationResult {
+        price: estimate.price.value,
+        standard_error: estimate.price.standard_error,
+        paths: estimate.samples as i64,
+        greeks,
+    }
+}
+
+fn greek(name: String, Measured { value, standard_error }: Measured) -> SimulatedGreek {
+    SimulatedGreek { name, value, standard_error }
 }
 
 fn name_of(simulation: &Simulation) -> &'static str {
@@ -308,7 +339,6 @@ impl Paths {
         key: u64,
         assets: &Resolved,
     ) -> Result<Self, RiskError> {
-        without_greeks(problem, "a basket")?;
         let count = assets.markets.len();
         check_count("problem.contract.weights", basket.weights.len(), count..=count)?;
         if let Some(number) = assets.markets.iter().position(|market| market.rate != assets.markets[0].rate) {
@@ -342,7 +372,7 @@ impl Paths {
             precision,
             key,
         };
-        BasketSimulation::new(spec).map(Paths::Basket).map_err(|error| match &error {
+        let simulation = BasketSimulation::new(spec).map_err(|error| match &error {
             BasketError::Parameter(error) => to_risk_error(error, 0),
             BasketError::Asset { asset, error } if error.field == "weight" => {
                 bad(format!("problem.contract.weights[{asset}]"), error.to_string())
@@ -350,7 +380,19 @@ impl Paths {
             BasketError::Asset { asset, error } => to_risk_error(error, *asset),
             BasketError::Assets { .. } => bad("problem.assets", error.to_string()),
             BasketError::Correlations(_) => bad(field, error.to_string()),
-        })
+        })?;
+        if !problem.greeks {
+            return Ok(Paths::Basket(simulation));
+        }
+        let paths_max = BASKET_NUMBERS_MAX / BasketGreekSimulation::columns_of(count) as i64;
+        if problem.paths_max > paths_max {
+            let message = format!(
+                "{}; with Greeks of {count} assets it must be at most {paths_max}",
+                problem.paths_max
+            );
+            return Err(bad("problem.paths_max", message));
+        }
+        Ok(Paths::BasketGreeks(BasketGreekSimulation::new(simulation)))
     }
 
     fn american(
@@ -360,25 +402,20 @@ impl Paths {
         key: u64,
         market: AssetMarket,
     ) -> Result<Self, RiskError> {
-        without_greeks(problem, "an American option")?;
-        if precision != Precision::F64 {
-            return Err(bad("problem.precision", "an American option is simulated in F64 only"));
-        }
-        if problem.sampling != risk::Sampling::Philox {
-            return Err(bad("problem.sampling", "an American option is simulated by PHILOX only"));
-        }
         let spec = AmericanSpec {
             market,
             kind: kind_of(american.kind),
             strike: american.strike,
             expiry_years: problem.expiry_years,
             exercises: steps_of(problem),
-            pilot_blocks: PILOT_BLOCKS,
+            pilot_blocks: AmericanTask::pilot_blocks(problem.greeks),
             antithetic: problem.antithetic,
+            sampling: sampling_of(problem),
+            precision,
             key,
         };
-        spec.check().map_err(|error| to_risk_error(&error, 0))?;
-        Ok(Paths::American { spec, found: OnceLock::new() })
+        let task = AmericanTask::new(spec, problem.greeks);
+        task.map(Paths::American).map_err(|error| to_risk_error(&error, 0))
     }
 }
 
@@ -398,16 +435,6 @@ fn sampling_of(problem: &SimulationProblem) -> Sampling {
 fn steps_of(problem: &SimulationProblem) -> u32 {
     // A negative number is none that is allowed.
     u32::try_from(problem.steps).unwrap_or(0)
-}
-
-fn without_greeks(problem: &SimulationProblem, of: &str) -> Result<(), RiskError> {
-    if problem.greeks {
-        return Err(bad(
-            "problem.greeks",
-            format!("Greeks of {of} are not computed: ask for the price alone"),
-        ));
-    }
-    Ok(())
 }
 
 /// Names the field where it stands in the request.

@@ -67,6 +67,12 @@ fn problems() -> Vec<Value> {
                           "contract": {"type": "basket", "kind": "call", "strike": 100.0, "weights": [0.4, 0.6]}}),
         ),
         simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}})),
+        simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}, "steps": 21,
+                          "greeks": true, "precision": "mixed", "sampling": "sobol"})),
+        simulation(
+            json!({"assets": [asset(), asset()], "correlations": [1.0, 0.5, 0.5, 1.0], "greeks": true, "antithetic": true,
+                          "contract": {"type": "basket", "kind": "put", "strike": 100.0, "weights": [0.4, 0.6]}}),
+        ),
         portfolio(json!({"type": "historical", "confidence": 0.9, "returns": {"from": "market"}})),
         portfolio(
             json!({"type": "monte-carlo", "confidence": 0.9, "scenarios": 1_000, "horizon_years": 0.04,
@@ -151,6 +157,17 @@ fn neither_cuts_nor_devices_show() {
         let units = 0..task.first_round().units.min(3);
         let found = task.run_on_device(&mut memory, &mut device, units.clone());
         assert_eq!(found.expect("an emulator has no faults"), task.run(Isa::Baseline, units), "on a device");
+        // Of American options these were units of the rule.
+        if let Work::Simulation(_) = &task.work {
+            let again = new();
+            let mut run = |units| again.run_on_device(&mut memory, &mut device, units).expect("no faults");
+            let mut blocks = 0;
+            let (found, _) = outcome(&again, 64, |units| {
+                blocks += units.end - units.start;
+                if blocks > 60 { again.run(Isa::detect(), units) } else { run(units) }
+            });
+            assert_eq!(found, whole, "all rounds on a device");
+        }
     }
 }
 
@@ -195,6 +212,66 @@ fn what_is_kept_does_not_show() {
         problem["books"][2]["parent"] = json!(0);
         assert_eq!(ask(&problem), (0, 0));
     }
+}
+
+/// The rule of an American option is found some dates after others: no slice is long.
+#[test]
+fn a_rule_is_found_in_short_rounds() {
+    let of = |changes: Value| {
+        let mut problem =
+            simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}}));
+        problem.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        let task = task(problem).expect("a good problem");
+        let key = task.rate_key();
+        let (found, rounds) = outcome(&task, 64, |units| task.run(Isa::detect(), units));
+        let RiskOutcome::Simulation(result) = found else { panic!("{found:?}") };
+        let units: Vec<i64> = rounds.iter().map(|round| round.units).collect();
+        (result, units, [key, task.rate_key()])
+    };
+    let (plain, units, keys) = of(json!({"steps": 50}));
+    assert_eq!(units, [1, 1, 1, 1, 1, 1, 1, 3]);
+    assert_eq!(keys, ["american/rule", "american/f64"]);
+    // With Greeks it is found by four times as many paths, in units as long.
+    let (with_greeks, units, keys) = of(json!({"steps": 50, "greeks": true}));
+    assert_eq!((units.len(), units[24], keys[1].as_str()), (26, 1, "american/greeks/f64"));
+    assert!((with_greeks.price / plain.price - 1.0).abs() < 0.02, "{with_greeks:?} and {plain:?}");
+    let names: Vec<&str> = with_greeks.greeks.iter().map(|greek| greek.name.as_str()).collect();
+    assert_eq!(names, ["delta", "gamma", "vega", "theta", "rho"]);
+    // A unit that is done again, as after a lane that was lost, changes nothing.
+    let contract = json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}, "steps": 50});
+    let task = task(simulation(contract)).expect("a good problem");
+    let run = |units: Range<i64>| {
+        task.run(Isa::Baseline, units.start.saturating_sub(1).max(0)..units.end);
+        task.run(Isa::detect(), units.clone())
+    };
+    let twice = |units: Range<i64>| if units.end <= 7 { run(units) } else { task.run(Isa::detect(), units) };
+    let (found, _) = outcome(&task, 64, twice);
+    assert_eq!(found, RiskOutcome::Simulation(plain));
+}
+
+/// A basket has Greeks by asset, in the order of the request.
+#[test]
+fn greeks_of_baskets_are_named_by_asset() {
+    let basket = |changes: Value| {
+        let mut problem = simulation(
+            json!({"assets": [asset(), asset()], "correlations": [1.0, 0.5, 0.5, 1.0], "greeks": true,
+                   "contract": {"type": "basket", "kind": "call", "strike": 100.0, "weights": [0.25, 0.75]}}),
+        );
+        problem.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        task(problem)
+    };
+    let task = basket(json!({})).expect("a good problem");
+    assert_eq!(task.rate_key(), "basket/greeks/f64");
+    let (found, _) = outcome(&task, 2, |units| task.run(Isa::detect(), units));
+    let RiskOutcome::Simulation(result) = found else { panic!("{found:?}") };
+    let names: Vec<&str> = result.greeks.iter().map(|greek| greek.name.as_str()).collect();
+    let expected = ["delta[0]", "gamma[0]", "vega[0]", "delta[1]", "gamma[1]", "vega[1]", "theta", "rho"];
+    assert_eq!((names.as_slice(), result.paths), (&expected[..], 3 * BLOCK));
+    let delta = |number: usize| result.greeks[number].value;
+    assert!((delta(3) / delta(0) - 3.0).abs() < 0.3, "{result:?}");
+    let error = basket(json!({"paths_max": 1 << 30})).expect_err("too many numbers");
+    assert_eq!(error.field, "problem.paths_max");
+    assert!(error.message.contains("715827882"), "{}", error.message);
 }
 
 /// Parts add up, and the market is told of every asset that it was asked about.
@@ -313,9 +390,9 @@ fn mistakes_are_named() {
     check(changed("measure", measure), bad, "problem.measure.scenarios[0].shocks[0].asset", "2 assets");
     let measure = json!({"type": "historical", "confidence": 0.9, "returns": [0.1, 0.2, 0.3]});
     check(changed("measure", measure), bad, "problem.measure.returns", "3 numbers");
-    let american =
-        json!({"contract": {"type": "american", "kind": "put", "strike": 1.0}, "precision": "mixed"});
-    check(simulation(american), bad, "problem.precision", "F64");
+    let american = json!({"contract": {"type": "american", "kind": "put", "strike": 1.0}, "sampling": "sobol",
+                          "steps": 257});
+    check(simulation(american), bad, "problem.steps", "2.56e2");
     let basket = json!({"contract": {"type": "basket", "kind": "put", "strike": 1.0, "weights": []}});
     check(simulation(basket), bad, "problem.contract.weights", "it must be 1");
     let mut long = request(simulation(json!({})));

@@ -3,24 +3,26 @@
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
     AmericanSimulation, AmericanSpec, AssetMarket, BlockSums, EXERCISES_MAX, Estimate, OptionKind,
-    PILOT_BLOCKS_MAX,
+    PILOT_BLOCKS_MAX, Precision, RuleSearch, SOBOL_REPLICATES, Sampling,
 };
 
 use super::fixture;
 
-struct Row {
-    spec: AmericanSpec,
+pub struct Row {
+    pub spec: AmericanSpec,
     /// With the dates of exercise that are simulated.
     price: f64,
     /// By Longstaff and Schwartz: finite differences, simulation, its standard error; 0 where they have none.
     published: [f64; 3],
+    /// Price, delta, gamma, vega, theta, rho.
+    pub exact: [f64; 6],
 }
 
 /// What a rule of four polynomials may miss of the best one, of the price.
 const MISSED_MAX: f64 = 0.005;
 
-fn rows() -> Vec<Row> {
-    let row = |numbers: [f64; 13]| {
+pub fn rows() -> Vec<Row> {
+    let row = |numbers: [f64; 18]| {
         let [sign, spot, strike, rate, dividend_yield, volatility, expiry_years, exercises, price, ..] =
             numbers;
         let spec = AmericanSpec {
@@ -31,9 +33,14 @@ fn rows() -> Vec<Row> {
             exercises: exercises as u32,
             pilot_blocks: 64,
             antithetic: false,
+            sampling: Sampling::Random,
+            precision: Precision::F64,
             key: 11,
         };
-        Row { spec, price, published: [numbers[10], numbers[11], numbers[12]] }
+        let [published, greeks] =
+            [[10, 11, 12], [13, 14, 15]].map(|columns| columns.map(|column: usize| numbers[column]));
+        let [delta, gamma, vega] = greeks;
+        Row { spec, price, published, exact: [price, delta, gamma, vega, numbers[16], numbers[17]] }
     };
     fixture("american").into_iter().map(row).collect()
 }
@@ -42,7 +49,10 @@ fn rows() -> Vec<Row> {
 pub fn some_americans() -> Vec<AmericanSpec> {
     let of_row = |number: usize| AmericanSpec { pilot_blocks: 2, ..rows().remove(number).spec };
     let put = AmericanSpec { exercises: 7, antithetic: true, key: u64::MAX / 5, ..of_row(6) };
-    vec![put, of_row(20), AmericanSpec { antithetic: true, ..of_row(23) }]
+    let sobol = AmericanSpec { sampling: Sampling::Sobol, ..of_row(22) };
+    let mixed = AmericanSpec { precision: Precision::Mixed, antithetic: true, exercises: 9, ..of_row(1) };
+    let both = AmericanSpec { sampling: Sampling::Sobol, precision: Precision::Mixed, ..of_row(21) };
+    vec![put, of_row(20), AmericanSpec { antithetic: true, ..of_row(23) }, sobol, mixed, both]
 }
 
 fn simulation(spec: AmericanSpec) -> AmericanSimulation {
@@ -64,10 +74,11 @@ fn estimate(spec: AmericanSpec, blocks: u64) -> Estimate {
 fn prices_are_low_by_little_and_agree_with_published_ones() {
     let mut missed = 0.0;
     let rows = rows();
-    for (number, Row { spec, price, published: [differences, simulated, simulated_error] }) in
+    for (number, Row { spec, price, published: [differences, simulated, simulated_error], .. }) in
         rows.iter().enumerate()
     {
-        let found = estimate(AmericanSpec { antithetic: number % 2 == 1, ..*spec }, 64);
+        let precision = if number % 4 < 2 { Precision::F64 } else { Precision::Mixed };
+        let found = estimate(AmericanSpec { antithetic: number % 2 == 1, precision, ..*spec }, 64);
         missed += (1.0 - found.price / price) / rows.len() as f64;
         let is_low = found.price < price + 3.0 * found.standard_error;
         let is_near = found.price > (1.0 - MISSED_MAX) * price - 3.0 * found.standard_error;
@@ -143,7 +154,52 @@ fn what_is_out_of_range_is_named() {
         field(AmericanSpec { exercises: 1, pilot_blocks: PILOT_BLOCKS_MAX + 1, ..spec }),
         Some("pilot_blocks")
     );
-    // 128 MiB: 32 blocks of 512 paths for 1,024 dates.
-    let error = AmericanSimulation::new(AmericanSpec { exercises: EXERCISES_MAX, pilot_blocks: 33, ..spec });
-    assert_eq!(error.unwrap_err().greatest, 32.0);
+    // Sobol's points have 256 dimensions.
+    let of_points = |exercises| field(AmericanSpec { exercises, sampling: Sampling::Sobol, ..spec });
+    assert_eq!([of_points(256), of_points(257)], [None, Some("steps")]);
+}
+
+/// Mixed precision gives another number that is as good: by the same rule, paths differ by rounding alone.
+#[test]
+fn mixed_precision_has_no_bias_of_its_own() {
+    for Row { spec, price, .. } in rows().into_iter().step_by(3) {
+        let [double, mixed] = [Precision::F64, Precision::Mixed].map(|precision| {
+            let sampling = Sampling::Sobol;
+            estimate(AmericanSpec { exercises: spec.exercises.min(50), precision, sampling, ..spec }, 256)
+        });
+        // Both are off by the rule alone, and shifts of points are the same, but for the last bits.
+        let error = double.standard_error + mixed.standard_error;
+        assert!((double.price - mixed.price).abs() < 3.0 * error, "{spec:?}, {price}: {double:?}, {mixed:?}");
+    }
+}
+
+#[test]
+fn points_of_sobol_have_smaller_errors() {
+    for Row { spec, price, .. } in rows().into_iter().step_by(5) {
+        let blocks = 8 * SOBOL_REPLICATES;
+        let random = estimate(spec, blocks);
+        let sobol = estimate(AmericanSpec { sampling: Sampling::Sobol, ..spec }, blocks);
+        println!("gain {}", random.standard_error / sobol.standard_error);
+        assert!(sobol.standard_error < 0.9 * random.standard_error, "{spec:?}: {sobol:?}, {random:?}");
+        let is_low = sobol.price < price + 3.4 * sobol.standard_error;
+        let is_near = sobol.price > (1.0 - MISSED_MAX) * price - 3.4 * sobol.standard_error;
+        assert!(is_low && is_near, "{spec:?}: {sobol:?} instead of {price}");
+    }
+}
+
+/// A search may pause after any date, and go on elsewhere.
+#[test]
+fn a_rule_is_the_same_in_whatever_parts_it_is_found() {
+    for spec in some_americans() {
+        let whole = simulation(spec);
+        for dates in [1, 3, 8, 1_000] {
+            let mut search = RuleSearch::new(spec).expect("all in range");
+            while !search.is_done() {
+                let isa = if dates == 3 { Isa::Baseline } else { Isa::detect() };
+                search = search.clone();
+                search.advance(isa, dates);
+            }
+            assert_eq!(AmericanSimulation::of_search(search), whole, "{spec:?} by {dates}");
+        }
+    }
 }

@@ -8,13 +8,15 @@ use warptape_kernels::pricing::{
 
 use super::fixture;
 
-struct Row {
-    spec: BasketSpec,
+pub struct Row {
+    pub spec: BasketSpec,
     price: f64,
+    /// Price; deltas, gammas and vegas of all assets; theta, rho.
+    pub exact: [f64; 12],
 }
 
-fn rows() -> Vec<Row> {
-    let row = |numbers: [f64; 20]| {
+pub fn rows() -> Vec<Row> {
+    let row = |numbers: [f64; 31]| {
         let asset = |number: usize| BasketAsset {
             spot: numbers[4 + 4 * number],
             dividend_yield: numbers[5 + 4 * number],
@@ -34,14 +36,14 @@ fn rows() -> Vec<Row> {
             precision: Precision::F64,
             key: 6,
         };
-        Row { spec, price }
+        Row { spec, price, exact: std::array::from_fn(|number| numbers[19 + number]) }
     };
     fixture("basket").into_iter().map(row).collect()
 }
 
 /// For other tests.
 pub fn rows_of_prices() -> Vec<(BasketSpec, f64)> {
-    rows().into_iter().map(|Row { spec, price }| (spec, price)).collect()
+    rows().into_iter().map(|Row { spec, price, .. }| (spec, price)).collect()
 }
 
 /// Some for devices: few assets, and as many as there may be.
@@ -52,7 +54,7 @@ pub fn some_baskets() -> Vec<BasketSpec> {
 }
 
 /// Equal assets that are all correlated alike.
-fn equal_assets(count: usize, correlation: f64) -> BasketSpec {
+pub fn equal_assets(count: usize, correlation: f64) -> BasketSpec {
     let asset =
         BasketAsset { spot: 100.0, dividend_yield: 0.01, volatility: 0.3, weight: 1.0 / count as f64 };
     let correlation = |place: usize| if place.is_multiple_of(count + 1) { 1.0 } else { correlation };
@@ -88,7 +90,7 @@ fn estimate(spec: &BasketSpec, blocks: u64) -> Estimate {
 fn prices_are_within_three_standard_errors_of_integrals() {
     let mut squares = 0.0;
     let rows = rows();
-    for (number, Row { spec, price }) in rows.iter().enumerate() {
+    for (number, Row { spec, price, .. }) in rows.iter().enumerate() {
         let forms = [(false, Precision::F64), (true, Precision::F64), (true, Precision::Mixed)];
         for (form, (antithetic, precision)) in forms.into_iter().enumerate() {
             let key = 100 + (3 * number + form) as u64;

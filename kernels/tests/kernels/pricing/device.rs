@@ -4,12 +4,14 @@ use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, Devices, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICANS,
-    SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICAN_GREEKS,
+    SIMULATE_AMERICANS, SIMULATE_BASKET_GREEKS, SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS,
+    SUM_LANES,
 };
 use warptape_kernels::pricing::{
-    AmericanSimulation, BasketSimulation, BasketSpec, DevicePricing, GreekSimulation, Greeks, Options,
-    Precision, Sampling, Simulation, SimulationSpec, implied_volatility,
+    AmericanGreekSimulation, AmericanSimulation, BasketGreekSimulation, BasketSimulation, BasketSpec,
+    DevicePricing, GreekSimulation, Greeks, Options, Precision, Sampling, Simulation, SimulationSpec,
+    implied_volatility,
 };
 
 use super::american::some_americans;
@@ -90,12 +92,22 @@ fn compare_baskets(device: &mut dyn Device) -> Result<(), String> {
             let sampling = if number == 1 { Sampling::Sobol } else { Sampling::Random };
             let spec = BasketSpec { precision, sampling, ..spec.clone() };
             let simulation = BasketSimulation::new(spec).expect("all in range");
+            let greeks = BasketGreekSimulation::new(simulation.clone());
             for blocks in [3..5, (1 << 33) - 1..(1 << 33)] {
                 let (mut expected, mut found) = (Vec::new(), Vec::new());
                 simulation.run(Isa::detect(), blocks.clone(), &mut expected);
                 pricing.simulate_basket(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
                 if expected != found {
                     return Err(format!("blocks {blocks:?} of basket {number}, {precision:?}, differ"));
+                }
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                greeks.run(Isa::detect(), blocks.clone(), &mut expected);
+                let done = pricing.simulate_basket_greeks(device, &greeks, blocks.clone(), &mut found);
+                done.map_err(failed)?;
+                if expected != found {
+                    return Err(format!(
+                        "Greeks of blocks {blocks:?} of basket {number}, {precision:?}, differ"
+                    ));
                 }
             }
         }
@@ -108,12 +120,19 @@ fn compare_americans(device: &mut dyn Device) -> Result<(), String> {
     let mut pricing = DevicePricing::default();
     for spec in some_americans() {
         let simulation = AmericanSimulation::new(spec).expect("all in range");
+        let greeks = AmericanGreekSimulation::new(simulation.clone());
         for blocks in [3..5, (1 << 33) - 1..(1 << 33)] {
             let (mut expected, mut found) = (Vec::new(), Vec::new());
             simulation.run(Isa::detect(), blocks.clone(), &mut expected);
             pricing.simulate_american(device, &simulation, blocks.clone(), &mut found).map_err(failed)?;
             if expected != found {
                 return Err(format!("blocks {blocks:?} of {spec:?} differ"));
+            }
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            greeks.run(Isa::detect(), blocks.clone(), &mut expected);
+            pricing.simulate_american_greeks(device, &greeks, blocks.clone(), &mut found).map_err(failed)?;
+            if expected != found {
+                return Err(format!("Greeks of blocks {blocks:?} of {spec:?} differ"));
             }
         }
     }
@@ -127,8 +146,8 @@ const OPTIONS: Family =
     (&[PRICE_OPTIONS, IMPLY_VOLATILITIES], |device| compare_options(device, &some_options()));
 const SIMULATIONS: Family =
     (&[SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES], |device| compare_simulations(device, &some_specs()));
-const BASKETS: Family = (&[SIMULATE_BASKETS, SUM_LANES], compare_baskets);
-const AMERICANS: Family = (&[SIMULATE_AMERICANS, SUM_LANES], compare_americans);
+const BASKETS: Family = (&[SIMULATE_BASKETS, SIMULATE_BASKET_GREEKS, SUM_LANES], compare_baskets);
+const AMERICANS: Family = (&[SIMULATE_AMERICANS, SIMULATE_AMERICAN_GREEKS, SUM_LANES], compare_americans);
 const FAMILIES: [Family; 4] = [OPTIONS, SIMULATIONS, BASKETS, AMERICANS];
 
 #[test]
@@ -153,7 +172,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 44] = [
+const FAULTS: [(&str, &str, &str); 60] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -190,7 +209,6 @@ const FAULTS: [(&str, &str, &str); 44] = [
     ("simulation.cu", "+ path * CALLS + call]", "+ call * PATHS + path]"),
     ("sums.cu", "lanes[lane] += lanes[lane + half]", "lanes[lane] += lanes[2 * half - 1 - lane]"),
     ("simulation.cu", "args.first_block + block", "block"),
-    ("simulation.cu", "-price.by[YEARS]", "price.by[YEARS]"),
     ("simulation.cu", "of_up[0] - of_down[0]", "of_down[0] - of_up[0]"),
     ("simulation.cu", "double_of(paid.payoff) * discount", "scaled(double_of(paid.payoff), discount.value)"),
     ("simulation.cu", "0.5 * (greeks[greek] + other[greek])", "greeks[greek]"),
@@ -200,9 +218,26 @@ const FAULTS: [(&str, &str, &str); 44] = [
     ("basket.cu", "of <= asset", "of < asset"),
     ("basket.cu", "STREAM_ASSETS + (u32)asset", "STREAM_ASSETS"),
     ("basket.cu", "paid_of(args, moved, (T)-1.0)", "paid_of(args, moved, (T)1.0)"),
-    ("american.cu", "pays >= estrin", "pays * 1.01 >= estrin"),
+    ("basket.cu", "exp_of((T)drifts[asset] + -moved[asset])", "exp_of((T)drifts[asset] + moved[asset])"),
+    ("basket.cu", "side->basket - far", "side->basket - (T)2.0 * far"),
+    ("basket.cu", "worth[1][asset], -moved[asset]", "worth[1][asset], moved[asset]"),
+    ("basket.cu", "side->theta -= held", "side->theta -= (double)worth"),
+    ("basket.cu", "- asset.volatility_years", "- asset.drift"),
+    ("basket.cu", "sides[side].rho = -paid", "sides[side].rho = paid"),
+    ("basket.cu", "OF_ALL + OF_ASSET * asset + greek", "OF_ALL + OF_ASSET * asset"),
+    ("american.cu", "pays >= estrin", "pays * (T)1.01 >= estrin"),
     ("american.cu", "rule += 5", "rule += 0"),
-    ("american.cu", "mirrored.european(last)", "ahead.european(last)"),
+    ("american.cu", "control + paid_of(args, walks[1].x, last)", "control + paid_of(args, walks[0].x, last)"),
+    ("american.cu", "stops[spot].date == (T)0.0", "stops[spot].date >= (T)0.0"),
+    ("american.cu", "(u64)date - 1", "(u64)date - (date > 1.0 ? 2 : 1)"),
+    ("american.cu", "moved * args.diffusion.by[number]", "args.diffusion.by[number]"),
+    ("american.cu", "-(args.step_rate * date", "(args.step_rate * date"),
+    ("american.cu", "args.step_years * date", "args.step_years"),
+    ("american.cu", "up.delta - down.delta", "down.delta - up.delta"),
+    ("american.cu", "args.bumped[1], below", "args.bumped[0], below"),
+    ("american.cu", "walk.stops[1], walk.stops[2]", "walk.stops[2], walk.stops[1]"),
+    ("american.cu", "greeks_of_walk(args, walks[1], other)", "greeks_of_walk(args, walks[0], other)"),
+    ("greeks.cuh", "-price.by[YEARS]", "price.by[YEARS]"),
     ("sums.cuh", "payoff * payoff", "payoff * payoff * 1.0000000000000002"),
     ("sobol.cuh", "number ^ number >> 1", "number"),
     ("draws.cuh", "dimension += source.steps", "dimension += 1"),
@@ -217,7 +252,7 @@ fn family_of(file: &str) -> Family {
     match file {
         "exp.cuh" | "polynomial.cuh" | "normal.cuh" | "black_scholes.cu" => OPTIONS,
         "philox.cuh" | "real.cuh" | "sobol.cuh" | "sums.cuh" | "sums.cu" | "basket.cu" => BASKETS,
-        "american.cu" => AMERICANS,
+        "american.cu" | "greeks.cuh" => AMERICANS,
         _ => SIMULATIONS,
     }
 }

@@ -1,7 +1,9 @@
 //! Prices against QuantLib's and against exact ones, written by `tests/scripts/make_risk_fixtures.py`.
 
 mod american;
+mod american_greeks;
 mod basket;
+mod basket_greeks;
 mod black_scholes;
 mod device;
 mod greeks;

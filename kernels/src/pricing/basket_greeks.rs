@@ -1,0 +1,221 @@
+//! Greeks of baskets by simulation, of the paths of the price itself: delta, gamma and vega of each asset, theta and rho.
+//!
+//! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, chapter
+//! 7.2). Gamma of an asset is the difference of two of its deltas by the same random numbers, by spots that are [`GREEK_BUMP_MAX`] apart
+//! from the given one, or as far as moves the basket by a twentieth of its deviation, whichever is less: off by the square of that. A
+//! likelihood ratio would need correlations that are definite, and err the more the nearer they are to 1.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::basket::{BasketAsset, BasketSimulation, BasketSpec, Worths};
+use super::draws::{LANES, Lanes};
+use super::greeks::{BUMP_OF_DEVIATION, GREEK_BUMP_MAX, GREEK_BUMP_MIN, Measured};
+use super::simulation::Precision;
+use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
+use crate::isa::{Isa, Work};
+use crate::math::Real;
+
+/// Greeks of an asset: delta, gamma, vega.
+const OF_ASSET: usize = 3;
+/// Price, theta, rho.
+const OF_ALL: usize = 3;
+
+/// A simulation of Greeks of a basket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BasketGreekSimulation {
+    simulation: BasketSimulation,
+    /// By asset.
+    assets: Vec<OfAsset>,
+}
+
+/// Constants of an asset's Greeks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+pub(crate) struct OfAsset {
+    /// Rate − yield − σ²/2.
+    drift: f64,
+    inverse_spot: f64,
+    inverse_volatility: f64,
+    /// σ × years.
+    volatility_years: f64,
+    /// By which share of itself the spot is moved for gamma.
+    share: f64,
+    /// 1 / difference of the moved spots.
+    inverse_width: f64,
+}
+
+/// Delta, gamma and vega of an asset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AssetGreeks {
+    /// By its spot.
+    pub delta: Measured,
+    /// By its spot, twice.
+    pub gamma: Measured,
+    /// By its volatility: per 1.0 of it.
+    pub vega: Measured,
+}
+
+/// Price and Greeks of a basket, of so many samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BasketGreekEstimate {
+    /// Discounted mean of the payoff.
+    pub price: Measured,
+    /// In the order of assets.
+    pub assets: Vec<AssetGreeks>,
+    /// By time that passes, per year.
+    pub theta: Measured,
+    /// By the rate: per 1.0 of it.
+    pub rho: Measured,
+    /// Samples: paths, or pairs of paths.
+    pub samples: u64,
+}
+
+impl BasketGreekSimulation {
+    /// Of a basket.
+    pub fn new(simulation: BasketSimulation) -> Self {
+        let deviation = simulation.terms().deviation();
+        let BasketSpec { rate, expiry_years, .. } = *simulation.spec();
+        let of_asset = |asset: &BasketAsset| {
+            let BasketAsset { spot, dividend_yield, volatility, weight } = *asset;
+            let share = BUMP_OF_DEVIATION * deviation / (spot * weight).abs();
+            let share = GREEK_BUMP_MAX.min(share).max(GREEK_BUMP_MIN);
+            OfAsset {
+                drift: rate - dividend_yield - 0.5 * (volatility * volatility),
+                inverse_spot: 1.0 / spot,
+                inverse_volatility: 1.0 / volatility,
+                volatility_years: volatility * expiry_years,
+                share,
+                inverse_width: 1.0 / (2.0 * share * spot),
+            }
+        };
+        let assets = simulation.spec().assets.iter().map(of_asset).collect();
+        Self { simulation, assets }
+    }
+
+    /// The simulation of the price alone, by the same paths.
+    pub fn simulation(&self) -> &BasketSimulation {
+        &self.simulation
+    }
+
+    pub(crate) fn assets(&self) -> &[OfAsset] {
+        &self.assets
+    }
+
+    /// Numbers that are summed of a sample, and sums of each block: of price, theta, rho, and of delta, gamma and vega of each asset.
+    pub fn columns(&self) -> usize {
+        Self::columns_of(self.assets.len())
+    }
+
+    /// Of so many assets.
+    pub fn columns_of(assets: usize) -> usize {
+        OF_ALL + OF_ASSET * assets
+    }
+
+    /// Adds the sums of some blocks, in order: for each of them those of all columns, not discounted.
+    pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
+        match self.simulation.spec().precision {
+            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+        }
+    }
+
+    /// Price and Greeks by the sums of the first blocks, all from block 0 on.
+    pub fn estimate(&self, blocks: &[BlockSums]) -> BasketGreekEstimate {
+        let sampling = self.simulation.spec().sampling;
+        let discount = self.simulation.terms().discount;
+        let mut samples = 0;
+        let mut measured = |column: usize| {
+            let of_column: Vec<BlockSums> =
+                blocks.iter().skip(column).step_by(self.columns()).copied().collect();
+            let (Mean { value, standard_error }, counted) = Mean::of_blocks(sampling, &of_column, None);
+            samples = counted;
+            Measured { value: discount * value, standard_error: discount * standard_error }
+        };
+        let [price, theta, rho] = [0, 1, 2].map(&mut measured);
+        let of_asset = |asset: usize| {
+            let [delta, gamma, vega] = [0, 1, 2].map(|greek| measured(OF_ALL + OF_ASSET * asset + greek));
+            AssetGreeks { delta, gamma, vega }
+        };
+        let assets = (0..self.assets.len()).map(of_asset).collect();
+        BasketGreekEstimate { price, assets, theta, rho, samples }
+    }
+}
+
+/// Some blocks of a basket.
+struct Blocks<'a, T> {
+    of: &'a BasketGreekSimulation,
+    blocks: Range<u64>,
+    out: &'a mut Vec<BlockSums>,
+    number: PhantomData<T>,
+}
+
+impl<T: Real> Blocks<'_, T> {
+    /// Numbers of the samples by column: of the paths of a side or, with the second, means of both.
+    #[inline(always)]
+    fn add_side(&self, worths: &Worths<'_, T, true>, side: usize, numbers: &mut [Lanes<f64>]) {
+        let BasketSpec { rate, kind, expiry_years, .. } = *self.of.simulation.spec();
+        let sign = kind.sign();
+        let put = |place: &mut f64, number: f64| {
+            *place = if side == 0 { number } else { 0.5 * (*place + number) };
+        };
+        let signed = |pays: f64| if pays > 0.0 { sign } else { 0.0 };
+        let basket = &worths.baskets[side];
+        let (of_all, of_assets) = numbers.split_at_mut(OF_ALL);
+        let (mut weight, mut theta, mut rho) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let pays = worths.pays(basket[lane]);
+            let paid = if pays > 0.0 { pays } else { 0.0 };
+            weight[lane] = signed(pays);
+            theta[lane] = rate * paid;
+            rho[lane] = -paid;
+            put(&mut of_all[0][lane], paid);
+        }
+        let assets = worths.assets[side].iter().zip(&worths.moved).zip(&self.of.assets);
+        for (((worth, moved), asset), columns) in assets.zip(of_assets.chunks_mut(OF_ASSET)) {
+            let share = T::of(asset.share);
+            for lane in 0..LANES {
+                let moved = if side == 0 { moved[lane] } else { -moved[lane] }.double();
+                let far = share * worth[lane];
+                let (up, down) = (worths.pays(basket[lane] + far), worths.pays(basket[lane] - far));
+                let worth = worth[lane].double();
+                let of_spot = worth * asset.inverse_spot;
+                let held = weight[lane] * worth;
+                put(&mut columns[0][lane], weight[lane] * of_spot);
+                put(&mut columns[1][lane], (signed(up) - signed(down)) * of_spot * asset.inverse_width);
+                put(
+                    &mut columns[2][lane],
+                    held * (moved * asset.inverse_volatility - asset.volatility_years),
+                );
+                theta[lane] -= held * (asset.drift + moved * (0.5 / expiry_years));
+                rho[lane] += held;
+            }
+        }
+        for lane in 0..LANES {
+            put(&mut of_all[1][lane], theta[lane]);
+            put(&mut of_all[2][lane], expiry_years * rho[lane]);
+        }
+    }
+}
+
+impl<T: Real> Work for Blocks<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let mut worths = Worths::<T, true>::new(&self.of.simulation);
+        let columns = self.of.columns();
+        let mut numbers = vec![[0.0; LANES]; columns];
+        let mut sums: Vec<LaneSums> = (0..columns).map(|_| LaneSums::ZERO).collect();
+        for block in self.blocks.clone() {
+            for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
+                worths.draw(group);
+                for side in 0..worths.sides() {
+                    self.add_side(&worths, side, &mut numbers);
+                }
+                sums.iter_mut().zip(&numbers).for_each(|(sums, numbers)| sums.add_payoffs(numbers));
+            }
+            self.out.extend(sums.iter_mut().map(LaneSums::take));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Paths of an American option, side by side, and where they stop: on the first date on which the rule says so.
+//!
+//! Options that differ in their spots alone share paths, which are of `ln S/S₀`: each has stops of its own.
+
+use super::american::AmericanSimulation;
+use super::draws::{Draws, LANES, Lanes, Stream};
+use super::exercise::{BASIS, is_exercised};
+use super::sampling::Source;
+use crate::math::Real;
+
+/// Where paths stop.
+pub(super) struct Stops<T> {
+    pub x: Lanes<T>,
+    /// Numbered from 1; 0 where the option is never exercised.
+    pub date: Lanes<T>,
+}
+
+/// The paths of a group, and their stops by spot.
+pub(super) struct Walk<T, const SPOTS: usize> {
+    pub x: Lanes<T>,
+    pub stops: [Stops<T>; SPOTS],
+}
+
+/// Constants of steps.
+struct Steps<T, const SPOTS: usize> {
+    sign: T,
+    /// Spot / strike.
+    moneyness: [T; SPOTS],
+    drift: T,
+    diffusion: T,
+}
+
+/// Groups of paths and, of an antithetic simulation, those that mirror them.
+pub(super) struct Walks<'a, T, const SPOTS: usize> {
+    pub of: &'a AmericanSimulation,
+    steps: Steps<T, SPOTS>,
+    /// By date.
+    rule: Vec<[T; BASIS]>,
+    source: Source,
+    draws: Draws<T>,
+    z: Lanes<T>,
+    ahead: Walk<T, SPOTS>,
+    mirrored: Walk<T, SPOTS>,
+}
+
+impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
+    fn new() -> Self {
+        let zeros = || [T::of(0.0); LANES];
+        Self { x: zeros(), stops: std::array::from_fn(|_| Stops { x: zeros(), date: zeros() }) }
+    }
+
+    #[inline(always)]
+    fn start(&mut self) {
+        self.x.fill(T::of(0.0));
+        for stops in &mut self.stops {
+            stops.x.fill(T::of(0.0));
+            stops.date.fill(T::of(0.0));
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self, steps: &Steps<T, SPOTS>, date: T, continuation: &[T; BASIS], z: &Lanes<T>) {
+        let mut growth = [T::of(0.0); LANES];
+        for lane in 0..LANES {
+            self.x[lane] = self.x[lane] + (steps.drift + steps.diffusion * z[lane]);
+            growth[lane] = self.x[lane].exp();
+        }
+        for (stops, moneyness) in self.stops.iter_mut().zip(&steps.moneyness) {
+            for lane in 0..LANES {
+                let pays = steps.sign * (*moneyness * growth[lane] - T::of(1.0));
+                let stops_here = (stops.date[lane] == T::of(0.0)) & is_exercised(pays, continuation);
+                stops.x[lane] = if stops_here { self.x[lane] } else { stops.x[lane] };
+                stops.date[lane] = if stops_here { date } else { stops.date[lane] };
+            }
+        }
+    }
+}
+
+impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
+    /// With spot / strike of each.
+    #[inline(always)]
+    pub fn new(of: &'a AmericanSimulation, moneyness: [f64; SPOTS]) -> Self {
+        let (spec, terms) = (of.spec(), of.terms());
+        let steps = Steps {
+            sign: T::of(terms.sign),
+            moneyness: moneyness.map(T::of),
+            drift: T::of(terms.drift.value),
+            diffusion: T::of(terms.diffusion.value),
+        };
+        Self {
+            of,
+            steps,
+            rule: of.rule().continuations.iter().map(|continuation| continuation.map(T::of)).collect(),
+            source: Source::new(spec.sampling, spec.key, spec.exercises, 1),
+            draws: Draws::new(),
+            z: [T::of(0.0); LANES],
+            ahead: Walk::new(),
+            mirrored: Walk::new(),
+        }
+    }
+
+    /// Walks the paths of a group to expiry.
+    #[inline(always)]
+    pub fn walk(&mut self, group: u64) {
+        self.ahead.start();
+        self.mirrored.start();
+        for (date, continuation) in self.rule.iter().enumerate() {
+            self.draws.normals(&self.source, group, date as u64, Stream::STEPS, &mut self.z);
+            let number = T::of((date + 1) as f64);
+            self.ahead.step(&self.steps, number, continuation, &self.z);
+            if self.of.spec().antithetic {
+                self.z.iter_mut().for_each(|z| *z = -*z);
+                self.mirrored.step(&self.steps, number, continuation, &self.z);
+            }
+        }
+    }
+
+    /// Numbers of the sample of a lane: of its path, or the means of its two paths'.
+    #[inline(always)]
+    pub fn sample<const N: usize>(
+        &self,
+        lane: usize,
+        of_path: impl Fn(&Walk<T, SPOTS>, usize) -> [f64; N],
+    ) -> [f64; N] {
+        let mut sample = of_path(&self.ahead, lane);
+        if self.of.spec().antithetic {
+            let other = of_path(&self.mirrored, lane);
+            sample.iter_mut().zip(other).for_each(|(one, other)| *one = 0.5 * (*one + other));
+        }
+        sample
+    }
+}
