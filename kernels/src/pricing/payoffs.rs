@@ -11,6 +11,8 @@ pub(crate) const STATE: usize = 3;
 
 /// A contract on a path.
 pub(crate) trait Payoff<T: Number>: Copy {
+    /// How many of the numbers of a path it keeps: the others stay 0.
+    const KEPT: usize;
     /// Whether [`Payoff::finish`] has a control; else it is 0.
     const HAS_CONTROL: bool = false;
     /// Whether [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
@@ -89,6 +91,7 @@ impl<T: Number> European<T> {
 }
 
 impl<T: Number> Payoff<T> for European<T> {
+    const KEPT: usize = 1;
     const HAS_GAMMA: bool = true;
 
     #[inline(always)]
@@ -124,6 +127,7 @@ impl<T: Number> Asian<T> {
 }
 
 impl<T: Number> Payoff<T> for Asian<T> {
+    const KEPT: usize = 3;
     const HAS_CONTROL: bool = true;
 
     #[inline(always)]
@@ -167,6 +171,8 @@ impl<T: Number> Barrier<T> {
 }
 
 impl<T: Number> Payoff<T> for Barrier<T> {
+    const KEPT: usize = 2;
+
     fn start(&self) -> [T; STATE] {
         [T::of(0.0), self.untouched, T::of(0.0)]
     }
@@ -210,6 +216,7 @@ impl<T: Number> Lookback<T> {
 }
 
 impl<T: Number> Payoff<T> for Lookback<T> {
+    const KEPT: usize = 2;
     const HAS_EXTREMES: bool = true;
 
     #[inline(always)]
