@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::dual::{Number, Term};
-use super::exp::exp;
+use super::exp::{exp, exp_less_1};
 use super::normal::{CENTRAL, TAIL, ratio};
 use super::{ln_of_positive, single};
 
@@ -24,6 +24,8 @@ pub(crate) trait Real:
     fn double(self) -> f64;
     fn sqrt(self) -> Self;
     fn exp(self) -> Self;
+    /// `e^x − 1`.
+    fn exp_less_1(self) -> Self;
     /// Of a positive, normal number.
     fn ln(self) -> Self;
     fn abs(self) -> Self;
@@ -58,6 +60,11 @@ impl Real for f64 {
     #[inline(always)]
     fn exp(self) -> f64 {
         exp(self)
+    }
+
+    #[inline(always)]
+    fn exp_less_1(self) -> f64 {
+        exp_less_1(self)
     }
 
     #[inline(always)]
@@ -119,6 +126,11 @@ impl Real for f32 {
     #[inline(always)]
     fn exp(self) -> f32 {
         single::exp(self)
+    }
+
+    #[inline(always)]
+    fn exp_less_1(self) -> f32 {
+        single::exp_less_1(self)
     }
 
     #[inline(always)]
@@ -190,6 +202,11 @@ macro_rules! number {
             #[inline(always)]
             fn exp(self) -> $real {
                 Real::exp(self)
+            }
+
+            #[inline(always)]
+            fn exp_less_1(self) -> $real {
+                Real::exp_less_1(self)
             }
 
             #[inline(always)]
