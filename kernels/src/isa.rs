@@ -6,14 +6,14 @@ pub enum Isa {
     /// What every x86-64 (or any other) processor has.
     Baseline,
     /// x86-64 with AVX2 and FMA.
-    Avx2Fma(Detected),
+    Avx2Fma(Present),
     /// x86-64 with AVX-512 (F, BW, DQ, VL) too.
-    Avx512(Detected),
+    Avx512(Present),
 }
 
-/// That this processor has them: made by [`Isa::supported`] alone.
+/// That this processor has what is named: made by [`Isa::supported`] alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Detected(());
+pub struct Present(());
 
 /// A hot loop. `run` must be `#[inline(always)]`, all the way down, closures too: what is not inlined is compiled for the baseline.
 pub(crate) trait Work {
@@ -23,8 +23,8 @@ pub(crate) trait Work {
 impl Isa {
     /// Those that this processor has, the fastest last.
     pub fn supported() -> impl Iterator<Item = Self> {
-        let avx2_fma = has_avx2_fma().then_some(Self::Avx2Fma(Detected(())));
-        let avx512 = has_avx512().then_some(Self::Avx512(Detected(())));
+        let avx2_fma = has_avx2_fma().then_some(Self::Avx2Fma(Present(())));
+        let avx512 = has_avx512().then_some(Self::Avx512(Present(())));
         [Some(Self::Baseline), avx2_fma, avx512].into_iter().flatten()
     }
 
@@ -41,10 +41,10 @@ impl Isa {
             Self::Baseline => run_baseline(work),
             // SAFETY: the processor has AVX2 and FMA, says what only `supported` makes.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2Fma(Detected(())) => unsafe { run_avx2_fma(work) },
+            Self::Avx2Fma(Present(())) => unsafe { run_avx2_fma(work) },
             // SAFETY: likewise AVX-512.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(Detected(())) => unsafe { run_avx512(work) },
+            Self::Avx512(Present(())) => unsafe { run_avx512(work) },
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2Fma(_) | Self::Avx512(_) => run_baseline(work),
         }

@@ -36,7 +36,7 @@ pub mod sweep;
 
 pub use bars::{BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuoteSlab};
 pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};
-pub use isa::{Detected, Isa};
+pub use isa::{Isa, Present};
 pub use rows::{RowKind, Rows};
 pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};
 pub use state::StateError;
