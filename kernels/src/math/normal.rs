@@ -14,7 +14,7 @@ use super::{Real, estrin, ln};
 
 /// Bounds on the errors in units in the last place, where the result is a normal number.
 #[cfg(test)]
-pub(super) const CDF_ULP_ERROR_MAX: f64 = 6.0;
+pub(super) const CDF_ULP_ERROR_MAX: f64 = 4.0;
 #[cfg(test)]
 pub(super) const INVERSE_ULP_ERROR_MAX: f64 = 5.5;
 

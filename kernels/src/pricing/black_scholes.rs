@@ -168,7 +168,8 @@ fn of_options(given: &Given, found: &mut [[f64; LANES]; GREEK_COLUMNS]) {
     }
     let (mut asset, mut cash) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
-        let [below1, below2] = mills_of_both(d1[lane].abs(), d2[lane].abs()).map(|mills| dense[lane] * mills);
+        let [mills1, mills2] = mills_of_both(d1[lane].abs(), d2[lane].abs());
+        let (below1, below2) = (dense[lane] * mills1, dense[lane] * mills2);
         let is_in1 = sign[lane] * d1[lane] > 0.0;
         let is_in2 = sign[lane] * d2[lane] > 0.0;
         asset[lane] = if is_in1 { asset_whole[lane] - below1 } else { below1 };
