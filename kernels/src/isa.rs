@@ -5,32 +5,49 @@
 pub enum Isa {
     /// What every x86-64 (or any other) processor has.
     Baseline,
-    /// x86-64 with AVX2 and FMA. Where the processor has them not, the baseline runs in its place.
-    Avx2Fma,
+    /// x86-64 with AVX2 and FMA.
+    Avx2Fma(Present),
+    /// x86-64 with AVX-512 (F, BW, DQ, VL) too.
+    Avx512(Present),
 }
 
-/// A hot loop. `run` must be `#[inline(always)]`, all the way down: what is not inlined is compiled for the baseline.
+/// That this processor has what is named: made by [`Isa::supported`] alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Present(());
+
+/// A hot loop. `run` must be `#[inline(always)]`, all the way down, closures too: what is not inlined is compiled for the baseline.
 pub(crate) trait Work {
     fn run(self);
 }
 
 impl Isa {
+    /// Those that this processor has, the fastest last.
+    pub fn supported() -> impl Iterator<Item = Self> {
+        let avx2_fma = has_avx2_fma().then_some(Self::Avx2Fma(Present(())));
+        let avx512 = has_avx512().then_some(Self::Avx512(Present(())));
+        [Some(Self::Baseline), avx2_fma, avx512].into_iter().flatten()
+    }
+
     /// The fastest one that this processor has.
     pub fn detect() -> Self {
-        if has_avx2_fma() { Self::Avx2Fma } else { Self::Baseline }
+        Self::supported().last().unwrap_or(Self::Baseline)
     }
 
     /// Runs a hot loop.
     #[inline]
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
     pub(crate) fn run<W: Work>(self, work: W) {
-        #[cfg(target_arch = "x86_64")]
-        if self == Self::Avx2Fma && has_avx2_fma() {
-            // SAFETY: the processor has AVX2 and FMA, as just asked (the answer is cached: one load).
-            unsafe { run_avx2_fma(work) };
-            return;
+        match self {
+            Self::Baseline => run_baseline(work),
+            // SAFETY: the processor has AVX2 and FMA, says what only `supported` makes.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2Fma(Present(())) => unsafe { run_avx2_fma(work) },
+            // SAFETY: likewise AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(Present(())) => unsafe { run_avx512(work) },
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2Fma(_) | Self::Avx512(_) => run_baseline(work),
         }
-        run_baseline(work);
     }
 }
 
@@ -44,13 +61,33 @@ fn has_avx2_fma() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    has_avx2_fma()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 fn has_avx2_fma() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512() -> bool {
     false
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn run_avx2_fma<W: Work>(work: W) {
+    work.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512<W: Work>(work: W) {
     work.run();
 }

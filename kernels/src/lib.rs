@@ -18,8 +18,8 @@
 //!   shifts. Sums over paths have one shape, which depends on the paths' numbers alone.
 //! - A reduction over a window has a fixed shape: four accumulators over the positions of the ring, which depend on the
 //!   number of bars the slot has had and on nothing else.
-//! - Hot loops are compiled twice, for baseline x86-64 and for AVX2 with FMA, and chosen at run time ([`Isa`]): the bits
-//!   are the same, the speed is not.
+//! - Hot loops are compiled three times, for baseline x86-64, for AVX2 with FMA and for AVX-512, and chosen at run time
+//!   ([`Isa`]): the bits are the same, the speed is not.
 
 mod bars;
 mod compaction;
@@ -36,7 +36,7 @@ pub mod sweep;
 
 pub use bars::{BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuoteSlab};
 pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};
-pub use isa::Isa;
+pub use isa::{Isa, Present};
 pub use rows::{RowKind, Rows};
 pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};
 pub use state::StateError;

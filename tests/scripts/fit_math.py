@@ -114,9 +114,31 @@ def exp_fraction(r):
 
 
 def mills(t):
-    """(x + 5) · Φ(−x) · exp(x²/2) with t = (x − 5) / (x + 5)."""
-    x = 5 * (1 + t) / (1 - t)
-    return (x + 5) * mp.ncdf(-x) * mp.exp(x * x / 2)
+    """(x + 3) · Φ(−x) · exp(x²/2) with t = (x − 3) / (x + 3)."""
+    x = 3 * (1 + t) / (1 - t)
+    if x < 60:
+        return (x + 3) * mp.erfc(x / mp.sqrt(2)) / 2 * mp.exp(x * x / 2)
+    fraction = mp.mpf(0)
+    for k in range(200, 0, -1):
+        fraction = k / (x + fraction)
+    return (x + 3) / (x + fraction) / mp.sqrt(2 * mp.pi)
+
+
+def of_distance(coefficients):
+    """A polynomial in t as one in x, times (x + 3)^degree."""
+    degree = len(coefficients) - 1
+    found = [mp.mpf(0)] * len(coefficients)
+    for power, coefficient in enumerate(coefficients):
+        product = [coefficient]
+        for root in [-3] * power + [3] * (degree - power):
+            product = multiplied(product, root)
+        found = [a + b for a, b in zip(found, product)]
+    return found
+
+
+def multiplied(coefficients, root):
+    """Times (x + root)."""
+    return [root * a + b for a, b in zip([*coefficients, 0], [0, *coefficients])]
 
 
 def central(r):
@@ -141,7 +163,10 @@ def main():
     tiny = mp.mpf(10) ** -30
     show("exp", *polynomial(exp_fraction, lambda r: r * r / mp.exp(r) + tiny, -half, half, 9))
     show("exp f32", *polynomial(exp_fraction, lambda r: r * r / mp.exp(r) + tiny, -half, half, 4))
-    show("mills", *polynomial(mills, lambda t: 1 / mills(t), -1, mp.mpf(34) / 44, 22))
+    numerator, denominator, error = rational(mills, mp.mpf("-1.00000001"), mp.mpf("0.99999"), 10, 10)
+    below = multiplied(of_distance(denominator), 3)
+    show("mills above", [a / below[-1] for a in of_distance(numerator)], error)
+    show("mills below", [b / below[-1] for b in below], error)
     edge = mp.mpf("0.425")  # As in Wichura's algorithm AS 241.
     first = mp.sqrt(-2 * mp.log(mp.mpf("0.5") - edge)) * mp.mpf("0.9999")
     for name, function, a, b, above, below in [
@@ -156,6 +181,8 @@ def main():
         show(f"{name} below", denominator, error)
     log_factor = lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / z - 2 / z if z > 1e-20 else mp.mpf(2) / 3
     widest = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2
+    widest_quotient = ((mp.mpf("1.5011535") - 1) / (mp.mpf("1.5011535") + 1)) ** 2
+    show("ln of a quotient", *polynomial(log_factor, lambda z: z / 2, mp.mpf("1e-12"), widest_quotient, 6))
     show("ln f32", *polynomial(log_factor, lambda z: z, mp.mpf("1e-12"), widest, 2))
 
 

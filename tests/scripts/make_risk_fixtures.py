@@ -12,6 +12,7 @@ read them need no Python.
 import argparse
 import functools
 import gzip
+import math
 import random
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from scipy.special import ndtr
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 MATH_POINTS = 1500
 BLACK_SCHOLES_POINTS = 600
+HOUR_POINTS = 60
 
 
 def two_parts(x):
@@ -124,6 +126,20 @@ def black_scholes_rows():
         years = YEAR.yearFraction(TODAY, TODAY + days)
         given = [sign, spot, strike, rate, carry, volatility, years]
         found = [getattr(option, name)() for name in QUANTLIB_GREEKS]
+        exact = [float(value) for value in exact_greeks(*given)]
+        yield tuple(map(repr, [*given, *found, *exact]))
+    for _ in range(HOUR_POINTS):
+        years = 1 / (365 * 24)
+        spot, volatility = numbers.uniform(50, 200), numbers.uniform(0.05, 0.9)
+        strike = spot * float(mp.exp(mp.mpf(numbers.uniform(-3, 3) * volatility * years**0.5)))
+        rate, carry = numbers.uniform(-0.02, 0.1), numbers.uniform(0, 0.06)
+        sign = numbers.choice([1, -1])
+        payoff = ql.PlainVanillaPayoff(ql.Option.Call if sign == 1 else ql.Option.Put, strike)
+        forward, discount = spot * math.exp((rate - carry) * years), math.exp(-rate * years)
+        option = ql.BlackCalculator(payoff, forward, volatility * years**0.5, discount)
+        given = [sign, spot, strike, rate, carry, volatility, years]
+        found = [option.value(), option.delta(spot), option.gamma(spot)]
+        found += [option.vega(years), option.theta(spot, years), option.rho(years)]
         exact = [float(value) for value in exact_greeks(*given)]
         yield tuple(map(repr, [*given, *found, *exact]))
 

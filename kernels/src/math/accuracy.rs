@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::exp::exp_less_1;
 use super::{exp, inverse_normal_cdf, normal_cdf, normal_density};
 
 /// Argument and exact value in two parts, for one function.
@@ -41,6 +42,27 @@ fn errors_stay_below_their_bounds() {
     check("exp", exp, super::exp::ULP_ERROR_MAX);
     check("normal_cdf", normal_cdf, super::normal::CDF_ULP_ERROR_MAX);
     check("inverse_normal_cdf", inverse_normal_cdf, super::normal::INVERSE_ULP_ERROR_MAX);
+}
+
+/// Against its series where that is short, and against `exp` where 1 costs no digits.
+#[test]
+fn exp_less_1_is_accurate_near_0_and_far_from_it() {
+    let mut worst = 0.0_f64;
+    for step in 1..200_000 {
+        let x = 40.0 * (f64::from(step) / 200_000.0 - 0.5);
+        let small = x / f64::from(1 + step % 1_000) / 40.0;
+        let series = (1..=24).rev().fold(0.0, |rest, n| small / f64::from(n) * (1.0 + rest));
+        worst = worst.max((exp_less_1(small) / series - 1.0).abs());
+        if x.abs() > 0.7 {
+            worst = worst.max((exp_less_1(x) / (exp(x) - 1.0) - 1.0).abs());
+        }
+    }
+    println!("largest error {worst:e}");
+    assert!(worst < 8e-16, "{worst:e}");
+    assert_eq!(exp_less_1(0.0), 0.0);
+    assert_eq!(exp_less_1(f64::NEG_INFINITY), -1.0);
+    assert_eq!(exp_less_1(f64::INFINITY), f64::INFINITY);
+    assert!(exp_less_1(f64::NAN).is_nan());
 }
 
 #[test]

@@ -39,6 +39,14 @@ __device__ inline Dual<T, N> operator-(const Dual<T, N> &a, const Dual<T, N> &b)
 }
 
 template <typename T, int N>
+__device__ inline Dual<T, N> operator-(const Dual<T, N> &a) {
+    Dual<T, N> result;
+    result.value = -a.value;
+    for (int number = 0; number < N; ++number) result.by[number] = -a.by[number];
+    return result;
+}
+
+template <typename T, int N>
 __device__ inline Dual<T, N> operator*(const Dual<T, N> &a, const Dual<T, N> &b) {
     Dual<T, N> result;
     result.value = a.value * b.value;
@@ -50,6 +58,12 @@ template <typename T, int N>
 __device__ inline Dual<T, N> exp_of(const Dual<T, N> &a) {
     T e = exp_of(a.value);
     return mapped(a, e, e);
+}
+
+template <typename T, int N>
+__device__ inline Dual<T, N> exp_less_1(const Dual<T, N> &a) {
+    T e = exp_less_1(a.value);
+    return mapped(a, e, (T)1.0 + e);
 }
 
 template <typename T, int N>

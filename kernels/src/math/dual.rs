@@ -21,6 +21,8 @@ pub(crate) trait Number:
     fn value(self) -> Self::Part;
     fn sqrt(self) -> Self;
     fn exp(self) -> Self;
+    /// `e^x − 1`.
+    fn exp_less_1(self) -> Self;
     /// Of a positive, normal number.
     fn ln(self) -> Self;
 
@@ -127,6 +129,12 @@ impl<T: Real, const N: usize> Number for Dual<T, N> {
     }
 
     #[inline(always)]
+    fn exp_less_1(self) -> Self {
+        let e = self.value.exp_less_1();
+        self.map(e, T::of(1.0) + e)
+    }
+
+    #[inline(always)]
     fn ln(self) -> Self {
         self.map(self.value.ln(), T::of(1.0) / self.value)
     }
@@ -196,7 +204,8 @@ mod tests {
                 std::array::from_fn(|number| Term::parameter(x[number], number));
             let deviation = volatility * years.sqrt();
             let d = ((spot / Term::of(90.0)).ln() - -rate * years).scaled(2.0) / deviation;
-            (d.greater(Term::of(0.1)) * rate.lesser(Term::of(0.5))).exp() + d.normal_cdf()
+            let product = d.greater(Term::of(0.1)) * rate.lesser(Term::of(0.5));
+            product.exp() + product.scaled(0.3).exp_less_1() + d.normal_cdf()
         };
         let at = [100.0, 0.3, 1.5, 0.04];
         let found = of(at);

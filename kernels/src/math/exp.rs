@@ -43,12 +43,42 @@ pub fn exp(x: f64) -> f64 {
 pub(crate) fn exp_of_sum(x: f64, rest: f64) -> f64 {
     let x = if x > X_MAX { X_MAX } else { x };
     let x = if x < X_MIN { X_MIN } else { x };
+    let (less_1, shifted) = reduced(x, rest);
+    let [first, second] = powers(shifted);
+    (1.0 + less_1) * first * second
+}
+
+/// `e^x − 1`, as accurate near 0 as elsewhere.
+#[inline(always)]
+pub(crate) fn exp_less_1(x: f64) -> f64 {
+    let x = if x > X_MAX { X_MAX } else { x };
+    let x = if x < X_MIN { X_MIN } else { x };
+    let (less_1, shifted) = reduced(x, 0.0);
+    let [first, second] = powers(shifted);
+    less_1 * first * second + (first * second - 1.0)
+}
+
+/// `e^x` for `|x| ≤ 700`, by fewer steps; a meaningless number for anything else.
+#[inline(always)]
+pub(crate) fn exp_within(x: f64) -> f64 {
+    let (less_1, shifted) = reduced(x, 0.0);
+    (1.0 + less_1) * f64::from_bits(shifted.wrapping_add(1023) << 52)
+}
+
+/// Two powers of two of which the product is `2^k`.
+#[inline(always)]
+fn powers(shifted: u64) -> [f64; 2] {
+    // Both exponents, with their bias.
+    let both = shifted.wrapping_add(2046) & 0x1fff;
+    let half = both >> 1;
+    [f64::from_bits(half << 52), f64::from_bits((both - half) << 52)]
+}
+
+/// `e^r − 1`, and k in the last bits.
+#[inline(always)]
+fn reduced(x: f64, rest: f64) -> (f64, u64) {
     let shifted = x * LOG2_E + SHIFT;
     let k = shifted - SHIFT;
     let r = ((x - k * LN2_HIGH) - k * LN2_LOW) + rest;
-    let fraction = 1.0 + (r + (r * r) * estrin(&Q, r));
-    // Both exponents, with their bias: k + 2046 in two halves.
-    let both = shifted.to_bits().wrapping_add(2046) & 0x1fff;
-    let half = both >> 1;
-    fraction * f64::from_bits(half << 52) * f64::from_bits((both - half) << 52)
+    (r + (r * r) * estrin(&Q, r), shifted.to_bits())
 }

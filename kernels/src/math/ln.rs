@@ -15,6 +15,9 @@
 /// Bound on the error in units in the last place, measured by the test below.
 #[cfg(test)]
 const ULP_ERROR_MAX: f64 = 0.9;
+/// Likewise, of a [`Quotient`].
+#[cfg(test)]
+const QUOTIENT_ULP_ERROR_MAX: f64 = 2.5;
 
 pub(super) const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 pub(super) const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
@@ -28,6 +31,17 @@ const P: [f64; 7] = [
     0.181_835_643_261_196_71,
     0.153_140_505_521_127_12,
     0.147_959_497_005_828_58,
+];
+
+/// The same for quotients, whose `m` is between 2^-0.5861 and 2^0.5861: 1.6e-17 (`tests/scripts/fit_math.py`).
+const RATIO_P: [f64; 7] = [
+    0.666_666_666_666_728_7,
+    0.399_999_999_960_767_4,
+    0.285_714_294_106_324_04,
+    0.222_221_372_432_328_28,
+    0.181_864_077_685_445_6,
+    0.152_491_514_674_599_84,
+    0.153_762_747_032_309_27,
 ];
 
 /// Bits of √½: mantissas are taken from here to √2.
@@ -68,12 +82,47 @@ fn ln_scaled(x: f64, exponent: f64) -> f64 {
     let f = f64::from_bits((shifted & MANTISSA_MASK) + SQRT_HALF_BITS) - 1.0;
     let half_square = 0.5 * f * f;
     let s = f / (2.0 + f);
-    let z = s * s;
-    let w = z * z;
-    let even = z * (P[0] + w * (P[2] + w * (P[4] + w * P[6])));
-    let odd = w * (P[1] + w * (P[3] + w * P[5]));
-    let r = even + odd;
+    let r = rest(&P, s * s);
     k * LN2_HIGH + (f - (half_square - (s * (half_square + r) + k * LN2_LOW)))
+}
+
+/// Two positive, normal numbers, of whose quotient the logarithm is wanted: without the rounding of the quotient it is as
+/// accurate near 1 as elsewhere.
+pub(crate) struct Quotient {
+    k: f64,
+    difference: f64,
+    /// Not 0: whoever asks for the logarithm gives its inverse.
+    pub sum: f64,
+}
+
+impl Quotient {
+    /// `a = 2^k · a'` with `a'` at most 1.502 times `b` or as much less: `a' − b` is exact.
+    #[inline(always)]
+    pub fn new(a: f64, b: f64) -> Self {
+        /// A half, where exponents are.
+        const HALF_BITS: u64 = 1 << 51;
+        // Bits are, nearly, binary logarithms: off by at most 0.0861.
+        let shifted = a.to_bits().wrapping_sub(b.to_bits()).wrapping_add(ONE_BITS + HALF_BITS);
+        let k = f64::from_bits((shifted >> 52) | TWO_TO_52_BITS) - (4_503_599_627_370_496.0 + 1023.0);
+        let exponent = (shifted & !MANTISSA_MASK).wrapping_sub(ONE_BITS);
+        let b = f64::from_bits(b.to_bits().wrapping_add(exponent));
+        Self { k, difference: a - b, sum: a + b }
+    }
+
+    #[inline(always)]
+    pub fn ln(&self, inverse_sum: f64) -> f64 {
+        let s = self.difference * inverse_sum;
+        self.k * LN2_HIGH + (2.0 * s + (s * rest(&RATIO_P, s * s) + self.k * LN2_LOW))
+    }
+}
+
+/// `z·P(z)`.
+#[inline(always)]
+fn rest(p: &[f64; 7], z: f64) -> f64 {
+    let w = z * z;
+    let even = z * (p[0] + w * (p[2] + w * (p[4] + w * p[6])));
+    let odd = w * (p[1] + w * (p[3] + w * p[5]));
+    even + odd
 }
 
 #[cfg(test)]
@@ -118,7 +167,7 @@ mod tests {
         }
     }
 
-    /// `k·ln 2 + 2 atanh((m−1)/(m+1))` by its series, good to about 100 bits.
+    /// `k·ln 2 + 2 atanh((m−1)/(m+1))`, good to about 100 bits.
     fn reference(x: f64) -> Double {
         let mut mantissa = f64::from_bits((x.to_bits() & MANTISSA_MASK) | ONE_BITS);
         let mut k = ((x.to_bits() >> 52) as i32 - 1023) as f64;
@@ -126,7 +175,12 @@ mod tests {
             mantissa *= 0.5;
             k += 1.0;
         }
-        let s = Double { high: mantissa - 1.0, low: 0.0 }.divide(Double::sum(mantissa, 1.0));
+        reference_of(mantissa, 1.0, k)
+    }
+
+    /// `ln(2^k · a / b)` for a and b near each other, by the series of the inverse tangent.
+    fn reference_of(a: f64, b: f64, k: f64) -> Double {
+        let s = Double::sum(a, -b).divide(Double::sum(a, b));
         let z = s.multiply(s);
         let mut series = Double { high: 0.0, low: 0.0 };
         for term in (0..30).rev() {
@@ -141,9 +195,7 @@ mod tests {
         whole.add(fraction.add(s.multiply(series)))
     }
 
-    fn error_ulp(x: f64) -> f64 {
-        let found = ln(x);
-        let exact = reference(x);
+    fn error_ulp(found: f64, exact: Double) -> f64 {
         let unit = f64::from_bits(exact.high.abs().to_bits() + 1) - exact.high.abs();
         let distance = Double { high: found, low: 0.0 }.add(Double { high: -exact.high, low: -exact.low });
         (distance.high / unit).abs()
@@ -153,7 +205,7 @@ mod tests {
     fn error_stays_below_its_bound() {
         let mut worst = (0.0, 0.0);
         let mut check = |x: f64| {
-            let error = error_ulp(x);
+            let error = error_ulp(ln(x), reference(x));
             if error > worst.0 {
                 worst = (error, x);
             }
@@ -171,6 +223,34 @@ mod tests {
         println!("largest error {} ulp at {:e}", worst.0, worst.1);
         assert!(worst.0 < ULP_ERROR_MAX, "{} ulp at {:e}", worst.0, worst.1);
         assert!(worst.0 > 0.5, "a double can hardly be always correctly rounded: is the reference wrong?");
+    }
+
+    #[test]
+    fn error_of_a_quotient_stays_below_its_bound() {
+        let mut worst = (0.0, [0.0; 2]);
+        let mut check = |a: f64, b: f64, k: i32| {
+            let scaled = a * f64::from_bits(((1023 + k) as u64) << 52);
+            let quotient = Quotient::new(scaled, b);
+            let found = quotient.ln(1.0 / quotient.sum);
+            let error = error_ulp(found, reference_of(a, b, f64::from(k)));
+            if a != b && error > worst.0 {
+                worst = (error, [scaled, b]);
+            }
+        };
+        let golden = 0x9e37_79b9_7f4a_7c15_u64;
+        for step in 1..300_000_u64 {
+            let [one, other] = [step, step << 20]
+                .map(|step| f64::from_bits(step.wrapping_mul(golden) & MANTISSA_MASK | ONE_BITS));
+            check(one, other, 0);
+            check(one, other, (step % 101) as i32 - 50);
+            check(one, one * (1.0 + (other - 1.5) * 1e-3), 0);
+            check(one, f64::from_bits(one.to_bits() + step % 5), 0);
+        }
+        println!("largest error {} ulp at {:?}", worst.0, worst.1);
+        assert!(worst.0 < QUOTIENT_ULP_ERROR_MAX, "{} ulp at {:?}", worst.0, worst.1);
+        assert!(worst.0 > 0.5 * QUOTIENT_ULP_ERROR_MAX, "the bound is no measurement: {}", worst.0);
+        let quotient = Quotient::new(3.7, 3.7);
+        assert_eq!(quotient.ln(1.0 / quotient.sum).to_bits(), 0);
     }
 
     #[test]

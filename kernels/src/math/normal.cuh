@@ -7,26 +7,38 @@
 
 namespace warptape {
 
-// Φ(−x) · exp(x²/2) for 0 ≤ x ≤ 39.
+// Φ(−x) · exp(x²/2) for x ≥ 0, as a quotient.
+struct Mills {
+    double above, below;
+
+    __device__ explicit Mills(double x) {
+        const double P[11] = {
+            746204.474859137, 1260856.1795163963, 1053367.0085395956, 563239.4791254213, 211608.01474786038,
+            58121.887581507355, 11806.174369643864, 1753.6076824434845, 182.9811378814915, 12.19624090674805,
+            0.3989422804014327,
+        };
+        const double Q[12] = {
+            1492408.949718274, 3712482.418417016, 4322661.946127274, 3116146.3305531866, 1549036.4520503518,
+            559108.9901698827, 150024.46654740153, 30050.356183350526, 4426.214041731672, 459.66569393786057,
+            30.571442301065975, 1.0,
+        };
+        above = estrin(P, x);
+        below = estrin(Q, x);
+    }
+};
+
 __device__ inline double mills(double x) {
-    const double MILLS[23] = {
-        0.769193049750063, -0.6653825028900567, 0.4953056159699773, -0.3135331566712962, 0.1650203661703374,
-        -0.06911863870656998, 0.020795066800837793, -0.002993376766706082, -0.0007978694080108348,
-        0.0005448990333948724, -5.9375674786700834e-5, -4.976265493334499e-5, 1.668104120308104e-5,
-        3.980384776257054e-6, -2.76895243101397e-6, -3.3553734188817523e-7, 4.328840141731732e-7,
-        4.088067308724329e-8, -6.601141479635665e-8, -8.294942468780107e-9, 7.942093937454417e-9,
-        1.43201777389485e-9, -3.028680749515812e-10,
-    };
-    double inverse = 1.0 / (x + 5.0);
-    return estrin(MILLS, (x - 5.0) * inverse) * inverse;
+    Mills both(x);
+    return both.above / both.below;
 }
+
+static const double INVERSE_SQRT_TWO_PI = 0.3989422804014327;
 
 struct Normal {
     double density, cdf;
 };
 
 __device__ inline Normal density_and_cdf(double x) {
-    const double INVERSE_SQRT_TWO_PI = 0.3989422804014327;
     double distance = fabs(x);
     distance = distance > 39.0 ? 39.0 : distance;
     double high = __longlong_as_double(__double_as_longlong(distance) & ~((1ll << 27) - 1));

@@ -25,7 +25,11 @@ __device__ inline u32 bits_of(float value) {
 __device__ inline double sqrt_of(double x) { return __dsqrt_rn(x); }
 __device__ inline float sqrt_of(float x) { return sqrtf(x); }
 
-__device__ inline float exp_of(float x) {
+struct ReducedFloat {
+    float less_1, power;
+};
+
+__device__ inline ReducedFloat reduced(float x) {
     const float LN2_HIGH = float_of(0x3f318000u), LN2_LOW = float_of(0xb95e8083u);
     const float LOG2_E = float_of(0x3fb8aa3bu), SHIFT = 12582912.0f;
     const float Q[5] = {0.49999993f, 0.1666652f, 0.04166839f, 0.008368781f, 0.0013814707f};
@@ -34,8 +38,17 @@ __device__ inline float exp_of(float x) {
     float shifted = x * LOG2_E + SHIFT;
     float k = shifted - SHIFT;
     float r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    float fraction = 1.0f + (r + (r * r) * estrin(Q, r));
-    return fraction * float_of((bits_of(shifted) + 127u) << 23);
+    return {r + (r * r) * estrin(Q, r), float_of((bits_of(shifted) + 127u) << 23)};
+}
+
+__device__ inline float exp_of(float x) {
+    ReducedFloat r = reduced(x);
+    return (1.0f + r.less_1) * r.power;
+}
+
+__device__ inline float exp_less_1(float x) {
+    ReducedFloat r = reduced(x);
+    return r.less_1 * r.power + (r.power - 1.0f);
 }
 
 __device__ inline float ln_of_positive(float x) {

@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::dual::{Number, Term};
-use super::exp::exp;
+use super::exp::{exp, exp_less_1};
 use super::normal::{CENTRAL, TAIL, ratio};
 use super::{ln_of_positive, single};
 
@@ -24,11 +24,15 @@ pub(crate) trait Real:
     fn double(self) -> f64;
     fn sqrt(self) -> Self;
     fn exp(self) -> Self;
+    /// `e^x − 1`.
+    fn exp_less_1(self) -> Self;
     /// Of a positive, normal number.
     fn ln(self) -> Self;
+    fn abs(self) -> Self;
+    fn with_sign_of(self, other: Self) -> Self;
     /// From random words, the first of them highest: `min(u, 1 − u)` for a number u evenly spread between 0 and 1, never
-    /// 0 nor above ½, and whether u is above ½.
-    fn outer(words: [u64; 2]) -> (Self, bool);
+    /// 0 nor above ½, and negative where u is below ½.
+    fn outer(words: [u64; 2]) -> Self;
     /// `A(r)/B(r)` of the inverse normal distribution function's central region.
     fn central(r: Self) -> Self;
     /// `−Φ⁻¹(exp(−t²/2))` in its tail, as far as [`Real::outer`] goes.
@@ -59,18 +63,35 @@ impl Real for f64 {
     }
 
     #[inline(always)]
+    fn exp_less_1(self) -> f64 {
+        exp_less_1(self)
+    }
+
+    #[inline(always)]
     fn ln(self) -> f64 {
         ln_of_positive(self)
     }
 
     #[inline(always)]
-    fn outer([high, low]: [u64; 2]) -> (f64, bool) {
+    fn abs(self) -> f64 {
+        f64::abs(self)
+    }
+
+    #[inline(always)]
+    fn with_sign_of(self, other: f64) -> f64 {
+        self.copysign(other)
+    }
+
+    #[inline(always)]
+    fn outer([high, low]: [u64; 2]) -> f64 {
         const HALF_BITS: u64 = 0x3fe0_0000_0000_0000;
         /// `½ − 2^-54`.
         const HALF_BELOW: f64 = f64::from_bits(0x3fdf_ffff_ffff_ffff);
+        const SIGN: u64 = 1 << 63;
         let word = high << 32 | low;
         let mirrored = (word << 1) ^ (word >> 63).wrapping_neg();
-        (f64::from_bits(HALF_BITS | mirrored >> 12) - HALF_BELOW, word >> 63 == 1)
+        let outer = f64::from_bits(HALF_BITS | mirrored >> 12) - HALF_BELOW;
+        f64::from_bits(outer.to_bits() | (!word & SIGN))
     }
 
     #[inline(always)]
@@ -108,16 +129,33 @@ impl Real for f32 {
     }
 
     #[inline(always)]
+    fn exp_less_1(self) -> f32 {
+        single::exp_less_1(self)
+    }
+
+    #[inline(always)]
     fn ln(self) -> f32 {
         single::ln_of_positive(self)
     }
 
     #[inline(always)]
-    fn outer([word, _]: [u64; 2]) -> (f32, bool) {
+    fn abs(self) -> f32 {
+        f32::abs(self)
+    }
+
+    #[inline(always)]
+    fn with_sign_of(self, other: f32) -> f32 {
+        self.copysign(other)
+    }
+
+    #[inline(always)]
+    fn outer([word, _]: [u64; 2]) -> f32 {
         const TWO_TO_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
+        const SIGN: u32 = 1 << 31;
         let word = word as u32;
         let mirrored = (word ^ (word >> 31).wrapping_neg()) & 0x7fff_ffff;
-        ((mirrored as i32 as f32 + 0.5) * TWO_TO_MINUS_32, word >> 31 == 1)
+        let outer = (mirrored as i32 as f32 + 0.5) * TWO_TO_MINUS_32;
+        f32::from_bits(outer.to_bits() | (!word & SIGN))
     }
 
     #[inline(always)]
@@ -167,6 +205,11 @@ macro_rules! number {
             }
 
             #[inline(always)]
+            fn exp_less_1(self) -> $real {
+                Real::exp_less_1(self)
+            }
+
+            #[inline(always)]
             fn ln(self) -> $real {
                 Real::ln(self)
             }
@@ -191,15 +234,15 @@ pub(super) mod tests {
     fn words_become_numbers_between_0_and_a_half() {
         let all = 0xffff_ffff;
         let smallest = 0.5_f64 / 9_007_199_254_740_992.0;
-        assert_eq!(f64::outer([0, 0]), (smallest, false));
-        assert_eq!(f64::outer([all, all]), (smallest, true));
-        assert_eq!(f64::outer([0x7fff_ffff, all]), (0.5 - smallest, false));
-        assert_eq!(f64::outer([0x8000_0000, 0]), (0.5 - smallest, true));
-        assert_eq!(f64::outer([0x4000_0000, 0]), (0.25 + smallest, false));
+        assert_eq!(f64::outer([0, 0]), -smallest);
+        assert_eq!(f64::outer([all, all]), smallest);
+        assert_eq!(f64::outer([0x7fff_ffff, all]), -(0.5 - smallest));
+        assert_eq!(f64::outer([0x8000_0000, 0]), 0.5 - smallest);
+        assert_eq!(f64::outer([0x4000_0000, 0]), -(0.25 + smallest));
         let smallest = 0.5_f32 / 4_294_967_296.0;
-        assert_eq!(f32::outer([0, 0]), (smallest, false));
-        assert_eq!(f32::outer([all, 0]), (smallest, true));
-        assert_eq!(f32::outer([0x7fff_ffff, 0]), (0.5, false));
-        assert_eq!(f32::outer([0x8000_0000, 0]), (0.5, true));
+        assert_eq!(f32::outer([0, 0]), -smallest);
+        assert_eq!(f32::outer([all, 0]), smallest);
+        assert_eq!(f32::outer([0x7fff_ffff, 0]), -0.5);
+        assert_eq!(f32::outer([0x8000_0000, 0]), 0.5);
     }
 }

@@ -20,28 +20,38 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
     for (int column = 0; column < 7; ++column) given[column] = args.given[column * args.count + option];
     double sign = given[0], spot = given[1], strike = given[2], rate = given[3], carry = given[4];
     double volatility = given[5], years = given[6];
+    double drift = (rate - carry + 0.5 * (volatility * volatility)) * years;
     double root = __dsqrt_rn(years);
     double deviation = volatility * root;
-    double drift = (rate - carry + 0.5 * (volatility * volatility)) * years;
-    double inverse = 1.0 / deviation;
-    double d1 = (ln_of_positive(spot / strike) + drift) * inverse;
+    Quotient quotient(spot, strike);
+    double below = spot * deviation;
+    double inverse_of_both = 1.0 / (below * quotient.sum);
+    double inverse = quotient.sum * inverse_of_both;
+    double d1 = (quotient.ln(below * inverse_of_both) + drift) * (spot * inverse);
     double d2 = d1 - deviation;
-    double spot_factor = exp_of(-(carry * years));
-    Normal first = density_and_cdf(sign * d1);
-    Normal second = density_and_cdf(sign * d2);
-    double asset = spot * spot_factor * first.cdf;
-    double cash = strike * exp_of(-(rate * years)) * second.cdf;
-    double dense = spot_factor * first.density;
-    double vega = spot * dense * root;
+    double asset_whole = spot * exp_within(-(carry * years));
+    double cash_whole = strike * exp_within(-(rate * years));
+    bool is_asset = fabs(d1) < fabs(d2);
+    double near = is_asset ? d1 : d2;
+    double dense = exp_of(-0.5 * (near * near)) * (is_asset ? asset_whole : cash_whole);
+    Mills first(fabs(d1)), second(fabs(d2));
+    double inverse_of_mills = 1.0 / (first.below * second.below);
+    double below1 = dense * (first.above * second.below * inverse_of_mills);
+    double below2 = dense * (second.above * first.below * inverse_of_mills);
+    double asset = sign * d1 > 0.0 ? asset_whole - below1 : below1;
+    double cash = sign * d2 > 0.0 ? cash_whole - below2 : below2;
+    double by_deviation = spot * inverse, by_spot = deviation * inverse;
+    dense = INVERSE_SQRT_TWO_PI * dense;
+    double vega = dense * root;
     double found[8] = {
         sign * (asset - cash),
-        sign * (spot_factor * first.cdf),
-        dense / spot * inverse,
+        sign * (asset * by_spot),
+        dense * by_spot * inverse,
         vega,
-        sign * (carry * asset - rate * cash) - 0.5 * (spot * dense * volatility) * (volatility * inverse),
+        sign * (carry * asset - rate * cash) - 0.5 * (dense * volatility) * (volatility * by_deviation),
         sign * (years * cash),
-        -(dense * d2) * (root * inverse),
-        vega * (d1 * d2) * (root * inverse),
+        -(dense * by_spot * d2) * (root * by_deviation),
+        vega * (d1 * d2) * (root * by_deviation),
     };
     for (int column = 0; column < 8; ++column) args.found[column * args.count + option] = found[column];
 }
@@ -55,11 +65,13 @@ extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs
     const double *given = args.given + option;
     double sign = given[0], spot = given[args.count], strike = given[2 * args.count], rate = given[3 * args.count];
     double carry = given[4 * args.count], years = given[6 * args.count], price = args.prices[option];
-    double forward = spot * exp_of((rate - carry) * years);
-    double intrinsic = sign * (forward - strike);
+    double asset = spot * exp_within(-(carry * years));
+    double cash = strike * exp_within(-(rate * years));
+    double intrinsic = sign * (asset - cash);
     intrinsic = intrinsic > 0.0 ? intrinsic : 0.0;
-    double b = (price * exp_of(rate * years) - intrinsic) / __dsqrt_rn(forward * strike);
-    double x = -fabs(ln_of_positive(spot / strike) + (rate - carry) * years);
+    double b = (price - intrinsic) / (__dsqrt_rn(asset) * __dsqrt_rn(cash));
+    Quotient quotient(spot, strike);
+    double x = -fabs(quotient.ln(1.0 / quotient.sum) + (rate - carry) * years);
     double most = exp_of(0.5 * x);
     double inflection = __dsqrt_rn(-2.0 * x);
     bool is_low = b < most * (0.5 - mills(inflection));
@@ -67,7 +79,7 @@ extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs
     double target = ln_of_positive(is_low ? b : most - b);
     double s = inflection > S_MIN ? inflection : S_MIN;
     double least = is_low ? -x / D_MAX : 0.0;
-    double greatest = is_low ? s : D_MAX + __dsqrt_rn(D_MAX * D_MAX + 2.0 * x);
+    double greatest = is_low ? s : D_MAX + __dsqrt_rn(D_MAX * D_MAX - 2.0 * x);
     double failure = b >= most ? FAILURES[1] : 0.0;
     failure = b < B_MIN ? FAILURES[0] : failure;
     // Written so that a price that is no number is none.

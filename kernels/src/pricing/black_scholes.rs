@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use super::options::{OPTION_COLUMNS, Options};
 use crate::isa::{Isa, Work};
-use crate::math::{density_and_cdf, exp, ln_of_positive};
+use crate::math::{INVERSE_SQRT_TWO_PI, Quotient, exp, exp_within, mills_of_both};
 
 /// Columns of what is computed of an option.
 pub(crate) const GREEK_COLUMNS: usize = 8;
@@ -90,10 +90,10 @@ impl Work for Batch<'_> {
     #[inline(always)]
     fn run(self) {
         let Batch { options, range, greeks } = self;
-        let mut found = [[0.0; LANES]; GREEK_COLUMNS];
+        let (mut found, mut rest) = ([[0.0; LANES]; GREEK_COLUMNS], Rest::NONE);
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
-            of_options(&load(options, first, count), &mut found);
+            of_options(&load(options, first, count, &mut rest), &mut found);
             for (column, found) in greeks.columns.iter_mut().zip(&found) {
                 column.extend_from_slice(&found[..count]);
             }
@@ -101,78 +101,94 @@ impl Work for Batch<'_> {
     }
 }
 
-/// Some options; lanes without one have harmless numbers.
-pub(crate) struct Given([[f64; LANES]; OPTION_COLUMNS]);
+/// A column of some options; lanes without one have harmless numbers.
+type Column = [f64; LANES];
 
-impl Given {
+/// Some options.
+pub(crate) struct Given<'a>([&'a Column; OPTION_COLUMNS]);
+
+impl Given<'_> {
     #[inline(always)]
     pub(crate) fn lane(&self, lane: usize) -> [f64; OPTION_COLUMNS] {
-        [
-            self.0[0][lane],
-            self.0[1][lane],
-            self.0[2][lane],
-            self.0[3][lane],
-            self.0[4][lane],
-            self.0[5][lane],
-            self.0[6][lane],
-        ]
+        let Given([sign, spot, strike, rate, carry, volatility, years]) = self;
+        [sign[lane], spot[lane], strike[lane], rate[lane], carry[lane], volatility[lane], years[lane]]
     }
 }
 
+/// Columns that are not full.
+pub(crate) struct Rest([Column; OPTION_COLUMNS]);
+
+impl Rest {
+    pub(crate) const NONE: Rest = Rest([[1.0; LANES]; OPTION_COLUMNS]);
+}
+
+/// Options from the first on, where they are, or the last of them as a copy.
 #[inline(always)]
-pub(crate) fn load(options: &Options, first: usize, count: usize) -> Given {
-    let mut given = Given([[1.0; LANES]; OPTION_COLUMNS]);
-    for (lanes, column) in given.0.iter_mut().zip(&options.columns) {
-        lanes[..count].copy_from_slice(&column[first..first + count]);
+pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &'a mut Rest) -> Given<'a> {
+    if count < LANES {
+        for (lanes, column) in rest.0.iter_mut().zip(&options.columns) {
+            lanes[..count].copy_from_slice(&column[first..first + count]);
+        }
+        return Given(rest.0.each_ref());
     }
-    given
+    Given(options.columns.each_ref().map(|column| column[first..].first_chunk().expect("as many are there")))
 }
 
-/// Price and Greeks of options side by side; `1/σ` is `√T / (σ√T)`, and `1/√T` is `σ / (σ√T)`. One loop for each costly function,
-/// so that the next lanes need not wait for all of the steps of these.
+/// Price and Greeks of options side by side. By `S·e^{−qT}·φ(d₁) = K·e^{−rT}·φ(d₂)` both legs take one exponential function:
+/// that of whichever of `d₁` and `d₂` is nearer to 0. `1/σ` is `√T / (σ√T)`. One loop for each costly function, so that the next
+/// lanes need not wait for all of the steps of these.
 #[inline(always)]
 fn of_options(given: &Given, found: &mut [[f64; LANES]; GREEK_COLUMNS]) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
-    let mut d1 = [0.0; LANES];
-    let (mut deviation, mut inverse) = ([0.0; LANES], [0.0; LANES]);
+    let (mut d1, mut d2) = ([0.0; LANES], [0.0; LANES]);
+    let (mut root, mut deviation, mut inverse) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
         let variance = volatility[lane] * volatility[lane];
         let drift = (rate[lane] - carry[lane] + 0.5 * variance) * years[lane];
-        deviation[lane] = volatility[lane] * years[lane].sqrt();
-        inverse[lane] = 1.0 / deviation[lane];
-        d1[lane] = (ln_of_positive(spot[lane] / strike[lane]) + drift) * inverse[lane];
+        root[lane] = years[lane].sqrt();
+        deviation[lane] = volatility[lane] * root[lane];
+        let quotient = Quotient::new(spot[lane], strike[lane]);
+        let below = spot[lane] * deviation[lane];
+        let inverse_of_both = 1.0 / (below * quotient.sum);
+        inverse[lane] = quotient.sum * inverse_of_both;
+        d1[lane] = (quotient.ln(below * inverse_of_both) + drift) * (spot[lane] * inverse[lane]);
+        d2[lane] = d1[lane] - deviation[lane];
     }
-    let (mut spot_factor, mut cash_factor) = ([0.0; LANES], [0.0; LANES]);
+    let (mut asset_whole, mut cash_whole, mut dense) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
-        spot_factor[lane] = exp(-(carry[lane] * years[lane]));
-    }
-    for lane in 0..LANES {
-        cash_factor[lane] = exp(-(rate[lane] * years[lane]));
-    }
-    let (mut density, mut cdf1, mut cdf2) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-    for lane in 0..LANES {
-        (density[lane], cdf1[lane]) = density_and_cdf(sign[lane] * d1[lane]);
+        asset_whole[lane] = spot[lane] * exp_within(-(carry[lane] * years[lane]));
     }
     for lane in 0..LANES {
-        (_, cdf2[lane]) = density_and_cdf(sign[lane] * (d1[lane] - deviation[lane]));
+        cash_whole[lane] = strike[lane] * exp_within(-(rate[lane] * years[lane]));
     }
     for lane in 0..LANES {
-        let (sign, spot, volatility) = (sign[lane], spot[lane], volatility[lane]);
-        let (d1, d2) = (d1[lane], d1[lane] - deviation[lane]);
-        let root = years[lane].sqrt();
-        let inverse = inverse[lane];
-        let asset = spot * spot_factor[lane] * cdf1[lane];
-        let cash = strike[lane] * cash_factor[lane] * cdf2[lane];
-        let dense = spot_factor[lane] * density[lane];
-        let vega = spot * dense * root;
+        let is_asset = d1[lane].abs() < d2[lane].abs();
+        let near = if is_asset { d1[lane] } else { d2[lane] };
+        dense[lane] = exp(-0.5 * (near * near)) * if is_asset { asset_whole[lane] } else { cash_whole[lane] };
+    }
+    let (mut asset, mut cash) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let [mills1, mills2] = mills_of_both(d1[lane].abs(), d2[lane].abs());
+        let (below1, below2) = (dense[lane] * mills1, dense[lane] * mills2);
+        let is_in1 = sign[lane] * d1[lane] > 0.0;
+        let is_in2 = sign[lane] * d2[lane] > 0.0;
+        asset[lane] = if is_in1 { asset_whole[lane] - below1 } else { below1 };
+        cash[lane] = if is_in2 { cash_whole[lane] - below2 } else { below2 };
+    }
+    for lane in 0..LANES {
+        let (sign, volatility, root) = (sign[lane], volatility[lane], root[lane]);
+        let (d1, d2, asset, cash, inverse) = (d1[lane], d2[lane], asset[lane], cash[lane], inverse[lane]);
+        let (by_deviation, by_spot) = (spot[lane] * inverse, deviation[lane] * inverse);
+        let dense = INVERSE_SQRT_TWO_PI * dense[lane];
+        let vega = dense * root;
         found[0][lane] = sign * (asset - cash);
-        found[1][lane] = sign * (spot_factor[lane] * cdf1[lane]);
-        found[2][lane] = dense / spot * inverse;
+        found[1][lane] = sign * (asset * by_spot);
+        found[2][lane] = dense * by_spot * inverse;
         found[3][lane] = vega;
         found[4][lane] = sign * (carry[lane] * asset - rate[lane] * cash)
-            - 0.5 * (spot * dense * volatility) * (volatility * inverse);
+            - 0.5 * (dense * volatility) * (volatility * by_deviation);
         found[5][lane] = sign * (years[lane] * cash);
-        found[6][lane] = -(dense * d2) * (root * inverse);
-        found[7][lane] = vega * (d1 * d2) * (root * inverse);
+        found[6][lane] = -(dense * by_spot * d2) * (root * by_deviation);
+        found[7][lane] = vega * (d1 * d2) * (root * by_deviation);
     }
 }

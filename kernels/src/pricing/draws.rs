@@ -4,6 +4,8 @@
 //! of Philox in `f64`, one in `f32`, and a call gives four, so a group needs `C = 32` or `16` calls: lane `l` has its words from
 //! the call with the counter `(g·C + l mod C, step, stream)` – 64, 32 and 32 bits –, of which they are number `l div C`.
 
+use std::ops::Range;
+
 use super::sampling::Source;
 use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
@@ -56,17 +58,16 @@ impl Stream {
 /// A number for each path of a group.
 pub(crate) type Lanes<T> = [T; LANES];
 
-/// Distances from the nearer end of `(0, 1)`, and on which side of ½, group by group.
+/// Distances from the nearer end of `(0, 1)`, negative below ½, group by group.
 pub(crate) struct Draws<T> {
     outer: Lanes<T>,
-    above: [bool; LANES],
     words: [[u64; CALLS_MAX]; WORDS],
 }
 
 impl<T: Real> Draws<T> {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        Self { outer: [T::of(0.25); LANES], above: [false; LANES], words: [[0; CALLS_MAX]; WORDS] }
+        Self { outer: [T::of(0.25); LANES], words: [[0; CALLS_MAX]; WORDS] }
     }
 
     #[inline(always)]
@@ -76,8 +77,8 @@ impl<T: Real> Draws<T> {
             return self.draw_random(keys, group, step, stream);
         };
         let (digits, [high, low]) = points.of_group(keys, group, step, stream);
-        for ((outer, above), digits) in self.outer.iter_mut().zip(&mut self.above).zip(&digits) {
-            (*outer, *above) = T::outer([digits ^ high, low]);
+        for (outer, digits) in self.outer.iter_mut().zip(&digits) {
+            *outer = T::outer([digits ^ high, low]);
         }
     }
 
@@ -93,10 +94,9 @@ impl<T: Real> Draws<T> {
         }
         for part in 0..WORDS / T::WORDS {
             let (high, low) = (&words[part * T::WORDS], &words[part * T::WORDS + T::WORDS - 1]);
-            let lanes = part * calls..(part + 1) * calls;
-            let outer = self.outer[lanes.clone()].iter_mut().zip(&mut self.above[lanes]);
-            for ((outer, above), (high, low)) in outer.zip(high.iter().zip(low)) {
-                (*outer, *above) = T::outer([*high, *low]);
+            let outer = &mut self.outer[part * calls..(part + 1) * calls];
+            for (outer, (high, low)) in outer.iter_mut().zip(high.iter().zip(low)) {
+                *outer = T::outer([*high, *low]);
             }
         }
     }
@@ -112,8 +112,8 @@ impl<T: Real> Draws<T> {
         numbers: &mut Lanes<T>,
     ) {
         self.draw(source, group, step, stream);
-        for ((number, outer), above) in numbers.iter_mut().zip(&self.outer).zip(&self.above) {
-            *number = if *above { T::of(1.0) - *outer } else { *outer };
+        for (number, outer) in numbers.iter_mut().zip(&self.outer) {
+            *number = if *outer > T::of(0.0) { T::of(1.0) - *outer } else { -*outer };
         }
     }
 
@@ -128,31 +128,49 @@ impl<T: Real> Draws<T> {
         numbers: &mut Lanes<T>,
     ) {
         self.draw(source, group, step, stream);
-        let Draws { outer, above, .. } = self;
-        for ((number, outer), above) in numbers.iter_mut().zip(&*outer).zip(&*above) {
-            let central = quantile_central(*outer);
-            *number = if *above { central } else { -central };
+        for (number, outer) in numbers.iter_mut().zip(&self.outer) {
+            *number = quantile_central(outer.abs()).with_sign_of(*outer);
         }
         // Every seventh number is in the tail: those alone, side by side.
-        let mut in_tail = [0_u8; LANES + TAIL_LANES];
-        let mut count = 0;
-        for (lane, outer) in outer.iter().enumerate() {
-            in_tail[count] = lane as u8;
-            count += usize::from(*outer < T::of(OUTER));
+        let mut lanes = self.in_tail();
+        while lanes != 0 {
+            let mut tail = [T::of(OUTER); TAIL_LANES];
+            let first = lanes;
+            for outer in &mut tail {
+                if lanes == 0 {
+                    break;
+                }
+                *outer = self.outer[lanes.trailing_zeros() as usize];
+                lanes &= lanes - 1;
+            }
+            for outer in &mut tail {
+                *outer = quantile_tail(outer.abs()).with_sign_of(*outer);
+            }
+            let mut done = first;
+            for tail in &tail {
+                if done == lanes {
+                    break;
+                }
+                numbers[done.trailing_zeros() as usize] = *tail;
+                done &= done - 1;
+            }
         }
-        for first in (0..count).step_by(TAIL_LANES) {
-            let mut tail = [T::of(0.0); TAIL_LANES];
-            for lane in 0..TAIL_LANES {
-                tail[lane] = outer[usize::from(in_tail[first + lane]) % LANES];
-            }
-            for number in &mut tail {
-                *number = quantile_tail(*number);
-            }
-            for lane in 0..TAIL_LANES.min(count - first) {
-                let to = usize::from(in_tail[first + lane]) % LANES;
-                numbers[to] = if above[to] { tail[lane] } else { -tail[lane] };
-            }
+    }
+
+    /// A bit for each lane that is in the tail.
+    #[inline(always)]
+    fn in_tail(&self) -> u64 {
+        /// Moves the last bits of eight bytes into the first byte.
+        const GATHER: u64 = 0x0102_0408_1020_4080;
+        let mut flags = [0_u8; LANES];
+        for (flag, outer) in flags.iter_mut().zip(&self.outer) {
+            *flag = u8::from(outer.abs() < T::of(OUTER));
         }
+        let mut lanes = 0;
+        for (byte, flags) in flags.as_chunks::<8>().0.iter().enumerate() {
+            lanes |= (u64::from_le_bytes(*flags).wrapping_mul(GATHER) >> 56) << (8 * byte);
+        }
+        lanes
     }
 }
 
@@ -180,16 +198,19 @@ impl<T: Real> Numbers<T> {
         }
     }
 
-    /// Gives those of each step to what takes them.
     #[inline(always)]
-    pub(crate) fn walk(&mut self, group: u64, mut step_by: impl FnMut(&Lanes<T>, &Lanes<T>)) {
-        for step in 0..self.steps {
-            self.draws.normals(&self.source, group, step, Stream::STEPS, &mut self.z);
-            if self.has_extremes {
-                self.draws.uniforms(&self.source, group, step, Stream::EXTREMES, &mut self.u);
-            }
-            step_by(&self.z, &self.u);
+    pub(crate) fn steps(&self) -> Range<u64> {
+        0..self.steps
+    }
+
+    /// Those of a step.
+    #[inline(always)]
+    pub(crate) fn of_step(&mut self, group: u64, step: u64) -> (&Lanes<T>, &Lanes<T>) {
+        self.draws.normals(&self.source, group, step, Stream::STEPS, &mut self.z);
+        if self.has_extremes {
+            self.draws.uniforms(&self.source, group, step, Stream::EXTREMES, &mut self.u);
         }
+        (&self.z, &self.u)
     }
 }
 

@@ -215,28 +215,41 @@ where
                 paths.start();
                 up.start();
                 down.start();
-                numbers.walk(group, |z, u| {
+                for step in numbers.steps() {
+                    let (z, u) = numbers.of_step(group, step);
                     paths.step(z, u);
                     if !P::HAS_GAMMA {
                         up.step(z, u);
                         down.step(z, u);
                     }
-                });
-                paths.samples(&mut greeks, |payoff, state| {
-                    let [paid, _] = payoff.finish(state);
-                    greeks_of(paid.double() * discount, discount.value * payoff.gamma(state).double())
-                });
+                }
+                paths.samples(
+                    &mut greeks,
+                    #[inline(always)]
+                    |payoff, state| {
+                        let [paid, _] = payoff.finish(state);
+                        greeks_of(paid.double() * discount, discount.value * payoff.gamma(state).double())
+                    },
+                );
                 if P::HAS_CONTROL {
-                    paths.samples(&mut controls, |payoff, state| {
-                        let [_, control] = payoff.finish(state);
-                        greeks_of(control.double() * discount, 0.0)
-                    });
+                    paths.samples(
+                        &mut controls,
+                        #[inline(always)]
+                        |payoff, state| {
+                            let [_, control] = payoff.finish(state);
+                            greeks_of(control.double() * discount, 0.0)
+                        },
+                    );
                 }
                 if !P::HAS_GAMMA {
                     for (bumped, deltas) in [(&up, &mut of_up), (&down, &mut of_down)] {
-                        bumped.samples(deltas, |payoff, state| {
-                            payoff.finish(state).map(|paid| discount.value * paid.by[SPOT].double())
-                        });
+                        bumped.samples(
+                            deltas,
+                            #[inline(always)]
+                            |payoff, state| {
+                                payoff.finish(state).map(|paid| discount.value * paid.by[SPOT].double())
+                            },
+                        );
                     }
                     for lane in 0..LANES {
                         let width = self.of.bumped.inverse_width;

@@ -15,10 +15,10 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::black_scholes::{Given, LANES, load};
+use super::black_scholes::{Given, LANES, Rest, load};
 use super::options::{OPTION_COLUMNS, Options};
 use crate::isa::{Isa, Work};
-use crate::math::{exp, ln_of_positive, mills};
+use crate::math::{Quotient, exp, exp_within, ln_of_positive, mills};
 
 /// Why no volatility gives a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -45,7 +45,7 @@ const NOT_FINITE: f64 = -3.0;
 const STEPS_MAX: usize = 100;
 /// A step of less than this share of the value is the last, because the next would be its square.
 const LAST_STEP: f64 = 1e-8;
-/// `|d₁|` and `|d₂|` are no greater: beyond, no price is a normal number.
+/// `|d₁|` is no greater: beyond, what a price lacks of its limit is no normal number.
 const D_MAX: f64 = 38.5;
 /// Where a search begins at least.
 const S_MIN: f64 = 1e-12;
@@ -92,9 +92,10 @@ impl Work for Batch<'_> {
     #[inline(always)]
     fn run(self) {
         let Batch { options, range, prices, volatilities } = self;
+        let mut rest = Rest::NONE;
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
-            let given = load(options, first, count);
+            let given = load(options, first, count, &mut rest);
             let at = first - range.start;
             let mut wanted = [f64::NAN; LANES];
             wanted[..count].copy_from_slice(&prices[at..at + count]);
@@ -167,15 +168,18 @@ struct Search {
 impl Search {
     #[inline(always)]
     fn new([sign, spot, strike, rate, carry, _, years]: [f64; OPTION_COLUMNS], price: f64) -> Search {
-        let forward = spot * exp((rate - carry) * years);
-        let intrinsic = sign * (forward - strike);
+        let asset = spot * exp_within(-(carry * years));
+        let cash = strike * exp_within(-(rate * years));
+        let intrinsic = sign * (asset - cash);
         let intrinsic = if intrinsic > 0.0 { intrinsic } else { 0.0 };
-        let b = (price * exp(rate * years) - intrinsic) / (forward * strike).sqrt();
-        let x = -(ln_of_positive(spot / strike) + (rate - carry) * years).abs();
+        // Forward and strike would be too large for a number where both legs are not.
+        let b = (price - intrinsic) / (asset.sqrt() * cash.sqrt());
+        let quotient = Quotient::new(spot, strike);
+        let x = -(quotient.ln(1.0 / quotient.sum) + (rate - carry) * years).abs();
         let most = exp(0.5 * x);
         let inflection = (-2.0 * x).sqrt();
         let is_low = b < most * (0.5 - mills(inflection));
-        let room = (D_MAX * D_MAX + 2.0 * x).sqrt();
+        let room = (D_MAX * D_MAX - 2.0 * x).sqrt();
         let start = if inflection > S_MIN { inflection } else { S_MIN };
         let failure = if b >= most { TOO_HIGH } else { 0.0 };
         let failure = if b < B_MIN { TOO_LOW } else { failure };

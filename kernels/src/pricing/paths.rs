@@ -22,9 +22,11 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
     /// Back to now.
     #[inline(always)]
     pub fn start(&mut self) {
-        for (number, start) in self.payoff.start().into_iter().enumerate() {
+        for (number, start) in self.payoff.start().into_iter().enumerate().take(P::KEPT) {
             self.ahead[number].fill(start);
-            self.mirrored[number].fill(start);
+            if self.is_antithetic {
+                self.mirrored[number].fill(start);
+            }
         }
     }
 
@@ -32,15 +34,18 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
     pub fn step(&mut self, z: &Lanes<T::Part>, u: &Lanes<T::Part>) {
         for lane in 0..LANES {
             let state = self.payoff.step(state_of(&self.ahead, lane), z[lane], u[lane]);
-            (self.ahead[0][lane], self.ahead[1][lane], self.ahead[2][lane]) = (state[0], state[1], state[2]);
+            for number in 0..P::KEPT {
+                self.ahead[number][lane] = state[number];
+            }
         }
         if !self.is_antithetic {
             return;
         }
         for lane in 0..LANES {
             let state = self.payoff.step(state_of(&self.mirrored, lane), -z[lane], u[lane]);
-            (self.mirrored[0][lane], self.mirrored[1][lane], self.mirrored[2][lane]) =
-                (state[0], state[1], state[2]);
+            for number in 0..P::KEPT {
+                self.mirrored[number][lane] = state[number];
+            }
         }
     }
 

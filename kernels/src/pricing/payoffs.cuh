@@ -25,19 +25,19 @@ struct Paid {
 template <typename T>
 struct Common {
     typedef typename Number<T>::Part Part;
-    T spot, strike;
+    T spot, beyond;
     Part sign;
     T drift, diffusion;
 
     __device__ explicit Common(const Terms &terms)
-        : spot(Number<T>::of_term(terms.spot)), strike(Number<T>::constant((Part)terms.strike)),
+        : spot(Number<T>::of_term(terms.spot)), beyond(Number<T>::of_term(Number<Term>::constant(terms.strike) - terms.spot)),
           sign((Part)terms.sign), drift(Number<T>::of_term(terms.drift)),
           diffusion(Number<T>::of_term(terms.diffusion)) {}
 
     static __device__ T zero() { return Number<T>::constant((Part)0.0); }
     __device__ T moved(const T &x, Part z) const { return x + (drift + scaled(diffusion, z)); }
-    __device__ T price(const T &x) const { return spot * exp_of(x); }
-    __device__ T paid(const T &price) const { return greater(scaled(price - strike, sign), zero()); }
+    __device__ T gained(const T &x) const { return spot * exp_less_1(x); }
+    __device__ T paid(const T &gained) const { return greater(scaled(gained - beyond, sign), zero()); }
 };
 
 template <typename T>
@@ -54,10 +54,10 @@ struct European {
         return {common.moved(state.x, z), common.zero(), common.zero()};
     }
     __device__ Paid<T> finish(const State<T> &state) const {
-        return {common.paid(common.price(state.x)), common.zero()};
+        return {common.paid(common.gained(state.x)), common.zero()};
     }
     __device__ Part gamma(const State<T> &state) const {
-        Part paid = value_of(common.paid(common.price(state.x)));
+        Part paid = value_of(common.paid(common.gained(state.x)));
         Part weighted = gamma_slope * (value_of(state.x) - mean);
         return paid > (Part)0.0 ? weighted : (Part)0.0;
     }
@@ -74,11 +74,11 @@ struct Asian {
     __device__ State<T> start() const { return {common.zero(), common.zero(), common.zero()}; }
     __device__ State<T> step(const State<T> &state, Part z, Part) const {
         T x = common.moved(state.x, z);
-        return {x, state.second + exp_of(x), state.third + x};
+        return {x, state.second + exp_less_1(x), state.third + x};
     }
     __device__ Paid<T> finish(const State<T> &state) const {
         T arithmetic = common.spot * scaled(state.second, inverse_steps);
-        T geometric = common.price(scaled(state.third, inverse_steps));
+        T geometric = common.gained(scaled(state.third, inverse_steps));
         return {common.paid(arithmetic), common.paid(geometric)};
     }
     __device__ Part gamma(const State<T> &) const { return (Part)0.0; }
@@ -99,11 +99,11 @@ struct Barrier {
     __device__ State<T> step(const State<T> &state, Part z, Part) const {
         T x = common.moved(state.x, z);
         T exponent = factor * ((barrier - state.x) * (barrier - x));
-        T touched = exp_of(lesser(exponent, common.zero()));
-        return {x, state.second * (Number<T>::constant((Part)1.0) - touched), common.zero()};
+        T still_untouched = -exp_less_1(lesser(exponent, common.zero()));
+        return {x, state.second * still_untouched, common.zero()};
     }
     __device__ Paid<T> finish(const State<T> &state) const {
-        T paid = common.paid(common.price(state.x));
+        T paid = common.paid(common.gained(state.x));
         return {paid * (Number<T>::constant(always) + scaled(state.second, by_probability)), common.zero()};
     }
     __device__ Part gamma(const State<T> &) const { return (Part)0.0; }
@@ -131,8 +131,8 @@ struct Lookback {
         return {x, scaled(further, side), common.zero()};
     }
     __device__ Paid<T> finish(const State<T> &state) const {
-        T extreme = common.price(state.second);
-        T floating = scaled(extreme - common.price(state.x), side);
+        T extreme = common.gained(state.second);
+        T floating = scaled(extreme - common.gained(state.x), side);
         return {is_floating ? floating : common.paid(extreme), common.zero()};
     }
     __device__ Part gamma(const State<T> &) const { return (Part)0.0; }

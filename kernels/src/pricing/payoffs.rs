@@ -1,16 +1,19 @@
 //! What a path is worth at expiry, by kind of contract. Of the path a few numbers are kept, and moved on step by step.
 //!
-//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. All is written for any [`Number`], once, with
+//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. Prices are kept as what they are above `S₀`, and strikes
+//! likewise: where little is to be gained, no digit of it is lost to the spot's, which `f32` has few of. All is written for any [`Number`], once, with
 //! derivatives and without; `payoffs.cuh` is its twin.
 
 use super::terms::Terms;
-use crate::math::{Number, Real};
+use crate::math::{Number, Real, Term};
 
 /// Numbers of a path that are kept.
 pub(crate) const STATE: usize = 3;
 
 /// A contract on a path.
 pub(crate) trait Payoff<T: Number>: Copy {
+    /// How many of the numbers of a path it keeps: the others stay 0.
+    const KEPT: usize;
     /// Whether [`Payoff::finish`] has a control; else it is 0.
     const HAS_CONTROL: bool = false;
     /// Whether [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
@@ -35,7 +38,8 @@ pub(crate) trait Payoff<T: Number>: Copy {
 #[derive(Clone, Copy)]
 struct Common<T: Number> {
     spot: T,
-    strike: T,
+    /// Strike less spot.
+    beyond: T,
     sign: T::Part,
     drift: T,
     diffusion: T,
@@ -45,7 +49,7 @@ impl<T: Number> Common<T> {
     fn new(terms: &Terms) -> Self {
         Self {
             spot: T::of_term(&terms.spot),
-            strike: T::of(terms.strike),
+            beyond: T::of_term(&(Term::of(terms.strike) - terms.spot)),
             sign: T::Part::of(terms.sign),
             drift: T::of_term(&terms.drift),
             diffusion: T::of_term(&terms.diffusion),
@@ -57,14 +61,15 @@ impl<T: Number> Common<T> {
         x + (self.drift + self.diffusion.scaled(z))
     }
 
+    /// Price less spot.
     #[inline(always)]
-    fn price(&self, x: T) -> T {
-        self.spot * x.exp()
+    fn gained(&self, x: T) -> T {
+        self.spot * x.exp_less_1()
     }
 
     #[inline(always)]
-    fn paid(&self, price: T) -> T {
-        (price - self.strike).scaled(self.sign).greater(T::of(0.0))
+    fn paid(&self, gained: T) -> T {
+        (gained - self.beyond).scaled(self.sign).greater(T::of(0.0))
     }
 }
 
@@ -89,6 +94,7 @@ impl<T: Number> European<T> {
 }
 
 impl<T: Number> Payoff<T> for European<T> {
+    const KEPT: usize = 1;
     const HAS_GAMMA: bool = true;
 
     #[inline(always)]
@@ -98,19 +104,19 @@ impl<T: Number> Payoff<T> for European<T> {
 
     #[inline(always)]
     fn finish(&self, [x, ..]: [T; STATE]) -> [T; 2] {
-        [self.common.paid(self.common.price(x)), T::of(0.0)]
+        [self.common.paid(self.common.gained(x)), T::of(0.0)]
     }
 
     #[inline(always)]
     fn gamma(&self, [x, ..]: [T; STATE]) -> T::Part {
-        let paid = self.common.paid(self.common.price(x)).value();
+        let paid = self.common.paid(self.common.gained(x)).value();
         let weighted = self.gamma_slope * (x.value() - self.mean);
         if paid > T::Part::of(0.0) { weighted } else { T::Part::of(0.0) }
     }
 }
 
 /// The arithmetic mean of the prices after each step; the control is the same contract on their geometric mean. State: x, the sum
-/// of `e^x`, the sum of x.
+/// of `e^x − 1`, the sum of x.
 #[derive(Clone, Copy)]
 pub(crate) struct Asian<T: Number> {
     common: Common<T>,
@@ -124,18 +130,19 @@ impl<T: Number> Asian<T> {
 }
 
 impl<T: Number> Payoff<T> for Asian<T> {
+    const KEPT: usize = 3;
     const HAS_CONTROL: bool = true;
 
     #[inline(always)]
-    fn step(&self, [x, prices, logarithms]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
+    fn step(&self, [x, gains, logarithms]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
         let x = self.common.moved(x, z);
-        [x, prices + x.exp(), logarithms + x]
+        [x, gains + x.exp_less_1(), logarithms + x]
     }
 
     #[inline(always)]
-    fn finish(&self, [_, prices, logarithms]: [T; STATE]) -> [T; 2] {
-        let arithmetic = self.common.spot * prices.scaled(self.inverse_steps);
-        let geometric = self.common.price(logarithms.scaled(self.inverse_steps));
+    fn finish(&self, [_, gains, logarithms]: [T; STATE]) -> [T; 2] {
+        let arithmetic = self.common.spot * gains.scaled(self.inverse_steps);
+        let geometric = self.common.gained(logarithms.scaled(self.inverse_steps));
         [self.common.paid(arithmetic), self.common.paid(geometric)]
     }
 }
@@ -167,6 +174,8 @@ impl<T: Number> Barrier<T> {
 }
 
 impl<T: Number> Payoff<T> for Barrier<T> {
+    const KEPT: usize = 2;
+
     fn start(&self) -> [T; STATE] {
         [T::of(0.0), self.untouched, T::of(0.0)]
     }
@@ -175,14 +184,14 @@ impl<T: Number> Payoff<T> for Barrier<T> {
     fn step(&self, [before, untouched, _]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
         let x = self.common.moved(before, z);
         let exponent = self.factor * ((self.barrier - before) * (self.barrier - x));
-        let touched = exponent.lesser(T::of(0.0)).exp();
-        [x, untouched * (T::of(1.0) - touched), T::of(0.0)]
+        let still_untouched = -exponent.lesser(T::of(0.0)).exp_less_1();
+        [x, untouched * still_untouched, T::of(0.0)]
     }
 
     #[inline(always)]
     fn finish(&self, [x, untouched, _]: [T; STATE]) -> [T; 2] {
         let [always, by_probability] = self.weights;
-        let paid = self.common.paid(self.common.price(x));
+        let paid = self.common.paid(self.common.gained(x));
         [paid * (T::constant(always) + untouched.scaled(by_probability)), T::of(0.0)]
     }
 }
@@ -210,6 +219,7 @@ impl<T: Number> Lookback<T> {
 }
 
 impl<T: Number> Payoff<T> for Lookback<T> {
+    const KEPT: usize = 2;
     const HAS_EXTREMES: bool = true;
 
     #[inline(always)]
@@ -224,8 +234,8 @@ impl<T: Number> Payoff<T> for Lookback<T> {
 
     #[inline(always)]
     fn finish(&self, [x, extreme, _]: [T; STATE]) -> [T; 2] {
-        let extreme = self.common.price(extreme);
-        let floating = (extreme - self.common.price(x)).scaled(self.side);
+        let extreme = self.common.gained(extreme);
+        let floating = (extreme - self.common.gained(x)).scaled(self.side);
         [if self.is_floating { floating } else { self.common.paid(extreme) }, T::of(0.0)]
     }
 }

@@ -224,8 +224,15 @@ impl<T: Number<Part = T> + Real, P: Payoff<T>> Work for Blocks<'_, T, P> {
         for block in self.blocks {
             for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
                 paths.start();
-                numbers.walk(group, |z, u| paths.step(z, u));
-                paths.samples(&mut samples, |payoff, state| payoff.finish(state).map(Real::double));
+                for step in numbers.steps() {
+                    let (z, u) = numbers.of_step(group, step);
+                    paths.step(z, u);
+                }
+                paths.samples(
+                    &mut samples,
+                    #[inline(always)]
+                    |payoff, state| payoff.finish(state).map(Real::double),
+                );
                 let [payoffs, controls] = &samples;
                 sums.add_payoffs(payoffs);
                 if P::HAS_CONTROL {

@@ -120,7 +120,8 @@ fn model() -> Option<String> {
 
 fn instructions() -> &'static str {
     match warptape_kernels::Isa::detect() {
-        warptape_kernels::Isa::Avx2Fma => "AVX2 and FMA (used by the hot loops)",
+        warptape_kernels::Isa::Avx512(_) => "AVX-512 (used by the hot loops)",
+        warptape_kernels::Isa::Avx2Fma(_) => "AVX2 and FMA (used by the hot loops)",
         warptape_kernels::Isa::Baseline => {
             "baseline (this processor has no AVX2 with FMA); same results, slower"
         }

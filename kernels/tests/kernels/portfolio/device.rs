@@ -88,7 +88,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str); 17] = [
+const FAULTS: [(&str, &str); 19] = [
     ("args.first_group + group", "group"),
     (
         "normal[CALLS] = normal_of(outer_of(0.0, words.word[2]",
@@ -107,6 +107,8 @@ const FAULTS: [(&str, &str); 17] = [
     ("terms.sign * (asset - cash", "(asset - cash"),
     ("bits & 1; bits >>= 1", "bits & 1; bits = 0"),
     ("at < args.end[2 * book + 1]", "at < args.end[2 * book]"),
+    ("1ll << 27", "1ll << 26"),
+    ("x > 0.0 ? 1.0 - below", "x < 0.0 ? 1.0 - below"),
     ("args.decay * sum + value", "sum + value"),
     ("mean /= (double)args.times", "mean *= 1.0 / (double)args.times"),
 ];

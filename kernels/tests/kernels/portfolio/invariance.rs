@@ -21,6 +21,11 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
         let mut whole = Profits::default();
         portfolio.run(Isa::Baseline, &scenarios, 0..333, &mut whole);
         assert!(whole.of_book(0).iter().all(|profit| profit.is_finite()));
+        for isa in Isa::supported() {
+            let mut profits = Profits::default();
+            portfolio.run(isa, &scenarios, 0..333, &mut profits);
+            assert_eq!(whole, profits, "{isa:?}");
+        }
         for part in [1, 7, 63, 64, 65, 200, 333] {
             let mut profits = Profits::default();
             for first in (0..333).step_by(part) {
@@ -67,13 +72,14 @@ fn covariances_have_the_same_bits_for_all_instructions() {
     let numbers = &mut Numbers(3);
     for assets in [1, 3, 4, 5, 16, 17, 33] {
         let returns: Vec<f64> = (0..assets * 25).map(|_| numbers.within(-0.03, 0.03)).collect();
-        let [one, other] = [Isa::Baseline, Isa::detect()]
-            .map(|isa| Covariance::sample(isa, assets, &returns).expect("finite"));
-        assert_eq!(one, other);
-        let [one, other] = [Isa::Baseline, Isa::detect()]
-            .map(|isa| Covariance::exponential(isa, assets, &returns, 0.94).expect("finite"));
-        assert_eq!(one, other);
+        let sample = |isa| Covariance::sample(isa, assets, &returns).expect("finite");
+        let exponential = |isa| Covariance::exponential(isa, assets, &returns, 0.94).expect("finite");
+        for isa in Isa::supported() {
+            assert_eq!(sample(Isa::Baseline), sample(isa), "{isa:?}");
+            assert_eq!(exponential(Isa::Baseline), exponential(isa), "{isa:?}");
+        }
         // Tiles do not show.
+        let one = exponential(Isa::Baseline);
         for (row, column) in [(0, 0), (assets - 1, 0), (assets - 1, assets / 2)] {
             let (mut sum, mut weight) = (0.0, 0.0);
             for row_of in returns.chunks(assets) {
