@@ -51,6 +51,8 @@ pub struct Coverage {
     pub risk_of_market: usize,
     /// Looks for requests that had to wait until ticks were read again.
     pub requests_held: usize,
+    /// Requests that came while the ticks of another partition were still to be read again.
+    pub markets_absent: usize,
     /// Transactions that left results to the next one.
     pub results_left: usize,
     /// Requests at or behind the committed offset that were found answered when a process began.
@@ -85,6 +87,7 @@ impl Coverage {
             risk_expired: self.risk_expired + other.risk_expired,
             risk_of_market: self.risk_of_market + other.risk_of_market,
             requests_held: self.requests_held + other.requests_held,
+            markets_absent: self.markets_absent + other.markets_absent,
             results_left: self.results_left + other.results_left,
             answers_found: self.answers_found + other.answers_found,
         }
@@ -117,6 +120,7 @@ impl Coverage {
             self.risk_expired,
             self.risk_of_market,
             self.requests_held,
+            self.markets_absent,
             self.results_left,
             self.answers_found,
         ];

@@ -271,7 +271,10 @@ impl World {
         for partition in 0..self.source.len() as i32 {
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
             self.restore(partition, committed)?;
-            self.open_requests(partition);
+            match self.random.one_in(2) {
+                true => self.open_requests(partition),
+                false => self.requests.await_ticks(partition),
+            }
         }
         self.obey()
     }

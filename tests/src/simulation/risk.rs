@@ -29,6 +29,8 @@ pub(super) struct Requests {
     /// By partition: next offset and generation.
     reading: Vec<Option<(usize, u64)>>,
     fetched: VecDeque<(i32, u64, Vec<Record>)>,
+    /// Partitions that came and whose requests wait until their ticks were read again.
+    waiting: BTreeSet<i32>,
     /// Committed next-to-read offsets.
     pub(super) offsets: BTreeMap<i32, i64>,
     /// By partition and offset of a request that was delivered: the ticks before these offsets were delivered before it.
@@ -45,6 +47,7 @@ impl Requests {
             log: (0..partitions).map(&mut of_partition).collect(),
             reading: vec![None; partitions],
             fetched: VecDeque::new(),
+            waiting: BTreeSet::new(),
             offsets: BTreeMap::new(),
             markets: BTreeMap::new(),
         }
@@ -54,6 +57,12 @@ impl Requests {
     pub(super) fn restart(&mut self) {
         self.reading.fill(None);
         self.fetched.clear();
+        self.waiting.clear();
+    }
+
+    /// A partition came.
+    pub(super) fn await_ticks(&mut self, partition: i32) {
+        self.waiting.insert(partition);
     }
 
     pub(super) fn ends(&self) -> Vec<(i32, i64)> {
@@ -144,6 +153,12 @@ impl World {
     }
 
     pub(super) fn deliver_requests(&mut self) -> Result<(), Failure> {
+        let is_read = |partition: &&i32| self.has_market(**partition);
+        if let Some(partition) = self.requests.waiting.iter().find(is_read).copied() {
+            self.requests.waiting.remove(&partition);
+            self.open_requests(partition);
+            return self.obey();
+        }
         if self.plant != Plant::MarketBehind && !self.core.takes_requests() {
             self.coverage.requests_held += usize::from(!self.requests.fetched.is_empty());
             return Ok(());
@@ -151,10 +166,24 @@ impl World {
         let Some((partition, generation, records)) = self.requests.fetched.pop_front() else { return Ok(()) };
         // What is answered already is passed over.
         let answered: BTreeSet<i64> = self.results(partition).iter().map(|result| result.offset).collect();
+        let seen = |partition: i32| match self.has_market(partition) {
+            true => self.delivered[partition as usize],
+            false => 0,
+        };
+        let markets: Vec<i64> = match self.plant {
+            Plant::MarketBehind => self.delivered.clone(),
+            _ => (0..self.source.len() as i32).map(seen).collect(),
+        };
+        self.coverage.markets_absent += usize::from(markets != self.delivered);
         for record in records.iter().filter(|record| !answered.contains(&record.offset)) {
-            self.requests.markets.insert((partition, record.offset), self.delivered.clone());
+            self.requests.markets.insert((partition, record.offset), markets.clone());
         }
         self.core.on_requests(self.now_ns, partition, generation, &records).map_err(Failure::from)
+    }
+
+    /// Whether the ticks of a partition were delivered as far as they ever were.
+    fn has_market(&self, partition: i32) -> bool {
+        self.core.is_read_to(partition, self.delivered[partition as usize])
     }
 
     fn results(&self, partition: i32) -> Vec<RiskResult> {

@@ -16,11 +16,17 @@ use super::super::risk::{Asked, OpenTask, RequestPartition};
 use super::{Command, Core};
 
 impl Core {
-    /// Whether risk requests may come now. Not while the market of a partition is older than it has been: its ticks are read again
-    /// from a snapshot on, and those who ask wait for them.
+    /// Whether risk requests may come now. Not while the market of a partition whose requests are read is older than it has been:
+    /// its ticks are read again from a snapshot on, and those who ask wait for them.
     pub fn takes_requests(&self) -> bool {
-        let is_behind = |owned: &Partition| owned.is_behind(self.stop_offset(owned.source.partition));
-        self.restoring.is_empty() && !self.partitions.values().any(is_behind)
+        let has_market =
+            |partition: &i32| self.partitions.get(partition).is_some_and(|owned| self.has_market(owned));
+        self.risk.partitions.keys().all(has_market)
+    }
+
+    /// Whether the market of a partition is as new as it has been.
+    fn has_market(&self, owned: &Partition) -> bool {
+        !owned.is_behind(self.stop_offset(owned.source.partition))
     }
 
     /// The requests of an owned partition are to be read, from the committed offset on.
@@ -97,7 +103,9 @@ impl Core {
             let error = refusals::duplicate(&request.request_id);
             return Err((Some(Box::new(request)), error));
         }
-        let market_of = |symbol: &str| self.partitions.values().find_map(|owned| owned.market_of(symbol));
+        // A partition that has just come has no market yet; requests of its own wait until it has.
+        let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
+        let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
         match RiskTask::new(&request, &market_of) {
             Ok(task) => Ok((request, task.following(&self.risk.kept))),
             Err(error) => Err((Some(Box::new(request)), error)),
