@@ -298,10 +298,10 @@ impl<T: Real> Work for Blocks<'_, T> {
             for group in block * GROUPS as u64..(block + 1) * GROUPS as u64 {
                 worths.draw(group);
                 for side in 0..worths.sides() {
-                    for lane in 0..LANES {
-                        let pays = worths.pays(worths.baskets[side][lane]);
+                    for (payoff, basket) in payoffs.iter_mut().zip(&worths.baskets[side]) {
+                        let pays = worths.pays(*basket);
                         let paid = if pays > 0.0 { pays } else { 0.0 };
-                        payoffs[lane] = if side == 0 { paid } else { 0.5 * (payoffs[lane] + paid) };
+                        *payoff = if side == 0 { paid } else { 0.5 * (*payoff + paid) };
                     }
                 }
                 sums.add_payoffs(&payoffs);

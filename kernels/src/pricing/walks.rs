@@ -61,16 +61,17 @@ impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
     #[inline(always)]
     fn step(&mut self, steps: &Steps<T, SPOTS>, date: T, continuation: &[T; BASIS], z: &Lanes<T>) {
         let mut growth = [T::of(0.0); LANES];
-        for lane in 0..LANES {
-            self.x[lane] = self.x[lane] + (steps.drift + steps.diffusion * z[lane]);
-            growth[lane] = self.x[lane].exp();
+        for ((x, growth), z) in self.x.iter_mut().zip(&mut growth).zip(z) {
+            *x = *x + (steps.drift + steps.diffusion * *z);
+            *growth = x.exp();
         }
         for (stops, moneyness) in self.stops.iter_mut().zip(&steps.moneyness) {
-            for lane in 0..LANES {
-                let pays = steps.sign * (*moneyness * growth[lane] - T::of(1.0));
-                let stops_here = (stops.date[lane] == T::of(0.0)) & is_exercised(pays, continuation);
-                stops.x[lane] = if stops_here { self.x[lane] } else { stops.x[lane] };
-                stops.date[lane] = if stops_here { date } else { stops.date[lane] };
+            let of_lanes = stops.x.iter_mut().zip(&mut stops.date).zip(self.x.iter().zip(&growth));
+            for ((stop, stop_date), (x, growth)) in of_lanes {
+                let pays = steps.sign * (*moneyness * *growth - T::of(1.0));
+                let stops_here = (*stop_date == T::of(0.0)) & is_exercised(pays, continuation);
+                *stop = if stops_here { *x } else { *stop };
+                *stop_date = if stops_here { date } else { *stop_date };
             }
         }
     }

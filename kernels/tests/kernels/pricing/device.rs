@@ -232,7 +232,7 @@ const FAULTS: [(&str, &str, &str); 62] = [
     ("american.cu", "control + paid_of(args, walks[1].x, last)", "control + paid_of(args, walks[0].x, last)"),
     ("american.cu", "stops[spot].date == (T)0.0", "stops[spot].date >= (T)0.0"),
     ("american.cu", "(u64)date - 1", "(u64)date - (date > 1.0 ? 2 : 1)"),
-    ("american.cu", "moved * args.diffusion.by[number]", "args.diffusion.by[number]"),
+    ("american.cu", "moved * args.diffusion.by[number]", "2.0 * moved * args.diffusion.by[number]"),
     ("american.cu", "-(args.step_rate * date", "(args.step_rate * date"),
     ("american.cu", "args.step_years * date", "args.step_years"),
     ("american.cu", "up.delta - down.delta", "down.delta - up.delta"),
