@@ -33,6 +33,15 @@ impl Isa {
         Self::supported().last().unwrap_or(Self::Baseline)
     }
 
+    /// The fastest up to AVX2, for loops that take four numbers side by side, as many as its registers hold: what has AVX-512
+    /// has AVX2 too.
+    pub(crate) fn of_four(self) -> Self {
+        match self {
+            Self::Avx512(present) => Self::Avx2Fma(present),
+            Self::Baseline | Self::Avx2Fma(_) => self,
+        }
+    }
+
     /// Runs a hot loop.
     #[inline]
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]

@@ -43,6 +43,6 @@ impl IndicatorSlab {
     /// Panics at a slot there is no room for.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
         out.resize(closed.len());
-        isa.run(Update { slab: self, closed, out });
+        isa.of_four().run(Update { slab: self, closed, out });
     }
 }

@@ -34,8 +34,8 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
     pub fn step(&mut self, z: &Lanes<T::Part>, u: &Lanes<T::Part>) {
         for lane in 0..LANES {
             let state = self.payoff.step(state_of(&self.ahead, lane), z[lane], u[lane]);
-            for number in 0..P::KEPT {
-                self.ahead[number][lane] = state[number];
+            for (lanes, number) in self.ahead.iter_mut().zip(state).take(P::KEPT) {
+                lanes[lane] = number;
             }
         }
         if !self.is_antithetic {
@@ -43,8 +43,8 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
         }
         for lane in 0..LANES {
             let state = self.payoff.step(state_of(&self.mirrored, lane), -z[lane], u[lane]);
-            for number in 0..P::KEPT {
-                self.mirrored[number][lane] = state[number];
+            for (lanes, number) in self.mirrored.iter_mut().zip(state).take(P::KEPT) {
+                lanes[lane] = number;
             }
         }
     }
