@@ -134,7 +134,7 @@ impl Core {
             units: round.units,
             unit_cost: open.task.unit_cost(),
             slice_units_max: round.units,
-            gang: open.request.gang,
+            gang: open.request.gang && round.units > 1,
             as_of,
             bytes: open.request.bytes,
         });
