@@ -136,7 +136,7 @@ impl PortfolioTask {
     /// Takes profits of portfolios like it from those that are kept, and keeps its own.
     pub(super) fn follow(&mut self, kept: &KeptProfits) {
         if let Some(scenarios) = self.work.scenarios() {
-            self.follower = kept.follower(&self.portfolio, scenarios);
+            self.follower = kept.follower(&self.portfolio, scenarios, self.scenario_units() as usize);
         }
     }
 

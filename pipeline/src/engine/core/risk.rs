@@ -107,7 +107,11 @@ impl Core {
         let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
         let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
         match RiskTask::new(&request, &market_of) {
-            Ok(task) => Ok((request, task.following(&self.risk.kept))),
+            // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
+            Ok(task) if self.config.device_names().is_empty() => {
+                Ok((request, task.following(&self.risk.kept)))
+            }
+            Ok(task) => Ok((request, task)),
             Err(error) => Err((Some(Box::new(request)), error)),
         }
     }
