@@ -82,7 +82,7 @@ impl Core {
                 return Ok(());
             }
         };
-        let request = Asked::of(request, record.value.len());
+        let request = Asked::of(request, record.value.len() + task.bytes());
         let open = OpenTask::new(partition, record.offset, request, task, now_ns);
         let round = open.task.first_round();
         let number = self.risk.open(open, self.recorder.next_sequence());
