@@ -127,6 +127,11 @@ impl Core {
         self.step(now_ns, &input)
     }
 
+    /// Positions of portfolios that lanes on the processor revalued so far, where anything was kept of earlier requests.
+    pub fn positions_revalued(&self) -> u64 {
+        self.risk.kept.revalued()
+    }
+
     /// A lane has done a slice.
     pub fn on_slice_done(
         &mut self,
