@@ -195,6 +195,18 @@ impl RiskTask {
         }
     }
 
+    /// Bytes of memory that it may come to take, about, besides the request.
+    pub fn bytes(&self) -> usize {
+        match &self.work {
+            Work::Options(task) => task.bytes(),
+            Work::ImpliedVolatilities(task) => task.bytes(),
+            Work::Simulation(task) => task.bytes(),
+            Work::Portfolio(task) => task.bytes(),
+            Work::Optimisation(task) => task.bytes(),
+            Work::Sweep(task) => task.bytes(),
+        }
+    }
+
     /// What was taken from the market.
     pub fn as_of(&self) -> &[MarketAsOf] {
         &self.as_of

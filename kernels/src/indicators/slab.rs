@@ -43,6 +43,8 @@ impl IndicatorSlab {
     /// Panics at a slot there is no room for.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
         out.resize(closed.len());
-        isa.of_four().run(Update { slab: self, closed, out });
+        // Four bars of different slots go side by side, as AVX2's registers hold them; of fewer, values do.
+        let isa = if closed.len() < 4 { isa } else { isa.of_four() };
+        isa.run(Update { slab: self, closed, out });
     }
 }

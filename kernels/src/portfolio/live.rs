@@ -74,7 +74,7 @@ impl LiveProfits {
     }
 
     /// Positions and markets, as they are now.
-    pub fn portfolio(&self) -> &Portfolio {
+    pub fn portfolio(&self) -> &Arc<Portfolio> {
         &self.portfolio
     }
 
@@ -106,13 +106,6 @@ impl LiveProfits {
         let changed: Vec<usize> = differs.map(|(number, _)| number).collect();
         self.portfolio = portfolio.clone();
         Some(self.revalue(isa, &changed))
-    }
-
-    /// Bytes of memory that it takes, about.
-    pub fn bytes(&self) -> usize {
-        let sums: usize = self.trees.iter().flat_map(|tree| &tree.levels).map(Vec::len).sum();
-        let moves = self.scenarios.len() as usize * self.scenarios.assets();
-        size_of::<f64>() * (sums + moves + self.leaf_of_position.len())
     }
 
     fn revalue(&mut self, isa: Isa, changed: &[usize]) -> Recomputed {

@@ -293,6 +293,15 @@ impl Scenarios {
         self.assets
     }
 
+    /// Bytes of memory that they take.
+    pub fn bytes(&self) -> usize {
+        let numbers = match &self.source {
+            Source::Given(columns) => columns.iter().map(Vec::len).sum::<usize>(),
+            Source::Drawn { drifts, factor, .. } => drifts.len() + factor.len(),
+        };
+        numbers * size_of::<f64>()
+    }
+
     /// Some of the scenarios, as given ones: the same bits, without being drawn again for each position.
     pub fn selected(&self, isa: Isa, numbers: &[u64]) -> Result<Self, ScenarioError> {
         check_cells(numbers.len() as u64, self.assets)?;

@@ -143,7 +143,7 @@ pub(super) struct Asked {
     pub(super) deadline_ns: Option<i64>,
     pub(super) seed: i64,
     pub(super) gang: bool,
-    /// Of its record.
+    /// Of its record, and of what its work may come to.
     pub(super) bytes: i64,
 }
 

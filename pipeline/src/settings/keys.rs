@@ -414,7 +414,7 @@ pub const KEYS: &[Key] = &[
         256 << 20,
         1,
         1 << 40,
-        "Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.",
+        "Bytes of the requests of tasks known at a time and of what their work may come to, about; a further one is rejected, unless there is no other.",
     ),
     Key {
         path: "risk.split",

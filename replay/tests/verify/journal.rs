@@ -169,7 +169,7 @@ fn every_flipped_byte_of_a_journal_is_found() {
     assert!(bytes > 1_000, "a journal of {bytes} bytes says little");
 }
 
-/// Verifies a journal that a demo of 3,000 ticks left: what was decided then is decided now, and passes through the same
+/// Verifies a journal that 3,000 ticks left: what was decided then is decided now, and passes through the same
 /// state hashes.
 fn check_stored(lines: &str) {
     let bytes = |line: &str| {
@@ -202,4 +202,10 @@ fn a_journal_from_before_groups_were_routed_is_verified() {
 #[test]
 fn a_journal_from_before_there_were_tasks_is_verified() {
     check_stored(include_str!("../fixtures/journal_3.txt"));
+}
+
+/// One task was allowed at a time: others were refused, one of them because it came too late.
+#[test]
+fn a_journal_from_before_requests_had_bytes_is_verified() {
+    check_stored(include_str!("../fixtures/journal_4.txt"));
 }

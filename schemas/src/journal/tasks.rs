@@ -88,7 +88,7 @@ pub struct TaskArrived {
     pub gang: bool,
     /// The market state that it reads, by partition; empty if it brings its own.
     pub as_of: Vec<AsOf>,
-    /// Bytes of its request record.
+    /// Bytes of its request record, and about as many as its work may come to take.
     pub bytes: i64,
 }
 

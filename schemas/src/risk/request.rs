@@ -25,9 +25,8 @@ pub struct RiskRequest {
     /// Seed of random numbers: the same request with the same seed and market has the same answer, to the bit.
     #[serde(default)]
     pub seed: i64,
-    /// Whether all lanes begin at once, each with its share by score: free ones wait for the others, for a
-    /// bounded time, and when the answer comes is known when they begin. False: lanes take units as they are
-    /// free.
+    /// Whether all lanes begin a round of units at once, each with its share by score: free ones wait for the
+    /// others, for a bounded time. False: lanes take units as they are free.
     #[serde(default)]
     pub gang: bool,
     /// What is asked.

@@ -30,7 +30,7 @@ pub(super) struct AmericanTask {
 /// What is simulated when the rule is found.
 #[derive(Debug)]
 pub(super) enum Found {
-    Price(AmericanSimulation),
+    Price(Box<AmericanSimulation>),
     Greeks(Box<AmericanGreekSimulation>),
 }
 
@@ -101,7 +101,7 @@ impl AmericanTask {
         let simulation = AmericanSimulation::of_search(search);
         match self.has_greeks {
             true => Found::Greeks(Box::new(AmericanGreekSimulation::new(simulation))),
-            false => Found::Price(simulation),
+            false => Found::Price(Box::new(simulation)),
         }
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use warptape_kernels::Isa;
@@ -19,7 +19,9 @@ use warptape_kernels::portfolio::{LiveProfits, Portfolio, Profits, Scenarios};
 
 /// Bytes that are kept at most, about.
 const BYTES_MAX: usize = 256 << 20;
-/// Scenarios and books that are known at most.
+/// Bytes of scenarios that are remembered before anything is kept, at most.
+const REMEMBERED_BYTES_MAX: usize = BYTES_MAX / 16;
+/// Scenarios and books that are remembered at most.
 const SETS_MAX: usize = 64;
 /// What adding up costs, in parts of what revaluing does.
 const SUM_COST: usize = 32;
@@ -36,17 +38,14 @@ pub struct KeptProfits {
 #[derive(Debug)]
 struct Set {
     scenarios: Scenarios,
-    bytes: usize,
-    last: Mutex<Last>,
-    /// By the first scenario of a unit.
-    units: Mutex<BTreeMap<u64, LiveProfits>>,
-}
-
-#[derive(Debug)]
-struct Last {
-    portfolio: Arc<Portfolio>,
-    /// Whether units are kept.
-    is_kept: bool,
+    /// Bytes of the scenarios, and of the profits once they are kept.
+    bytes: [usize; 2],
+    /// Whether profits are to be kept, or are.
+    is_kept: AtomicBool,
+    /// What was asked about last.
+    last: Mutex<Arc<Portfolio>>,
+    /// By the first scenario of a unit; `None` once there was no more room for them.
+    units: Mutex<Option<BTreeMap<u64, LiveProfits>>>,
 }
 
 /// A request's way to what is kept.
@@ -54,7 +53,7 @@ struct Last {
 pub(super) struct Follower {
     set: Arc<Set>,
     revalued: Arc<AtomicU64>,
-    /// Positions that are to be revalued, about.
+    /// Positions that a unit has to revalue, about, with what adding up costs.
     pub(super) cost: usize,
 }
 
@@ -64,29 +63,52 @@ impl KeptProfits {
         self.revalued.load(Ordering::Relaxed)
     }
 
-    /// The way for a portfolio in some scenarios, if something is kept, or worth to be.
-    pub(super) fn follower(&self, portfolio: &Arc<Portfolio>, scenarios: &Scenarios) -> Option<Follower> {
+    /// The way for a portfolio in some scenarios, of which there are so many units, if profits are kept, or worth to be.
+    pub(super) fn follower(
+        &self,
+        portfolio: &Arc<Portfolio>,
+        scenarios: &Scenarios,
+        units: usize,
+    ) -> Option<Follower> {
         let mut sets = locked(&self.sets);
-        let is_alike = |set: &Arc<Set>| {
-            are_alike(&locked(&set.last).portfolio, portfolio) && set.scenarios == *scenarios
-        };
+        let is_alike =
+            |set: &Arc<Set>| are_alike(&locked(&set.last), portfolio) && set.scenarios == *scenarios;
         let Some(at) = sets.iter().position(is_alike) else {
             remember(&mut sets, portfolio, scenarios);
             return None;
         };
         let set = sets.remove(at).expect("it was found there");
         sets.push_front(set.clone());
-        let positions = portfolio.positions().len();
-        let mut last = locked(&set.last);
-        let changed = changed(&last.portfolio, portfolio);
-        last.portfolio = portfolio.clone();
-        if 2 * changed > positions {
+        let before = std::mem::replace(&mut *locked(&set.last), portfolio.clone());
+        if 2 * changed(&before, portfolio) > portfolio.positions().len() {
             return None;
         }
-        let was_kept = std::mem::replace(&mut last.is_kept, true);
-        let cost = if was_kept { changed + positions / SUM_COST + 1 } else { positions };
-        drop(last);
+        set.is_kept.store(true, Ordering::Relaxed);
+        make_room(&mut sets);
+        let cost = set.cost(portfolio, units);
         Some(Follower { set, revalued: self.revalued.clone(), cost })
+    }
+}
+
+impl Set {
+    fn bytes(&self) -> usize {
+        let [scenarios, profits] = self.bytes;
+        if self.is_kept.load(Ordering::Relaxed) { scenarios + profits } else { scenarios }
+    }
+
+    /// Of a unit, as far as all are there; of others nobody knows how old they will be.
+    fn cost(&self, portfolio: &Arc<Portfolio>, units: usize) -> usize {
+        let positions = portfolio.positions().len();
+        let kept = locked(&self.units);
+        let Some(kept) = kept.as_ref().filter(|kept| kept.len() == units) else { return positions };
+        let mut known: Vec<&Arc<Portfolio>> = Vec::new();
+        for live in kept.values() {
+            if !known.iter().any(|portfolio| Arc::ptr_eq(portfolio, live.portfolio())) {
+                known.push(live.portfolio());
+            }
+        }
+        let changed = known.iter().map(|before| changed(before, portfolio)).max().unwrap_or(0);
+        (changed + positions / SUM_COST + 1).min(positions)
     }
 }
 
@@ -95,7 +117,7 @@ impl Follower {
     pub(super) fn run(&self, isa: Isa, portfolio: &Arc<Portfolio>, range: Range<u64>, profits: &mut Profits) {
         let first = range.start;
         // Others may want the unit meanwhile: they compute it.
-        let mut before = locked(&self.set.units).remove(&first);
+        let mut before = locked(&self.set.units).as_mut().and_then(|units| units.remove(&first));
         let followed = before.as_mut().and_then(|live| live.follow(isa, portfolio));
         let (live, revalued) = match (before, followed) {
             (Some(live), Some(recomputed)) => (live, recomputed.positions),
@@ -106,7 +128,9 @@ impl Follower {
         };
         self.revalued.fetch_add(revalued as u64, Ordering::Relaxed);
         profits.append(&live.profits());
-        locked(&self.set.units).insert(first, live);
+        if let Some(units) = locked(&self.set.units).as_mut() {
+            units.insert(first, live);
+        }
     }
 }
 
@@ -125,16 +149,33 @@ fn changed(before: &Portfolio, after: &Portfolio) -> usize {
 
 /// Knows the next one like it.
 fn remember(sets: &mut VecDeque<Arc<Set>>, portfolio: &Arc<Portfolio>, scenarios: &Scenarios) {
-    // Sums are as many as their terms at most.
-    let columns = 2 * (portfolio.positions().len() + portfolio.parents().len()) + portfolio.assets().len();
-    let bytes = (scenarios.len() as usize).saturating_mul(columns * size_of::<f64>());
-    if bytes > BYTES_MAX {
+    let cells = |columns: usize| (scenarios.len() as usize).saturating_mul(columns * size_of::<f64>());
+    // Sums are as many as their terms at most; drawn scenarios are kept with their moves.
+    let assets = portfolio.assets().len();
+    let columns = 2 * (portfolio.positions().len() + portfolio.parents().len()) + assets;
+    let bytes = [scenarios.bytes(), cells(columns)];
+    if bytes[0] > REMEMBERED_BYTES_MAX || bytes[0].saturating_add(bytes[1]) > BYTES_MAX {
         return;
     }
-    let last = Mutex::new(Last { portfolio: portfolio.clone(), is_kept: false });
-    sets.push_front(Arc::new(Set { scenarios: scenarios.clone(), bytes, last, units: Mutex::default() }));
-    while sets.len() > SETS_MAX || sets.iter().map(|set| set.bytes).sum::<usize>() > BYTES_MAX {
-        sets.pop_back();
+    sets.push_front(Arc::new(Set {
+        scenarios: scenarios.clone(),
+        bytes,
+        is_kept: AtomicBool::new(false),
+        last: Mutex::new(portfolio.clone()),
+        units: Mutex::new(Some(BTreeMap::new())),
+    }));
+    make_room(sets);
+}
+
+/// Forgets what was not used for longest: first where nothing is kept.
+fn make_room(sets: &mut VecDeque<Arc<Set>>) {
+    while sets.len() > SETS_MAX || sets.iter().map(|set| set.bytes()).sum::<usize>() > BYTES_MAX {
+        let is_spare = |set: &Arc<Set>| !set.is_kept.load(Ordering::Relaxed);
+        // The first one was used just now.
+        let spare = sets.iter().skip(1).rposition(is_spare).map_or(sets.len() - 1, |at| at + 1);
+        let set = sets.remove(spare).expect("it was found there");
+        // Requests that are being worked on keep nothing more.
+        *locked(&set.units) = None;
     }
 }
 

@@ -70,6 +70,14 @@ impl OptimisationTask {
         })
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        let returns = match &self.covariance {
+            Source::Given(_) => 0,
+            Source::Returns { returns, .. } => returns.returns.len(),
+        };
+        (returns + self.means.len() * (self.means.len() + 3)) * size_of::<f64>()
+    }
+
     /// Whether the weights are next.
     pub(super) fn is_aside(&self) -> bool {
         match &self.covariance {

@@ -17,6 +17,9 @@ use super::{Partial, bad, check_count};
 
 /// Options of a request at most: their values have to fit into a record.
 const OPTIONS_MAX: usize = 10_000;
+/// Of an option: what it is, and what is found of it.
+const OPTION_BYTES: usize = 16 * size_of::<f64>();
+
 /// Stands for the volatility of options that is asked for.
 const ANY_VOLATILITY: f64 = 1.0;
 
@@ -33,6 +36,10 @@ impl OptionTask {
 
     pub(super) fn units(&self) -> i64 {
         self.options.len() as i64
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.options.len() * OPTION_BYTES
     }
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
@@ -69,6 +76,10 @@ impl ImpliedTask {
 
     pub(super) fn units(&self) -> i64 {
         self.options.len() as i64
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.options.len() * OPTION_BYTES
     }
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {

@@ -136,8 +136,21 @@ impl PortfolioTask {
     /// Takes profits of portfolios like it from those that are kept, and keeps its own.
     pub(super) fn follow(&mut self, kept: &KeptProfits) {
         if let Some(scenarios) = self.work.scenarios() {
-            self.follower = kept.follower(&self.portfolio, scenarios);
+            self.follower = kept.follower(&self.portfolio, scenarios, self.scenario_units() as usize);
         }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let (books, positions) = (self.portfolio.parents().len(), self.portfolio.positions().len());
+        let numbers = match &self.work {
+            Work::Parametric { covariance, .. } => covariance.assets() * covariance.assets(),
+            Work::Stress { scenarios, .. } => scenarios.len() as usize * books,
+            Work::Simulated { scenarios, confidence, .. } => {
+                scenarios.len() as usize * books + tail_of(scenarios, *confidence) / TAIL_BLOCK * positions
+            }
+        };
+        let scenarios = self.work.scenarios().map_or(0, Scenarios::bytes);
+        scenarios + numbers * size_of::<f64>() + positions * size_of::<Position>()
     }
 
     /// Whether the next unit is one that cannot be cut.
@@ -411,6 +424,11 @@ fn tails_of(profits: &[f64], confidence: f64) -> (Tail, Tail) {
     )
 }
 
+/// Scenarios of the tail, about.
+fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
+    (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1
+}
+
 impl Work {
     fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
         let count = assets.markets.len();
@@ -505,7 +523,7 @@ impl Work {
                 Err(bad("problem.books", message))
             }
             Self::Simulated { scenarios, confidence, .. } => {
-                let tail = (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1;
+                let tail = tail_of(scenarios, *confidence);
                 let most = PARTS_MAX / positions * TAIL_BLOCK;
                 if tail <= most {
                     return Ok(());

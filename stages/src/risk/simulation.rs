@@ -21,10 +21,10 @@ use super::matrices::{MarketReturns, of_matrix};
 use super::options::kind_of;
 use super::{Finished, Partial, Round, bad, check_count};
 
-/// Samples of a request at most: what its blocks come to is kept until the end.
-const PATHS_MAX: i64 = 1 << 30;
-/// Samples of a basket with Greeks at most, times what is summed of each.
-const BASKET_NUMBERS_MAX: i64 = 6 * PATHS_MAX;
+/// Samples of a request at most, times what is summed of each: sums of blocks are kept until the end, and added by who waits for it.
+const NUMBERS_MAX: i64 = 1 << 28;
+/// What is summed with Greeks of one asset.
+const GREEK_NUMBERS: i64 = 6;
 
 #[derive(Debug)]
 pub(super) struct SimulationTask {
@@ -46,9 +46,10 @@ enum Paths {
 
 impl SimulationTask {
     pub(super) fn new(problem: &SimulationProblem, seed: i64, assets: &Resolved) -> Result<Self, RiskError> {
-        if !(1..=PATHS_MAX).contains(&problem.paths_max) {
+        let paths_max = NUMBERS_MAX / numbers_of(problem);
+        if !(1..=paths_max).contains(&problem.paths_max) {
             let given = problem.paths_max;
-            return Err(bad("problem.paths_max", format!("{given}; it must be from 1 to {PATHS_MAX}")));
+            return Err(bad("problem.paths_max", format!("{given}; it must be from 1 to {paths_max}")));
         }
         if problem.standard_error.is_some_and(|wanted| wanted.is_nan() || wanted <= 0.0) {
             return Err(bad("problem.standard_error", "it must be more than 0, or null to take all samples"));
@@ -93,6 +94,18 @@ impl SimulationTask {
             Paths::American(american) => (american.spec().exercises, american.spec().antithetic),
         };
         i64::from(steps) * if antithetic { 2 } else { 1 }
+    }
+
+    /// Bytes of what its blocks may come to.
+    pub(super) fn bytes(&self) -> usize {
+        let numbers = match &self.paths {
+            Paths::BasketGreeks(greeks) => {
+                BasketGreekSimulation::columns_of(greeks.simulation().spec().assets.len())
+            }
+            _ if self.has_greeks() => GREEK_NUMBERS as usize,
+            _ => 1,
+        };
+        self.blocks_max as usize * numbers * size_of::<BlockSums>()
     }
 
     /// Units before those of blocks.
@@ -384,14 +397,6 @@ impl Paths {
         if !problem.greeks {
             return Ok(Paths::Basket(simulation));
         }
-        let paths_max = BASKET_NUMBERS_MAX / BasketGreekSimulation::columns_of(count) as i64;
-        if problem.paths_max > paths_max {
-            let message = format!(
-                "{}; with Greeks of {count} assets it must be at most {paths_max}",
-                problem.paths_max
-            );
-            return Err(bad("problem.paths_max", message));
-        }
         Ok(Paths::BasketGreeks(BasketGreekSimulation::new(simulation)))
     }
 
@@ -416,6 +421,15 @@ impl Paths {
         };
         let task = AmericanTask::new(spec, problem.greeks);
         task.map(Paths::American).map_err(|error| to_risk_error(&error, 0))
+    }
+}
+
+/// What is summed of each sample.
+fn numbers_of(problem: &SimulationProblem) -> i64 {
+    match &problem.contract {
+        _ if !problem.greeks => 1,
+        risk::Contract::Basket(_) => BasketGreekSimulation::columns_of(problem.assets.len()) as i64,
+        _ => GREEK_NUMBERS,
     }
 }
 

@@ -49,6 +49,10 @@ impl SweepTask {
         self.rules.len() as i64
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bars.len() * size_of::<f64>() + self.rules.len() * size_of::<CellResult>()
+    }
+
     pub(super) fn unit_cost(&self) -> i64 {
         self.bars.len().div_ceil(COST_BARS) as i64
     }

@@ -68,7 +68,7 @@ impl Core {
                 return Ok(());
             }
         };
-        let request = Asked::of(request, record.value.len());
+        let request = Asked::of(request, record.value.len() + task.bytes());
         let open = OpenTask::new(partition, record.offset, request, task, now_ns);
         let round = open.task.first_round();
         let number = self.risk.open(open, self.recorder.next_sequence());
@@ -93,7 +93,11 @@ impl Core {
         let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
         let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
         match RiskTask::new(&request, &market_of) {
-            Ok(task) => Ok((request, task.following(&self.risk.kept))),
+            // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
+            Ok(task) if self.config.device_names().is_empty() => {
+                Ok((request, task.following(&self.risk.kept)))
+            }
+            Ok(task) => Ok((request, task)),
             Err(error) => Err((Some(Box::new(request)), error)),
         }
     }
@@ -120,7 +124,7 @@ impl Core {
             units: round.units,
             unit_cost: open.task.unit_cost(),
             slice_units_max: round.units,
-            gang: open.request.gang,
+            gang: open.request.gang && round.units > 1,
             as_of,
             bytes: open.request.bytes,
         });
