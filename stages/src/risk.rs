@@ -22,6 +22,7 @@ mod simulation;
 mod sweep;
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use warptape_kernels::Isa;
@@ -104,6 +105,17 @@ pub enum Partial {
     Outcome(Box<RiskOutcome>),
     /// Of rules.
     Cells(Vec<CellResult>),
+}
+
+impl Partial {
+    /// Why there is no answer, if that is known already.
+    fn error(&self) -> Option<&RiskError> {
+        let Self::Outcome(outcome) = self else { return None };
+        match &**outcome {
+            RiskOutcome::Error(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// What comes after a round.
@@ -247,12 +259,23 @@ impl RiskTask {
         }
     }
 
+    /// Does some units of what is aside. If that panics, it is the answer: a function of the request as any other, and a lane that
+    /// was lost for it would be lost again by whoever tries next.
+    pub fn run_aside(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let partial = catch_unwind(AssertUnwindSafe(|| self.run(isa, units)));
+        partial.unwrap_or_else(|_| Partial::Outcome(Box::new(RiskOutcome::Error(refusals::panicked()))))
+    }
+
     /// Does all units of all rounds, one after the other.
     pub fn outcome(&self, isa: Isa) -> RiskOutcome {
         let mut round = self.first_round();
         let mut partials = Vec::new();
         loop {
-            partials.push(self.run(isa, round.first_unit..round.first_unit + round.units));
+            let units = round.first_unit..round.first_unit + round.units;
+            partials.push(match self.is_aside() {
+                true => self.run_aside(isa, units),
+                false => self.run(isa, units),
+            });
             match self.finish(&partials) {
                 Finished::Outcome(outcome) => return outcome,
                 Finished::More(next) => round = next,
@@ -280,6 +303,9 @@ impl RiskTask {
     /// Puts together what the units of all rounds so far gave, in their order. Called once after each round.
     pub fn finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> Finished {
         let partials: Vec<&Partial> = partials.into_iter().collect();
+        if let Some(error) = partials.iter().find_map(|partial| partial.error()) {
+            return Finished::Outcome(RiskOutcome::Error(error.clone()));
+        }
         Finished::Outcome(match &self.work {
             Work::Options(_) => options::outcome(&partials),
             Work::ImpliedVolatilities(_) => options::implied_outcome(&partials),

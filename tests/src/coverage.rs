@@ -57,6 +57,8 @@ pub struct Coverage {
     pub results_left: usize,
     /// Requests at or behind the committed offset that were found answered when a process began.
     pub answers_found: usize,
+    /// Slices that revalued only some positions of a portfolio, the others having been kept.
+    pub portfolios_followed: usize,
 }
 
 impl Coverage {
@@ -90,6 +92,7 @@ impl Coverage {
             markets_absent: self.markets_absent + other.markets_absent,
             results_left: self.results_left + other.results_left,
             answers_found: self.answers_found + other.answers_found,
+            portfolios_followed: self.portfolios_followed + other.portfolios_followed,
         }
     }
 
@@ -123,6 +126,7 @@ impl Coverage {
             self.markets_absent,
             self.results_left,
             self.answers_found,
+            self.portfolios_followed,
         ];
         counts.into_iter().min().expect("the list is not empty")
     }

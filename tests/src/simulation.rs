@@ -25,7 +25,7 @@ use crate::devices::SimulatedDevices;
 use crate::market::{self, SourceLog};
 use crate::random::Random;
 use crate::sequential::{self, Outputs};
-use risk::Requests;
+use risk::{POSITIONS, Requests};
 
 /// Events before the healing phase.
 const TURBULENT_EVENTS: usize = 400;
@@ -423,9 +423,12 @@ impl World {
             swap_prices(&mut command);
         }
         self.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
+        let revalued = self.core.positions_revalued();
         match lane.obey(command, &self.config, index) {
             Ok(beside) => {
                 self.coverage.batches_beside += usize::from(beside);
+                let revalued = self.core.positions_revalued() - revalued;
+                self.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));
                 Ok(())
             }
             Err(_) => {

@@ -1,17 +1,9 @@
-//! Which risk requests have been answered: read from the results topic when a partition comes, kept while it stays.
+//! Which risk requests have been answered: found out when a partition comes ([`super::opening`]), kept while it stays.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
-use warptape_schemas::decode_risk_result;
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskResult};
 use warptape_stages::risk::refusals::RequestIds;
-
-const READ_RECORDS_MAX: usize = 1_024;
-const READ_BYTES_MAX: usize = 16 << 20;
-/// Wait between two looks whether the end is reached.
-const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Ids of requests, and the offsets of those that were answered before others that came before them.
 #[derive(Debug, Default)]
@@ -29,29 +21,7 @@ impl Answered {
         answered
     }
 
-    /// The same of the results in a log.
-    pub fn read(log: &dyn EventLog, results: &TopicPartition, committed: i64) -> Result<Self, LogError> {
-        let mut answered = Self::default();
-        let mut reader = log.reader(std::slice::from_ref(results))?;
-        // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
-        let end = reader.written_end(results)?;
-        while reader.position(results)? < end {
-            let Fetched::Records { records, .. } =
-                reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
-            else {
-                continue;
-            };
-            for record in records {
-                match decode_risk_result(&record.value) {
-                    Ok(result) => answered.add(&result, committed),
-                    Err(error) => tracing::warn!(offset = record.offset, %error, "risk result passed over"),
-                }
-            }
-        }
-        Ok(answered)
-    }
-
-    fn add(&mut self, result: &RiskResult, committed: i64) {
+    pub(super) fn add(&mut self, result: &RiskResult, committed: i64) {
         // The request that it doubles has a result of its own, or is still to have it.
         if !is_duplicate(result) {
             self.ids.insert(&result.request_id);

@@ -4,6 +4,7 @@
 //! – becomes a [`Command`] for the shell, which is the [`run`](super::run) loop in production and a simulation in tests.
 //! It must not decide anything that the scheduler could.
 
+mod gates;
 mod risk;
 
 use std::collections::BTreeMap;
@@ -147,13 +148,6 @@ impl Core {
     /// Symbols seen in the partitions owned.
     pub fn symbol_count(&self) -> usize {
         self.partitions.values().map(Partition::symbol_count).sum()
-    }
-
-    /// Bytes that wait for a commit.
-    pub fn waiting_bytes(&self) -> usize {
-        self.recorder.waiting_bytes()
-            + self.partitions.values().map(Partition::waiting_bytes).sum::<usize>()
-            + self.risk.waiting_bytes()
     }
 
     /// Rows that wait on the host.

@@ -23,6 +23,7 @@ mod journal_tail;
 mod lanes;
 mod lifecycle;
 mod measure;
+mod opening;
 mod ownership;
 mod partition;
 mod progress;

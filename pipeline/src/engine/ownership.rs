@@ -44,6 +44,11 @@ impl Ownership {
         assignments.has_ended = true;
     }
 
+    /// Whether the source has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
     /// The current assignment of a partition.
     pub(super) fn of(&self, partition: i32) -> Option<u64> {
         self.lock().current.get(&partition).copied()

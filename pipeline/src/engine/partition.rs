@@ -321,7 +321,7 @@ impl Partition {
 
     /// Whether records are still to be accepted again that were accepted before the state was lost, reading ending at an offset.
     pub(super) fn is_behind(&self, end: i64) -> bool {
-        self.next_offset < self.counted_offset.min(end)
+        !self.is_read_to(self.counted_offset.min(end))
     }
 
     /// Records before this offset were accepted, if not by this state then by one that was lost.

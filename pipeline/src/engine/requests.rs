@@ -2,7 +2,7 @@
 //!
 //! They are read outside of the consumer group, which would deal them out apart from the ticks they are about; their committed
 //! offsets are the group's all the same. A log that does not answer is asked again until it does: members of the group wait for it
-//! as well.
+//! as well. Requests of partitions that are read do not wait for others that are still to be opened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 
 use super::answered::Answered;
+use super::opening::Opening;
 use super::worker::Worker;
 
 /// Fetches that may wait for the engine.
@@ -68,9 +69,9 @@ impl RequestSource {
         let (commands, received) = unbounded();
         let (sent, events) = bounded(FETCHES_MAX);
         let mut reader = RequestReader {
-            log,
-            names,
-            opening: BTreeMap::new(),
+            log: log.clone(),
+            topic: names.requests.clone(),
+            opening: Opening::new(log, names),
             partitions: BTreeMap::new(),
             consumer: None,
             events: sent,
@@ -89,9 +90,9 @@ impl RequestSource {
 
 struct RequestReader {
     log: Arc<dyn EventLog>,
-    names: RequestNames,
-    /// Partitions of which is to be found out what is answered, and when they were assigned.
-    opening: BTreeMap<i32, u64>,
+    /// Topic of the requests.
+    topic: String,
+    opening: Opening,
     partitions: BTreeMap<i32, Reading>,
     /// Of exactly these partitions; made again when they change.
     consumer: Option<Box<dyn Consumer>>,
@@ -138,49 +139,51 @@ impl RequestReader {
 
     fn obey(&mut self, command: RequestCommand) {
         match command {
-            RequestCommand::Open { partition, assignment } => {
-                self.opening.insert(partition, assignment);
-            }
+            RequestCommand::Open { partition, assignment } => self.opening.insert(partition, assignment),
             RequestCommand::Read { partition, offset, generation } => {
                 self.partitions.insert(partition, Reading { generation, next: offset, told: offset });
                 self.consumer = None;
             }
             RequestCommand::Forget { partition } => {
-                self.opening.remove(&partition);
+                self.opening.remove(partition);
                 self.partitions.remove(&partition);
                 self.consumer = None;
             }
         }
     }
 
-    /// Opens one partition, or polls once; whether there was nothing to do. A receiver that is gone is noticed by the next look
-    /// for commands.
+    /// Reads on in what is to be opened, and polls once; whether there was nothing to do. A receiver that is gone is noticed by the
+    /// next look for commands.
     fn turn(&mut self) -> Result<bool, LogError> {
-        let event = if let Some((&partition, &assignment)) = self.opening.first_key_value() {
-            let opened = self.open(partition, assignment)?;
-            self.opening.remove(&partition);
-            Some(opened)
-        } else if self.partitions.is_empty() {
-            return Ok(true);
-        } else {
-            self.poll()?
-        };
-        if let Some(event) = event {
+        let is_opening = self.open()?;
+        if self.partitions.is_empty() {
+            return Ok(!is_opening);
+        }
+        if let Some(event) = self.poll()? {
             drop(self.events.send(event));
         }
         Ok(false)
     }
 
-    fn open(&self, partition: i32, assignment: u64) -> Result<RequestEvent, LogError> {
-        let RequestNames { group, requests, results } = &self.names;
-        let name = |topic: &String| TopicPartition { topic: topic.clone(), partition };
-        let committed = self.log.committed(group, &name(requests))?.unwrap_or(0);
-        let answered = Answered::read(self.log.as_ref(), &name(results), committed)?;
-        Ok(RequestEvent::Opened { partition, assignment, committed, answered })
+    /// Reads on in the results of partitions that are to be opened; false where there are none, or the log does not answer.
+    fn open(&mut self) -> Result<bool, LogError> {
+        // Where requests are read, that is where to wait.
+        let wait = if self.partitions.is_empty() { POLL_TIMEOUT } else { Duration::ZERO };
+        match self.opening.turn(wait) {
+            Ok(Some(event)) => drop(self.events.send(event)),
+            Ok(None) if self.opening.is_empty() => return Ok(false),
+            Ok(None) => {}
+            Err(LogError::Unreachable { .. } | LogError::Stalled { .. }) => {
+                self.opening.begin_again();
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(true)
     }
 
     fn poll(&mut self) -> Result<Option<RequestEvent>, LogError> {
-        let topic = &self.names.requests;
+        let topic = &self.topic;
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
             none => none.insert(open_reader(self.log.as_ref(), topic, &self.partitions)?),
@@ -222,3 +225,6 @@ fn open_reader(
     }
     Ok(consumer)
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,8 +28,6 @@ use super::worker::Worker;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary};
 use crate::transaction::{Outage, TransactionWriter};
 
-/// Bytes that may wait for commits before the engine reads no further.
-const WAITING_BYTES_MAX: usize = 16 << 20;
 /// How long a turn of the loop may take, in which lanes are judged.
 const TURN_MAX: Duration = Duration::from_secs(1);
 /// Longest sleep of the loop when nothing happens.
@@ -199,10 +197,8 @@ impl Engine {
                     return Err(EngineError::CommitUnanswered { waited_s: waited.as_secs() });
                 }
             }
-            let takes_more = self.core.waiting_bytes() < WAITING_BYTES_MAX;
-            let source = if takes_more { self.source.events.clone() } else { never() };
-            let takes_requests = takes_more && self.core.takes_requests();
-            let requests = if takes_requests { self.requests.events.clone() } else { never() };
+            let source = if self.core.takes_records() { self.source.events.clone() } else { never() };
+            let requests = if self.core.takes_requests() { self.requests.events.clone() } else { never() };
             select! {
                 recv(self.lane_events) -> event => {
                     self.on_lane(event.expect("the engine holds a sender"))?;
@@ -396,9 +392,7 @@ impl Engine {
         if let Some(aborted) = self.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
             return self.commit_again(aborted);
         }
-        let hurry = self.core.waiting_bytes() >= WAITING_BYTES_MAX
-            || self.core.is_drained()
-            || self.revoking.is_some();
+        let hurry = self.core.is_full() || self.core.is_drained() || self.revoking.is_some();
         let due = hurry || now_ns >= self.commit_due_ns();
         if self.commit_sent.is_some() || !due || !self.core.has_uncommitted() {
             return Ok(());

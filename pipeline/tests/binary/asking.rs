@@ -14,7 +14,7 @@ use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{
     SymbolTable, TickDecoder, decode_risk_request, decode_risk_result, encode_risk_request,
 };
-use warptape_stages::risk::{Finished, RiskTask};
+use warptape_stages::risk::RiskTask;
 
 use super::history::Random;
 use super::outputs::records;
@@ -278,20 +278,11 @@ fn with_market(request: &RiskRequest, result: &RiskResult) -> Option<RiskRequest
     Some(request)
 }
 
-/// What comes of a request by one lane, each round in one slice.
+/// What comes of a request on one thread.
 fn outcome(request: &RiskRequest) -> RiskOutcome {
-    let task = match RiskTask::new(request, &|_| None) {
-        Ok(task) => task,
-        Err(error) => return RiskOutcome::Error(error),
-    };
-    let mut round = task.first_round();
-    let mut partials = Vec::new();
-    loop {
-        partials.push(task.run(Isa::Baseline, round.first_unit..round.first_unit + round.units));
-        match task.finish(&partials) {
-            Finished::Outcome(outcome) => return outcome,
-            Finished::More(next) => round = next,
-        }
+    match RiskTask::new(request, &|_| None) {
+        Ok(task) => task.outcome(Isa::Baseline),
+        Err(error) => RiskOutcome::Error(error),
     }
 }
 

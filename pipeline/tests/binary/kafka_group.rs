@@ -22,6 +22,8 @@ const TICKS: &str = "120000";
 const TICKS_PER_SECOND: &str = "30000";
 /// Ticks per second of a market that goes on until it is stopped.
 const TICKS_PER_SECOND_FOR_LONG: &str = "3000";
+/// How often is asked at most while a process waits for partitions: what waits to be answered must not become too much.
+const ASKS_MAX: usize = 100;
 /// Wait between two looks whether the end of a partition is reached.
 const READ_WAIT: Duration = Duration::from_millis(50);
 const CONFIGURATION: &str = r#"
@@ -195,8 +197,12 @@ fn processes_join_and_leave_under_load() {
     let mut asking = Asking::new(&cluster.log, Topics::new(&cluster.prefix), PARTITIONS);
     let mut await_partitions = |run: &mut Running, ordinal: i32, count: usize| {
         let before = cluster.assignments(ordinal);
+        let mut asks_left = ASKS_MAX;
         run.run_until("the process has partitions", || {
-            asking.ask(&mut random);
+            if asks_left > 0 {
+                asks_left -= 1;
+                asking.ask(&mut random);
+            }
             (cluster.assignments(ordinal) >= before + count).then_some(())
         });
     };

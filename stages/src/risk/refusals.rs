@@ -59,6 +59,13 @@ pub fn expired(expire: &Expire) -> RiskError {
     RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message }
 }
 
+/// Nothing comes of it but a panic.
+pub fn panicked() -> RiskError {
+    let message = "these numbers make what computes the answer panic, which is a mistake of ours: the log of the process says where; \
+                   report it";
+    bad("problem", message)
+}
+
 /// The ids of the requests of a partition, as far as they are remembered.
 #[derive(Debug, Default)]
 pub struct RequestIds {

@@ -21,6 +21,8 @@ const REQUESTS_MAX: i64 = 8;
 const DEADLINE_NS_MAX: i64 = 600_000_000;
 /// Requests of one fetch at most.
 const FETCH_MAX: usize = 3;
+/// Of a portfolio.
+pub(super) const POSITIONS: usize = 5;
 
 /// Requests of a run, and where reading of them stands.
 pub(super) struct Requests {
@@ -99,15 +101,8 @@ impl Requests {
 fn request(random: &mut Random, partition: usize, partitions: usize, number: i64) -> RiskRequest {
     let asset = json!({"symbol": "given", "spot": 100.0, "volatility": 0.2});
     let option = |place: i64| json!({"asset": 0, "kind": "call", "strike": 60 + place, "expiry_years": 0.5});
-    let problem = match random.index(8) {
-        0 => {
-            let returns: Vec<f64> =
-                (0..random.between(2, 150)).map(|_| random.between(-50, 50) as f64 / 1e3).collect();
-            let position = json!({"name": "a", "book": 0, "quantity": 3.0,
-                                  "instrument": {"type": "option", "asset": 0, "kind": "put", "strike": 95.0, "expiry_years": 1.0}});
-            json!({"type": "portfolio", "assets": [asset], "books": [{"name": "all"}], "positions": [position, position],
-                   "measure": {"type": "historical", "confidence": 0.9, "returns": returns}})
-        }
+    let problem = match random.index(10) {
+        0 | 8 | 9 => portfolio(random, &asset),
         // From the market, which may not know the symbol, or not for long enough; or from that of two partitions.
         2..5 => {
             let other = random.index(partitions);
@@ -134,6 +129,22 @@ fn request(random: &mut Random, partition: usize, partitions: usize, number: i64
     let request = json!({"request_id": format!("{partition}/{id}"), "tenant": format!("t{}", random.index(3)),
                          "class": class, "seed": number, "gang": random.one_in(4), "deadline_ns": deadline_ns, "problem": problem});
     serde_json::from_value(request).expect("a request")
+}
+
+/// One of few, so that requests find what was kept of others.
+fn portfolio(random: &mut Random, asset: &Value) -> Value {
+    let returns = |count: i32| -> Vec<f64> {
+        (0..count).map(|number| f64::from(number * 37 % 101 - 50) / 1e3).collect()
+    };
+    let changed = random.index(POSITIONS);
+    let position = |number: usize| {
+        let quantity = if number == changed { random.between(-9, 9) } else { 3 };
+        json!({"name": format!("p{number}"), "book": 0, "quantity": quantity, "instrument":
+            {"type": "option", "asset": 0, "kind": "put", "strike": 90 + number, "expiry_years": 1.0}})
+    };
+    let positions: Vec<Value> = (0..POSITIONS).map(position).collect();
+    json!({"type": "portfolio", "assets": [asset], "books": [{"name": "all"}], "positions": positions,
+           "measure": {"type": "historical", "confidence": 0.9, "returns": returns(if random.one_in(4) { 40 } else { 150 })}})
 }
 
 fn symbol(random: &mut Random, partition: usize) -> String {

@@ -11,24 +11,10 @@ use warptape_stages::risk::{Finished, Partial, RiskTask, Round, refusals};
 use super::super::RecordError;
 use super::super::answered::Answered;
 use super::super::lanes::{LaneCommand, Slice};
-use super::super::partition::Partition;
 use super::super::risk::{Asked, OpenTask, RequestPartition};
 use super::{Command, Core};
 
 impl Core {
-    /// Whether risk requests may come now. Not while the market of a partition whose requests are read is older than it has been:
-    /// its ticks are read again from a snapshot on, and those who ask wait for them.
-    pub fn takes_requests(&self) -> bool {
-        let has_market =
-            |partition: &i32| self.partitions.get(partition).is_some_and(|owned| self.has_market(owned));
-        self.risk.partitions.keys().all(has_market)
-    }
-
-    /// Whether the market of a partition is as new as it has been.
-    fn has_market(&self, owned: &Partition) -> bool {
-        !owned.is_behind(self.stop_offset(owned.source.partition))
-    }
-
     /// The requests of an owned partition are to be read, from the committed offset on.
     pub fn on_requests_opened(&mut self, partition: i32, committed: i64, answered: Answered) {
         self.generation += 1;
@@ -143,6 +129,11 @@ impl Core {
             bytes: open.request.bytes,
         });
         self.step(now_ns, &input)
+    }
+
+    /// Positions of portfolios that lanes on the processor revalued so far, where anything was kept of earlier requests.
+    pub fn positions_revalued(&self) -> u64 {
+        self.risk.kept.revalued()
     }
 
     /// A lane has done a slice.

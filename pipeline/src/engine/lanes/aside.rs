@@ -1,7 +1,6 @@
 //! Slices that cannot be cut and may take long, on a thread of their own beside the lane's, so that no ticks wait for them. To the
 //! scheduler they are slices of the lane as any other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use crossbeam_channel::{Sender, unbounded};
@@ -9,7 +8,6 @@ use warptape_kernels::Isa;
 use warptape_schemas::journal::LaneId;
 
 use super::super::Clock;
-use super::thread::panic_message;
 use super::{LaneEvent, LaneNews, Slice};
 
 /// The thread beside a lane's. It ends after what it is at when this is dropped; nobody waits for that.
@@ -24,12 +22,9 @@ impl Aside {
         let work = move || {
             for Slice { slice, task, units } in received {
                 let since_ns = clock.now_ns();
-                let news = match catch_unwind(AssertUnwindSafe(|| task.run(isa, units))) {
-                    Ok(partial) => {
-                        LaneNews::SliceDone { slice, service_ns: clock.now_ns() - since_ns, partial }
-                    }
-                    Err(panic) => LaneNews::Lost { reason: panic_message(panic.as_ref()) },
-                };
+                let partial = task.run_aside(isa, units);
+                let service_ns = clock.now_ns() - since_ns;
+                let news = LaneNews::SliceDone { slice, service_ns, partial };
                 // An engine that has ended reads no more.
                 drop(events.send(LaneEvent { lane, life, news }));
             }
@@ -52,7 +47,8 @@ mod tests {
 
     use crossbeam_channel::unbounded;
     use serde_json::json;
-    use warptape_stages::risk::RiskTask;
+    use warptape_schemas::risk::RiskOutcome;
+    use warptape_stages::risk::{Finished, Partial, RiskTask, refusals};
 
     use super::super::thread::LaneWorker;
     use super::super::{LaneBatch, LaneCommand, Work};
@@ -109,5 +105,39 @@ mod tests {
             slices.push(*slice);
         }
         assert_eq!(slices, (0..SLICES).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_and_the_next_slice_is_done() {
+        let (events, told) = unbounded();
+        let task = Arc::new(implied_task());
+        let aside = Aside::start(0, 0, Isa::Baseline, Clock::start(), events);
+        // Units that the task does not have, then one that it has.
+        for (slice, units) in [(0, 5..6), (1, 0..1)] {
+            aside.run(Slice { slice, task: task.clone(), units });
+        }
+        drop(aside);
+        let partials: Vec<Partial> = told.iter().map(partial).collect();
+        let [panicked, done] = &partials[..] else { panic!("each slice is told of once") };
+        assert_eq!(*done, task.run(Isa::Baseline, 0..1));
+        let Finished::Outcome(RiskOutcome::Error(error)) = task.finish([panicked]) else {
+            panic!("it is an error")
+        };
+        assert_eq!(error, refusals::panicked());
+    }
+
+    fn partial(event: LaneEvent) -> Partial {
+        match event.news {
+            LaneNews::SliceDone { partial, .. } => partial,
+            _ => panic!("there are slices alone"),
+        }
+    }
+
+    fn implied_task() -> RiskTask {
+        let request = json!({"request_id": "implied", "problem": {
+            "type": "implied-volatilities", "assets": [{"symbol": "a", "spot": 100.0, "volatility": 0.2}],
+            "options": [{"asset": 0, "kind": "put", "strike": 95.0, "expiry_years": 0.5}], "prices": [4.0]}});
+        let request = serde_json::from_value(request).expect("a request");
+        RiskTask::new(&request, &|_| None).expect("a good request")
     }
 }

@@ -1,0 +1,143 @@
+//! Partitions that came, of whose risk requests is to be found out which are answered: from the results, up to what was written of
+//! them when the partition came.
+//!
+//! A transaction that is open in the results holds that up until it has ended, which may take as long as the log leaves one open that
+//! nobody ends. So nothing here waits for that: it is read a turn at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_schemas::decode_risk_result;
+
+use super::answered::Answered;
+use super::requests::{RequestEvent, RequestNames};
+
+const RECORDS_MAX: usize = 1_024;
+const BYTES_MAX: usize = 16 << 20;
+
+/// The partitions.
+pub(super) struct Opening {
+    log: Arc<dyn EventLog>,
+    names: RequestNames,
+    /// When they were assigned.
+    assignments: BTreeMap<i32, u64>,
+    /// Of all of them; begun again when one is added.
+    reading: Option<Reading>,
+}
+
+/// How far the results are read.
+struct Reading {
+    consumer: Box<dyn Consumer>,
+    partitions: BTreeMap<i32, Results>,
+}
+
+/// Results of one partition.
+struct Results {
+    /// Next request that is not known to be answered.
+    committed: i64,
+    /// Where reading ends.
+    end: i64,
+    answered: Answered,
+}
+
+impl Opening {
+    pub(super) fn new(log: Arc<dyn EventLog>, names: RequestNames) -> Self {
+        Self { log, names, assignments: BTreeMap::new(), reading: None }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.assignments.is_empty()
+    }
+
+    pub(super) fn insert(&mut self, partition: i32, assignment: u64) {
+        self.assignments.insert(partition, assignment);
+        self.begin_again();
+    }
+
+    pub(super) fn remove(&mut self, partition: i32) {
+        if self.assignments.remove(&partition).is_some() {
+            self.begin_again();
+        }
+    }
+
+    /// Drops what was read so far.
+    pub(super) fn begin_again(&mut self) {
+        self.reading = None;
+    }
+
+    /// Reads for up to `wait`, or gives a partition that is read and opened by that.
+    pub(super) fn turn(&mut self, wait: Duration) -> Result<Option<RequestEvent>, LogError> {
+        if self.is_empty() {
+            self.begin_again();
+            return Ok(None);
+        }
+        let reading = match &mut self.reading {
+            Some(reading) => reading,
+            none => none.insert(Reading::begin(self.log.as_ref(), &self.names, &self.assignments)?),
+        };
+        let Some((partition, Results { committed, answered, .. })) = reading.take_read(&self.names)? else {
+            reading.poll(wait)?;
+            return Ok(None);
+        };
+        let assignment = self.assignments.remove(&partition).expect("what is read is to be opened");
+        Ok(Some(RequestEvent::Opened { partition, assignment, committed, answered }))
+    }
+}
+
+impl Reading {
+    fn begin(
+        log: &dyn EventLog,
+        names: &RequestNames,
+        assignments: &BTreeMap<i32, u64>,
+    ) -> Result<Self, LogError> {
+        let all: Vec<TopicPartition> =
+            assignments.keys().map(|&partition| at(&names.results, partition)).collect();
+        let mut consumer = log.reader(&all)?;
+        let mut partitions = BTreeMap::new();
+        for results in all {
+            let partition = results.partition;
+            let committed = log.committed(&names.group, &at(&names.requests, partition))?.unwrap_or(0);
+            // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
+            let end = consumer.written_end(&results)?;
+            partitions.insert(partition, Results { committed, end, answered: Answered::default() });
+        }
+        Ok(Self { consumer, partitions })
+    }
+
+    /// Takes a partition that is read to its end, if there is one, which is read no further.
+    fn take_read(&mut self, names: &RequestNames) -> Result<Option<(i32, Results)>, LogError> {
+        for (&partition, results) in &self.partitions {
+            let name = at(&names.results, partition);
+            if self.consumer.position(&name)? >= results.end {
+                self.consumer.pause(&[name])?;
+                return Ok(self.partitions.remove_entry(&partition));
+            }
+        }
+        Ok(None)
+    }
+
+    fn poll(&mut self, wait: Duration) -> Result<(), LogError> {
+        let Fetched::Records { source, records } = self.consumer.poll(wait, RECORDS_MAX, BYTES_MAX)? else {
+            return Ok(());
+        };
+        if let Some(results) = self.partitions.get_mut(&source.partition) {
+            records.iter().for_each(|record| results.add(record));
+        }
+        Ok(())
+    }
+}
+
+impl Results {
+    fn add(&mut self, record: &Record) {
+        match decode_risk_result(&record.value) {
+            Ok(result) => self.answered.add(&result, self.committed),
+            Err(error) => tracing::warn!(offset = record.offset, %error, "risk result passed over"),
+        }
+    }
+}
+
+fn at(topic: &str, partition: i32) -> TopicPartition {
+    TopicPartition { topic: topic.to_owned(), partition }
+}
