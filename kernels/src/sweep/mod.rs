@@ -254,6 +254,7 @@ pub fn sweep(
         while from < closes.len() {
             let to = (from + CHUNK).min(closes.len());
             for block in &mut blocks {
+                let isa = block.isa(isa);
                 isa.run(Chunk { block, closes, changes, from, to, cost });
             }
             from = to;
