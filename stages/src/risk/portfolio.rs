@@ -2,26 +2,27 @@
 //! these profits, by which the tails are found (one unit, aside); and what each position loses in the tails of the whole (a unit is
 //! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, aside.
 
+mod measures;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::portfolio::{
-    CONFIDENCE_RANGE, Covariance, Drawn, Instrument, Parametric, Portfolio, PortfolioError, Position,
-    Profits, Ranked, Returns, ScenarioError, Scenarios, Shock, TAIL_BLOCK, Tail, loss_of_blocks,
-    run_on_device,
+    Covariance, Instrument, Parametric, Portfolio, PortfolioError, Position, Profits, Ranked, Scenarios,
+    TAIL_BLOCK, Tail, loss_of_blocks, run_on_device,
 };
 use warptape_schemas::risk::{
     self, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError, RiskMeasure,
-    RiskOutcome, StressOutcome, StressResult, StressScenario,
+    RiskOutcome, StressOutcome, StressResult,
 };
 
 use super::assets::Resolved;
 use super::kept::{Follower, KeptProfits};
-use super::matrices::{MarketReturns, of_matrix};
 use super::options::kind_of;
 use super::{Finished, Partial, Round, bad, check_count, check_length};
+use measures::{Work, tail_of};
 
 /// Positions of a request at most: their risk has to fit into a record.
 const POSITIONS_MAX: usize = 8_000;
@@ -29,10 +30,6 @@ const POSITIONS_MAX: usize = 8_000;
 const BOOKS_MAX: usize = 1_000;
 /// Books × scenarios at most: the profits are kept until the end.
 const CELLS_MAX: u64 = 1 << 24;
-/// Books × positions of parametric risk at most, which is one unit.
-const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
-/// Assets of a covariance at most: it is taken apart before lanes have anything to do with it.
-const COVARIANCE_ASSETS_MAX: usize = 256;
 /// Stress scenarios of a request at most.
 const STRESSES_MAX: usize = 1_000;
 /// Stress scenarios × books, and × assets, at most: profits have to fit into a record, and shocks are made before lanes have
@@ -44,8 +41,6 @@ const NAME_BYTES_MAX: usize = 64;
 const UNIT_SCENARIOS: u64 = 64;
 /// Positions of a unit of the last round.
 const UNIT_POSITIONS: usize = 512;
-/// Positions × blocks of the tail at most: what each loses in each is kept until the end.
-const PARTS_MAX: usize = 1 << 22;
 
 #[derive(Debug)]
 pub(super) struct PortfolioTask {
@@ -60,13 +55,6 @@ pub(super) struct PortfolioTask {
 struct Names {
     books: Vec<String>,
     positions: Vec<String>,
-}
-
-#[derive(Debug)]
-enum Work {
-    Simulated { scenarios: Scenarios, confidence: f64, found: OnceLock<Found> },
-    Parametric { covariance: Covariance, confidence: f64 },
-    Stress { scenarios: Scenarios, names: Vec<String> },
 }
 
 /// What the rounds have found so far.
@@ -422,152 +410,6 @@ fn tails_of(profits: &[f64], confidence: f64) -> (Tail, Tail) {
         ranked.value_at_risk(confidence).expect("checked with the request"),
         ranked.expected_shortfall(confidence).expect("checked with the request"),
     )
-}
-
-/// Scenarios of the tail, about.
-fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
-    (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1
-}
-
-impl Work {
-    fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
-        let count = assets.markets.len();
-        let covariance_of = |matrix: &Matrix| {
-            let field = "problem.measure.covariance";
-            check_count("problem.assets", count, 1..=COVARIANCE_ASSETS_MAX)?;
-            let covariance = match matrix {
-                Matrix::Given(numbers) => Covariance::new(count, numbers.clone()),
-                Matrix::Market(_) => MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count),
-            };
-            covariance.map_err(|error| of_matrix(&error, field))
-        };
-        let confidence_of = |confidence: f64| {
-            if CONFIDENCE_RANGE.contains(&confidence) {
-                return Ok(confidence);
-            }
-            let (least, most) = (CONFIDENCE_RANGE.start(), CONFIDENCE_RANGE.end());
-            Err(bad("problem.measure.confidence", format!("{confidence}; it must be from {least} to {most}")))
-        };
-        match measure {
-            RiskMeasure::Historical(measure) => {
-                let field = "problem.measure.returns";
-                let market;
-                let returns = match &measure.returns {
-                    Matrix::Given(numbers) => numbers,
-                    Matrix::Market(_) => {
-                        market = MarketReturns::of(assets, field)?;
-                        &market.returns
-                    }
-                };
-                if returns.is_empty() || returns.len() % count.max(1) != 0 {
-                    let message = format!(
-                        "{} numbers; give one for each of {count} assets in each scenario",
-                        returns.len()
-                    );
-                    return Err(bad(field, message));
-                }
-                let scenarios = Scenarios::historical(count, Returns::Logarithmic, returns);
-                let scenarios = scenarios.map_err(|error| bad(field, error.to_string()))?;
-                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
-            }
-            RiskMeasure::MonteCarlo(measure) => {
-                let scenarios = u64::try_from(measure.scenarios).unwrap_or(0);
-                if !(1..=CELLS_MAX).contains(&scenarios) {
-                    let message = format!("{}; it must be from 1 to {CELLS_MAX}", measure.scenarios);
-                    return Err(bad("problem.measure.scenarios", message));
-                }
-                let covariance = covariance_of(&measure.covariance)?;
-                let horizon_years = measure.horizon_years;
-                let drawn = Drawn { key, scenarios, covariance: &covariance, horizon_years, means: &[] };
-                let scenarios = Scenarios::drawn(&drawn).map_err(|error| match error {
-                    ScenarioError::Covariance(error) => of_matrix(&error, "problem.measure.covariance"),
-                    other => bad("problem.measure.horizon_years", other.to_string()),
-                })?;
-                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
-            }
-            RiskMeasure::Parametric(measure) => {
-                let years = measure.horizon_years;
-                if !(years > 0.0 && years <= HORIZON_YEARS_MAX) {
-                    let message = format!("{years}; it must be more than 0 and at most {HORIZON_YEARS_MAX}");
-                    return Err(bad("problem.measure.horizon_years", message));
-                }
-                let covariance = covariance_of(&measure.covariance)?.scaled(years);
-                Ok(Self::Parametric { covariance, confidence: confidence_of(measure.confidence)? })
-            }
-            RiskMeasure::Stress(stress) => {
-                let field = "problem.measure.scenarios";
-                let mut shocks = Vec::with_capacity(count * stress.scenarios.len());
-                for (number, scenario) in stress.scenarios.iter().enumerate() {
-                    shocks.extend(shocks_of(number, scenario, count)?);
-                }
-                let scenarios =
-                    Scenarios::given(count, &shocks).map_err(|error| bad(field, error.to_string()))?;
-                let names = stress.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
-                Ok(Self::Stress { scenarios, names })
-            }
-        }
-    }
-
-    fn simulated(scenarios: Scenarios, confidence: f64) -> Self {
-        Self::Simulated { scenarios, confidence, found: OnceLock::new() }
-    }
-
-    /// Whether what is kept of positions and books fits.
-    fn check_parts(&self, problem: &PortfolioProblem) -> Result<(), RiskError> {
-        let (books, positions) = (problem.books.len(), problem.positions.len());
-        match self {
-            Self::Parametric { .. } if books * positions > PARAMETRIC_PARTS_MAX => {
-                let parts = books * positions;
-                let message =
-                    format!("books x positions is {parts}; it must be {PARAMETRIC_PARTS_MAX} at most");
-                Err(bad("problem.books", message))
-            }
-            Self::Simulated { scenarios, confidence, .. } => {
-                let tail = tail_of(scenarios, *confidence);
-                let most = PARTS_MAX / positions * TAIL_BLOCK;
-                if tail <= most {
-                    return Ok(());
-                }
-                let message = format!(
-                    "{confidence} leaves the worst {tail} scenarios; of {positions} positions they must be {most} at most: \
-                     give a higher one, or fewer scenarios"
-                );
-                Err(bad("problem.measure.confidence", message))
-            }
-            Self::Parametric { .. } | Self::Stress { .. } => Ok(()),
-        }
-    }
-
-    fn scenarios(&self) -> Option<&Scenarios> {
-        match self {
-            Self::Simulated { scenarios, .. } | Self::Stress { scenarios, .. } => Some(scenarios),
-            Self::Parametric { .. } => None,
-        }
-    }
-}
-
-/// Years ahead at most.
-const HORIZON_YEARS_MAX: f64 = 60.0;
-
-/// A shock for each asset: that of all, and its own on top.
-fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<Vec<Shock>, RiskError> {
-    let all = Shock {
-        volatility_slope: scenario.volatility_twist,
-        rate_slope: scenario.rate_twist,
-        ..Shock::shift(scenario.spot_shift, scenario.volatility_shift, scenario.rate_shift)
-    };
-    let mut shocks = vec![all; assets];
-    for (place, own) in scenario.shocks.iter().enumerate() {
-        let shock = usize::try_from(own.asset).ok().and_then(|asset| shocks.get_mut(asset));
-        let shock = shock.ok_or_else(|| {
-            let field = format!("problem.measure.scenarios[{number}].shocks[{place}].asset");
-            bad(field, format!("{}; there are {assets} assets, from 0 on", own.asset))
-        })?;
-        shock.spot_factor *= 1.0 + own.spot;
-        shock.volatility += own.volatility;
-        shock.rate += own.rate;
-    }
-    Ok(shocks)
 }
 
 fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfolio, RiskError> {

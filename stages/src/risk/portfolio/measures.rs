@@ -1,0 +1,174 @@
+//! What is asked of a portfolio, made of the request: scenarios that are given, drawn or of history, or a covariance.
+
+use std::sync::OnceLock;
+
+use warptape_kernels::Isa;
+use warptape_kernels::portfolio::{
+    CONFIDENCE_RANGE, Covariance, Drawn, Returns, ScenarioError, Scenarios, Shock, TAIL_BLOCK,
+};
+use warptape_schemas::risk::{Matrix, PortfolioProblem, RiskError, RiskMeasure, StressScenario};
+
+use super::super::assets::Resolved;
+use super::super::matrices::{MarketReturns, of_matrix};
+use super::super::{bad, check_count};
+use super::{CELLS_MAX, Found};
+
+/// Books × positions of parametric risk at most, which is one unit.
+const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
+/// Assets of a covariance at most: it is taken apart before lanes have anything to do with it.
+const COVARIANCE_ASSETS_MAX: usize = 256;
+/// Positions × blocks of the tail at most: what each loses in each is kept until the end.
+const PARTS_MAX: usize = 1 << 22;
+/// Years ahead at most.
+const HORIZON_YEARS_MAX: f64 = 60.0;
+
+/// What is asked of a portfolio, in which scenarios.
+#[derive(Debug)]
+pub(super) enum Work {
+    Simulated { scenarios: Scenarios, confidence: f64, found: OnceLock<Found> },
+    Parametric { covariance: Covariance, confidence: f64 },
+    Stress { scenarios: Scenarios, names: Vec<String> },
+}
+
+/// Scenarios of the tail, about.
+pub(super) fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
+    (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1
+}
+
+impl Work {
+    pub(super) fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
+        let count = assets.markets.len();
+        let covariance_of = |matrix: &Matrix| {
+            let field = "problem.measure.covariance";
+            check_count("problem.assets", count, 1..=COVARIANCE_ASSETS_MAX)?;
+            let covariance = match matrix {
+                Matrix::Given(numbers) => Covariance::new(count, numbers.clone()),
+                Matrix::Market(_) => MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count),
+            };
+            covariance.map_err(|error| of_matrix(&error, field))
+        };
+        let confidence_of = |confidence: f64| {
+            if CONFIDENCE_RANGE.contains(&confidence) {
+                return Ok(confidence);
+            }
+            let (least, most) = (CONFIDENCE_RANGE.start(), CONFIDENCE_RANGE.end());
+            Err(bad("problem.measure.confidence", format!("{confidence}; it must be from {least} to {most}")))
+        };
+        match measure {
+            RiskMeasure::Historical(measure) => {
+                let field = "problem.measure.returns";
+                let market;
+                let returns = match &measure.returns {
+                    Matrix::Given(numbers) => numbers,
+                    Matrix::Market(_) => {
+                        market = MarketReturns::of(assets, field)?;
+                        &market.returns
+                    }
+                };
+                if returns.is_empty() || returns.len() % count.max(1) != 0 {
+                    let message = format!(
+                        "{} numbers; give one for each of {count} assets in each scenario",
+                        returns.len()
+                    );
+                    return Err(bad(field, message));
+                }
+                let scenarios = Scenarios::historical(count, Returns::Logarithmic, returns);
+                let scenarios = scenarios.map_err(|error| bad(field, error.to_string()))?;
+                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
+            }
+            RiskMeasure::MonteCarlo(measure) => {
+                let scenarios = u64::try_from(measure.scenarios).unwrap_or(0);
+                if !(1..=CELLS_MAX).contains(&scenarios) {
+                    let message = format!("{}; it must be from 1 to {CELLS_MAX}", measure.scenarios);
+                    return Err(bad("problem.measure.scenarios", message));
+                }
+                let covariance = covariance_of(&measure.covariance)?;
+                let horizon_years = measure.horizon_years;
+                let drawn = Drawn { key, scenarios, covariance: &covariance, horizon_years, means: &[] };
+                let scenarios = Scenarios::drawn(&drawn).map_err(|error| match error {
+                    ScenarioError::Covariance(error) => of_matrix(&error, "problem.measure.covariance"),
+                    other => bad("problem.measure.horizon_years", other.to_string()),
+                })?;
+                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
+            }
+            RiskMeasure::Parametric(measure) => {
+                let years = measure.horizon_years;
+                if !(years > 0.0 && years <= HORIZON_YEARS_MAX) {
+                    let message = format!("{years}; it must be more than 0 and at most {HORIZON_YEARS_MAX}");
+                    return Err(bad("problem.measure.horizon_years", message));
+                }
+                let covariance = covariance_of(&measure.covariance)?.scaled(years);
+                Ok(Self::Parametric { covariance, confidence: confidence_of(measure.confidence)? })
+            }
+            RiskMeasure::Stress(stress) => {
+                let field = "problem.measure.scenarios";
+                let mut shocks = Vec::with_capacity(count * stress.scenarios.len());
+                for (number, scenario) in stress.scenarios.iter().enumerate() {
+                    shocks.extend(shocks_of(number, scenario, count)?);
+                }
+                let scenarios =
+                    Scenarios::given(count, &shocks).map_err(|error| bad(field, error.to_string()))?;
+                let names = stress.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+                Ok(Self::Stress { scenarios, names })
+            }
+        }
+    }
+
+    fn simulated(scenarios: Scenarios, confidence: f64) -> Self {
+        Self::Simulated { scenarios, confidence, found: OnceLock::new() }
+    }
+
+    /// Whether what is kept of positions and books fits.
+    pub(super) fn check_parts(&self, problem: &PortfolioProblem) -> Result<(), RiskError> {
+        let (books, positions) = (problem.books.len(), problem.positions.len());
+        match self {
+            Self::Parametric { .. } if books * positions > PARAMETRIC_PARTS_MAX => {
+                let parts = books * positions;
+                let message =
+                    format!("books x positions is {parts}; it must be {PARAMETRIC_PARTS_MAX} at most");
+                Err(bad("problem.books", message))
+            }
+            Self::Simulated { scenarios, confidence, .. } => {
+                let tail = tail_of(scenarios, *confidence);
+                let most = PARTS_MAX / positions * TAIL_BLOCK;
+                if tail <= most {
+                    return Ok(());
+                }
+                let message = format!(
+                    "{confidence} leaves the worst {tail} scenarios; of {positions} positions they must be {most} at most: \
+                     give a higher one, or fewer scenarios"
+                );
+                Err(bad("problem.measure.confidence", message))
+            }
+            Self::Parametric { .. } | Self::Stress { .. } => Ok(()),
+        }
+    }
+
+    pub(super) fn scenarios(&self) -> Option<&Scenarios> {
+        match self {
+            Self::Simulated { scenarios, .. } | Self::Stress { scenarios, .. } => Some(scenarios),
+            Self::Parametric { .. } => None,
+        }
+    }
+}
+
+/// A shock for each asset: that of all, and its own on top.
+fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<Vec<Shock>, RiskError> {
+    let all = Shock {
+        volatility_slope: scenario.volatility_twist,
+        rate_slope: scenario.rate_twist,
+        ..Shock::shift(scenario.spot_shift, scenario.volatility_shift, scenario.rate_shift)
+    };
+    let mut shocks = vec![all; assets];
+    for (place, own) in scenario.shocks.iter().enumerate() {
+        let shock = usize::try_from(own.asset).ok().and_then(|asset| shocks.get_mut(asset));
+        let shock = shock.ok_or_else(|| {
+            let field = format!("problem.measure.scenarios[{number}].shocks[{place}].asset");
+            bad(field, format!("{}; there are {assets} assets, from 0 on", own.asset))
+        })?;
+        shock.spot_factor *= 1.0 + own.spot;
+        shock.volatility += own.volatility;
+        shock.rate += own.rate;
+    }
+    Ok(shocks)
+}
