@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::file::LogFile;
+use super::format;
+use super::layout::Layout;
 use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
@@ -14,6 +16,7 @@ const DOING: &str = "reading the topics";
 pub(super) struct Topic {
     pub(super) topic_id: i64,
     pub(super) spec: TopicSpec,
+    pub(super) layout: Layout,
 }
 
 /// All topics by name, as of some moment. Topics are only ever added.
@@ -33,6 +36,7 @@ impl Catalogue {
     }
 
     fn query(connection: &Connection) -> rusqlite::Result<Self> {
+        let (_, format_version) = format::identity(connection)?;
         let mut statement =
             connection.prepare_cached("SELECT name, topic_id, partitions, compacted FROM topics")?;
         let topics = statement
@@ -44,7 +48,8 @@ impl Catalogue {
                     compacted: row.get(3)?,
                     ..TopicSpec::default()
                 };
-                Ok((name, Topic { topic_id: row.get(1)?, spec }))
+                let layout = Layout::of(format_version, spec.compacted);
+                Ok((name, Topic { topic_id: row.get(1)?, spec, layout }))
             })?
             .collect::<rusqlite::Result<_>>()?;
         Ok(Self { topics })
@@ -121,6 +126,8 @@ pub(super) fn create(
 }
 
 fn add(transaction: &Transaction<'_>, spec: &TopicSpec) -> rusqlite::Result<()> {
+    let (_, format_version) = format::identity(transaction)?;
+    let columns = Layout::of(format_version, spec.compacted).columns();
     let topic_id: i64 = transaction.query_row(
         "INSERT INTO topics(name, partitions, compacted) VALUES (?1, ?2, ?3) RETURNING topic_id",
         params![spec.name, spec.partitions, spec.compacted],
@@ -128,11 +135,7 @@ fn add(transaction: &Transaction<'_>, spec: &TopicSpec) -> rusqlite::Result<()> 
     )?;
     for partition in 0..spec.partitions {
         let table = records_table(topic_id, partition);
-        transaction.execute_batch(&format!(
-            "CREATE TABLE {table}(
-                offset INTEGER PRIMARY KEY, timestamp_ns INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB NOT NULL
-            ) STRICT"
-        ))?;
+        transaction.execute_batch(&format!("CREATE TABLE {table}({columns}) STRICT"))?;
         if spec.compacted {
             transaction
                 .execute_batch(&format!("CREATE INDEX {table}_keys ON {table}(key) WHERE key IS NOT NULL"))?;

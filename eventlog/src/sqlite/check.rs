@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::catalogue::{Catalogue, records_table};
+use super::catalogue::{Catalogue, Topic, records_table};
 use super::file::LogFile;
 use super::headers;
 use crate::LogError;
@@ -24,8 +24,7 @@ pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogEr
     let catalogue = Catalogue::load(file, &transaction)?;
     for topic in catalogue.topics() {
         for partition in 0..topic.spec.partitions {
-            let found = check_partition(&transaction, topic.topic_id, partition, topic.spec.compacted)
-                .map_err(failed)?;
+            let found = check_partition(&transaction, topic, partition).map_err(failed)?;
             if let Some(found) = found {
                 return Err(file.damaged(format!("{}/{partition}: {found}", topic.spec.name)));
             }
@@ -36,28 +35,36 @@ pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogEr
 
 fn check_partition(
     connection: &Connection,
-    topic_id: i64,
+    topic: &Topic,
     partition: i32,
-    compacted: bool,
 ) -> rusqlite::Result<Option<String>> {
     let next: i64 = connection
         .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
-        .query_row(params![topic_id, partition], |row| row.get(0))?;
-    let mut statement = connection.prepare(&format!(
-        "SELECT offset, headers FROM {} ORDER BY offset",
-        records_table(topic_id, partition)
-    ))?;
-    let mut rows = statement.query([])?;
+        .query_row(params![topic.topic_id, partition], |row| row.get(0))?;
+    let table = records_table(topic.topic_id, partition);
+    let mut statement = connection.prepare(&topic.layout.select(&table))?;
+    let mut rows = statement.query([0])?;
     let mut expected = 0;
     while let Some(row) = rows.next()? {
-        let offset: i64 = row.get(0)?;
-        if offset < expected || (offset > expected && !compacted) {
-            return Ok(Some(format!("found offset {offset} in place of {expected}")));
+        let wrong = |offset: i64, found: String| Ok(Some(format!("at offset {offset}: {found}")));
+        let records = match topic.layout.records(row) {
+            Ok(records) => records,
+            Err(found) => return wrong(expected, found),
+        };
+        for record in records {
+            let record = match record {
+                Ok(record) => record,
+                Err(found) => return wrong(expected, found),
+            };
+            let offset = record.offset;
+            if offset < expected || (offset > expected && !topic.spec.compacted) {
+                return Ok(Some(format!("found offset {offset} in place of {expected}")));
+            }
+            if let Err(found) = headers::decode(record.headers) {
+                return Ok(Some(format!("offset {offset} has {found}")));
+            }
+            expected = offset + 1;
         }
-        if let Err(found) = headers::decode(row.get_ref(1)?.as_blob_or_null()?.unwrap_or_default()) {
-            return Ok(Some(format!("offset {offset} has {found}")));
-        }
-        expected = offset + 1;
     }
     // The newest record of a partition is the newest of its key, so that compaction leaves it.
     Ok((expected != next).then(|| format!("the records end at {expected}, the catalogue says {next}")))

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use super::catalogue::{self, Catalogue, records_table};
 use super::file::LogFile;
-use super::headers;
+use super::layout::Layout;
 use super::member::Membership;
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
@@ -25,6 +25,7 @@ const DOING: &str = "reading records";
 struct Cursor {
     source: TopicPartition,
     topic_id: i64,
+    layout: Layout,
     select: String,
     /// Whether offsets may be missing.
     compacted: bool,
@@ -99,13 +100,12 @@ impl SqliteConsumer {
         for source in sources {
             let topic = catalogue.topic_of(&file, &source.topic, source.partition)?;
             let (topic_id, compacted) = (topic.topic_id, topic.spec.compacted);
-            let select = format!(
-                "SELECT offset, timestamp_ns, key, headers, value FROM {} WHERE offset >= ?1 ORDER BY offset",
-                records_table(topic_id, source.partition)
-            );
+            let layout = topic.layout;
+            let select = layout.select(&records_table(topic_id, source.partition));
             cursors.push(Cursor {
                 source,
                 topic_id,
+                layout,
                 select,
                 compacted,
                 position: None,
@@ -228,38 +228,31 @@ fn read(
     let mut records = Vec::new();
     let mut bytes = 0;
     let mut expected = position;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let damaged = |found: String| {
+    'rows: while let Some(row) = rows.next().map_err(failed)? {
+        let damaged = |offset: i64, found: String| {
             let TopicPartition { topic, partition } = &cursor.source;
-            file.damaged(format!("{topic}/{partition} at offset {expected}: {found}"))
+            file.damaged(format!("{topic}/{partition} at offset {offset}: {found}"))
         };
-        let record = decode(row).map_err(damaged)?;
-        // A damaged tree may lose records, or lead around in circles.
-        if record.offset < expected || (record.offset > expected && !cursor.compacted) {
-            return Err(damaged(format!("found offset {} in its place", record.offset)));
-        }
-        expected = record.offset + 1;
-        bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
-        records.push(record);
-        if records.len() >= records_max || bytes >= bytes_max {
-            break;
+        for stored in cursor.layout.records(row).map_err(|found| damaged(expected, found))? {
+            let stored = stored.map_err(|found| damaged(expected, found))?;
+            // The first block may begin before the position.
+            if stored.offset < position && records.is_empty() && cursor.layout == Layout::Blocks {
+                continue;
+            }
+            // A damaged tree may lose records, or lead around in circles.
+            if stored.offset < expected || (stored.offset > expected && !cursor.compacted) {
+                return Err(damaged(expected, format!("found offset {} in its place", stored.offset)));
+            }
+            let record = stored.to_record().map_err(|found| damaged(stored.offset, found))?;
+            expected = record.offset + 1;
+            bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
+            records.push(record);
+            if records.len() >= records_max || bytes >= bytes_max {
+                break 'rows;
+            }
         }
     }
     Ok(records)
-}
-
-fn decode(row: &Row<'_>) -> Result<Record, String> {
-    let wrong = |error: rusqlite::Error| error.to_string();
-    let blob = |column: usize| -> Result<Option<&[u8]>, String> {
-        row.get_ref(column).map_err(wrong)?.as_blob_or_null().map_err(|error| error.to_string())
-    };
-    Ok(Record {
-        offset: row.get(0).map_err(wrong)?,
-        timestamp_ns: row.get(1).map_err(wrong)?,
-        key: blob(2)?.map(<[u8]>::to_vec),
-        headers: headers::decode(blob(3)?.unwrap_or_default())?,
-        value: blob(4)?.ok_or("a record without a value")?.to_vec(),
-    })
 }
 
 impl Consumer for SqliteConsumer {

@@ -1,14 +1,17 @@
 //! Whether a file is a log, of which format version, and all there; and how a new one begins.
 //!
-//! Layout of format 1, one file in WAL mode:
+//! Layout of format 2, one file in WAL mode:
 //!
 //! ```text
 //! topics(topic_id, name, partitions, compacted)         every topic
 //! partitions(topic_id, partition, next_offset)          where each partition ends
-//! records_T_P(offset, timestamp_ns, key, headers, value)  one table per partition: appends touch one right edge
+//! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
+//! records_T_P(offset, timestamp_ns, key, headers, value)  likewise, of a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)
 //! producers(transactional_id, epoch)                    the newest epoch may write
 //! ```
+//!
+//! In format 1 all topics have the tables of compacted ones. Such files are read and written as they are.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -22,8 +25,10 @@ use crate::LogError;
 
 /// Marks a file as a log of ours: "WTLG".
 pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
-/// The format that this code writes, and the only one it reads so far.
-pub(super) const FORMAT_VERSION: i32 = 1;
+/// The format of new files.
+const FORMAT_VERSION: i32 = 2;
+/// The oldest format that is read and written.
+const FORMAT_VERSION_MIN: i32 = 1;
 /// Three records of 5 KB fill a page of this size, and a transaction of a few small records rewrites few of them.
 pub(super) const PAGE_BYTES: i64 = 16 * 1024;
 
@@ -122,11 +127,11 @@ pub(super) fn open(file: &LogFile) -> Result<Connection, LogError> {
             action: "name a file that warptape made, or one that does not exist yet".to_owned(),
         });
     }
-    if version != FORMAT_VERSION {
+    if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
         return Err(LogError::Unreadable {
             url: file.url.clone(),
             found: format!(
-                "the log has format version {version}, this program reads version {FORMAT_VERSION}"
+                "the log has format version {version}, this program reads versions {FORMAT_VERSION_MIN} to {FORMAT_VERSION}"
             ),
             action: "use the version of warptape that wrote it, or a newer one".to_owned(),
         });
@@ -153,7 +158,8 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
+/// The application's id, and the version of the format.
+pub(super) fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     Ok((
         connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
         connection.pragma_query_value(None, "user_version", |row| row.get(0))?,

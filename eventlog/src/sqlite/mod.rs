@@ -19,6 +19,7 @@ use rusqlite::Connection;
 
 use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
 
+mod block;
 mod catalogue;
 mod check;
 mod checkpoint;
@@ -27,6 +28,7 @@ mod failure;
 mod file;
 mod format;
 mod headers;
+mod layout;
 mod member;
 mod producer;
 mod wake;

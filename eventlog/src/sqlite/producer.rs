@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::catalogue::{Catalogue, records_table};
+use super::block::{Blocks, StoredRecord};
+use super::catalogue::{Catalogue, Topic, records_table};
 use super::checkpoint::Checkpointer;
 use super::file::LogFile;
-use super::headers;
+use super::layout::Layout;
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Most bytes that a transaction may hold, all of them in memory until it commits.
@@ -24,18 +25,10 @@ const DOING: &str = "committing a transaction";
 struct Appends {
     topic_id: i64,
     partition: i32,
+    layout: Layout,
+    /// Whether a record takes the place of older ones with its key.
     compacted: bool,
-    records: Vec<Buffered>,
-    /// Key, headers and value of each record, one behind the other.
-    bytes: Vec<u8>,
-}
-
-/// A record, as lengths of its parts in [`Appends::bytes`].
-struct Buffered {
-    timestamp_ns: i64,
-    key: Option<usize>,
-    headers: Option<usize>,
-    value: usize,
+    blocks: Blocks,
 }
 
 /// An open transaction.
@@ -100,14 +93,12 @@ impl SqliteProducer {
         })
     }
 
-    /// The number of a topic that has the partition, and whether it is compacted. Topics may be newer than the
-    /// catalogue.
-    fn find(&mut self, topic: &str, partition: i32) -> Result<(i64, bool), LogError> {
+    /// A topic that has the partition. Topics may be newer than the catalogue.
+    fn find(&mut self, topic: &str, partition: i32) -> Result<&Topic, LogError> {
         if let Err(LogError::UnknownTopic { .. }) = self.catalogue.topic(&self.file, topic) {
             self.catalogue = Catalogue::load(&self.file, &self.connection)?;
         }
-        let topic = self.catalogue.topic_of(&self.file, topic, partition)?;
-        Ok((topic.topic_id, topic.spec.compacted))
+        self.catalogue.topic_of(&self.file, topic, partition)
     }
 }
 
@@ -135,13 +126,14 @@ impl Producer for SqliteProducer {
         if let Some(appends) =
             open.appends.get_mut(topic).and_then(|partitions| partitions.get_mut(&partition))
         {
-            appends.push(&record);
+            appends.blocks.push(&record);
             open.bytes = bytes;
             return Ok(());
         }
-        let (topic_id, compacted) = self.find(topic, partition)?;
-        let mut appends = Appends { topic_id, partition, compacted, records: Vec::new(), bytes: Vec::new() };
-        appends.push(&record);
+        let &Topic { topic_id, layout, ref spec } = self.find(topic, partition)?;
+        let mut appends =
+            Appends { topic_id, partition, layout, compacted: spec.compacted, blocks: Blocks::default() };
+        appends.blocks.push(&record);
         let open = self.open("send")?;
         open.bytes = bytes;
         open.appends.entry(topic.to_owned()).or_default().insert(partition, appends);
@@ -159,7 +151,7 @@ impl Producer for SqliteProducer {
                     allowed: "use 0 or more".to_owned(),
                 });
             }
-            let (topic_id, _) = self.find(&source.topic, source.partition)?;
+            let topic_id = self.find(&source.topic, source.partition)?.topic_id;
             let key = (group.to_owned(), topic_id, source.partition);
             self.open("send_offsets")?.offsets.insert(key, *next);
         }
@@ -197,17 +189,6 @@ impl Producer for SqliteProducer {
     }
 }
 
-impl Appends {
-    fn push(&mut self, record: &NewRecord<'_>) {
-        let headers = headers::encode(&record.headers);
-        let parts = [record.key.as_deref(), headers.as_deref(), Some(&record.value)];
-        parts.iter().flatten().for_each(|part| self.bytes.extend_from_slice(part));
-        let [key, headers, value] = parts.map(|part| part.map(<[u8]>::len));
-        let value = value.expect("every record has one");
-        self.records.push(Buffered { timestamp_ns: record.timestamp_ns, key, headers, value });
-    }
-}
-
 fn record_bytes(record: &NewRecord<'_>) -> usize {
     let headers: usize = record.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     RECORD_OVERHEAD_BYTES + record.key.as_ref().map_or(0, |key| key.len()) + headers + record.value.len()
@@ -231,25 +212,28 @@ fn check_epoch(
 }
 
 fn append(transaction: &Transaction<'_>, appends: &Appends) -> rusqlite::Result<()> {
-    let Appends { topic_id, partition, compacted, records, bytes } = appends;
+    let Appends { topic_id, partition, layout, compacted, blocks } = appends;
     let mut next: i64 = transaction
         .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
         .query_row(params![topic_id, partition], |row| row.get(0))?;
     let table = records_table(*topic_id, *partition);
-    let mut insert =
-        transaction.prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3, ?4, ?5)"))?;
-    let mut rest = bytes.as_slice();
-    let mut take = |length| rest.split_off(..length).expect("the lengths are those of the parts");
-    for record in records {
-        let key = record.key.map(&mut take);
-        let headers = record.headers.map(&mut take);
-        let value = take(record.value);
-        if let (true, Some(key)) = (*compacted, key) {
-            // All that is there with this key is older.
-            transaction.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key])?;
+    let mut insert = transaction.prepare_cached(&layout.insert(&table))?;
+    for block in blocks.iter() {
+        if *layout == Layout::Blocks {
+            insert.execute(params![next, block.count, block.bytes])?;
+            next += block.count;
+            continue;
         }
-        insert.execute(params![next, record.timestamp_ns, key, headers, value])?;
-        next += 1;
+        for record in block.records(next) {
+            let StoredRecord { offset, timestamp_ns, key, headers, value } = record;
+            if let (true, Some(key)) = (*compacted, key) {
+                // All that is there with this key is older.
+                transaction.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key])?;
+            }
+            let headers = (!headers.is_empty()).then_some(headers);
+            insert.execute(params![offset, timestamp_ns, key, headers, value])?;
+            next = offset + 1;
+        }
     }
     transaction
         .prepare_cached("UPDATE partitions SET next_offset = ?3 WHERE topic_id = ?1 AND partition = ?2")?

@@ -20,13 +20,19 @@ fn write_log(path: &Path) {
     let log = open(path);
     topic(&log, "t", PARTITIONS);
     let mut producer = log.producer("p").unwrap();
-    for offset in 0..RECORDS {
-        let headers = vec![("offset".to_owned(), offset.to_string().into_bytes())];
-        let records = (0..PARTITIONS).map(|partition| NewRecord {
-            headers: headers.clone().into(),
-            ..record("t", partition, value(partition, offset))
-        });
-        commit(&mut *producer, records);
+    let record_at = |offset: usize, partition| NewRecord {
+        headers: vec![("offset".to_owned(), offset.to_string().into_bytes())].into(),
+        ..record("t", partition, value(partition, offset))
+    };
+    // Some of one record, some of many.
+    let mut next = 0;
+    for count in (1..20).cycle() {
+        let offsets = next..RECORDS.min(next + count);
+        next = offsets.end;
+        commit(&mut *producer, offsets.flat_map(|offset| (0..PARTITIONS).map(move |p| record_at(offset, p))));
+        if next == RECORDS {
+            break;
+        }
     }
     log.check().unwrap();
 }

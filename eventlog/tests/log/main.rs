@@ -8,6 +8,7 @@ use warptape_eventlog::{
 #[expect(dead_code, reason = "the tests of the binary use more of it")]
 mod broker;
 mod damage;
+mod format;
 mod kafka;
 mod model;
 mod opening;

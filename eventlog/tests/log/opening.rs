@@ -97,9 +97,9 @@ fn another_format_version_is_refused() {
     let path = directory.path().join("log.db");
     drop(open(&path));
     let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 2).unwrap();
+    connection.pragma_update(None, "user_version", 3).unwrap();
     drop(connection);
-    check_refused(&path, &["format version 2", "reads version 1", "use the version"]);
+    check_refused(&path, &["format version 3", "reads versions 1 to 2", "use the version"]);
 }
 
 #[test]

@@ -1,0 +1,197 @@
+//! The bytes of a block: the records that a transaction appends to a partition, many to a row of its table.
+//!
+//! A row costs SQLite about a microsecond, whatever is in it; signals come by the hundred thousand a second. Layout,
+//! repeated per record, integers little endian:
+//!
+//! ```text
+//! timestamp_ns i64, key length + 1 u32 (0: no key), headers length u32 (0: none), value length u32, key, headers, value
+//! ```
+
+use super::headers;
+use crate::{NewRecord, Record};
+
+/// Length from which another record begins another block, bytes. Who reads one record reads its block.
+const BLOCK_BYTES: usize = 64 << 10;
+/// What stands before a record's own bytes.
+const HEAD_BYTES: usize = 20;
+
+/// Records to be appended, as blocks.
+#[derive(Default)]
+pub(super) struct Blocks(Vec<Block>);
+
+/// A row to be.
+#[derive(Default)]
+pub(super) struct Block {
+    /// Its records.
+    pub(super) count: i64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A record as it lies in the log.
+pub(super) struct StoredRecord<'a> {
+    pub(super) offset: i64,
+    pub(super) timestamp_ns: i64,
+    pub(super) key: Option<&'a [u8]>,
+    /// As of [`headers`]; empty for none.
+    pub(super) headers: &'a [u8],
+    pub(super) value: &'a [u8],
+}
+
+impl Blocks {
+    pub(super) fn push(&mut self, record: &NewRecord<'_>) {
+        let key = record.key.as_deref();
+        let headers = headers::encode(&record.headers).unwrap_or_default();
+        let bytes = HEAD_BYTES + key.map_or(0, <[u8]>::len) + headers.len() + record.value.len();
+        match self.0.last() {
+            None => self.0.push(Block::default()),
+            Some(block) if block.bytes.len() + bytes > BLOCK_BYTES => {
+                self.0.push(Block { count: 0, bytes: Vec::with_capacity(BLOCK_BYTES) });
+            }
+            Some(_) => {}
+        }
+        let block = self.0.last_mut().expect("there is one by now");
+        block.count += 1;
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&record.timestamp_ns.to_le_bytes());
+        let lengths = [key.map_or(0, |key| key.len() + 1), headers.len(), record.value.len()];
+        for (part, length) in head[8..].chunks_exact_mut(4).zip(lengths) {
+            // TRANSACTION_BYTES_MAX bounds every part far below 4 GiB.
+            let length = u32::try_from(length).expect("a part is smaller than a transaction may be");
+            part.copy_from_slice(&length.to_le_bytes());
+        }
+        for part in [&head, key.unwrap_or_default(), &headers, &record.value] {
+            block.bytes.extend_from_slice(part);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
+        self.0.iter()
+    }
+}
+
+impl Block {
+    /// Its records, the first of which gets this offset.
+    pub(super) fn records(&self, first: i64) -> impl Iterator<Item = StoredRecord<'_>> {
+        records(first, self.count, &self.bytes).map(|stored| stored.expect("it was made a moment ago"))
+    }
+}
+
+impl StoredRecord<'_> {
+    /// The record itself, or what is wrong with it.
+    pub(super) fn to_record(&self) -> Result<Record, String> {
+        Ok(Record {
+            offset: self.offset,
+            timestamp_ns: self.timestamp_ns,
+            key: self.key.map(<[u8]>::to_vec),
+            headers: headers::decode(self.headers)?,
+            value: self.value.to_vec(),
+        })
+    }
+}
+
+/// The records of a block whose first one has this offset, up to the first that is damaged.
+pub(super) fn records(
+    first: i64,
+    count: i64,
+    mut bytes: &[u8],
+) -> impl Iterator<Item = Result<StoredRecord<'_>, String>> {
+    let mut left = count;
+    std::iter::from_fn(move || match (left, bytes.is_empty()) {
+        (..=0, true) => None,
+        (..=0, false) | (_, true) => {
+            let found = if bytes.is_empty() { format!("{left} records less") } else { "more".to_owned() };
+            (left, bytes) = (0, &[]);
+            Some(Err(format!("a block of {count} records that holds {found}")))
+        }
+        _ => {
+            let Some((stored, rest)) = take(first + (count - left), bytes) else {
+                (left, bytes) = (0, &[]);
+                return Some(Err("a block that ends too early".to_owned()));
+            };
+            (left, bytes) = (left - 1, rest);
+            Some(Ok(stored))
+        }
+    })
+}
+
+fn take(offset: i64, bytes: &[u8]) -> Option<(StoredRecord<'_>, &[u8])> {
+    let (timestamp, bytes) = bytes.split_first_chunk::<8>()?;
+    let (key, bytes) = bytes.split_first_chunk::<4>()?;
+    let (headers, bytes) = bytes.split_first_chunk::<4>()?;
+    let (value, bytes) = bytes.split_first_chunk::<4>()?;
+    let [key, headers, value] =
+        [key, headers, value].map(|length| usize::try_from(u32::from_le_bytes(*length)).ok());
+    let (key, bytes) = match key? {
+        0 => (None, bytes),
+        length => {
+            let (key, bytes) = bytes.split_at_checked(length - 1)?;
+            (Some(key), bytes)
+        }
+    };
+    let (headers, bytes) = bytes.split_at_checked(headers?)?;
+    let (value, rest) = bytes.split_at_checked(value?)?;
+    Some((StoredRecord { offset, timestamp_ns: i64::from_le_bytes(*timestamp), key, headers, value }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(first: i64, block: &Block, bytes: &[u8]) -> Result<Vec<Record>, String> {
+        records(first, block.count, bytes).map(|stored| stored?.to_record()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_records_survive(
+            parts in prop::collection::vec(
+                (any::<i64>(), prop::option::of(prop::collection::vec(any::<u8>(), 0..4)), 0..2_usize, 0..40_000_usize),
+                1..20,
+            ),
+        ) {
+            let mut blocks = Blocks::default();
+            for (timestamp_ns, key, headers, length) in &parts {
+                let headers = vec![("name".to_owned(), vec![7]); *headers];
+                blocks.push(&NewRecord {
+                    key: key.as_deref().map(Into::into),
+                    headers: headers.into(),
+                    timestamp_ns: *timestamp_ns,
+                    value: vec![1; *length].into(),
+                    ..NewRecord::default()
+                });
+            }
+            let mut read_back = Vec::new();
+            for block in blocks.iter() {
+                prop_assert!(block.count == 1 || block.bytes.len() <= BLOCK_BYTES);
+                read_back.extend(read(read_back.len() as i64, block, &block.bytes).unwrap());
+            }
+            prop_assert_eq!(read_back.len(), parts.len());
+            for (at, (record, (timestamp_ns, key, headers, length))) in read_back.iter().zip(&parts).enumerate() {
+                prop_assert_eq!(record.offset, at as i64);
+                prop_assert_eq!(record.timestamp_ns, *timestamp_ns);
+                prop_assert_eq!(&record.key, key);
+                prop_assert_eq!(record.headers.len(), *headers);
+                prop_assert_eq!(&record.value, &vec![1; *length]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_cut_and_every_wrong_count_is_noticed() {
+        let mut blocks = Blocks::default();
+        for value in [b"one".as_slice(), b"", b"three"] {
+            blocks.push(&NewRecord { key: Some(b"k".into()), value: value.into(), ..NewRecord::default() });
+        }
+        let block = &blocks.0[0];
+        assert_eq!(read(7, block, &block.bytes).unwrap().last().unwrap().offset, 9);
+        for length in 0..block.bytes.len() {
+            read(7, block, &block.bytes[..length]).expect_err("a cut block was read");
+        }
+        for count in [-1, 0, 2, 4] {
+            let wrong = Block { count, bytes: block.bytes.clone() };
+            read(7, &wrong, &wrong.bytes).expect_err("a block of another count was read");
+        }
+    }
+}
