@@ -45,7 +45,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         commit_bytes_max: COMMIT_BYTES_MAX,
         snapshot_interval_records: 20_000,
         poll_records_max: 256,
-        poll_bytes_max: 4 << 20,
+        poll_bytes_max: 512 << 10,
         schemas: None,
         devices: Arc::new(NoDevices),
         device_deadline: Duration::from_secs(5),

@@ -19,6 +19,9 @@ use crate::{LogError, NewRecord, Producer, TopicPartition};
 pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
 /// What a record counts for beside its own bytes.
 const RECORD_OVERHEAD_BYTES: usize = 64;
+/// Page cache of a producer's connection, KiB, as large as transactions of a busy engine are: pages of a transaction that find no
+/// room are written to the write-ahead log early, and read and summed again before it commits.
+const PAGE_CACHE_KIB: i64 = 16 * 1024;
 const DOING: &str = "committing a transaction";
 
 /// Records of one partition, in the order sent.
@@ -69,6 +72,9 @@ impl SqliteProducer {
             });
         }
         let connection = file.connect()?;
+        connection
+            .pragma_update(None, "cache_size", -PAGE_CACHE_KIB)
+            .map_err(|error| file.failure(DOING, error))?;
         let epoch = file.write(&connection, DOING, |transaction| {
             transaction
                 .query_row(

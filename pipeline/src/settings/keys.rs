@@ -341,7 +341,7 @@ pub const KEYS: &[Key] = &[
         "Source records of a partition between two snapshots of its state.",
     ),
     integer("engine.poll_records_max", 256, 1, 65_536, "Records taken from the log at once."),
-    integer("engine.poll_bytes_max", 4_194_304, 4_096, 1 << 30, "Bytes taken from the log at once, about."),
+    integer("engine.poll_bytes_max", 524_288, 4_096, 1 << 30, "Bytes taken from the log at once, about."),
     Key {
         path: "scheduler.placement_policy",
         kind: Kind::Choice { default: "rendezvous", choices: &["rendezvous"] },
