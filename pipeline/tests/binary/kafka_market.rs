@@ -140,6 +140,7 @@ impl Market {
         let mut committed = Movement::new(clock, None);
         let mut published = Movement::new(clock, Some(0));
         let mut is_processed = false;
+        let mut longest = Duration::ZERO;
         let goes_on = run.run_while_moving("what was there is processed, and more is published", || {
             if is_excused() {
                 return Ok(Ok(false));
@@ -152,6 +153,7 @@ impl Market {
             let published_now = published.at.map(|before| before + more);
             let fed_stood = published.look(published_now);
             let run_stood = committed.look(self.committed(&self.log));
+            longest = longest.max(fed_stood).max(if is_processed { Duration::ZERO } else { run_stood });
             // Who has processed everything waits for the feed.
             let has_stalled = [fed_stood >= stall_max, run_stood >= stall_max && !is_processed];
             if has_stalled.contains(&true) && !is_excused() {
@@ -162,6 +164,7 @@ impl Market {
             is_processed = committed.at.as_ref().is_some_and(is_all);
             if is_processed && published.at > Some(0) { Ok(Ok(true)) } else { Err(committed.at.clone()) }
         });
+        println!("longest stall: {:.1} s of {:.0} s", longest.as_secs_f64(), stall_max.as_secs_f64());
         goes_on.unwrap_or_else(|([is_feed, _], stall)| match is_feed {
             true => feed.fail(&format!("published nothing {stall}")),
             false => run.fail(&format!("committed nothing {stall}")),
