@@ -30,7 +30,7 @@ use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-const TICKS: u64 = 4_000_000;
+const TICKS: u64 = 12_000_000;
 const MEMORY_TICKS: u64 = 20_000_000;
 const SYMBOLS: u32 = 1_000;
 const PARTITIONS: i32 = 4;

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::disk;
 use super::file::LogFile;
 use super::format::PAGE_BYTES;
 use crate::LogError;
@@ -151,6 +152,8 @@ impl Fold {
         self.with_connection(|connection| {
             for _ in 0..PASSES {
                 WalLength::query(connection, "PASSIVE")?;
+                // Starting over waits for the disk.
+                disk::sync(connection)?;
             }
             // Little is left to be done while commits wait.
             self.restart(connection, 0)

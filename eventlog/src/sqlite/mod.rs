@@ -24,6 +24,7 @@ mod catalogue;
 mod check;
 mod checkpoint;
 mod consumer;
+mod disk;
 mod failure;
 mod file;
 mod format;
