@@ -1,4 +1,5 @@
-//! Which instructions a hot loop may use: the only `unsafe` of this crate, and nothing about what the loops compute.
+//! Which instructions a hot loop may use, and what it asks of memory beforehand: the only `unsafe` of this crate, and nothing about
+//! what the loops compute.
 
 /// Instruction set that hot loops are compiled for. Results have the same bits for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,4 +100,23 @@ fn run_avx2_fma<W: Work>(work: W) {
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn run_avx512<W: Work>(work: W) {
     work.run();
+}
+
+/// Asks for the lines of memory behind a column, where there is room for the next numbers: a hint, so that to write them there need
+/// not wait.
+#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
+pub(crate) fn prefetch_behind(column: &[f64], count: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        const LINE_BYTES: usize = 64;
+        for number in (0..count).step_by(LINE_BYTES / size_of::<f64>()) {
+            let at = column.as_ptr().wrapping_add(column.len() + number);
+            // SAFETY: a hint neither reads nor writes, whatever the address is.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (column, count);
 }

@@ -163,7 +163,7 @@ def main():
     tiny = mp.mpf(10) ** -30
     show("exp", *polynomial(exp_fraction, lambda r: r * r / mp.exp(r) + tiny, -half, half, 9))
     show("exp f32", *polynomial(exp_fraction, lambda r: r * r / mp.exp(r) + tiny, -half, half, 4))
-    numerator, denominator, error = rational(mills, mp.mpf("-1.00000001"), mp.mpf("0.99999"), 10, 10)
+    numerator, denominator, error = rational(mills, mp.mpf("-1.25"), mp.mpf("0.99999"), 10, 10)  # From x = −⅓ on.
     below = multiplied(of_distance(denominator), 3)
     show("mills above", [a / below[-1] for a in of_distance(numerator)], error)
     show("mills below", [b / below[-1] for b in below], error)

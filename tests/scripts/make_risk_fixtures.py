@@ -29,6 +29,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 MATH_POINTS = 1500
 BLACK_SCHOLES_POINTS = 600
 HOUR_POINTS = 60
+EXPIRY_POINTS = 600
 
 
 def two_parts(x):
@@ -133,15 +134,25 @@ def black_scholes_rows():
         spot, volatility = numbers.uniform(50, 200), numbers.uniform(0.05, 0.9)
         strike = spot * float(mp.exp(mp.mpf(numbers.uniform(-3, 3) * volatility * years**0.5)))
         rate, carry = numbers.uniform(-0.02, 0.1), numbers.uniform(0, 0.06)
-        sign = numbers.choice([1, -1])
-        payoff = ql.PlainVanillaPayoff(ql.Option.Call if sign == 1 else ql.Option.Put, strike)
-        forward, discount = spot * math.exp((rate - carry) * years), math.exp(-rate * years)
-        option = ql.BlackCalculator(payoff, forward, volatility * years**0.5, discount)
-        given = [sign, spot, strike, rate, carry, volatility, years]
-        found = [option.value(), option.delta(spot), option.gamma(spot)]
-        found += [option.vega(years), option.theta(spot, years), option.rho(years)]
-        exact = [float(value) for value in exact_greeks(*given)]
-        yield tuple(map(repr, [*given, *found, *exact]))
+        yield calculated(numbers.choice([1, -1]), spot, strike, rate, carry, volatility, years)
+    for number in range(EXPIRY_POINTS):
+        years = math.exp(numbers.uniform(math.log(1 / (365 * 24)), math.log(30)))
+        spot, volatility = numbers.uniform(50, 200), numbers.uniform(0.05, 0.9)
+        deviations = numbers.uniform(3, 4) * numbers.choice([1, -1]) if number % 3 else numbers.uniform(-0.5, 0.5)
+        strike = spot * float(mp.exp(mp.mpf(deviations * volatility * years**0.5)))
+        rate, carry = numbers.uniform(-0.02, 0.1), numbers.uniform(0, 0.06)
+        yield calculated(numbers.choice([1, -1]), spot, strike, rate, carry, volatility, years)
+
+
+def calculated(sign, spot, strike, rate, carry, volatility, years):
+    """A row of an option that expires at any time of a day."""
+    payoff = ql.PlainVanillaPayoff(ql.Option.Call if sign == 1 else ql.Option.Put, strike)
+    forward, discount = spot * math.exp((rate - carry) * years), math.exp(-rate * years)
+    option = ql.BlackCalculator(payoff, forward, volatility * years**0.5, discount)
+    given = [sign, spot, strike, rate, carry, volatility, years]
+    found = [option.value(), option.delta(spot), option.gamma(spot)]
+    found += [option.vega(years), option.theta(spot, years), option.rho(years)]
+    return tuple(map(repr, [*given, *found, *(float(value) for value in exact_greeks(*given))]))
 
 
 @functools.cache

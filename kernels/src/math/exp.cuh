@@ -57,10 +57,15 @@ __device__ inline double exp_less_1(double x) {
 
 __device__ inline double exp_of(double x) { return exp_of_sum(x, 0.0); }
 
-// For |x| ≤ 700.
-__device__ inline double exp_within(double x) {
-    Reduced r = reduced(x, 0.0);
-    return (1.0 + r.less_1) * __longlong_as_double((i64)((r.shifted + 1023) << 52));
-}
+// e^x = (1 + less_1) · power, for |x| ≤ 700.
+struct Exp {
+    double less_1, power;
+
+    __device__ explicit Exp(double x) {
+        Reduced r = reduced(x, 0.0);
+        less_1 = r.less_1;
+        power = __longlong_as_double((i64)((r.shifted + 1023) << 52));
+    }
+};
 
 }  // namespace warptape

@@ -58,11 +58,19 @@ pub(crate) fn exp_less_1(x: f64) -> f64 {
     less_1 * first * second + (first * second - 1.0)
 }
 
-/// `e^x` for `|x| ≤ 700`, by fewer steps; a meaningless number for anything else.
-#[inline(always)]
-pub(crate) fn exp_within(x: f64) -> f64 {
-    let (less_1, shifted) = reduced(x, 0.0);
-    (1.0 + less_1) * f64::from_bits(shifted.wrapping_add(1023) << 52)
+/// `e^x = (1 + less_1) · power` for `|x| ≤ 700`, with a power of two that is 1 for `|x| ≤ 0.34`; meaningless numbers for anything
+/// else.
+pub(crate) struct Exp {
+    pub less_1: f64,
+    pub power: f64,
+}
+
+impl Exp {
+    #[inline(always)]
+    pub fn new(x: f64) -> Self {
+        let (less_1, shifted) = reduced(x, 0.0);
+        Self { less_1, power: f64::from_bits(shifted.wrapping_add(1023) << 52) }
+    }
 }
 
 /// Two powers of two of which the product is `2^k`.

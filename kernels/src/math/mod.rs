@@ -11,16 +11,16 @@ mod single;
 mod sobol;
 
 pub(crate) use dual::{Dual, Number, PARAMETERS, RATE, SPOT, Term, VOLATILITY, YEARS};
+pub(crate) use exp::Exp;
 pub use exp::exp;
-pub(crate) use exp::exp_within;
 pub use ln::ln;
 pub(crate) use ln::{Quotient, ln_of_positive};
 pub(crate) use normal::{
-    INVERSE_SQRT_TWO_PI, OUTER, density_and_cdf, mills, mills_of_both, quantile_central, quantile_tail,
+    INVERSE_SQRT_TWO_PI, MILLS_MIN, Mills, OUTER, density_and_cdf, mills, quantile_central, quantile_tail,
 };
 pub use normal::{inverse_normal_cdf, normal_cdf, normal_density};
 pub(crate) use philox::Keys;
-pub(crate) use polynomial::estrin;
+pub(crate) use polynomial::{estrin, value_and_slope};
 pub(crate) use real::Real;
 pub(crate) use sobol::{Directions, SOBOL_DIMENSIONS, coordinate, directions};
 

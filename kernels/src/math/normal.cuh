@@ -7,30 +7,43 @@
 
 namespace warptape {
 
-// Φ(−x) · exp(x²/2) for x ≥ 0, as a quotient.
-struct Mills {
-    double above, below;
-
-    __device__ explicit Mills(double x) {
-        const double P[11] = {
-            746204.474859137, 1260856.1795163963, 1053367.0085395956, 563239.4791254213, 211608.01474786038,
-            58121.887581507355, 11806.174369643864, 1753.6076824434845, 182.9811378814915, 12.19624090674805,
-            0.3989422804014327,
-        };
-        const double Q[12] = {
-            1492408.949718274, 3712482.418417016, 4322661.946127274, 3116146.3305531866, 1549036.4520503518,
-            559108.9901698827, 150024.46654740153, 30050.356183350526, 4426.214041731672, 459.66569393786057,
-            30.571442301065975, 1.0,
-        };
-        above = estrin(P, x);
-        below = estrin(Q, x);
-    }
+// Φ(−x) · exp(x²/2), as a quotient.
+struct MillsTable {
+    double above[11] = {
+        790974.276372959, 1329563.3369904195, 1105489.4743421874, 588323.2695823557, 219958.64388691442,
+        60106.3054582464, 12142.318165264094, 1792.7980124062647, 185.84547891959807, 12.29676568222134,
+        0.3989422804014327,
+    };
+    double below[12] = {
+        1581948.5527459178, 3921339.0002012444, 4548780.518246139, 3266116.22712701, 1616692.4529479558,
+        580869.1405128832, 155096.39615637928, 30900.123563699242, 4524.701609156654, 466.8455321721435,
+        30.8234205455683, 1.0,
+    };
 };
 
+static const double MILLS_MIN = -0.33;
+
+// For x from MILLS_MIN on.
 __device__ inline double mills(double x) {
-    Mills both(x);
-    return both.above / both.below;
+    const MillsTable TABLE{};
+    return estrin(TABLE.above, x) / estrin(TABLE.below, x);
 }
+
+// Of x and y = x + distance, and by how much it falls from one to the other; times a factor.
+struct Mills {
+    double near, far, fall;
+
+    __device__ Mills(double x, double y, double distance, double factor) {
+        const MillsTable TABLE{};
+        ValueAndSlope above(TABLE.above, x, y), below(TABLE.below, x, y);
+        double above_far = above.value + distance * above.slope;
+        double below_far = below.value + distance * below.slope;
+        double scale = factor / (below.value * below_far);
+        far = above_far * below.value * scale;
+        fall = distance * (above.value * below.slope - below.value * above.slope) * scale;
+        near = far + fall;
+    }
+};
 
 static const double INVERSE_SQRT_TWO_PI = 0.3989422804014327;
 

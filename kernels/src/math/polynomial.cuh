@@ -1,4 +1,4 @@
-// Polynomials in Estrin's order: the twin of `polynomial.rs`.
+// Polynomials, lowest degree first: the twin of `polynomial.rs`.
 #pragma once
 
 #include "device.cuh"
@@ -10,7 +10,7 @@ __device__ inline T estrin(const T (&coefficients)[1], T) {
     return coefficients[0];
 }
 
-// Lowest degree first.
+// The value, in Estrin's order.
 template <typename T, int N>
 __device__ inline T estrin(const T (&coefficients)[N], T x) {
     const int PAIRS = N / 2;
@@ -21,5 +21,27 @@ __device__ inline T estrin(const T (&coefficients)[N], T x) {
     if (N % 2 == 1) terms[N - PAIRS - 1] = coefficients[N - 1];
     return estrin(terms, x * x);
 }
+
+// p(x) and (p(y) − p(x)) / (y − x).
+struct ValueAndSlope {
+    double value, slope;
+
+    template <int N>
+    __device__ ValueAndSlope(const double (&coefficients)[N], double x, double y) {
+        double x_square = x * x, y_square = y * y;
+        double values[2], slopes[2];  // Of even coefficients, and of odd ones.
+        for (int power = N - 1; power >= 0; --power) {
+            int part = power % 2;
+            if (power + 2 >= N) {
+                values[part] = coefficients[power];
+                continue;
+            }
+            slopes[part] = power + 4 >= N ? values[part] : values[part] + y_square * slopes[part];
+            values[part] = coefficients[power] + x_square * values[part];
+        }
+        value = values[0] + x * values[1];
+        slope = (x + y) * (slopes[0] + y * slopes[1]) + values[1];
+    }
+};
 
 }  // namespace warptape

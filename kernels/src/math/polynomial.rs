@@ -1,8 +1,8 @@
-//! Polynomials in Estrin's order: pairs, pairs of pairs, and so on, so that no step waits for more than it must.
+//! Polynomials, lowest degree first.
 
 use super::Real;
 
-/// The value of a polynomial with up to 32 coefficients, lowest degree first.
+/// The value of a polynomial, in Estrin's order: pairs, pairs of pairs, and so on, so that no step waits for more than it must.
 #[inline(always)]
 pub(crate) fn estrin<T: Real, const N: usize>(coefficients: &[T; N], x: T) -> T {
     let mut terms = *coefficients;
@@ -19,4 +19,25 @@ pub(crate) fn estrin<T: Real, const N: usize>(coefficients: &[T; N], x: T) -> T 
         power = power * power;
     }
     terms[0]
+}
+
+/// `p(x)` and `(p(y) − p(x)) / (y − x)`, without a difference of p's.
+///
+/// The quotient is the polynomial in y of the sums that Horner's scheme comes to at x. Even and odd coefficients are taken apart, so
+/// that steps wait half as long: with `p(x) = e(x²) + x·o(x²)` and their quotients e' and o' it is `(x + y)·(e' + y·o') + o(x²)`.
+#[inline(always)]
+pub(crate) fn value_and_slope<const N: usize>(coefficients: &[f64; N], x: f64, y: f64) -> [f64; 2] {
+    let (x_square, y_square) = (x * x, y * y);
+    // Of even coefficients, and of odd ones.
+    let (mut values, mut slopes) = ([0.0; 2], [0.0; 2]);
+    for (power, coefficient) in coefficients.iter().enumerate().rev() {
+        let part = power % 2;
+        if power + 2 >= N {
+            values[part] = *coefficient;
+            continue;
+        }
+        slopes[part] = if power + 4 >= N { values[part] } else { values[part] + y_square * slopes[part] };
+        values[part] = coefficient + x_square * values[part];
+    }
+    [values[0] + x * values[1], (x + y) * (slopes[0] + y * slopes[1]) + values[1]]
 }

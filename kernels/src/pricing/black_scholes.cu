@@ -13,6 +13,20 @@ struct OptionArgs {
     double *found;         // Columns of price and Greeks, or one of volatilities.
 };
 
+// What is worth as much without any volatility.
+struct Discounted {
+    double asset, cash, difference;
+
+    __device__ Discounted(double spot, double strike, double rate, double carry, double years) {
+        Exp of_asset(-(carry * years)), of_cash(-(rate * years));
+        double scaled = spot * of_asset.power, scaled_cash = strike * of_cash.power;
+        double rest = scaled * of_asset.less_1, rest_cash = scaled_cash * of_cash.less_1;
+        asset = scaled + rest;
+        cash = scaled_cash + rest_cash;
+        difference = (scaled - scaled_cash) + (rest - rest_cash);
+    }
+};
+
 extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args) {
     u64 option = thread_number();
     if (option >= args.count) return;
@@ -29,22 +43,25 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
     double inverse = quotient.sum * inverse_of_both;
     double d1 = (quotient.ln(below * inverse_of_both) + drift) * (spot * inverse);
     double d2 = d1 - deviation;
-    double asset_whole = spot * exp_within(-(carry * years));
-    double cash_whole = strike * exp_within(-(rate * years));
-    bool is_asset = fabs(d1) < fabs(d2);
-    double near = is_asset ? d1 : d2;
-    double dense = exp_of(-0.5 * (near * near)) * (is_asset ? asset_whole : cash_whole);
-    Mills first(fabs(d1)), second(fabs(d2));
-    double inverse_of_mills = 1.0 / (first.below * second.below);
-    double below1 = dense * (first.above * second.below * inverse_of_mills);
-    double below2 = dense * (second.above * first.below * inverse_of_mills);
-    double asset = sign * d1 > 0.0 ? asset_whole - below1 : below1;
-    double cash = sign * d2 > 0.0 ? cash_whole - below2 : below2;
+    Discounted whole(spot, strike, rate, carry, years);
+    bool is_call = fabs(d1) < fabs(d2);
+    double near = is_call ? -d1 : d2, far = is_call ? -d2 : d1;
+    double most = is_call ? whole.asset : whole.cash;
+    double dense = exp_of(-0.5 * (near * near)) * most;
+    bool is_beyond = near < MILLS_MIN;
+    Mills mills(is_beyond ? -near : near, far, is_beyond ? far + near : deviation, dense);
+    double larger = is_beyond ? most - mills.near : mills.near, smaller = mills.far;
+    double outer = is_beyond ? larger - smaller : mills.fall;
+    bool is_outer = (sign > 0.0) == is_call;
+    double outer_asset = is_call ? larger : smaller, outer_cash = is_call ? smaller : larger;
+    double price = is_outer ? outer : sign * whole.difference + outer;
+    double asset = is_outer ? outer_asset : whole.asset - outer_asset;
+    double cash = is_outer ? outer_cash : whole.cash - outer_cash;
     double by_deviation = spot * inverse, by_spot = deviation * inverse;
     dense = INVERSE_SQRT_TWO_PI * dense;
     double vega = dense * root;
     double found[8] = {
-        sign * (asset - cash),
+        price,
         sign * (asset * by_spot),
         dense * by_spot * inverse,
         vega,
@@ -65,11 +82,10 @@ extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs
     const double *given = args.given + option;
     double sign = given[0], spot = given[args.count], strike = given[2 * args.count], rate = given[3 * args.count];
     double carry = given[4 * args.count], years = given[6 * args.count], price = args.prices[option];
-    double asset = spot * exp_within(-(carry * years));
-    double cash = strike * exp_within(-(rate * years));
-    double intrinsic = sign * (asset - cash);
+    Discounted whole(spot, strike, rate, carry, years);
+    double intrinsic = sign * whole.difference;
     intrinsic = intrinsic > 0.0 ? intrinsic : 0.0;
-    double b = (price - intrinsic) / (__dsqrt_rn(asset) * __dsqrt_rn(cash));
+    double b = (price - intrinsic) / (__dsqrt_rn(whole.asset) * __dsqrt_rn(whole.cash));
     Quotient quotient(spot, strike);
     double x = -fabs(quotient.ln(1.0 / quotient.sum) + (rate - carry) * years);
     double most = exp_of(0.5 * x);

@@ -16,8 +16,8 @@
 use std::ops::Range;
 
 use super::options::{OPTION_COLUMNS, Options};
-use crate::isa::{Isa, Work};
-use crate::math::{INVERSE_SQRT_TWO_PI, Quotient, exp, exp_within, mills_of_both};
+use crate::isa::{Isa, Work, prefetch_behind};
+use crate::math::{Exp, INVERSE_SQRT_TWO_PI, MILLS_MIN, Mills, Quotient, exp};
 
 /// Columns of what is computed of an option.
 pub(crate) const GREEK_COLUMNS: usize = 8;
@@ -90,11 +90,14 @@ impl Work for Batch<'_> {
     #[inline(always)]
     fn run(self) {
         let Batch { options, range, greeks } = self;
-        let (mut found, mut rest) = ([[0.0; LANES]; GREEK_COLUMNS], Rest::NONE);
+        let (mut steps, mut rest) = (Steps::ZERO, Rest::NONE);
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
-            of_options(&load(options, first, count, &mut rest), &mut found);
-            for (column, found) in greeks.columns.iter_mut().zip(&found) {
+            for column in &greeks.columns {
+                prefetch_behind(column, LANES);
+            }
+            of_options(&load(options, first, count, &mut rest), &mut steps);
+            for (column, found) in greeks.columns.iter_mut().zip(&steps.found) {
                 column.extend_from_slice(&found[..count]);
             }
         }
@@ -134,14 +137,84 @@ pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &
     Given(options.columns.each_ref().map(|column| column[first..].first_chunk().expect("as many are there")))
 }
 
+/// What is computed of some options on the way. Made once, since zeros cost as much as a step does, and aligned, since what
+/// crosses lines of the cache is written twice.
+#[repr(align(64))]
+struct Steps {
+    d1: Column,
+    d2: Column,
+    root: Column,
+    deviation: Column,
+    inverse: Column,
+    asset_whole: Column,
+    cash_whole: Column,
+    forward: Column,
+    near: Column,
+    whole: Column,
+    dense: Column,
+    price: Column,
+    asset: Column,
+    cash: Column,
+    found: [Column; GREEK_COLUMNS],
+}
+
+impl Steps {
+    const ZERO: Steps = {
+        let zero = [0.0; LANES];
+        Steps {
+            d1: zero,
+            d2: zero,
+            root: zero,
+            deviation: zero,
+            inverse: zero,
+            asset_whole: zero,
+            cash_whole: zero,
+            forward: zero,
+            near: zero,
+            whole: zero,
+            dense: zero,
+            price: zero,
+            asset: zero,
+            cash: zero,
+            found: [zero; GREEK_COLUMNS],
+        }
+    };
+}
+
+/// What is worth as much without any volatility: the asset, the cash that is paid for it, and their difference, which keeps its digits
+/// where little time is left: it is computed of `S − K` and what the discounts take.
+pub(crate) struct Discounted {
+    pub asset: f64,
+    pub cash: f64,
+    pub difference: f64,
+}
+
+impl Discounted {
+    #[inline(always)]
+    pub fn new(spot: f64, strike: f64, rate: f64, carry: f64, years: f64) -> Self {
+        let of_asset = Exp::new(-(carry * years));
+        let of_cash = Exp::new(-(rate * years));
+        let (asset, cash) = (spot * of_asset.power, strike * of_cash.power);
+        let (asset_rest, cash_rest) = (asset * of_asset.less_1, cash * of_cash.less_1);
+        Self {
+            asset: asset + asset_rest,
+            cash: cash + cash_rest,
+            difference: (asset - cash) + (asset_rest - cash_rest),
+        }
+    }
+}
+
 /// Price and Greeks of options side by side. By `S·e^{−qT}·φ(d₁) = K·e^{−rT}·φ(d₂)` both legs take one exponential function:
 /// that of whichever of `d₁` and `d₂` is nearer to 0. `1/σ` is `√T / (σ√T)`. One loop for each costly function, so that the next
 /// lanes need not wait for all of the steps of these.
+///
+/// Where little time is left the legs are nearly equal, and their difference would keep few of their digits. So the price of the option
+/// that is out of the money – the call where the strike is above the forward, else the put – is what Mills's ratio falls from the
+/// one to the other, and the other option has that and what it is worth without volatility.
 #[inline(always)]
-fn of_options(given: &Given, found: &mut [[f64; LANES]; GREEK_COLUMNS]) {
+fn of_options(given: &Given, steps: &mut Steps) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
-    let (mut d1, mut d2) = ([0.0; LANES], [0.0; LANES]);
-    let (mut root, mut deviation, mut inverse) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    let Steps { d1, d2, root, deviation, inverse, .. } = steps;
     for lane in 0..LANES {
         let variance = volatility[lane] * volatility[lane];
         let drift = (rate[lane] - carry[lane] + 0.5 * variance) * years[lane];
@@ -154,34 +227,49 @@ fn of_options(given: &Given, found: &mut [[f64; LANES]; GREEK_COLUMNS]) {
         d1[lane] = (quotient.ln(below * inverse_of_both) + drift) * (spot[lane] * inverse[lane]);
         d2[lane] = d1[lane] - deviation[lane];
     }
-    let (mut asset_whole, mut cash_whole, mut dense) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    let Steps { d1, d2, asset_whole, cash_whole, forward, near, whole, .. } = steps;
     for lane in 0..LANES {
-        asset_whole[lane] = spot[lane] * exp_within(-(carry[lane] * years[lane]));
+        let given = Discounted::new(spot[lane], strike[lane], rate[lane], carry[lane], years[lane]);
+        let is_call = d1[lane].abs() < d2[lane].abs();
+        near[lane] = if is_call { -d1[lane] } else { d2[lane] };
+        whole[lane] = if is_call { given.asset } else { given.cash };
+        (asset_whole[lane], cash_whole[lane], forward[lane]) = (given.asset, given.cash, given.difference);
     }
+    let Steps { near, whole, dense, .. } = steps;
     for lane in 0..LANES {
-        cash_whole[lane] = strike[lane] * exp_within(-(rate[lane] * years[lane]));
+        dense[lane] = exp(-0.5 * (near[lane] * near[lane])) * whole[lane];
     }
+    let Steps { d1, d2, deviation, asset_whole, cash_whole, forward, .. } = steps;
+    let (near, whole, dense) = (&steps.near, &steps.whole, &steps.dense);
+    let (price, asset, cash) = (&mut steps.price, &mut steps.asset, &mut steps.cash);
     for lane in 0..LANES {
-        let is_asset = d1[lane].abs() < d2[lane].abs();
-        let near = if is_asset { d1[lane] } else { d2[lane] };
-        dense[lane] = exp(-0.5 * (near * near)) * if is_asset { asset_whole[lane] } else { cash_whole[lane] };
+        let (d1, d2, near, deviation) = (d1[lane], d2[lane], near[lane], deviation[lane]);
+        // Which option is out of the money; its legs, the larger first; its price.
+        let is_call = d1.abs() < d2.abs();
+        let far = if is_call { -d2 } else { d1 };
+        let is_beyond = near < MILLS_MIN;
+        let distance = if is_beyond { far + near } else { deviation };
+        let from = if is_beyond { -near } else { near };
+        let mills = Mills::scaled(from, far, distance, dense[lane]);
+        let larger = if is_beyond { whole[lane] - mills.near } else { mills.near };
+        let smaller = mills.far;
+        let outer = if is_beyond { larger - smaller } else { mills.fall };
+        // Those of the option that is asked for.
+        let is_outer = (sign[lane] > 0.0) == is_call;
+        let (outer_asset, outer_cash) = if is_call { (larger, smaller) } else { (smaller, larger) };
+        let inner = sign[lane] * forward[lane] + outer;
+        price[lane] = if is_outer { outer } else { inner };
+        asset[lane] = if is_outer { outer_asset } else { asset_whole[lane] - outer_asset };
+        cash[lane] = if is_outer { outer_cash } else { cash_whole[lane] - outer_cash };
     }
-    let (mut asset, mut cash) = ([0.0; LANES], [0.0; LANES]);
-    for lane in 0..LANES {
-        let [mills1, mills2] = mills_of_both(d1[lane].abs(), d2[lane].abs());
-        let (below1, below2) = (dense[lane] * mills1, dense[lane] * mills2);
-        let is_in1 = sign[lane] * d1[lane] > 0.0;
-        let is_in2 = sign[lane] * d2[lane] > 0.0;
-        asset[lane] = if is_in1 { asset_whole[lane] - below1 } else { below1 };
-        cash[lane] = if is_in2 { cash_whole[lane] - below2 } else { below2 };
-    }
+    let Steps { d1, d2, root, deviation, inverse, dense, price, asset, cash, found, .. } = steps;
     for lane in 0..LANES {
         let (sign, volatility, root) = (sign[lane], volatility[lane], root[lane]);
         let (d1, d2, asset, cash, inverse) = (d1[lane], d2[lane], asset[lane], cash[lane], inverse[lane]);
         let (by_deviation, by_spot) = (spot[lane] * inverse, deviation[lane] * inverse);
         let dense = INVERSE_SQRT_TWO_PI * dense[lane];
         let vega = dense * root;
-        found[0][lane] = sign * (asset - cash);
+        found[0][lane] = price[lane];
         found[1][lane] = sign * (asset * by_spot);
         found[2][lane] = dense * by_spot * inverse;
         found[3][lane] = vega;

@@ -15,10 +15,10 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::black_scholes::{Given, LANES, Rest, load};
+use super::black_scholes::{Discounted, Given, LANES, Rest, load};
 use super::options::{OPTION_COLUMNS, Options};
 use crate::isa::{Isa, Work};
-use crate::math::{Quotient, exp, exp_within, ln_of_positive, mills};
+use crate::math::{Quotient, exp, ln_of_positive, mills};
 
 /// Why no volatility gives a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -168,9 +168,8 @@ struct Search {
 impl Search {
     #[inline(always)]
     fn new([sign, spot, strike, rate, carry, _, years]: [f64; OPTION_COLUMNS], price: f64) -> Search {
-        let asset = spot * exp_within(-(carry * years));
-        let cash = strike * exp_within(-(rate * years));
-        let intrinsic = sign * (asset - cash);
+        let Discounted { asset, cash, difference } = Discounted::new(spot, strike, rate, carry, years);
+        let intrinsic = sign * difference;
         let intrinsic = if intrinsic > 0.0 { intrinsic } else { 0.0 };
         // Forward and strike would be too large for a number where both legs are not.
         let b = (price - intrinsic) / (asset.sqrt() * cash.sqrt());

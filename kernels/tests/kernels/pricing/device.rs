@@ -172,7 +172,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 62] = [
+const FAULTS: [(&str, &str, &str); 67] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -181,7 +181,7 @@ const FAULTS: [(&str, &str, &str); 62] = [
         "terms[N - PAIRS - 1] = coefficients[N - 1];",
     ),
     ("ln.cuh", "1ull << 51", "1ull << 50"),
-    ("normal.cuh", "below = estrin(Q, x)", "below = estrin(Q, x) * 1.0000000000000002"),
+    ("normal.cuh", "estrin(TABLE.below, x)", "estrin(TABLE.below, x) * 1.0000000000000002"),
     ("philox.cuh", "round < 10", "round < 9"),
     ("philox.cuh", "(u32)(number >> 32)", "0"),
     ("philox.cuh", "(u32)(key >> 32)", "0"),
@@ -189,12 +189,17 @@ const FAULTS: [(&str, &str, &str); 62] = [
     ("real.cuh", "outer.value < (T)0.075", "outer.value < (T)0.0751"),
     ("real.cuh", "17.894861f", "17.89486f"),
     ("real.cuh", "half_square = 0.5f * f * f", "half_square = 0.5f * (f * f * 1.0000001f)"),
+    ("polynomial.cuh", "+ y_square * slopes[part]", "+ y_square * slopes[0]"),
+    ("normal.cuh", "below.slope - below.value", "below.slope - below_far"),
     (
         "black_scholes.cu",
         "deviation = volatility * root",
         "deviation = volatility * root * 1.0000000000000002",
     ),
     ("black_scholes.cu", "fabs(d1) < fabs(d2)", "fabs(d1) > fabs(d2)"),
+    ("black_scholes.cu", "is_beyond ? far + near : deviation", "deviation"),
+    ("black_scholes.cu", "(rest - rest_cash)", "(rest + rest_cash)"),
+    ("black_scholes.cu", "is_beyond ? larger - smaller : mills.fall", "mills.fall"),
     ("black_scholes.cu", "dense * by_spot * inverse", "dense * (by_spot * inverse)"),
     ("black_scholes.cu", "b < B_MIN ? FAILURES[0]", "b < B_MIN + 1e-3 ? FAILURES[0]"),
     ("black_scholes.cu", "if (!is_moving) break;", "if (!is_moving && step > 40) break;"),
