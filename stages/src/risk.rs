@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
 use warptape_kernels::pricing::{BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility};
 use warptape_kernels::sweep::CellResult;
@@ -127,10 +127,18 @@ pub enum Finished {
     More(Round),
 }
 
-/// Memory of a lane on a device for risk.
+/// Memory of a lane on a device for risk, which is kept for the next slice.
 #[derive(Debug, Default)]
 pub struct DeviceRisk {
     pricing: DevicePricing,
+    work: WorkMemory,
+}
+
+impl DeviceRisk {
+    /// Bytes that are allocated.
+    pub fn bytes(&self) -> usize {
+        self.pricing.bytes() + self.work.bytes()
+    }
 }
 
 impl RiskTask {
@@ -294,9 +302,9 @@ impl RiskTask {
             Work::Options(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::ImpliedVolatilities(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::Simulation(task) => task.run_on_device(&mut memory.pricing, device, units),
-            Work::Portfolio(task) => task.run_on_device(device, units),
-            Work::Optimisation(task) => task.run_on_device(device),
-            Work::Sweep(task) => task.run_on_device(device, places(units)),
+            Work::Portfolio(task) => task.run_on_device(device, &mut memory.work, units),
+            Work::Optimisation(task) => task.run_on_device(device, &mut memory.work),
+            Work::Sweep(task) => task.run_on_device(device, &mut memory.work, places(units)),
         }
     }
 

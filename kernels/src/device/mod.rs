@@ -21,7 +21,8 @@ pub use faults::{Fault, FaultError, FaultyDevice, FaultyDevices};
 pub use slab::{DeviceSlab, SlabConfig};
 pub use slots::{SlotState, SpecState};
 pub use staged::{GroupRows, StagedRows};
-pub(crate) use workspace::{Workspace, with_workspace};
+pub use workspace::WorkMemory;
+pub(crate) use workspace::{Workspace, piece_bytes, with_workspace};
 
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,39 +1,119 @@
-//! Memory of a device for one piece of work.
+//! Memory of a device for pieces of work.
 
 use super::api::{Address, Device, DeviceError};
 
-/// Memory that is given back when the work is done.
+/// Bytes that are kept between pieces of work: to allocate or free may have the device wait for all that it does, whoever asked.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+/// Up to so many bytes memory is taken in powers of two, so that a little more finds room as well.
+const POWERS_BYTES_MAX: usize = 64 << 20;
+
+/// Memory of a device that is kept for the next piece of work. Belongs to the device that it was first used with.
+#[derive(Debug, Default)]
+pub struct WorkMemory {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    address: Address,
+    bytes: usize,
+    in_use: bool,
+}
+
+/// Memory of a piece of work.
 pub(crate) struct Workspace<'a> {
     pub(crate) device: &'a mut dyn Device,
+    memory: &'a mut WorkMemory,
     addresses: Vec<Address>,
 }
 
-/// Does a piece of work in memory of its own.
+/// Does a piece of work, which ends with a download, so that nothing uses its memory any more.
 pub(crate) fn with_workspace<R>(
     device: &mut dyn Device,
+    memory: &mut WorkMemory,
     work: impl FnOnce(&mut Workspace) -> Result<R, DeviceError>,
 ) -> Result<R, DeviceError> {
-    let mut workspace = Workspace { device, addresses: Vec::new() };
+    let mut workspace = Workspace { device, memory, addresses: Vec::new() };
     let done = work(&mut workspace);
-    let Workspace { device, addresses } = workspace;
-    // There may not have been enough, which is no failure of the device.
-    addresses.into_iter().try_for_each(|address| device.free(address))?;
+    let Workspace { device, memory, addresses } = workspace;
+    let used = memory.pieces.iter_mut().filter(|piece| addresses.contains(&piece.address));
+    used.for_each(|piece| piece.in_use = false);
+    // There may not have been enough, which is no failure of the device; but what was asked for may go on.
+    memory.shrink(device, if done.is_ok() { KEPT_BYTES_MAX } else { 0 })?;
     done
 }
 
+impl WorkMemory {
+    /// Bytes that are allocated.
+    pub fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.bytes).sum()
+    }
+
+    /// Memory with anything in it, and whether it is new: then it has zeros.
+    fn take(&mut self, device: &mut dyn Device, bytes: usize) -> Result<(Address, bool), DeviceError> {
+        let fitting = self.pieces.iter_mut().filter(|piece| !piece.in_use && piece.bytes >= bytes);
+        if let Some(piece) = fitting.min_by_key(|piece| piece.bytes) {
+            piece.in_use = true;
+            return Ok((piece.address, false));
+        }
+        let bytes = piece_bytes(bytes);
+        let address = match device.allocate(bytes) {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                self.shrink(device, 0)?;
+                device.allocate(bytes)?
+            }
+            allocated => allocated?,
+        };
+        self.pieces.push(Piece { address, bytes, in_use: true });
+        Ok((address, true))
+    }
+
+    /// Frees what nobody uses, the largest first, until no more is kept than may be.
+    fn shrink(&mut self, device: &mut dyn Device, kept_bytes_max: usize) -> Result<(), DeviceError> {
+        while self.bytes() > kept_bytes_max {
+            let unused = (0..self.pieces.len()).filter(|&at| !self.pieces[at].in_use);
+            let Some(at) = unused.max_by_key(|&at| self.pieces[at].bytes) else { break };
+            device.free(self.pieces.swap_remove(at).address)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes to allocate where so many are wanted.
+pub(crate) fn piece_bytes(bytes: usize) -> usize {
+    if bytes <= POWERS_BYTES_MAX { bytes.next_power_of_two() } else { bytes }
+}
+
 impl Workspace<'_> {
-    /// New memory of zeros.
+    /// Memory of zeros.
     pub(crate) fn room(&mut self, bytes: usize) -> Result<Address, DeviceError> {
-        let address = self.device.allocate(bytes.max(1))?;
-        self.addresses.push(address);
+        let (address, is_new) = self.take(bytes)?;
+        if !is_new {
+            self.device.clear(address, bytes)?;
+        }
         Ok(address)
     }
 
-    /// New memory with these bytes.
+    /// Memory with these bytes.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<Address, DeviceError> {
-        let address = self.room(bytes.len())?;
+        // What is not cleared here cannot be cleared behind the upload.
+        let (address, _) = self.take(bytes.len())?;
         self.device.staging(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
         self.device.upload(address, bytes.len())?;
         Ok(address)
+    }
+
+    /// Does a part of the work, whose memory the next part may use.
+    pub(crate) fn with_part<R>(
+        &mut self,
+        work: impl FnOnce(&mut Workspace) -> Result<R, DeviceError>,
+    ) -> Result<R, DeviceError> {
+        with_workspace(self.device, self.memory, work)
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(Address, bool), DeviceError> {
+        let (address, is_new) = self.memory.take(self.device, bytes)?;
+        self.addresses.push(address);
+        Ok((address, is_new))
     }
 }

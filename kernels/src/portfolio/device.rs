@@ -10,7 +10,7 @@ use super::revaluation::{Profits, Terms};
 use super::scenarios::{MOVES, Scenarios, Source};
 use crate::device::{
     Address, CENTRE_RETURNS, DRAW_NORMALS, Device, DeviceError, MOVE_SPOTS, REVALUE_POSITIONS, SUM_BOOKS,
-    SUM_PRODUCTS, Workspace, with_workspace,
+    SUM_PRODUCTS, WorkMemory, Workspace, with_workspace,
 };
 use crate::pricing::draws::LANES;
 
@@ -52,9 +52,10 @@ struct CovarianceArgs {
     covariance: Address,
 }
 
-/// What [`Portfolio::run`] computes, with the same bits, on a device. Its memory is given back.
+/// What [`Portfolio::run`] computes, with the same bits, on a device.
 pub fn run_on_device(
     device: &mut dyn Device,
+    memory: &mut WorkMemory,
     portfolio: &Portfolio,
     scenarios: &Scenarios,
     range: Range<u64>,
@@ -65,14 +66,14 @@ pub fn run_on_device(
     let books = portfolio.parents().len();
     let mut found = Profits { columns: vec![Vec::new(); books] };
     if range.start < range.end && books > 0 {
-        with_workspace(device, |workspace| {
+        with_workspace(device, memory, |workspace| {
             let args = put_portfolio(workspace, portfolio, scenarios)?;
             let cells = portfolio.positions().len() + books + scenarios.assets() * (MOVES + 1);
             let part = (DEVICE_CELLS_MAX / cells / LANES).max(1) as u64 * LANES as u64;
             let mut from = range.start;
             while from < range.end {
                 let to = range.end.min((from / part + 1) * part);
-                with_workspace(workspace.device, |part| run(part, args, scenarios, from..to, &mut found))?;
+                workspace.with_part(|part| run(part, args, scenarios, from..to, &mut found))?;
                 from = to;
             }
             Ok(())
@@ -176,11 +177,12 @@ fn put_moves(
 /// What [`Covariance::sample`] computes, with the same bits, on a device.
 pub fn sample_on_device(
     device: &mut dyn Device,
+    memory: &mut WorkMemory,
     assets: usize,
     returns: &[f64],
 ) -> Result<Result<Covariance, CovarianceError>, DeviceError> {
     match sample_sums(assets, returns) {
-        Ok((_, divisor)) => covariance(device, assets, returns, true, 1.0, divisor),
+        Ok((_, divisor)) => covariance(device, memory, (assets, returns), true, 1.0, divisor),
         Err(error) => Ok(Err(error)),
     }
 }
@@ -188,26 +190,27 @@ pub fn sample_on_device(
 /// What [`Covariance::exponential`] computes, with the same bits, on a device.
 pub fn exponential_on_device(
     device: &mut dyn Device,
+    memory: &mut WorkMemory,
     assets: usize,
     returns: &[f64],
     lambda: f64,
 ) -> Result<Result<Covariance, CovarianceError>, DeviceError> {
     match exponential_divisor(assets, returns, lambda) {
-        Ok(divisor) => covariance(device, assets, returns, false, lambda, divisor),
+        Ok(divisor) => covariance(device, memory, (assets, returns), false, lambda, divisor),
         Err(error) => Ok(Err(error)),
     }
 }
 
 fn covariance(
     device: &mut dyn Device,
-    assets: usize,
-    returns: &[f64],
+    memory: &mut WorkMemory,
+    (assets, returns): (usize, &[f64]),
     is_centred: bool,
     decay: f64,
     divisor: f64,
 ) -> Result<Result<Covariance, CovarianceError>, DeviceError> {
     let mut values = vec![0.0; assets * assets];
-    with_workspace(device, |workspace| {
+    with_workspace(device, memory, |workspace| {
         let value = workspace.put(cast_slice(returns))?;
         let covariance = workspace.room(size_of_val(values.as_slice()))?;
         let times = (returns.len() / assets) as u64;

@@ -19,7 +19,7 @@ use super::terms::Terms;
 use crate::device::{
     Address, Device, DeviceError, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICAN_GREEKS,
     SIMULATE_AMERICANS, SIMULATE_BASKET_GREEKS, SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS,
-    SUM_LANES,
+    SUM_LANES, piece_bytes,
 };
 use crate::math::{Directions, PARAMETERS, Term};
 
@@ -372,6 +372,11 @@ impl DevicePricing {
         downloaded
     }
 
+    /// Bytes that are allocated.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Gives the memory back.
     pub fn release(&mut self, device: &mut dyn Device) -> Result<(), DeviceError> {
         if std::mem::take(&mut self.bytes) > 0 {
@@ -416,6 +421,7 @@ impl DevicePricing {
     fn room(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
         if self.bytes < bytes {
             self.release(device)?;
+            let bytes = piece_bytes(bytes);
             self.memory = device.allocate(bytes)?;
             self.bytes = bytes;
         }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 
 use super::{CellResult, SweepBars, SweepError, SymbolSums, TradingRule, check};
-use crate::device::{Address, Device, DeviceError, SWEEP_RULES, Workspace, with_workspace};
+use crate::device::{Address, Device, DeviceError, SWEEP_RULES, WorkMemory, Workspace, with_workspace};
 
 /// As `TradingRule` of `sweep.cu`.
 #[repr(C)]
@@ -42,9 +42,10 @@ struct SweepArgs {
     cost: f64,
 }
 
-/// What [`super::sweep`] computes, with the same bits, on a device. Its memory is given back.
+/// What [`super::sweep`] computes, with the same bits, on a device.
 pub fn sweep_on_device(
     device: &mut dyn Device,
+    memory: &mut WorkMemory,
     bars: &SweepBars,
     rules: &[TradingRule],
     cost: f64,
@@ -55,7 +56,7 @@ pub fn sweep_on_device(
     let symbols = bars.ends.len();
     let mut sums = vec![SymbolSums::default(); symbols * rules.len()];
     if !sums.is_empty() {
-        with_workspace(device, |workspace| run(workspace, bars, rules, cost, &mut sums))?;
+        with_workspace(device, memory, |workspace| run(workspace, bars, rules, cost, &mut sums))?;
     }
     let of_rule = |rule: usize| -> Vec<SymbolSums> {
         (0..symbols).map(|symbol| sums[symbol * rules.len() + rule]).collect()

@@ -3,7 +3,7 @@
 use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevice, KERNELS};
+use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevice, KERNELS, WorkMemory};
 use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
 
 use crate::market::Numbers;
@@ -223,7 +223,7 @@ fn nothing_depends_on_instructions_and_cuts() {
 }
 
 /// Whether a device gives the host's bits.
-fn compare(device: &mut dyn Device, seed: u64) -> bool {
+fn compare(device: &mut dyn Device, memory: &mut WorkMemory, seed: u64) -> bool {
     let mut numbers = Numbers::new(seed);
     let mut lengths: Vec<usize> = (0..1 + numbers.below(4)).map(|_| numbers.below(300) as usize).collect();
     if seed.is_multiple_of(20) {
@@ -233,7 +233,7 @@ fn compare(device: &mut dyn Device, seed: u64) -> bool {
     let count = 1 + numbers.below(40) as usize;
     let rules = rules(&mut numbers, count);
     let expected = sweep(Isa::detect(), &bars, &rules, COST).unwrap();
-    let found = sweep_on_device(device, &bars, &rules, COST).expect("the device works").unwrap();
+    let found = sweep_on_device(device, memory, &bars, &rules, COST).expect("the device works").unwrap();
     bits(&found) == bits(&expected)
 }
 
@@ -244,8 +244,9 @@ fn a_gpu_gives_the_same_bits() {
 }
 
 /// Random sweeps, so many.
-fn check_device(mut device: Box<dyn Device>, cases: u64) {
-    assert!((0..cases).all(|seed| compare(device.as_mut(), seed)), "the bits differ");
+pub fn check_device(mut device: Box<dyn Device>, cases: u64) {
+    let mut memory = WorkMemory::default();
+    assert!((0..cases).all(|seed| compare(device.as_mut(), &mut memory, seed)), "the bits differ");
 }
 
 #[test]
@@ -271,7 +272,8 @@ fn a_fault_in_the_kernel_is_found() {
     for (from, to) in FAULTS {
         assert!(KERNELS.iter().any(|kernel| kernel.program().contains(from)), "{from}");
         let emulator = sound.with(from, to);
-        let found = (0..60).any(|seed| !compare(&mut emulator.device(usize::MAX), seed));
+        let found =
+            (0..60).any(|seed| !compare(&mut emulator.device(usize::MAX), &mut WorkMemory::default(), seed));
         assert!(found, "nobody notices {to:?} for {from:?}");
     }
 }
@@ -285,9 +287,32 @@ fn a_device_without_memory_has_none_of_it_used() {
     for allocations in 0..5 {
         let device = Box::new(emulator.device(usize::MAX));
         let mut device = FaultyDevice::new("emulator", device, Fault::OutOfMemory(allocations));
-        let error = sweep_on_device(&mut device, &bars, &rules, COST).unwrap_err();
+        let mut memory = WorkMemory::default();
+        let error = sweep_on_device(&mut device, &mut memory, &bars, &rules, COST).unwrap_err();
         assert!(matches!(error, DeviceError::OutOfMemory { .. }), "{error}");
-        assert_eq!(device.allocated(), 0, "after {allocations} allocations");
+        assert_eq!((device.allocated(), memory.bytes()), (0, 0), "after {allocations} allocations");
+    }
+}
+
+#[test]
+fn memory_is_kept_for_the_next_sweep() {
+    let emulator = Emulator::new();
+    let mut memory = WorkMemory::default();
+    // No more allocations than the first sweep takes.
+    let mut device =
+        FaultyDevice::new("emulator", Box::new(emulator.device(usize::MAX)), Fault::OutOfMemory(5));
+    let mut run = |length: usize, count: usize| {
+        let mut numbers = Numbers::new(3);
+        let (bars, rules) = (bars(&closes(&mut numbers, &[length])), rules(&mut numbers, count));
+        let found = sweep_on_device(&mut device, &mut memory, &bars, &rules, COST).expect("there is memory");
+        assert_eq!(bits(&found.unwrap()), bits(&sweep(Isa::detect(), &bars, &rules, COST).unwrap()));
+        (device.allocated(), memory.bytes())
+    };
+    let first = run(200, 30);
+    assert_eq!(first.0, 5);
+    // As many, fewer, and again more, which find what others left behind.
+    for (length, count) in [(200, 30), (50, 4), (220, 31)] {
+        assert_eq!(run(length, count), first);
     }
 }
 

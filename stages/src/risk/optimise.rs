@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{Covariance, exponential_on_device};
 use warptape_schemas::risk::{Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
 
@@ -97,11 +97,15 @@ impl OptimisationTask {
         }
     }
 
-    pub(super) fn run_on_device(&self, device: &mut dyn Device) -> Result<Partial, DeviceError> {
+    pub(super) fn run_on_device(
+        &self,
+        device: &mut dyn Device,
+        memory: &mut WorkMemory,
+    ) -> Result<Partial, DeviceError> {
         match self.next() {
             Ok(covariance) => Ok(self.solve(covariance)),
             Err(MarketReturns { returns, periods_per_year, decay }) => {
-                let found = exponential_on_device(device, self.means.len(), returns, *decay)?;
+                let found = exponential_on_device(device, memory, self.means.len(), returns, *decay)?;
                 let found = found.map(|covariance| covariance.scaled(*periods_per_year));
                 Ok(Partial::Covariance(Box::new(found)))
             }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{
     Covariance, Instrument, Parametric, Portfolio, PortfolioError, Position, Profits, Ranked, Scenarios,
     TAIL_BLOCK, Tail, loss_of_blocks, run_on_device,
@@ -206,6 +206,7 @@ impl PortfolioTask {
     pub(super) fn run_on_device(
         &self,
         device: &mut dyn Device,
+        memory: &mut WorkMemory,
         units: Range<i64>,
     ) -> Result<Partial, DeviceError> {
         let scenarios = match &self.work {
@@ -215,7 +216,8 @@ impl PortfolioTask {
             Work::Simulated { .. } | Work::Parametric { .. } => return Ok(self.run(Isa::detect(), units)),
         };
         let mut profits = Profits::default();
-        run_on_device(device, &self.portfolio, scenarios, range_of(scenarios, &units), &mut profits)?;
+        let range = range_of(scenarios, &units);
+        run_on_device(device, memory, &self.portfolio, scenarios, range, &mut profits)?;
         Ok(Partial::Profits(Arc::new(profits)))
     }
 

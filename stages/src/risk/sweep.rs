@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
 use warptape_schemas::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 
@@ -65,9 +65,10 @@ impl SweepTask {
     pub(super) fn run_on_device(
         &self,
         device: &mut dyn Device,
+        memory: &mut WorkMemory,
         range: Range<usize>,
     ) -> Result<Partial, DeviceError> {
-        let cells = sweep_on_device(device, &self.bars, &self.rules[range], self.cost)?;
+        let cells = sweep_on_device(device, memory, &self.bars, &self.rules[range], self.cost)?;
         Ok(Partial::Cells(cells.expect(CHECKED)))
     }
 }

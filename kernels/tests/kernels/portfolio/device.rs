@@ -5,7 +5,7 @@ use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
     CENTRE_RETURNS, DRAW_NORMALS, Device, DeviceError, Devices, KERNELS, MOVE_SPOTS, REVALUE_POSITIONS,
-    SUM_BOOKS, SUM_PRODUCTS,
+    SUM_BOOKS, SUM_PRODUCTS, WorkMemory,
 };
 use warptape_kernels::portfolio::{
     Covariance, Profits, Scenarios, Shock, Stress, exponential_on_device, run_on_device, sample_on_device,
@@ -22,7 +22,7 @@ fn bits(profits: &Profits) -> Vec<Vec<u64>> {
 /// Says what differs first.
 fn compare(device: &mut dyn Device) -> Result<(), String> {
     let failed = |error: DeviceError| error.to_string();
-    let numbers = &mut Numbers(5);
+    let (numbers, memory) = (&mut Numbers(5), &mut WorkMemory::default());
     for (assets, books, positions) in [(3, 5, 23), (1, 1, 1), (2, 40, 0), (4, 2, 70)] {
         let portfolio = random_portfolio(numbers, assets, books, positions);
         let rates = Scenarios::stress(assets, &vec![Stress::All(Shock::shift(0.0, 0.0, 0.01)); 150]);
@@ -34,7 +34,8 @@ fn compare(device: &mut dyn Device) -> Result<(), String> {
                 }
                 let (mut expected, mut found) = (Profits::default(), Profits::default());
                 portfolio.run(Isa::detect(), &scenarios, range.clone(), &mut expected);
-                run_on_device(device, &portfolio, &scenarios, range.clone(), &mut found).map_err(failed)?;
+                run_on_device(device, memory, &portfolio, &scenarios, range.clone(), &mut found)
+                    .map_err(failed)?;
                 if bits(&expected) != bits(&found) {
                     return Err(format!("{range:?} of {positions} positions differ"));
                 }
@@ -45,22 +46,22 @@ fn compare(device: &mut dyn Device) -> Result<(), String> {
     let (portfolio, scenarios) = (fixture.portfolio(), fixture.stresses());
     let (mut expected, mut found) = (Profits::default(), Profits::default());
     portfolio.run(Isa::detect(), &scenarios, 0..scenarios.len(), &mut expected);
-    run_on_device(device, &portfolio, &scenarios, 0..scenarios.len(), &mut found).map_err(failed)?;
+    run_on_device(device, memory, &portfolio, &scenarios, 0..scenarios.len(), &mut found).map_err(failed)?;
     if bits(&expected) != bits(&found) {
         return Err("stress differs".to_owned());
     }
     for assets in [1, 5, 33] {
         let returns: Vec<f64> = (0..assets * 30).map(|_| numbers.within(-0.03, 0.03)).collect();
-        let sample = sample_on_device(device, assets, &returns).map_err(failed)?;
+        let sample = sample_on_device(device, memory, assets, &returns).map_err(failed)?;
         if sample != Covariance::sample(Isa::detect(), assets, &returns) {
             return Err(format!("sample of {assets} differs"));
         }
-        let found = exponential_on_device(device, assets, &returns, 0.97).map_err(failed)?;
+        let found = exponential_on_device(device, memory, assets, &returns, 0.97).map_err(failed)?;
         if found != Covariance::exponential(Isa::detect(), assets, &returns, 0.97) {
             return Err(format!("exponential of {assets} differs"));
         }
     }
-    if sample_on_device(device, 2, &[0.1]).map_err(failed)?.is_ok() {
+    if sample_on_device(device, memory, 2, &[0.1]).map_err(failed)?.is_ok() {
         return Err("no returns have a covariance".to_owned());
     }
     Ok(())
