@@ -1,9 +1,10 @@
-//! Devices of simulated lanes: emulated, and failing now and then.
+//! Devices of simulated lanes: emulated, and failing now and then. Devices that tests look into.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use warptape_emulator::Emulator;
-use warptape_kernels::device::{Device, DeviceError, Devices, Fault, FaultyDevice};
+use warptape_kernels::device::{Address, Device, DeviceError, Devices, Fault, FaultyDevice, Kernel};
 
 use crate::random::Random;
 
@@ -12,6 +13,8 @@ pub static EMULATOR: LazyLock<Arc<Emulator>> = LazyLock::new(Arc::default);
 
 /// Launches and downloads within which a device that fails does so.
 const CALLS_MAX: usize = 100;
+/// Likewise of its stream for slices, which are few.
+const BACKGROUND_CALLS_MAX: usize = 4;
 
 /// Devices some of which fail, as a seed has it.
 pub struct SimulatedDevices {
@@ -39,12 +42,148 @@ impl Devices for SimulatedDevices {
         if random.one_in(2) {
             return Ok(device);
         }
-        let call = random.index(CALLS_MAX) as u64;
+        let background = random.one_in(3);
+        let call = random.index(if background { BACKGROUND_CALLS_MAX } else { CALLS_MAX }) as u64;
         let fault = match random.index(3) {
             0 => Fault::Launch(call),
             1 => Fault::Gone(call),
             _ => Fault::OutOfMemory(call),
         };
-        Ok(Box::new(FaultyDevice::new(name, device, fault)))
+        let faults = if background { [None, Some(fault)] } else { [Some(fault), None] };
+        Ok(Box::new(FaultyDevice::with_faults(name, device, faults)))
+    }
+}
+
+/// What is done in place of a launch.
+type Launch = Box<dyn FnMut(&mut dyn Device, &Kernel, &[u8], usize) -> Result<(), DeviceError> + Send>;
+/// What is made of a stream in the background.
+type Background = Box<dyn FnMut(Box<dyn Device>) -> Box<dyn Device> + Send>;
+
+/// A device that a test looks into.
+pub struct Intercepted {
+    device: Box<dyn Device>,
+    launch: Launch,
+    background: Background,
+}
+
+impl Intercepted {
+    /// A device whose launches go through a function.
+    pub fn launches(
+        device: Box<dyn Device>,
+        launch: impl FnMut(&mut dyn Device, &Kernel, &[u8], usize) -> Result<(), DeviceError> + Send + 'static,
+    ) -> Self {
+        Self { device, launch: Box::new(launch), background: Box::new(|background| background) }
+    }
+
+    /// A device whose streams in the background are what a function makes of them.
+    pub fn background(
+        device: Box<dyn Device>,
+        background: impl FnMut(Box<dyn Device>) -> Box<dyn Device> + Send + 'static,
+    ) -> Self {
+        let plain = |device: &mut dyn Device, kernel: &Kernel, args: &[u8], threads: usize| {
+            device.launch(kernel, args, threads)
+        };
+        Self { background: Box::new(background), ..Self::launches(device, plain) }
+    }
+}
+
+impl Device for Intercepted {
+    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
+        self.device.allocate(bytes)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
+        self.device.free(address)
+    }
+
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
+        self.device.staging(bytes)
+    }
+
+    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.device.upload(to, bytes)
+    }
+
+    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.download(from, bytes)
+    }
+
+    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.device.begin_download(from, bytes)
+    }
+
+    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
+        self.device.end_download()
+    }
+
+    fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.download_ended(from, bytes)
+    }
+
+    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
+        self.device.clear(address, bytes)
+    }
+
+    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
+        (self.launch)(self.device.as_mut(), kernel, args, threads)
+    }
+
+    fn background(&mut self) -> Result<Box<dyn Device>, DeviceError> {
+        Ok((self.background)(self.device.background()?))
+    }
+}
+
+/// Emulated devices whose streams in the background launch nothing until the gate is open.
+#[derive(Clone, Default)]
+pub struct GatedDevices {
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// How many launches have come to it, and whether it is open. Written by both sides, which wake each other.
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl GatedDevices {
+    /// Waits until a launch has come to the gate.
+    ///
+    /// # Panics
+    /// If none has by then.
+    pub fn wait_for_launch(&self, patience: Duration) {
+        let state = self.gate.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.gate.changed.wait_timeout_while(state, patience, |(launches, _)| *launches == 0);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        assert!(state.0 > 0, "nothing is launched in the background");
+    }
+
+    /// Lets all launches through.
+    pub fn open_gate(&self) {
+        self.gate.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.gate.changed.notify_all();
+    }
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |(_, is_open)| !*is_open));
+    }
+}
+
+impl Devices for GatedDevices {
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        let gate = self.gate.clone();
+        let gated = move |background| -> Box<dyn Device> {
+            let gate = gate.clone();
+            Box::new(Intercepted::launches(background, move |device, kernel, args, threads| {
+                gate.pass();
+                device.launch(kernel, args, threads)
+            }))
+        };
+        Ok(Box::new(Intercepted::background(EMULATOR.open(name)?, gated)))
     }
 }

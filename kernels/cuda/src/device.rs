@@ -1,6 +1,7 @@
 //! A GPU as a device of the kernels: its streams, host memory for copies, and the kernels.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, OnceLock};
 
 use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kernel};
 
@@ -13,11 +14,12 @@ const PINNED_BYTES_MIN: usize = 64 * 1024;
 /// Greatest piece of a download: host memory that the device can reach is scarce.
 const DOWNLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A GPU, opened by one lane. Whatever it owns waits for the stream before it goes.
+/// A GPU, opened by one lane: with what it asks for first, or with what gives way to that. Whatever it owns waits for the stream
+/// before it goes.
 pub(crate) struct CudaDevice {
     name: String,
     session: Session,
-    functions: Vec<(&'static str, Function)>,
+    functions: Arc<[(&'static str, Function)]>,
     /// Filled in turns: one is being uploaded while the other is filled.
     staging: [Option<Pinned>; 2],
     /// Which one was given last.
@@ -27,8 +29,9 @@ pub(crate) struct CudaDevice {
     downloads: VecDeque<(Pinned, usize)>,
     ended: Vec<Pinned>,
     memory: BTreeSet<Address>,
-    /// The first failure, which is every later call's answer.
-    failure: Option<DeviceError>,
+    /// The first failure of this or of what was opened beside it, which is every later call's answer: what breaks a context breaks
+    /// all of its streams.
+    failure: Arc<OnceLock<DeviceError>>,
 }
 
 impl CudaDevice {
@@ -36,6 +39,15 @@ impl CudaDevice {
         name: String,
         session: Session,
         functions: Vec<(&'static str, Function)>,
+    ) -> CudaDevice {
+        CudaDevice::with(name, session, functions.into(), Arc::default())
+    }
+
+    fn with(
+        name: String,
+        session: Session,
+        functions: Arc<[(&'static str, Function)]>,
+        failure: Arc<OnceLock<DeviceError>>,
     ) -> CudaDevice {
         CudaDevice {
             name,
@@ -47,18 +59,17 @@ impl CudaDevice {
             downloads: VecDeque::new(),
             ended: Vec::new(),
             memory: BTreeSet::new(),
-            failure: None,
+            failure,
         }
     }
 
     fn working(&self) -> Result<(), DeviceError> {
-        self.failure.clone().map_or(Ok(()), Err)
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
     fn failed(&mut self, call: &'static str, reason: String) -> DeviceError {
-        let error = DeviceError::Failed { device: self.name.clone(), call, reason };
-        self.failure = Some(error.clone());
-        error
+        let failed = || DeviceError::Failed { device: self.name.clone(), call, reason };
+        self.failure.get_or_init(failed).clone()
     }
 
     fn check<T>(&mut self, call: &'static str, result: DriverResult<T>) -> Result<T, DeviceError> {
@@ -212,6 +223,14 @@ impl Device for CudaDevice {
         let (_, function) = found.expect("all kernels were loaded when the device was opened");
         let launched = self.session.launch(function, blocks, BLOCK_THREADS as u32, args);
         self.check(CALL, launched)
+    }
+
+    fn background(&mut self) -> Result<Box<dyn Device>, DeviceError> {
+        self.working()?;
+        let session = self.session.background();
+        let session = self.check("background", session)?;
+        let (functions, failure) = (Arc::clone(&self.functions), Arc::clone(&self.failure));
+        Ok(Box::new(CudaDevice::with(self.name.clone(), session, functions, failure)))
     }
 }
 

@@ -67,6 +67,27 @@ fn no_memory_is_no_failure() {
 
 #[test]
 #[ignore = "needs a GPU: see tests/gpu/run"]
+fn what_streams_copy_does_not_meet() {
+    let mut device = CudaDevices::new(None).open("cuda:0").expect("a GPU");
+    let mut background = device.background().expect("another stream");
+    let streams: [&mut dyn Device; 2] = [device.as_mut(), background.as_mut()];
+    std::thread::scope(|scope| {
+        for (number, stream) in streams.into_iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..200 {
+                    let bytes = pattern(2 * round + number, 100_000 + round);
+                    let place = stream.allocate(bytes.len()).expect("memory");
+                    upload(stream, place, &bytes);
+                    assert_eq!(download(stream, place, bytes.len()), bytes, "{number}, {round}");
+                    stream.free(place).expect("it was allocated");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
 fn kernels_run_beside_each_other_and_a_failure_stays() {
     let folder = tempfile::tempdir().unwrap();
     let devices = CudaDevices::new(Some(folder.path().to_owned()));
@@ -92,15 +113,18 @@ fn kernels_run_beside_each_other_and_a_failure_stays() {
     let mut wrong = vec![0_u8; size_of::<ClosedBarsArgs>() + 512];
     wrong[..8].copy_from_slice(&1_u64.to_le_bytes());
     let mut lane = lanes.pop().unwrap();
-    let place = lane.allocate(4).expect("memory");
-    lane.launch(&DETECT_SIGNALS, &wrong, 1).expect("a launch");
-    let failure = lane.download(place, &mut [0; 4]).expect_err("it fails");
+    let mut background = lane.background().expect("another stream");
+    let [place, of_background] =
+        [&mut lane, &mut background].map(|stream| stream.allocate(4).expect("memory"));
+    background.launch(&DETECT_SIGNALS, &wrong, 1).expect("a launch");
+    let failure = background.download(of_background, &mut [0; 4]).expect_err("it fails");
     assert!(matches!(failure, DeviceError::Failed { .. }), "{failure}");
     assert_eq!(lane.allocate(4), Err(failure.clone()));
     assert_eq!(lane.clear(place, 4), Err(failure.clone()));
+    assert_eq!(background.clear(of_background, 4), Err(failure.clone()));
     assert_eq!(lane.staging(4).map(|_| ()), Err(failure));
     // All lanes of a GPU share its context; CUDA does not promise that a new one is any better.
-    drop((lane, lanes, again));
+    drop((lane, background, lanes, again));
     match devices.open("cuda:0").and_then(|mut lane| lane.allocate(4)) {
         Ok(_) => println!("a GPU that has failed can be opened again"),
         Err(error) => println!("a GPU that has failed cannot be opened again: {error}"),

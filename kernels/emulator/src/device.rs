@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_int, c_uint};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kernel};
 
@@ -13,12 +14,14 @@ const BLOCKS: [usize; 3] = [32, 128, 64];
 /// Orders of `emulator.h`.
 const ORDERS: usize = 4;
 
-/// Memory of the host, and kernels as loops over their threads.
+/// Memory of the host, and kernels as loops over their threads: of one stream of the device.
 pub struct EmulatedDevice {
     programs: Vec<Arc<Program>>,
     /// What is allocated, with its bytes.
     memory: Vec<(Vec<u128>, usize)>,
     memory_max: usize,
+    /// Bytes that all streams of the device have allocated: counted by each of them.
+    used: Arc<AtomicUsize>,
     staging: Vec<u128>,
     launches: usize,
     uploads: usize,
@@ -57,6 +60,7 @@ impl EmulatedDevice {
             programs,
             memory: Vec::new(),
             memory_max,
+            used: Arc::default(),
             staging: Vec::new(),
             launches: 0,
             uploads: 0,
@@ -100,8 +104,8 @@ impl EmulatedDevice {
 impl Device for EmulatedDevice {
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
         self.catch_up();
-        let used: usize = self.memory.iter().map(|(_, bytes)| bytes).sum();
-        if bytes > self.memory_max - used {
+        let used = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.memory_max);
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used).is_err() {
             return Err(DeviceError::OutOfMemory { device: "emulator".to_owned(), wanted_bytes: bytes });
         }
         let memory = zeros(bytes);
@@ -112,9 +116,9 @@ impl Device for EmulatedDevice {
 
     fn free(&mut self, address: Address) -> Result<(), DeviceError> {
         self.catch_up();
-        let before = self.memory.len();
-        self.memory.retain(|(memory, _)| address_of(memory) != address);
-        assert_eq!(self.memory.len() + 1, before, "an address that was allocated");
+        let at = self.memory.iter().position(|(memory, _)| address_of(memory) == address);
+        let (_, bytes) = self.memory.swap_remove(at.expect("an address that was allocated"));
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
         Ok(())
     }
 
@@ -185,6 +189,19 @@ impl Device for EmulatedDevice {
         self.launches += 1;
         self.asked.push(Asked::Launch { compiled, args: aligned, form, threads });
         Ok(())
+    }
+
+    fn background(&mut self) -> Result<Box<dyn Device>, DeviceError> {
+        let mut background = Self::new(self.programs.clone(), self.memory_max);
+        background.used = self.used.clone();
+        Ok(Box::new(background))
+    }
+}
+
+impl Drop for EmulatedDevice {
+    fn drop(&mut self) {
+        let bytes: usize = self.memory.iter().map(|(_, bytes)| bytes).sum();
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A launch takes threads and blocks in one order of several, in blocks of one size of several (`emulator.h` says how threads wait
 //! for each other). Which, follows from the number of the launch. What a device is asked to do happens as late as it may: so uploads
-//! come before kernels that were launched first.
+//! come before kernels that were launched first. A stream in the background is run by the thread that asks of it.
 #![allow(unsafe_code)]
 
 mod device;

@@ -44,6 +44,11 @@ pub trait Device: Send {
 
     /// Runs a kernel with so many threads at least, given the bytes of the struct that it takes.
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError>;
+
+    /// Another stream of the device, of the lowest priority, for work of another thread: kernels that are asked for here go first.
+    /// It happens in an order of its own, beside this one, and knows no memory but its own. Once one of both has failed, so has the
+    /// other.
+    fn background(&mut self) -> Result<Box<dyn Device>, DeviceError>;
 }
 
 /// Where devices come from.

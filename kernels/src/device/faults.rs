@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -27,7 +28,7 @@ pub enum Fault {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{0:?} is no fault of a device; write DEVICE=FAULT, as cuda:0=launch:40, with launch:N, hang:N:MILLISECONDS, memory:N, \
-     gone:N or upload:BYTES, where N calls of that kind work before"
+     gone:N or upload:BYTES, where N calls of that kind work before; DEVICE/background is its stream of the lowest priority"
 )]
 pub struct FaultError(String);
 
@@ -58,7 +59,7 @@ pub struct FaultyDevices {
 }
 
 impl FaultyDevices {
-    /// Devices with faults by their names.
+    /// Devices with faults by their names, or by those with `/background` for that stream of theirs.
     pub fn new(devices: Arc<dyn Devices>, faults: Vec<(String, Fault)>) -> Self {
         Self { devices, faults }
     }
@@ -76,9 +77,11 @@ impl FaultyDevices {
 impl Devices for FaultyDevices {
     fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
         let device = self.devices.open(name)?;
-        Ok(match self.faults.iter().find(|(of, _)| of == name) {
-            Some((_, fault)) => Box::new(FaultyDevice::new(name, device, *fault)),
-            None => device,
+        let fault_of =
+            |stream: &str| self.faults.iter().find(|(of, _)| of == stream).map(|(_, fault)| *fault);
+        Ok(match [fault_of(name), fault_of(&format!("{name}{BACKGROUND}"))] {
+            [None, None] => device,
+            faults => Box::new(FaultyDevice::with_faults(name, device, faults)),
         })
     }
 
@@ -87,34 +90,47 @@ impl Devices for FaultyDevices {
     }
 }
 
+/// What the name of a device's stream of the lowest priority ends with.
+const BACKGROUND: &str = "/background";
+
 /// A device with a fault.
 pub struct FaultyDevice {
     name: String,
     allocated: usize,
     device: Box<dyn Device>,
-    fault: Fault,
+    fault: Option<Fault>,
+    /// Of its background stream.
+    background_fault: Option<Fault>,
     launches: u64,
     allocations: u64,
     downloads: u64,
     uploaded_bytes: u64,
     hung: bool,
-    failed: bool,
+    /// Written by either stream, and read by both.
+    failed: Arc<AtomicBool>,
 }
 
 impl FaultyDevice {
     /// A device that works until the fault.
     pub fn new(name: &str, device: Box<dyn Device>, fault: Fault) -> Self {
+        Self::with_faults(name, device, [Some(fault), None])
+    }
+
+    /// A device that works until a fault of its own, or of its background stream.
+    pub fn with_faults(name: &str, device: Box<dyn Device>, faults: [Option<Fault>; 2]) -> Self {
+        let [fault, background_fault] = faults;
         Self {
             name: name.to_owned(),
             allocated: 0,
             device,
             fault,
+            background_fault,
             launches: 0,
             allocations: 0,
             downloads: 0,
             uploaded_bytes: 0,
             hung: false,
-            failed: false,
+            failed: Arc::default(),
         }
     }
 
@@ -124,8 +140,7 @@ impl FaultyDevice {
     }
 
     fn check(&mut self, call: &'static str, fails: bool) -> Result<(), DeviceError> {
-        self.failed |= fails;
-        if self.failed {
+        if self.failed.fetch_or(fails, Ordering::Relaxed) || fails {
             let reason = "a fault that was asked for".to_owned();
             return Err(DeviceError::Failed { device: self.name.clone(), call, reason });
         }
@@ -134,7 +149,7 @@ impl FaultyDevice {
 
     #[expect(clippy::disallowed_methods, reason = "a device that hangs makes its caller wait")]
     fn check_download(&mut self, call: &'static str) -> Result<(), DeviceError> {
-        if let Fault::Hang(hanging, time) = self.fault
+        if let Some(Fault::Hang(hanging, time)) = self.fault
             && self.launches > hanging
             && !self.hung
             && call != "begin_download"
@@ -143,7 +158,7 @@ impl FaultyDevice {
             std::thread::sleep(time);
         }
         let number = count(&mut self.downloads);
-        self.check(call, matches!(self.fault, Fault::Gone(last) if number >= last))
+        self.check(call, matches!(self.fault, Some(Fault::Gone(last)) if number >= last))
     }
 }
 
@@ -157,7 +172,7 @@ impl Device for FaultyDevice {
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
         self.check("allocate", false)?;
         let number = count(&mut self.allocations);
-        if matches!(self.fault, Fault::OutOfMemory(last) if number >= last) {
+        if matches!(self.fault, Some(Fault::OutOfMemory(last)) if number >= last) {
             return Err(DeviceError::OutOfMemory { device: self.name.clone(), wanted_bytes: bytes });
         }
         let address = self.device.allocate(bytes)?;
@@ -178,7 +193,7 @@ impl Device for FaultyDevice {
 
     fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
         self.uploaded_bytes += bytes as u64;
-        let is_gone = matches!(self.fault, Fault::GoneAfterBytes(last) if self.uploaded_bytes > last);
+        let is_gone = matches!(self.fault, Some(Fault::GoneAfterBytes(last)) if self.uploaded_bytes > last);
         self.check("upload", is_gone)?;
         self.device.upload(to, bytes)
     }
@@ -210,8 +225,15 @@ impl Device for FaultyDevice {
 
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
         let number = count(&mut self.launches);
-        self.check("launch", matches!(self.fault, Fault::Launch(failing) if number >= failing))?;
+        self.check("launch", matches!(self.fault, Some(Fault::Launch(failing)) if number >= failing))?;
         self.device.launch(kernel, args, threads)
+    }
+
+    fn background(&mut self) -> Result<Box<dyn Device>, DeviceError> {
+        self.check("background", false)?;
+        let (name, device) = (format!("{}{BACKGROUND}", self.name), self.device.background()?);
+        let background = Self::with_faults(&name, device, [self.background_fault, None]);
+        Ok(Box::new(Self { failed: self.failed.clone(), ..background }))
     }
 }
 
@@ -229,6 +251,8 @@ mod tests {
             parse("cuda:0=launch:40,cuda:1=hang:500:4000").unwrap(),
             [("cuda:0".to_owned(), Fault::Launch(40)), ("cuda:1".to_owned(), hang)]
         );
+        let background = ("cuda:0/background".to_owned(), Fault::Gone(2));
+        assert_eq!(parse("cuda:0/background=gone:2").unwrap(), [background]);
         for (text, fault) in [
             ("memory:3", Fault::OutOfMemory(3)),
             ("gone:9", Fault::Gone(9)),

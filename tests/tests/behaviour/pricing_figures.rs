@@ -1,17 +1,16 @@
 //! How fast a device prices, beside what it could do at best; both it and the processor must give the same.
 
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use warptape_cuda::{CudaDevices, Score, inventory};
 use warptape_kernels::Isa;
-use warptape_kernels::device::{
-    Address, Device, DeviceError, Devices, Kernel, PRICE_OPTIONS, SIMULATE_BLOCKS,
-};
+use warptape_kernels::device::{Device, Devices, Kernel, PRICE_OPTIONS, SIMULATE_BLOCKS};
 use warptape_kernels::pricing::{
     AssetMarket, BLOCK_SAMPLES, Contract, DevicePricing, Greeks, OptionKind, Options, Precision, Sampling,
     Simulation, SimulationSpec,
 };
-use warptape_tests::devices::EMULATOR;
+use warptape_tests::devices::{EMULATOR, Intercepted};
 
 /// Numbers of an option: kind, spot, strike, years, rate, yield and volatility; price and seven Greeks.
 const OPTION_NUMBERS: usize = 7 + 8;
@@ -23,79 +22,33 @@ const STEP_OPERATIONS: f64 = 76.0;
 /// The first of so many runs warms up.
 const RUNS: usize = 4;
 
-/// A device that tells how long launches of a kernel take, each alone.
-struct Timed {
-    device: Box<dyn Device>,
-    kernel: &'static str,
-    probe: Address,
-    times_us: Vec<f64>,
-}
+/// Times of launches, in microseconds.
+#[derive(Clone, Default)]
+struct Times(Arc<Mutex<Vec<f64>>>);
 
-impl Timed {
-    fn new(mut device: Box<dyn Device>, kernel: &Kernel) -> Self {
+impl Times {
+    /// A device that tells how long launches of a kernel take, each alone.
+    fn of(&self, mut device: Box<dyn Device>, timed: &Kernel) -> Intercepted {
         let probe = device.allocate(8).expect("there is memory");
-        Self { device, kernel: kernel.function, probe, times_us: Vec::new() }
-    }
-
-    fn wait(&mut self) -> Result<(), DeviceError> {
-        self.device.download(self.probe, &mut [0; 8])
+        let (times, timed) = (self.clone(), timed.function);
+        Intercepted::launches(device, move |device, kernel, args, threads| {
+            if kernel.function != timed {
+                return device.launch(kernel, args, threads);
+            }
+            device.download(probe, &mut [0; 8])?;
+            let begun = Instant::now();
+            device.launch(kernel, args, threads)?;
+            device.download(probe, &mut [0; 8])?;
+            times.0.lock().expect("nobody panics").push(begun.elapsed().as_nanos() as f64 / 1e3);
+            Ok(())
+        })
     }
 
     /// Of the launches so far, the first left out.
     fn median_us(&self) -> f64 {
-        let mut times_us = self.times_us[1..].to_vec();
+        let mut times_us = self.0.lock().expect("nobody panics")[1..].to_vec();
         times_us.sort_by(f64::total_cmp);
         times_us[times_us.len() / 2]
-    }
-}
-
-impl Device for Timed {
-    fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError> {
-        self.device.allocate(bytes)
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), DeviceError> {
-        self.device.free(address)
-    }
-
-    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError> {
-        self.device.staging(bytes)
-    }
-
-    fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError> {
-        self.device.upload(to, bytes)
-    }
-
-    fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.device.download(from, bytes)
-    }
-
-    fn begin_download(&mut self, from: Address, bytes: usize) -> Result<(), DeviceError> {
-        self.device.begin_download(from, bytes)
-    }
-
-    fn end_download(&mut self) -> Result<&[u8], DeviceError> {
-        self.device.end_download()
-    }
-
-    fn download_ended(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.device.download_ended(from, bytes)
-    }
-
-    fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError> {
-        self.device.clear(address, bytes)
-    }
-
-    fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError> {
-        if kernel.function != self.kernel {
-            return self.device.launch(kernel, args, threads);
-        }
-        self.wait()?;
-        let begun = Instant::now();
-        self.device.launch(kernel, args, threads)?;
-        self.wait()?;
-        self.times_us.push(begun.elapsed().as_nanos() as f64 / 1e3);
-        Ok(())
     }
 }
 
@@ -119,7 +72,8 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
         let kind = if number % 2 == 0 { OptionKind::Call } else { OptionKind::Put };
         given.push(kind, &MARKET, strike, 0.1 + (number % 7) as f64 / 4.0).expect("in range");
     }
-    let (mut device, mut pricing) = (Timed::new(open(), &PRICE_OPTIONS), DevicePricing::default());
+    let times = Times::default();
+    let (mut device, mut pricing) = (times.of(open(), &PRICE_OPTIONS), DevicePricing::default());
     let mut found = Greeks::default();
     for _ in 0..RUNS {
         found = Greeks::default();
@@ -131,7 +85,7 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
     // A byte that is copied is read and written.
     let bytes = (options * OPTION_NUMBERS * size_of::<f64>()) as f64;
     let floor_us = score.map(|score| bytes / (2.0 * score.copy_gb_s * 1e3));
-    print(&format!("greeks_of_{options}_options"), device.median_us(), floor_us);
+    print(&format!("greeks_of_{options}_options"), times.median_us(), floor_us);
 
     let spec = SimulationSpec {
         market: MARKET,
@@ -144,7 +98,8 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
         key: 1,
     };
     let simulation = Simulation::new(spec).expect("in range");
-    let (mut device, mut pricing) = (Timed::new(open(), &SIMULATE_BLOCKS), DevicePricing::default());
+    let times = Times::default();
+    let (mut device, mut pricing) = (times.of(open(), &SIMULATE_BLOCKS), DevicePricing::default());
     let mut found = Vec::new();
     for _ in 0..RUNS {
         found.clear();
@@ -157,7 +112,7 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
     let operations = paths as f64 * f64::from(FIXINGS) * STEP_OPERATIONS;
     // A multiply-add counts as two.
     let floor_us = score.map(|score| 2.0 * operations / (score.f64_gflop_s * 1e3));
-    print(&format!("asian_{paths}_paths_of_{FIXINGS}"), device.median_us(), floor_us);
+    print(&format!("asian_{paths}_paths_of_{FIXINGS}"), times.median_us(), floor_us);
 }
 
 #[test]

@@ -52,16 +52,37 @@ pub struct Session {
 // SAFETY: a stream belongs to no thread, and every call makes its context current first.
 unsafe impl Send for Session {}
 
+/// Which blocks of kernels a GPU begins first.
+#[derive(Clone, Copy)]
+enum Priority {
+    Greatest,
+    Least,
+}
+
 impl Session {
     /// New streams of the greatest priority.
     pub fn open(gpu: GpuHandle) -> DriverResult<Session> {
         // SAFETY: the driver gave the device.
         let context = unsafe { result::primary_ctx::retain(gpu.device) }?;
-        let context = Arc::new(Context { device: gpu.device, context });
+        Session::new(Arc::new(Context { device: gpu.device, context }), Priority::Greatest)
+    }
+
+    /// New streams of the least priority, in the same context. Nothing of one session waits for the other, but for an allocation or a
+    /// free of either, for which the driver may wait for all that the GPU does.
+    pub fn background(&self) -> DriverResult<Session> {
+        Session::new(Arc::clone(&self.context), Priority::Least)
+    }
+
+    fn new(context: Arc<Context>, priority: Priority) -> DriverResult<Session> {
         context.make_current()?;
-        let (_, greatest) = result::stream::get_priority_range()?;
+        // Smaller numbers go first; both are 0 where a GPU knows no priorities.
+        let (least, greatest) = result::stream::get_priority_range()?;
+        let priority = match priority {
+            Priority::Greatest => greatest,
+            Priority::Least => least,
+        };
         let stream =
-            || result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, greatest);
+            || result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority);
         let asked = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
         Ok(Session { context, stream: stream()?, uploads: stream()?, asked })
     }
@@ -266,6 +287,8 @@ pub struct Function {
 
 // SAFETY: a function belongs to no thread.
 unsafe impl Send for Function {}
+// SAFETY: it is only read, and the driver takes it from any thread, at the same time too.
+unsafe impl Sync for Function {}
 
 /// Host memory that the device can reach.
 pub struct Pinned {

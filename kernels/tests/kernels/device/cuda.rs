@@ -3,10 +3,13 @@
 use warptape_cuda::CudaDevices;
 use warptape_kernels::device::{Device, Devices};
 
-use super::{check, compaction};
+use super::{check, compaction, streams};
 
 /// Random cases, each of all kernels.
 const CASES: u32 = 10_000;
+
+/// Cases whose batches run beside other work.
+const STREAM_CASES: u64 = 200;
 
 /// Runs a check with devices of their own on one GPU.
 fn on_gpu(check: impl Fn(&dyn Fn() -> Box<dyn Device>)) {
@@ -27,4 +30,10 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 #[ignore = "needs a GPU: see tests/gpu/run"]
 fn a_gpu_puts_bars_in_order() {
     on_gpu(|open| compaction::check(open, CASES));
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_runs_streams_beside_each_other() {
+    on_gpu(|open| streams::check(open, STREAM_CASES));
 }

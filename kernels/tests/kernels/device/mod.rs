@@ -3,6 +3,7 @@
 mod compaction;
 mod compiled;
 mod cuda;
+mod streams;
 
 use proptest::prelude::*;
 use warptape_emulator::Emulator;
