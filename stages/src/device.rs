@@ -90,11 +90,6 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         });
     }
 
-    /// The device, between batches.
-    pub fn device_mut(&mut self) -> &mut dyn Device {
-        self.slab.device_mut()
-    }
-
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
     pub fn memory_bytes(&self) -> [usize; 3] {
         self.slab.memory_bytes()

@@ -21,6 +21,12 @@ pub struct Coverage {
     pub batches_beside: usize,
     /// Lanes lost because their devices failed.
     pub device_faults: usize,
+    /// Slices that devices did beside batches.
+    pub device_slices: usize,
+    /// Batches that passed a slice which their lane was given before.
+    pub slices_passed: usize,
+    /// Lanes lost because their devices failed at a slice.
+    pub background_faults: usize,
     /// Lanes lost whose groups were placed again from memory.
     pub losses_kept: usize,
     /// Lanes on devices lost whose partitions were restored.
@@ -74,6 +80,9 @@ impl Coverage {
             device_commands: self.device_commands + other.device_commands,
             batches_beside: self.batches_beside + other.batches_beside,
             device_faults: self.device_faults + other.device_faults,
+            device_slices: self.device_slices + other.device_slices,
+            slices_passed: self.slices_passed + other.slices_passed,
+            background_faults: self.background_faults + other.background_faults,
             losses_kept: self.losses_kept + other.losses_kept,
             losses_not_kept: self.losses_not_kept + other.losses_not_kept,
             releases: self.releases + other.releases,
@@ -108,6 +117,9 @@ impl Coverage {
             self.device_commands,
             self.batches_beside,
             self.device_faults,
+            self.device_slices,
+            self.slices_passed,
+            self.background_faults,
             self.losses_kept,
             self.losses_not_kept,
             self.releases,

@@ -5,17 +5,18 @@
 //! with the plain sequential run, and every journal entry is stepped again.
 
 mod check;
+mod lane;
 mod risk;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use warptape_eventlog::{Record, TopicPartition};
-use warptape_kernels::device::{DeviceError, NoDevices};
+use warptape_kernels::device::NoDevices;
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
-    CommitRequest, EngineConfig, LaneCommand, LaneResult, LaneStages, RecordError, Stop, Topics, restore_from,
+    CommitRequest, EngineConfig, LaneCommand, LaneResult, RecordError, Stop, Topics, restore_from,
 };
 use warptape_schemas::journal::{LaneId, LaneSpec, RiskConfig, SchedulerConfig, ServicePoint, SplitPolicy};
 use warptape_schemas::{decode_journal_entry, decode_snapshot};
@@ -25,6 +26,7 @@ use crate::devices::SimulatedDevices;
 use crate::market::{self, SourceLog};
 use crate::random::Random;
 use crate::sequential::{self, Outputs};
+use lane::SimulatedLane;
 use risk::{POSITIONS, Requests};
 
 /// Events before the healing phase.
@@ -147,40 +149,6 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         device_open_deadline: std::time::Duration::MAX,
         device_sample_interval: std::time::Duration::MAX,
         lane_faults: Vec::new(),
-    }
-}
-
-/// A lane: commands that wait, and results that the core does not know of yet.
-#[derive(Default)]
-struct SimulatedLane {
-    /// Opened at the first command.
-    stages: Option<LaneStages>,
-    commands: VecDeque<LaneCommand>,
-    results: VecDeque<LaneResult>,
-}
-
-impl SimulatedLane {
-    /// Says whether a batch was begun while another was under way.
-    fn obey(
-        &mut self,
-        command: LaneCommand,
-        config: &EngineConfig,
-        index: usize,
-    ) -> Result<bool, DeviceError> {
-        let stages = match &mut self.stages {
-            Some(stages) => stages,
-            none => none.insert(config.lane_stages(index as LaneId)?),
-        };
-        if !stages.runs_beside(&command) {
-            self.results.extend(stages.finish()?);
-        }
-        let beside = stages.is_running();
-        self.results.extend(stages.obey(command)?);
-        // As a lane's thread has it: a batch is finished when nothing else is to be done.
-        if self.commands.is_empty() {
-            self.results.extend(stages.finish()?);
-        }
-        Ok(beside)
     }
 }
 
@@ -418,6 +386,14 @@ impl World {
     fn work(&mut self) -> Result<(), Failure> {
         let index = self.random.index(self.lanes.len());
         let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
+        if !lane.slices.is_empty() && (lane.commands.is_empty() || self.random.one_in(2)) {
+            self.coverage.device_slices += 1;
+            if lane.run_slice().is_err() {
+                self.coverage.background_faults += 1;
+                return self.lose_lane(index);
+            }
+            return Ok(());
+        }
         let Some(mut command) = lane.commands.pop_front() else { return Ok(()) };
         if self.plant == Plant::RowsSwapped {
             swap_prices(&mut command);
@@ -425,8 +401,9 @@ impl World {
         self.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
         let revalued = self.core.positions_revalued();
         match lane.obey(command, &self.config, index) {
-            Ok(beside) => {
-                self.coverage.batches_beside += usize::from(beside);
+            Ok(met) => {
+                self.coverage.batches_beside += usize::from(met.batch);
+                self.coverage.slices_passed += usize::from(met.slice);
                 let revalued = self.core.positions_revalued() - revalued;
                 self.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));
                 Ok(())

@@ -187,11 +187,6 @@ impl DeviceSlab {
         self.device.download(self.memory[0], &mut [])
     }
 
-    /// The device, for other work in the order of the calls.
-    pub fn device_mut(&mut self) -> &mut dyn Device {
-        self.device.as_mut()
-    }
-
     /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
     pub fn memory_bytes(&self) -> [usize; 3] {
         let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();

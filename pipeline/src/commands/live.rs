@@ -109,7 +109,8 @@ impl Live {
         for (lane, figures) in self.progress.lanes.iter().enumerate() {
             let busy_ns = figures.busy_ns.load(Ordering::Relaxed);
             let busy = (busy_ns - self.lane_busy_ns[lane]) as f64;
-            self.lane_percent[lane] = 100.0 * busy / elapsed.as_nanos() as f64;
+            // Slices may be done beside batches.
+            self.lane_percent[lane] = (100.0 * busy / elapsed.as_nanos() as f64).min(100.0);
             self.lane_busy_ns[lane] = busy_ns;
         }
         (self.rate_since, self.rate_ticks) = (now, ticks);

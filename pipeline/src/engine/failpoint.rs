@@ -3,6 +3,7 @@
 //! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it comes to the place for the N-th time.
 //! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail: an error at a launch, a hang of some
 //!   milliseconds, no memory (`memory:N` allocations work), a device that is gone (`gone:N` downloads work, or `upload:BYTES`).
+//!   `cuda:0/background` is the stream of that device for slices of risk tasks.
 
 /// A place to die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,25 @@
 //! Lane threads: each owns the stages of the groups placed on it, and runs batches in the order they come.
 
 mod aside;
+mod background;
 mod thread;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, unbounded};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_schemas::journal::{LaneId, ServicePoint};
-use warptape_stages::risk::{DeviceRisk, Partial, RiskTask};
+use warptape_stages::risk::{Partial, RiskTask};
 use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
+pub use background::Background;
 use thread::LaneWorker;
 
 /// A group of a partition.
@@ -204,9 +206,11 @@ pub(super) struct Lane {
     commands: Sender<LaneCommand>,
     thread: Worker,
     work: Arc<Work>,
+    /// Of the thread beside, which does slices on the lane's device.
+    work_beside: Arc<Work>,
 }
 
-/// Since when a lane's thread has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
+/// Since when a thread of a lane has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
 /// The thread says so itself: what the engine has not heard yet, because it was busy, is not held against the lane.
 #[derive(Default)]
 struct Work(AtomicI64);
@@ -246,11 +250,19 @@ impl Lane {
     ) -> Self {
         // What waits is bounded by the credit of the lane and the number of groups.
         let (commands, received) = unbounded();
-        let work = Arc::new(Work::default());
-        let worker =
-            LaneWorker { lane, life, config: config.clone(), clock, work: work.clone(), fault, events };
+        let [work, work_beside] = [Arc::new(Work::default()), Arc::new(Work::default())];
+        let worker = LaneWorker {
+            lane,
+            life,
+            config: config.clone(),
+            clock,
+            work: work.clone(),
+            work_beside: work_beside.clone(),
+            fault,
+            events,
+        };
         let thread = Worker::start(format!("lane-{lane}"), move || worker.run(&received));
-        Self { life, commands, thread, work }
+        Self { life, commands, thread, work, work_beside }
     }
 
     /// Tells the lane. One that just failed takes nothing any more; its loss is on its way to the engine.
@@ -260,7 +272,7 @@ impl Lane {
 
     /// Whether the lane takes longer than it may, for a batch or for anything else.
     pub(super) fn is_overdue(&self, now_ns: i64, batch_max: Duration, other_max: Duration) -> bool {
-        self.work.is_overdue(now_ns, batch_max, other_max)
+        [&self.work, &self.work_beside].iter().any(|work| work.is_overdue(now_ns, batch_max, other_max))
     }
 
     /// Tells the thread to end, and gives it, to be waited for.
@@ -277,8 +289,10 @@ pub struct LaneStages {
     groups: LaneGroups,
     /// A batch that a device has begun.
     running: Option<Running>,
-    /// Memory on the device for risk.
-    risk: DeviceRisk,
+    /// What does slices on a device, until it is taken.
+    background: Option<Background>,
+    /// Bytes of the device's memory that slices take. Written by that.
+    background_bytes: Arc<AtomicUsize>,
 }
 
 struct Running {
@@ -297,35 +311,46 @@ enum LaneGroups {
 impl LaneStages {
     /// No groups, on the host.
     pub fn on_host(config: &StageConfig, isa: Isa) -> Self {
-        Self::new(config, isa, LaneGroups::Host(BTreeMap::new()))
+        Self::new(config, isa, LaneGroups::Host(BTreeMap::new()), None)
     }
 
     /// No groups, on a device.
     pub fn on_device(
         name: &str,
-        device: Box<dyn Device>,
+        mut device: Box<dyn Device>,
         config: &StageConfig,
         isa: Isa,
     ) -> Result<Self, DeviceError> {
-        Ok(Self::new(config, isa, LaneGroups::Device(Box::new(DeviceGroups::new(name, device, config)?))))
+        let background = Background::new(device.background()?);
+        let groups = LaneGroups::Device(Box::new(DeviceGroups::new(name, device, config)?));
+        Ok(Self::new(config, isa, groups, Some(background)))
     }
 
-    fn new(config: &StageConfig, isa: Isa, groups: LaneGroups) -> Self {
+    fn new(config: &StageConfig, isa: Isa, groups: LaneGroups, background: Option<Background>) -> Self {
         Self {
+            background_bytes: background.as_ref().map_or_else(Arc::default, Background::bytes),
+            background,
             config: config.clone(),
             isa,
             epochs: BTreeMap::new(),
             groups,
             running: None,
-            risk: DeviceRisk::default(),
         }
     }
 
-    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
+    /// Gives what does the slices of a lane on a device, once: beside its batches, on any thread.
+    pub fn take_background(&mut self) -> Option<Background> {
+        self.background.take()
+    }
+
+    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on, those of risk too.
     pub fn memory_bytes(&self) -> Option<[usize; 3]> {
         match &self.groups {
             LaneGroups::Host(_) => None,
-            LaneGroups::Device(groups) => Some(groups.memory_bytes()),
+            LaneGroups::Device(groups) => {
+                let [slots, staging, work] = groups.memory_bytes();
+                Some([slots, staging, work + self.background_bytes.load(Ordering::Relaxed)])
+            }
         }
     }
 
@@ -383,13 +408,8 @@ impl LaneStages {
                 Ok(Some(LaneResult::Released { group, epoch, stage }))
             }
             LaneCommand::RunSlice(Slice { slice, task, units }) => {
-                let partial = match &mut self.groups {
-                    LaneGroups::Host(_) => task.run(self.isa, units),
-                    LaneGroups::Device(groups) => {
-                        task.run_on_device(&mut self.risk, groups.device_mut(), units)?
-                    }
-                };
-                Ok(Some(LaneResult::Slice { slice, partial }))
+                assert!(self.memory_bytes().is_none(), "slices on a device are done beside");
+                Ok(Some(LaneResult::Slice { slice, partial: task.run(self.isa, units) }))
             }
         }
     }

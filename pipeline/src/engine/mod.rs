@@ -46,8 +46,8 @@ pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
 pub use lanes::{
-    BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneResult, LaneStages,
-    PartOutput, Slice,
+    Background, BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneFault, LaneResult,
+    LaneStages, PartOutput, Slice,
 };
 pub use partition::Accepted;
 pub use progress::{LaneProgress, Progress};

@@ -92,6 +92,8 @@ struct Engine {
     committer: Committer,
     telemetry: Telemetry,
     lanes: Vec<Option<Lane>>,
+    /// Threads of lanes that have said that they failed.
+    leaving: Vec<Worker>,
     lane_events: Receiver<LaneEvent>,
     lane_events_sender: Sender<LaneEvent>,
     /// Held, never looked at.
@@ -151,6 +153,7 @@ impl Engine {
                 config.device_sample_interval,
             ),
             lanes: Vec::new(),
+            leaving: Vec::new(),
             log,
             config,
             progress,
@@ -464,7 +467,8 @@ impl Engine {
         self.telemetry.stop();
         // A lane that has something to say finds nobody, and ends.
         drop(self.lane_events);
-        Worker::join_all(self.lanes.into_iter().flatten().map(Lane::end).collect());
+        let lanes = self.lanes.into_iter().flatten().map(Lane::end);
+        Worker::join_all(lanes.chain(self.leaving).collect());
         result?;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Ok(Summary {

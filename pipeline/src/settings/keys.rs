@@ -329,8 +329,8 @@ pub const KEYS: &[Key] = &[
         5_000,
         10,
         600_000,
-        "Time that a GPU may take for a batch, in milliseconds: then its lanes' groups go elsewhere. To be opened, or to make \
-         up for what a group has missed, it may take a minute at least.",
+        "Time that a GPU may take for a batch, in milliseconds: then its lanes' groups go elsewhere. To be opened, to make \
+         up for what a group has missed, or for a slice of a risk task it may take a minute at least.",
     ),
     integer("engine.commit_interval_ms", 100, 1, 60_000, "Time between transactions, in milliseconds."),
     integer(
@@ -406,7 +406,7 @@ pub const KEYS: &[Key] = &[
         500,
         1,
         1_000_000,
-        "Time that a lane is to work on one slice of a task, in microseconds: what a batch of ticks may have to wait for.",
+        "Time that a lane is to work on one slice of a task, in microseconds: what a batch of ticks may have to wait for on the processor.",
     ),
     integer("risk.tasks_max", 10_000, 1, 1_000_000, "Tasks known at a time; a further one is rejected."),
     integer(

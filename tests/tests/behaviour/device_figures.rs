@@ -1,10 +1,17 @@
 //! How fast lanes on a device are beside one on the processor; both must give the same signals.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
+use crossbeam_channel::bounded;
+
 use warptape_cuda::{CudaDevices, LaunchFigures, inventory};
-use warptape_kernels::device::{DeviceError, DeviceSlab, Devices, GroupRows, SlabConfig};
+use warptape_kernels::device::{Device, DeviceError, DeviceSlab, Devices, GroupRows, SlabConfig};
+use warptape_kernels::pricing::{
+    AssetMarket, Contract, DevicePricing, OptionKind, Precision, Sampling, Simulation, SimulationSpec,
+};
 use warptape_stages::{
     DeviceGroups, GroupInput, GroupOutput, GroupStage, Isa, Rows, SlotSymbol, StageConfig,
 };
@@ -67,9 +74,15 @@ impl Market {
     }
 }
 
-fn median(mut times_us: Vec<f64>) -> f64 {
-    times_us.sort_by(f64::total_cmp);
-    times_us[times_us.len() / 2]
+fn median(times_us: Vec<f64>) -> f64 {
+    quantile(&times_us, 0.5)
+}
+
+/// The time that so great a share of all does not reach.
+fn quantile(times_us: &[f64], share: f64) -> f64 {
+    let mut sorted = times_us.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(sorted.len() as f64 * share) as usize]
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
@@ -154,6 +167,96 @@ fn measure(devices: &dyn Devices, plan: &Plan, copy_gb_s: Option<f64>) {
 fn figures_are_of_equal_work() {
     let plan = Plan { symbols: 50, batch_ticks: vec![64, 500], batches: 6, resident_ticks: 1_000 };
     measure(EMULATOR.as_ref(), &plan, None);
+    measure_beside(EMULATOR.as_ref(), &BesidePlan { symbols: 50, ticks: 100, batches: 6, slice_blocks: 1 });
+}
+
+/// Ticks of the batches that slices run beside, how many batches, and blocks of paths of a slice.
+struct BesidePlan {
+    symbols: usize,
+    ticks: usize,
+    batches: usize,
+    slice_blocks: u64,
+}
+
+/// An Asian option of 252 fixings.
+fn simulation() -> Simulation {
+    let spec = SimulationSpec {
+        market: AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 },
+        contract: Contract::Asian { kind: OptionKind::Call, strike: 100.0 },
+        expiry_years: 1.0,
+        steps: 252,
+        antithetic: false,
+        sampling: Sampling::Random,
+        precision: Precision::F64,
+        key: 1,
+    };
+    Simulation::new(spec).expect("in range")
+}
+
+/// Does some slices one after the other, and more until it is told to stop; calls a function after each. Gives their times, in
+/// microseconds.
+fn run_slices(device: &mut dyn Device, blocks: u64, stop: &AtomicBool, done: impl Fn()) -> Vec<f64> {
+    const SLICES_MIN: usize = 3;
+    let (simulation, mut pricing) = (simulation(), DevicePricing::default());
+    let (mut expected, mut times_us) = (Vec::new(), Vec::new());
+    simulation.run(Isa::detect(), 0..blocks, &mut expected);
+    while times_us.len() < SLICES_MIN || !stop.load(Ordering::Relaxed) {
+        let mut found = Vec::new();
+        let slice =
+            || pricing.simulate(device, &simulation, 0..blocks, &mut found).expect("the device works");
+        times_us.push(timed(slice).1);
+        assert!(found == expected, "slices give what the processor gives");
+        done();
+    }
+    times_us
+}
+
+/// Prints how long batches take alone, and how long while slices run on the device's stream in the background, one behind the other.
+fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
+    let mut device = devices.open("cuda:0").expect("a device");
+    let mut background = device.background().expect("another stream");
+    let mut groups = DeviceGroups::new("cuda:0", device, &config()).expect("there is memory");
+    groups.install(0, Box::new(GroupStage::new(&config(), Isa::detect()))).expect("there is memory");
+    let mut stage = GroupStage::new(&config(), Isa::detect());
+    let mut market = Market::new(plan.symbols);
+    let mut run = |batches: usize| -> Vec<f64> {
+        let mut times_us = Vec::new();
+        for _ in 0..batches {
+            let input = market.next(plan.ticks);
+            let inputs = vec![(0, input.clone())];
+            let (found, batch_us) = timed(|| groups.run(inputs).expect("the device works"));
+            let mut expected = GroupOutput::default();
+            stage.run(input, &mut expected);
+            assert!(found[0].signals == expected.signals, "both give the same signals");
+            times_us.push(batch_us);
+        }
+        times_us
+    };
+    // They bring the symbols, and warm up.
+    run(plan.symbols.div_ceil(plan.ticks) + plan.batches / 10);
+    let alone_us = run(plan.batches);
+    let slices_alone_us = run_slices(background.as_mut(), plan.slice_blocks, &AtomicBool::new(true), || ());
+    let (stop, (began, begun)) = (AtomicBool::new(false), bounded(1));
+    let (beside_us, slices_us) = thread::scope(|scope| {
+        let slices = scope.spawn(|| {
+            run_slices(background.as_mut(), plan.slice_blocks, &stop, || {
+                let _ = began.try_send(());
+            })
+        });
+        begun.recv().expect("slices are done");
+        let beside_us = run(plan.batches);
+        stop.store(true, Ordering::Relaxed);
+        (beside_us, slices.join().expect("slices are right"))
+    });
+    let ticks = plan.ticks;
+    for (name, times_us) in [("alone", alone_us), ("beside_risk", beside_us)] {
+        for (percentile, share) in [(50, 0.5), (99, 0.99)] {
+            let found_us = quantile(&times_us, share);
+            println!("figure batch_of_{ticks}_{name}_p{percentile} {found_us:.1} us");
+        }
+    }
+    println!("figure slice_alone {:.1} us", median(slices_alone_us));
+    println!("figure slice_beside_batches_of_{ticks} {:.1} us", median(slices_us));
 }
 
 /// Prints what launches and copies cost on the first GPU, or in one line why that cannot be said.
@@ -194,4 +297,15 @@ fn figures_of_a_gpu() {
     };
     let score = inventory().usable().first().map(|gpu| devices.score(gpu).expect("it can be measured"));
     measure(&devices, &plan, score.map(|score| score.copy_gb_s));
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn figures_of_a_gpu_beside_risk() {
+    let devices = CudaDevices::new(None);
+    for ticks in [1_024, 64_000] {
+        // Blocks of a slice fill any GPU, for some milliseconds.
+        let plan = BesidePlan { symbols: 10_000, ticks, batches: 1_000, slice_blocks: 2_048 };
+        measure_beside(&devices, &plan);
+    }
 }

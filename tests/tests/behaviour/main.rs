@@ -1,5 +1,6 @@
 //! Behaviour of the crates together.
 
+mod background;
 mod device_figures;
 mod devices;
 mod engine;

@@ -14,20 +14,30 @@ use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_req
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
 
-const PARTITIONS: i32 = 2;
-const TICKS: u64 = 20_000;
+pub const PARTITIONS: i32 = 2;
+pub const TICKS: u64 = 20_000;
 
 /// A log with a market and without requests.
 fn market() -> (tempfile::TempDir, Arc<dyn EventLog>) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
-    let log: Arc<dyn EventLog> = Arc::new(log);
-    let config = SynthConfig { symbols: 20, ticks: Some(TICKS), ..SynthConfig::default() };
-    feed(&log, PARTITIONS, 64, SynthSource::new(config).expect("a market").take(TICKS as usize));
+    let (folder, log) = new_log();
+    feed_ticks(&log);
     (folder, log)
 }
 
-fn config(lanes: i32) -> EngineConfig {
+/// A log without topics.
+pub fn new_log() -> (tempfile::TempDir, Arc<dyn EventLog>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    (folder, Arc::new(log))
+}
+
+/// Publishes the market.
+pub fn feed_ticks(log: &Arc<dyn EventLog>) {
+    let config = SynthConfig { symbols: 20, ticks: Some(TICKS), ..SynthConfig::default() };
+    feed(log, PARTITIONS, 64, SynthSource::new(config).expect("a market").take(TICKS as usize));
+}
+
+pub fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
     // Many slices.
     config.scheduler.risk.slice_ns = 50_000;
@@ -45,7 +55,7 @@ fn simulation(contract: &str, precision: &str, standard_error: Option<f64>) -> V
 }
 
 /// Requests without an error, by id.
-fn good() -> Vec<(&'static str, Value)> {
+pub fn good() -> Vec<(&'static str, Value)> {
     let option = |strike: i32| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
     let options: Vec<Value> = (60..150).map(option).collect();
     let closes: Vec<f64> = (0..5_000_i32).map(|bar| 100.0 + f64::from(bar * 7919 % 101) / 10.0).collect();
@@ -104,13 +114,13 @@ fn position(number: i32) -> Value {
            "instrument": {"type": "option", "asset": number % 2, "kind": "put", "strike": strike, "expiry_years": 0.5}})
 }
 
-fn request(id: &str, problem: Value) -> RiskRequest {
+pub fn request(id: &str, problem: Value) -> RiskRequest {
     let request =
         json!({"request_id": id, "tenant": "desk", "class": "batch", "seed": 5, "problem": problem});
     serde_json::from_value(request).expect("a request")
 }
 
-fn ask(log: &Arc<dyn EventLog>, partition: i32, requests: &[RiskRequest]) {
+pub fn ask(log: &Arc<dyn EventLog>, partition: i32, requests: &[RiskRequest]) {
     let values = requests.iter().map(|request| {
         let mut value = Vec::new();
         encode_risk_request(request, &mut value);
@@ -136,13 +146,13 @@ fn send(log: &Arc<dyn EventLog>, partition: i32, values: impl Iterator<Item = Ve
     producer.commit().expect("the log takes it");
 }
 
-fn results(log: &Arc<dyn EventLog>, partition: i32) -> Vec<RiskResult> {
+pub fn results(log: &Arc<dyn EventLog>, partition: i32) -> Vec<RiskResult> {
     let records = read_partition(log.as_ref(), "risk.results", partition);
     records.iter().map(|record| decode_risk_result(&record.value).expect("a result")).collect()
 }
 
 /// Outcomes by id, each of which stands once.
-fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, RiskOutcome> {
+pub fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, RiskOutcome> {
     let mut outcomes = BTreeMap::new();
     for result in results(log, partition) {
         let before = outcomes.insert(result.request_id.clone(), result.outcome);

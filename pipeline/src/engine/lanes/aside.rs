@@ -1,43 +1,99 @@
-//! Slices that cannot be cut and may take long, on a thread of their own beside the lane's, so that no ticks wait for them. To the
-//! scheduler they are slices of the lane as any other.
+//! Slices on threads beside the lane's, so that no ticks wait for them: those of a device, on a stream of its own, and those that
+//! cannot be cut and may take long. To the scheduler they are slices of the lane as any other.
 
-use std::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_kernels::Isa;
+use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::LaneId;
+use warptape_stages::risk::Partial;
 
 use super::super::Clock;
-use super::{LaneEvent, LaneNews, Slice};
+use super::thread::panic_message;
+use super::{Background, LaneEvent, LaneNews, Slice, Work};
 
-/// The thread beside a lane's. It ends after what it is at when this is dropped; nobody waits for that.
+/// Who is told what comes of slices.
+#[derive(Clone)]
+pub(super) struct Reporter {
+    pub(super) lane: LaneId,
+    pub(super) life: u32,
+    pub(super) clock: Clock,
+    pub(super) events: Sender<LaneEvent>,
+}
+
+/// A thread beside a lane's. It ends after what it is at when this is dropped.
 pub(super) struct Aside {
     slices: Sender<Slice>,
+    thread: JoinHandle<()>,
 }
 
 impl Aside {
-    pub(super) fn start(lane: LaneId, life: u32, isa: Isa, clock: Clock, events: Sender<LaneEvent>) -> Self {
+    /// For what the processor does. Nobody waits for its end.
+    pub(super) fn on_host(reporter: Reporter, isa: Isa) -> Self {
+        let run = move |slice: Slice| Ok(slice.task.run_aside(isa, slice.units));
+        Self::start(format!("aside-{}", reporter.lane), reporter, run)
+    }
+
+    /// For what a device does. If it fails the lane is lost: what fails one stream of a device fails the others.
+    pub(super) fn on_device(reporter: Reporter, mut background: Background, work: Arc<Work>) -> Self {
+        let clock = reporter.clock;
+        let run = move |slice: Slice| {
+            work.on_other(clock.now_ns());
+            let done = background.run(&slice);
+            work.done();
+            done
+        };
+        Self::start(format!("risk-{}", reporter.lane), reporter, run)
+    }
+
+    fn start(
+        name: String,
+        reporter: Reporter,
+        run: impl FnMut(Slice) -> Result<Partial, DeviceError> + Send + 'static,
+    ) -> Self {
         // A lane has one slice at a time.
         let (slices, received) = unbounded::<Slice>();
-        let work = move || {
-            for Slice { slice, task, units } in received {
-                let since_ns = clock.now_ns();
-                let partial = task.run_aside(isa, units);
-                let service_ns = clock.now_ns() - since_ns;
-                let news = LaneNews::SliceDone { slice, service_ns, partial };
-                // An engine that has ended reads no more.
-                drop(events.send(LaneEvent { lane, life, news }));
-            }
-        };
-        let thread = thread::Builder::new().name(format!("aside-{lane}"));
-        thread.spawn(work).expect("the system can start a thread");
-        Self { slices }
+        let thread = thread::Builder::new().name(name).spawn(move || reporter.work(&received, run));
+        Self { slices, thread: thread.expect("the system can start a thread") }
     }
 
     /// Does a slice; the engine is told what comes of it.
     pub(super) fn run(&self, slice: Slice) {
-        // The thread outlives what it is sent by.
+        // A thread that has failed takes no more; the loss of the lane is on its way to the engine.
         drop(self.slices.send(slice));
+    }
+
+    /// Waits for the end of what it is at.
+    pub(super) fn end(self) {
+        drop(self.slices);
+        self.thread.join().expect("it catches what panics");
+    }
+}
+
+impl Reporter {
+    fn work(&self, slices: &Receiver<Slice>, mut run: impl FnMut(Slice) -> Result<Partial, DeviceError>) {
+        for slice in slices {
+            let (number, since_ns) = (slice.slice, self.clock.now_ns());
+            let done = catch_unwind(AssertUnwindSafe(|| run(slice)));
+            let service_ns = self.clock.now_ns() - since_ns;
+            let lost = match done {
+                Ok(Ok(partial)) => {
+                    self.tell(LaneNews::SliceDone { slice: number, service_ns, partial });
+                    continue;
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => panic_message(panic.as_ref()),
+            };
+            return self.tell(LaneNews::Lost { reason: lost });
+        }
+    }
+
+    /// An engine that has ended reads no more.
+    fn tell(&self, news: LaneNews) {
+        drop(self.events.send(LaneEvent { lane: self.lane, life: self.life, news }));
     }
 }
 
@@ -91,8 +147,8 @@ mod tests {
         commands.send(LaneCommand::Run(batch)).expect("it is received below");
         drop(commands);
         let work = Arc::new(Work::default());
-        LaneWorker { lane: 0, life: 2, config, clock: Clock::start(), work, fault: None, events }
-            .run(&received);
+        let (clock, work_beside) = (Clock::start(), Arc::default());
+        LaneWorker { lane: 0, life: 2, config, clock, work, work_beside, fault: None, events }.run(&received);
         let told: Vec<LaneEvent> = told.iter().collect();
         assert!(told.iter().all(|event| (event.lane, event.life) == (0, 2)));
         let is_batch = |event: &LaneEvent| matches!(event.news, LaneNews::Completed { batch: 3, .. });
@@ -111,7 +167,8 @@ mod tests {
     fn a_panic_is_an_answer_and_the_next_slice_is_done() {
         let (events, told) = unbounded();
         let task = Arc::new(implied_task());
-        let aside = Aside::start(0, 0, Isa::Baseline, Clock::start(), events);
+        let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
+        let aside = Aside::on_host(reporter, Isa::Baseline);
         // Units that the task does not have, then one that it has.
         for (slice, units) in [(0, 5..6), (1, 0..1)] {
             aside.run(Slice { slice, task: task.clone(), units });

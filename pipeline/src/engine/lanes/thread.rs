@@ -1,4 +1,5 @@
-//! A lane's thread: commands in, news out; the next batch is begun while one is under way.
+//! A lane's thread: commands in, news out; the next batch is begun while one is under way, and slices that take long or are a
+//! device's are done on threads beside it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
-use super::aside::Aside;
+use super::aside::{Aside, Reporter};
 use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Work};
 
 pub(super) struct LaneWorker {
@@ -18,6 +19,8 @@ pub(super) struct LaneWorker {
     pub(super) config: EngineConfig,
     pub(super) clock: Clock,
     pub(super) work: Arc<Work>,
+    /// Of the thread for slices on the lane's device.
+    pub(super) work_beside: Arc<Work>,
     /// Batches until an injected fault.
     pub(super) fault: Option<u64>,
     pub(super) events: Sender<LaneEvent>,
@@ -26,21 +29,36 @@ pub(super) struct LaneWorker {
 impl LaneWorker {
     /// Runs until the engine drops its end, or the lane fails.
     pub(super) fn run(mut self, commands: &Receiver<LaneCommand>) {
-        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands))) {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => panic_message(panic.as_ref()),
+        let mut beside = None;
+        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands, &mut beside))) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(panic_message(panic.as_ref())),
         };
         self.work.done();
-        // An engine that has ended reads no more: what it will not read is of no use.
-        drop(self.tell(LaneNews::Lost { reason: lost }));
+        if let Some(reason) = lost {
+            // An engine that has ended reads no more: what it will not read is of no use.
+            drop(self.tell(LaneNews::Lost { reason }));
+        }
+        // A process that ends leaves no thread behind that is at work on a device.
+        beside.into_iter().for_each(Aside::end);
+    }
+
+    fn reporter(&self) -> Reporter {
+        let Self { lane, life, clock, .. } = *self;
+        Reporter { lane, life, clock, events: self.events.clone() }
     }
 
     fn tell(&self, news: LaneNews) -> Result<(), SendError<LaneEvent>> {
         self.events.send(LaneEvent { lane: self.lane, life: self.life, news })
     }
 
-    fn obey(&mut self, commands: &Receiver<LaneCommand>) -> Result<(), DeviceError> {
+    /// Leaves behind the thread for slices on the lane's device.
+    fn obey(
+        &mut self,
+        commands: &Receiver<LaneCommand>,
+        beside: &mut Option<Aside>,
+    ) -> Result<(), DeviceError> {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
         if self.life == 0 && self.config.is_measured(self.lane) {
@@ -49,6 +67,9 @@ impl LaneWorker {
                 return Ok(());
             }
         }
+        *beside = stages
+            .take_background()
+            .map(|background| Aside::on_device(self.reporter(), background, self.work_beside.clone()));
         self.work.done();
         let mut since_ns = 0;
         let mut aside = None;
@@ -61,6 +82,18 @@ impl LaneWorker {
                     Err(_) => return Ok(()),
                 }),
             };
+            // They wait for no batch, and no batch waits for them.
+            let next = match (next, &*beside) {
+                (Some(LaneCommand::RunSlice(slice)), _) if slice.task.is_aside() => {
+                    aside.get_or_insert_with(|| Aside::on_host(self.reporter(), stages.isa())).run(slice);
+                    continue;
+                }
+                (Some(LaneCommand::RunSlice(slice)), Some(beside)) => {
+                    beside.run(slice);
+                    continue;
+                }
+                (next, _) => next,
+            };
             if stages.is_running() && !next.as_ref().is_some_and(|command| stages.runs_beside(command)) {
                 let done = stages.finish()?;
                 if self.report(done, &stages, &mut since_ns).is_err() {
@@ -68,15 +101,6 @@ impl LaneWorker {
                 }
             }
             let Some(command) = next else { continue };
-            let command = match command {
-                LaneCommand::RunSlice(slice) if slice.task.is_aside() => {
-                    let start =
-                        || Aside::start(self.lane, self.life, stages.isa(), self.clock, self.events.clone());
-                    aside.get_or_insert_with(start).run(slice);
-                    continue;
-                }
-                other => other,
-            };
             if !stages.is_running() {
                 since_ns = self.clock.now_ns();
                 match command {
@@ -132,7 +156,7 @@ impl LaneWorker {
     }
 }
 
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         (*text).to_owned()
     } else if let Some(text) = panic.downcast_ref::<String>() {

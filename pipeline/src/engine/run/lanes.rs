@@ -54,9 +54,8 @@ impl Engine {
                 self.core.on_measured(self.clock.now_ns(), lane, points)?;
             }
             LaneNews::Lost { reason } => {
-                if let Some(lost) = self.lanes[lane as usize].take() {
-                    lost.end().join();
-                }
+                // Neither of its threads is waited for: the other one may be long at what it does.
+                self.leaving.extend(self.lanes[lane as usize].take().map(Lane::end));
                 self.on_lane_lost(lane, life, reason)?;
             }
         }
