@@ -11,6 +11,8 @@
 //! interval, and late ticks are not seen.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -75,14 +77,52 @@ pub struct SymbolMarket {
     pub next_offset: i64,
     /// Mid of the last quote that had two sides, else the last trade; `None` before either.
     pub spot: Option<f64>,
-    /// Prices at the samples since the first at which one was known, oldest first.
-    pub samples: Vec<f64>,
+    /// Prices at the samples since the first at which one was known.
+    pub samples: Samples,
     /// Number of the last sample: its event time by the sampling interval.
     pub last_sample: i64,
     /// Event time from one sample to the next, in nanoseconds.
     pub sample_interval_ns: i64,
     /// Weight of a squared return relative to the one after it.
     pub decay: f64,
+}
+
+/// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known.
+type Rows = VecDeque<Arc<[f64]>>;
+
+/// Prices of a symbol at regular times. They are shared with the market they are of, so that a request has them without a copy of
+/// them being made where ticks wait.
+#[derive(Clone)]
+pub struct Samples {
+    rows: Arc<Rows>,
+    symbol: usize,
+}
+
+impl Samples {
+    /// The prices, oldest first.
+    pub fn prices(&self) -> Vec<f64> {
+        let price = |row: &Arc<[f64]>| row.get(self.symbol).copied().unwrap_or(0.0);
+        self.rows.iter().map(price).skip_while(|price| *price == 0.0).collect()
+    }
+}
+
+impl From<Vec<f64>> for Samples {
+    fn from(prices: Vec<f64>) -> Self {
+        let rows = prices.into_iter().map(|price| Arc::from([price])).collect();
+        Self { rows: Arc::new(rows), symbol: 0 }
+    }
+}
+
+impl PartialEq for Samples {
+    fn eq(&self, other: &Self) -> bool {
+        self.prices() == other.prices()
+    }
+}
+
+impl fmt::Debug for Samples {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.prices().fmt(formatter)
+    }
 }
 
 /// The last that was heard of a symbol; 0 where nothing was.
@@ -110,8 +150,8 @@ pub(crate) struct Market {
     config: MarketConfig,
     /// By symbol number.
     last: Vec<LastPrices>,
-    /// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known.
-    samples: VecDeque<Vec<f64>>,
+    /// Changed in place unless a request still has them.
+    samples: Arc<Rows>,
     /// Number of the last sample.
     last_sample: i64,
     /// Event time of the next sample; that of the first tick decides.
@@ -120,7 +160,8 @@ pub(crate) struct Market {
 
 impl Market {
     pub(crate) fn new(config: MarketConfig) -> Self {
-        Self { config, last: Vec::new(), samples: VecDeque::new(), last_sample: 0, next_sample_ns: i64::MIN }
+        let samples = Arc::default();
+        Self { config, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
     /// There are so many symbols now.
@@ -158,12 +199,13 @@ impl Market {
         let kept = self.config.window as usize + 1;
         // Before the first tick there was nothing to sample.
         let missed = if is_first { 0 } else { due.abs_diff(self.last_sample) };
-        let row: Vec<f64> = self.last.iter().map(|last| last.price().unwrap_or(0.0)).collect();
+        let row: Arc<[f64]> = self.last.iter().map(|last| last.price().unwrap_or(0.0)).collect();
+        let samples = Arc::make_mut(&mut self.samples);
         for _ in 0..missed.min(kept as u64) {
-            if self.samples.len() == kept {
-                self.samples.pop_front();
+            if samples.len() == kept {
+                samples.pop_front();
             }
-            self.samples.push_back(row.clone());
+            samples.push_back(row.clone());
         }
         self.last_sample = due;
         self.next_sample_ns = due.saturating_add(1).saturating_mul(interval_ns);
@@ -172,13 +214,11 @@ impl Market {
     /// What is known of a symbol.
     pub(crate) fn of(&self, symbol: u32, partition: i32, next_offset: i64) -> SymbolMarket {
         let symbol = symbol as usize;
-        let price = |row: &Vec<f64>| row.get(symbol).copied().unwrap_or(0.0);
-        let known = self.samples.iter().map(price).skip_while(|price| *price == 0.0);
         SymbolMarket {
             partition,
             next_offset,
             spot: self.last[symbol].price(),
-            samples: known.collect(),
+            samples: Samples { rows: self.samples.clone(), symbol },
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,
             decay: self.config.decay,
@@ -192,7 +232,7 @@ impl Market {
             [last.trade_e9, last.bid_e9, last.ask_e9].into_iter().for_each(|price| put_i64(out, price));
         }
         put_u32(out, self.samples.len() as u32);
-        for row in &self.samples {
+        for row in self.samples.iter() {
             put_u32(out, row.len() as u32);
             row.iter().for_each(|price| put_u64(out, price.to_bits()));
         }
@@ -212,14 +252,16 @@ impl Market {
         if samples > config.window + 1 {
             return Err(StageError::Damaged { found: format!("{samples} samples") });
         }
+        let mut rows = Rows::new();
         for _ in 0..samples {
             let length = get_u32(bytes, "sample length")? as usize;
             if length > symbols {
                 return Err(StageError::Damaged { found: format!("a sample of {length} symbols") });
             }
             let price = |_| get_u64(bytes, "sample").map(f64::from_bits);
-            market.samples.push_back((0..length).map(price).collect::<Result<_, _>>()?);
+            rows.push_back((0..length).map(price).collect::<Result<_, _>>()?);
         }
+        market.samples = Arc::new(rows);
         Ok(market)
     }
 }
@@ -243,22 +285,35 @@ mod tests {
         market.trade(0, 5 * S);
         market.advance(2 * S - 1);
         market.trade(0, 6 * S);
-        assert_eq!(market.of(0, 7, 8).samples, [0.0; 0]);
+        assert_eq!(market.of(0, 7, 8).samples.prices(), [0.0; 0]);
         market.advance(2 * S);
         market.trade(0, 7 * S);
         let of = market.of(0, 7, 8);
-        assert_eq!((of.samples.as_slice(), of.spot, of.last_sample), (&[6.0][..], Some(7.0), 2));
+        assert_eq!((of.samples.prices(), of.spot, of.last_sample), (vec![6.0], Some(7.0), 2));
         assert_eq!((of.partition, of.next_offset), (7, 8));
         // Two intervals without a tick, and an interval in which the other symbol begins.
         market.advance(4 * S);
         market.quote(1, 10 * S, 11 * S);
         market.advance(5 * S);
-        assert_eq!(market.of(0, 0, 0).samples, [6.0, 7.0, 7.0, 7.0]);
-        assert_eq!(market.of(1, 0, 0).samples, [10.5]);
+        assert_eq!(market.of(0, 0, 0).samples.prices(), [6.0, 7.0, 7.0, 7.0]);
+        assert_eq!(market.of(1, 0, 0).samples.prices(), [10.5]);
         market.advance(6 * S);
-        assert_eq!(market.of(0, 0, 0).samples, [7.0; 4]);
+        assert_eq!(market.of(0, 0, 0).samples.prices(), [7.0; 4]);
         market.advance(1_000_000 * S);
-        assert_eq!(market.of(1, 0, 0).samples, [10.5; 4]);
+        assert_eq!(market.of(1, 0, 0).samples.prices(), [10.5; 4]);
+    }
+
+    #[test]
+    fn what_was_taken_of_a_market_stays_as_it_was() {
+        let mut market = market();
+        for second in 1..5 {
+            market.advance(second * S);
+            market.trade(0, second * S);
+        }
+        let taken = market.of(0, 0, 0);
+        market.advance(6 * S);
+        assert_eq!(taken.samples.prices(), [1.0, 2.0, 3.0]);
+        assert_eq!(market.of(0, 0, 0).samples.prices(), [2.0, 3.0, 4.0, 4.0]);
     }
 
     #[test]

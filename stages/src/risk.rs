@@ -20,6 +20,7 @@ mod portfolio;
 pub mod refusals;
 mod simulation;
 mod sweep;
+mod taken;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +43,7 @@ use options::{ImpliedTask, OptionTask};
 use portfolio::{PortfolioTask, Tails};
 use simulation::SimulationTask;
 use sweep::SweepTask;
+pub use taken::TakenMarket;
 
 /// Bytes of a request's id at most.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -146,9 +148,7 @@ impl RiskTask {
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
-        if let Some(deadline_ns) =
-            request.deadline_ns.filter(|deadline| !(0..=DEADLINE_NS_MAX).contains(deadline))
-        {
+        if let Some(deadline_ns) = request.deadline_ns.filter(|&deadline_ns| !is_deadline(deadline_ns)) {
             return Err(bad(
                 "deadline_ns",
                 format!("{deadline_ns}; it must be from 0 to {DEADLINE_NS_MAX}, or null"),
@@ -323,6 +323,11 @@ impl RiskTask {
             Work::Optimisation(task) => return task.finish(&partials),
         })
     }
+}
+
+/// Whether a deadline is one that a request may have.
+pub fn is_deadline(deadline_ns: i64) -> bool {
+    (0..=DEADLINE_NS_MAX).contains(&deadline_ns)
 }
 
 fn places(units: Range<i64>) -> Range<usize> {

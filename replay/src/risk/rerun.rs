@@ -105,7 +105,7 @@ fn next(state: u64) -> u64 {
 
 fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
     let MarketConfig { sample_interval_ns, decay, .. } = MarketConfig::default();
-    SymbolMarket { partition: 0, next_offset: 0, spot, samples, last_sample: 0, sample_interval_ns, decay }
+    SymbolMarket { partition: 0, next_offset: 0, spot, samples: samples.into(), last_sample: 0, sample_interval_ns, decay }
 }
 
 #[cfg(test)]

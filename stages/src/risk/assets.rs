@@ -9,7 +9,7 @@ use super::{MarketOf, check_count, check_length};
 use crate::SymbolMarket;
 
 /// Assets of a request at most.
-const ASSETS_MAX: usize = 4_096;
+pub(super) const ASSETS_MAX: usize = 4_096;
 /// Bytes of a symbol at most.
 const SYMBOL_BYTES_MAX: usize = 64;
 /// Returns that a volatility or a matrix needs at least.
@@ -62,7 +62,7 @@ impl Resolved {
             dividend_yield: asset.dividend_yield,
             volatility: given(&asset.volatility),
         };
-        if !is_market(&asset.spot) && !is_market(&asset.volatility) && !wants_samples {
+        if !wants_market(asset, wants_samples) {
             self.markets.push(market);
             return Ok(());
         }
@@ -80,8 +80,9 @@ impl Resolved {
             taken.spot = Some(spot);
         }
         if is_market(&asset.volatility) {
-            let volatility = realised_volatility(&found)
-                .ok_or_else(|| no_volatility(&asset.symbol, found.samples.len(), field("volatility")))?;
+            let prices = found.samples.prices();
+            let volatility = realised_volatility(&prices, found.sample_interval_ns)
+                .ok_or_else(|| no_volatility(&asset.symbol, prices.len(), field("volatility")))?;
             market.volatility = volatility;
             taken.volatility = Some(volatility);
         }
@@ -95,13 +96,18 @@ impl Resolved {
 }
 
 /// Of the window, by the year.
-fn realised_volatility(market: &SymbolMarket) -> Option<f64> {
-    let returns: Vec<f64> = market.samples.windows(2).map(|pair| ln(pair[1] / pair[0])).collect();
+fn realised_volatility(prices: &[f64], sample_interval_ns: i64) -> Option<f64> {
+    let returns: Vec<f64> = prices.windows(2).map(|pair| ln(pair[1] / pair[0])).collect();
     if returns.len() < RETURNS_MIN {
         return None;
     }
-    let of_assets = realised_volatilities(1, &returns, YEAR_NS / market.sample_interval_ns as f64);
+    let of_assets = realised_volatilities(1, &returns, YEAR_NS / sample_interval_ns as f64);
     Some(of_assets.expect("prices are above 0, and samples at least a millisecond apart")[0])
+}
+
+/// Whether something of an asset is taken from the market; with a matrix from there, of every one.
+pub(super) fn wants_market(asset: &Asset, has_matrix: bool) -> bool {
+    is_market(&asset.spot) || is_market(&asset.volatility) || has_matrix
 }
 
 fn is_market(quantity: &Quantity) -> bool {

@@ -24,7 +24,11 @@ impl MarketReturns {
     /// Those of all assets; `field` is the matrix that wants them.
     pub(super) fn of(assets: &Resolved, field: &str) -> Result<Self, RiskError> {
         check_count("problem.assets", assets.samples.len(), 1..=MARKET_ASSETS_MAX)?;
-        let spans = || assets.samples.iter().map(|market| (market.last_sample, market.samples.len() as i64));
+        let prices: Vec<Vec<f64>> = assets.samples.iter().map(|market| market.samples.prices()).collect();
+        let spans = || {
+            let counts = prices.iter().map(|prices| prices.len() as i64);
+            assets.samples.iter().map(|market| market.last_sample).zip(counts)
+        };
         let last = spans().map(|(last, _)| last).min().unwrap_or(0);
         let first = spans().map(|(last, count)| last - count + 1).max().unwrap_or(0);
         let times = (last - first).max(0) as usize;
@@ -40,10 +44,9 @@ impl MarketReturns {
         }
         let mut returns = Vec::with_capacity(times * assets.samples.len());
         for time in 0..times {
-            for market in &assets.samples {
-                let begin = first - (market.last_sample - market.samples.len() as i64 + 1);
-                let at = begin as usize + time;
-                returns.push(ln(market.samples[at + 1] / market.samples[at]));
+            for (prices, (last, count)) in prices.iter().zip(spans()) {
+                let at = (first - (last - count + 1)) as usize + time;
+                returns.push(ln(prices[at + 1] / prices[at]));
             }
         }
         let market = &assets.samples[0];

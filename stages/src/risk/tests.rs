@@ -14,7 +14,7 @@ fn market_of(symbol: &str) -> Option<SymbolMarket> {
         partition: 3,
         next_offset: 77,
         spot,
-        samples: samples.to_vec(),
+        samples: samples.to_vec().into(),
         last_sample: 1_000,
         sample_interval_ns: 1_000_000_000,
         decay: 0.94,
@@ -437,4 +437,18 @@ fn a_panic_aside_is_the_answer() {
         let good = task.run(Isa::Baseline, 0..1);
         assert_eq!(task.finish([&good, &panicked]), expected, "{}", task.rate_key());
     }
+}
+
+#[test]
+fn what_was_taken_of_the_market_is_all_that_a_task_asks() {
+    for problem in problems() {
+        let request = request(problem);
+        let whole = RiskTask::new(&request, &market_of).expect("a good request");
+        let taken = TakenMarket::of(&request, &market_of);
+        let task = RiskTask::of_taken(&request, taken).expect("nothing is missing");
+        assert_eq!(format!("{task:?}"), format!("{whole:?}"));
+    }
+    let problem = simulation(json!({"assets": [market_asset("A:NONE")]}));
+    let error = RiskTask::of_taken(&request(problem), TakenMarket::default()).expect_err("nobody knows it");
+    assert_eq!(error.code, RiskErrorCode::UnknownSymbol);
 }

@@ -1,0 +1,46 @@
+//! What a request wants of the market, taken at one moment: quickly, where ticks wait for it, so that the request can be made a task
+//! elsewhere while the market goes on.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::risk::{Asset, Matrix, RiskError, RiskProblem, RiskRequest};
+
+use super::assets::{ASSETS_MAX, wants_market};
+use super::portfolio::PortfolioTask;
+use super::{MarketOf, RiskTask};
+use crate::SymbolMarket;
+
+/// What was known of the symbols that a request asks the market about, in its order.
+#[derive(Debug, Default)]
+pub struct TakenMarket(Vec<Option<SymbolMarket>>);
+
+impl TakenMarket {
+    /// Takes what a request wants. Prices are shared, not copied.
+    pub fn of(request: &RiskRequest, market_of: MarketOf<'_>) -> Self {
+        Self(symbols_of(&request.problem).map(market_of).collect())
+    }
+}
+
+impl RiskTask {
+    /// What [`RiskTask::new`] makes of a request with the market that was taken for it.
+    pub fn of_taken(request: &RiskRequest, taken: TakenMarket) -> Result<Self, RiskError> {
+        let known: BTreeMap<&str, Option<SymbolMarket>> = symbols_of(&request.problem).zip(taken.0).collect();
+        Self::new(request, &|symbol| known.get(symbol).cloned().flatten())
+    }
+}
+
+/// The symbols that a problem asks the market about.
+fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
+    let (assets, matrix): (&[Asset], _) = match problem {
+        RiskProblem::Options(problem) => (&problem.assets, None),
+        RiskProblem::ImpliedVolatilities(problem) => (&problem.assets, None),
+        RiskProblem::Simulation(problem) => (&problem.assets, Some(&problem.correlations)),
+        RiskProblem::Portfolio(problem) => (&problem.assets, PortfolioTask::matrix_of(&problem.measure)),
+        RiskProblem::Optimisation(problem) => (&problem.assets, Some(&problem.covariance)),
+        RiskProblem::Sweep(_) => (&[], None),
+    };
+    let has_matrix = matches!(matrix, Some(Matrix::Market(_)));
+    // A request with more is refused for that.
+    let assets = if assets.len() > ASSETS_MAX { &[] } else { assets };
+    assets.iter().filter(move |asset| wants_market(asset, has_matrix)).map(|asset| asset.symbol.as_str())
+}
