@@ -32,7 +32,7 @@ use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
 use warptape_kernels::pricing::{BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility};
 use warptape_kernels::sweep::CellResult;
 use warptape_schemas::risk::{
-    MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
+    MarketAsOf, Matrix, OptionValue, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
 };
 
 use crate::SymbolMarket;
@@ -52,6 +52,9 @@ const TENANT_BYTES_MAX: usize = 64;
 
 /// Latest deadline, in nanoseconds since the epoch: the year 2116.
 const DEADLINE_NS_MAX: i64 = i64::MAX / 2;
+
+/// So many numbers take long to be put together.
+const LONG_NUMBERS: usize = 4_096;
 
 /// What is known of a symbol, by its name; `None` where it was never heard of.
 pub type MarketOf<'a> = &'a dyn Fn(&str) -> Option<SymbolMarket>;
@@ -110,6 +113,26 @@ pub enum Partial {
 }
 
 impl Partial {
+    /// Numbers in it, about, by which it is known how long it takes to put it together with others; at least 1.
+    pub fn numbers(&self) -> usize {
+        let numbers = match self {
+            Self::Greeks(greeks) => greeks.price().len() * size_of::<OptionValue>() / size_of::<f64>(),
+            Self::Volatilities(volatilities) => volatilities.len(),
+            Self::Blocks(sums) => sums.len(),
+            Self::GreekBlocks(sums) => sums.len() * size_of::<GreekSums>() / size_of::<BlockSums>(),
+            Self::Profits(profits) => (0..profits.books()).map(|book| profits.of_book(book).len()).sum(),
+            Self::Losses(losses) => losses.len(),
+            Self::Cells(cells) => cells.len() * size_of::<CellResult>() / size_of::<f64>(),
+            Self::Tails(tails) => tails.numbers(),
+            Self::Covariance(covariance) => {
+                covariance.as_ref().as_ref().map_or(0, |found| found.assets().pow(2))
+            }
+            Self::Outcome(_) => LONG_NUMBERS,
+            Self::Rule(_) => 1,
+        };
+        numbers.max(1)
+    }
+
     /// Why there is no answer, if that is known already.
     fn error(&self) -> Option<&RiskError> {
         let Self::Outcome(outcome) = self else { return None };
@@ -306,6 +329,15 @@ impl RiskTask {
             Work::Optimisation(task) => task.run_on_device(device, &mut memory.work),
             Work::Sweep(task) => task.run_on_device(device, &mut memory.work, places(units)),
         }
+    }
+
+    /// Whether it may take long to put together what units gave: longer than some 0.1 ms.
+    pub fn is_long_to_finish<'a>(partials: impl IntoIterator<Item = &'a Partial>) -> bool {
+        let mut left = LONG_NUMBERS;
+        partials.into_iter().any(|partial| {
+            left = left.saturating_sub(partial.numbers());
+            left == 0
+        })
     }
 
     /// Puts together what the units of all rounds so far gave, in their order. Called once after each round.

@@ -53,9 +53,13 @@ pub struct Coverage {
     pub risk_answers: usize,
     /// Those that expired.
     pub risk_expired: usize,
+    /// Those that expired before the market was taken for them.
+    pub expired_before_taken: usize,
     /// Those that have something from the market.
     pub risk_of_market: usize,
-    /// Looks for requests that had to wait until ticks were read again.
+    /// Rounds that were concluded beside the core.
+    pub rounds_beside: usize,
+    /// Fetches of requests that had to wait until ticks were read again.
     pub requests_held: usize,
     /// Requests that came while the ticks of another partition were still to be read again.
     pub markets_absent: usize,
@@ -96,7 +100,9 @@ impl Coverage {
             tails_replayed: self.tails_replayed + other.tails_replayed,
             risk_answers: self.risk_answers + other.risk_answers,
             risk_expired: self.risk_expired + other.risk_expired,
+            expired_before_taken: self.expired_before_taken + other.expired_before_taken,
             risk_of_market: self.risk_of_market + other.risk_of_market,
+            rounds_beside: self.rounds_beside + other.rounds_beside,
             requests_held: self.requests_held + other.requests_held,
             markets_absent: self.markets_absent + other.markets_absent,
             results_left: self.results_left + other.results_left,
@@ -133,7 +139,9 @@ impl Coverage {
             self.tails_replayed,
             self.risk_answers,
             self.risk_expired,
+            self.expired_before_taken,
             self.risk_of_market,
+            self.rounds_beside,
             self.requests_held,
             self.markets_absent,
             self.results_left,

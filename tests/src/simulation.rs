@@ -16,7 +16,8 @@ use warptape_kernels::device::NoDevices;
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
-    CommitRequest, EngineConfig, LaneCommand, LaneResult, RecordError, Stop, Topics, restore_from,
+    CommitRequest, Conclusion, EngineConfig, LaneCommand, LaneResult, Preparation, RecordError, Stop, Topics,
+    restore_from,
 };
 use warptape_schemas::journal::{LaneId, LaneSpec, RiskConfig, SchedulerConfig, ServicePoint, SplitPolicy};
 use warptape_schemas::{decode_journal_entry, decode_snapshot};
@@ -49,7 +50,7 @@ pub enum Plant {
     TailSkipped,
     /// A process that begins does not look which risk requests have been answered.
     AnswersForgotten,
-    /// Risk requests are delivered while a partition has not come again to where it was.
+    /// The core is told that a partition was read to where it was, while its ticks are still to be read again.
     MarketBehind,
 }
 
@@ -188,6 +189,9 @@ struct World {
     fetched: VecDeque<Fetched>,
     /// Restores that the shell has not come to yet.
     restores: VecDeque<(i32, i64)>,
+    /// Requests that are being made tasks, and rounds that are being concluded, beside the core.
+    preparing: VecDeque<Preparation>,
+    concluding: VecDeque<Conclusion>,
     /// By partition, the offset before which the ticks were delivered, to this process or to those before it.
     delivered: Vec<i64>,
     in_flight: Option<CommitRequest>,
@@ -211,6 +215,8 @@ impl World {
             core,
             fetched: VecDeque::new(),
             restores: VecDeque::new(),
+            preparing: VecDeque::new(),
+            concluding: VecDeque::new(),
             delivered: Vec::new(),
             in_flight: None,
             stopping: false,
@@ -229,6 +235,8 @@ impl World {
         self.in_flight = None;
         self.fetched.clear();
         self.restores.clear();
+        self.preparing.clear();
+        self.concluding.clear();
         self.requests.restart();
         let committed = |partition: i32| self.committed.offsets.get(&partition).copied().unwrap_or(0);
         self.delivered = (0..self.source.len() as i32).map(committed).collect();
@@ -287,6 +295,8 @@ impl World {
                         self.requests.seek(partition, offset, generation);
                     }
                     Command::ForgetRequests { partition } => self.requests.forget(partition),
+                    Command::Prepare(preparation) => self.begin_to_prepare(preparation),
+                    Command::Conclude(conclusion) => self.concluding.push_back(conclusion),
                     Command::Lifecycle(..) => {}
                 }
             }
@@ -323,7 +333,9 @@ impl World {
     /// An event of a process that works.
     fn event(&mut self) -> Result<(), Failure> {
         self.now_ns += self.random.between(0, 2_000_000);
-        match self.random.index(13) {
+        match self.random.index(15) {
+            14 => self.conclude()?,
+            13 => self.prepare()?,
             12 => self.requests.read(&mut self.random),
             11 => self.deliver_requests()?,
             10 => self.measure()?,

@@ -9,16 +9,15 @@ mod risk;
 
 use std::collections::BTreeMap;
 use std::mem::take;
+use std::sync::Arc;
 
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, DeviceSample, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost,
-    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, ServicePoint, Started, TaskId,
-    Woke,
+    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, ServicePoint, Started, Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
 use warptape_stages::GroupStage;
-use warptape_stages::risk::Round;
 
 use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
@@ -26,7 +25,7 @@ use super::ownership::Ownership;
 use super::partition::{Accepted, Partition};
 use super::recorder::Recorder;
 use super::restore::Restored;
-use super::risk::{RequestPartition, RiskDesk};
+use super::risk::{Concluded, Conclusion, Preparation, RequestPartition, RiskDesk};
 use super::{EngineConfig, RecordError, Stop};
 
 /// What the shell has to do, in order.
@@ -67,6 +66,10 @@ pub enum Command {
         /// The partition.
         partition: i32,
     },
+    /// Make a task of a request beside the engine, one after the other, and hand it to [`Core::on_prepared`].
+    Prepare(Preparation),
+    /// Conclude a round beside the engine, which takes long, and hand it to [`Core::on_concluded`].
+    Conclude(Conclusion),
     /// Write a lifecycle record.
     Lifecycle(LifecycleEvent, String),
 }
@@ -87,7 +90,7 @@ impl StopAt {
 
 /// The engine's state.
 pub struct Core {
-    config: EngineConfig,
+    config: Arc<EngineConfig>,
     recorder: Recorder,
     partitions: BTreeMap<i32, Partition>,
     /// Partitions whose state was lost and is not restored yet, with the offsets they had come to.
@@ -98,8 +101,8 @@ pub struct Core {
     /// Lane and rows of each batch in flight.
     batches: BTreeMap<i64, (LaneId, i64)>,
     risk: RiskDesk,
-    /// Rounds of tasks that follow those that were finished in this step.
-    rounds: Vec<(TaskId, Round)>,
+    /// Rounds that were finished and concluded in this step.
+    concluded: Vec<Concluded>,
     commands: Vec<Command>,
     wake_at_ns: Option<i64>,
     stop: Option<StopAt>,
@@ -113,7 +116,7 @@ impl Core {
     pub fn new(config: EngineConfig, last: Option<&JournalEntry>) -> Result<Self, RecordError> {
         Ok(Self {
             decoder: TickDecoder::with_source(config.schemas.clone()),
-            config,
+            config: Arc::new(config),
             recorder: Recorder::new(last)?,
             partitions: BTreeMap::new(),
             restoring: BTreeMap::new(),
@@ -121,7 +124,7 @@ impl Core {
             generation: 0,
             batches: BTreeMap::new(),
             risk: RiskDesk::default(),
-            rounds: Vec::new(),
+            concluded: Vec::new(),
             commands: Vec::new(),
             wake_at_ns: None,
             stop: None,
@@ -137,7 +140,7 @@ impl Core {
 
     /// When [`Core::on_time`] is wanted.
     pub fn wake_at_ns(&self) -> Option<i64> {
-        self.wake_at_ns
+        self.wake_at_ns.into_iter().chain(self.risk.arrivals.deadline_ns()).min()
     }
 
     /// Decisions made so far.
@@ -381,12 +384,14 @@ impl Core {
         self.drain_if_read(now_ns)
     }
 
-    /// Time went by.
+    /// Time went by. Wanted after all other news as well: requests that wait may have their turn.
     pub fn on_time(&mut self, now_ns: i64) -> Result<(), RecordError> {
         if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.wake_at_ns = None;
             self.step(now_ns, &Input::Woke(Woke {}))?;
         }
+        self.give_up_overdue(now_ns)?;
+        self.prepare_requests();
         Ok(())
     }
 
@@ -442,7 +447,7 @@ impl Core {
         for decision in self.recorder.step(now_ns, input)? {
             self.execute(now_ns, decision);
         }
-        self.submit_rounds(now_ns)
+        self.go_on(now_ns)
     }
 
     /// Executes a decision.

@@ -12,6 +12,7 @@
 //! [`core`] is the part without threads, clock or log, which a simulation can drive as well.
 
 mod answered;
+mod beside;
 mod clock;
 mod commit;
 mod config;
@@ -52,6 +53,8 @@ pub use lanes::{
 pub use partition::Accepted;
 pub use progress::{LaneProgress, Progress};
 pub use recorder::RecordError;
+pub use requests::ReadRequest;
 pub use restore::{Restored, restore, restore_from};
+pub use risk::{Concluded, Conclusion, Preparation, Prepared};
 pub use run::{Stop, run};
 pub use summary::Summary;

@@ -1,4 +1,4 @@
-//! The thread that reads risk requests: of the partitions whose ticks are this process's, and of no others.
+//! The thread that reads and decodes risk requests: of the partitions whose ticks are this process's, and of no others.
 //!
 //! They are read outside of the consumer group, which would deal them out apart from the ticks they are about; their committed
 //! offsets are the group's all the same. A log that does not answer is asked again until it does: members of the group wait for it
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_schemas::risk::RiskRequest;
+use warptape_schemas::{DecodeError, decode_risk_request};
 
 use super::answered::Answered;
 use super::opening::Opening;
@@ -21,7 +23,7 @@ const FETCHES_MAX: usize = 2;
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a command while there is nothing to read, or no answer.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
-/// Requests of one fetch: each is made whole by the engine thread, and ticks wait meanwhile.
+/// Requests of one fetch: the market is taken for each by the engine thread, and ticks wait meanwhile.
 const RECORDS_MAX: usize = 16;
 /// Bytes of one fetch, about.
 const BYTES_MAX: usize = 1 << 20;
@@ -41,11 +43,28 @@ pub(super) enum RequestEvent {
     /// What of a partition is answered. It is read only after [`RequestCommand::Read`].
     Opened { partition: i32, assignment: u64, committed: i64, answered: Answered },
     /// Requests of one partition.
-    Records { partition: i32, generation: u64, records: Vec<Record> },
+    Requests { partition: i32, generation: u64, requests: Vec<ReadRequest> },
     /// Everything before this offset of a partition was given.
     Position { partition: i32, generation: u64, position: i64 },
     /// The log failed; the thread ended.
     Failed(LogError),
+}
+
+/// A request as it was read.
+#[derive(Debug)]
+pub struct ReadRequest {
+    pub(super) offset: i64,
+    /// Of its record.
+    pub(super) bytes: usize,
+    pub(super) request: Result<Box<RiskRequest>, DecodeError>,
+}
+
+impl ReadRequest {
+    /// Reads a record.
+    pub fn of(record: &Record) -> Self {
+        let request = decode_risk_request(&record.value).map(Box::new);
+        Self { offset: record.offset, bytes: record.value.len(), request }
+    }
 }
 
 /// Names that the thread reads.
@@ -193,7 +212,9 @@ impl RequestReader {
                 let partition = source.partition;
                 let Some(reading) = self.partitions.get_mut(&partition) else { return Ok(None) };
                 reading.next = records.last().map_or(reading.next, |record| record.offset + 1);
-                Ok(Some(RequestEvent::Records { partition, generation: reading.generation, records }))
+                let (generation, requests) =
+                    (reading.generation, records.iter().map(ReadRequest::of).collect());
+                Ok(Some(RequestEvent::Requests { partition, generation, requests }))
             }
             Fetched::Idle => {
                 for (&partition, reading) in &mut self.partitions {

@@ -1,7 +1,12 @@
-//! Risk requests that this process has read: those being worked on, and results that wait for a commit.
+//! Risk requests that this process has read: those that are no tasks yet ([`arrivals`]), those being worked on, and results that wait
+//! for a commit. What takes long of them is a [`Preparation`] or a [`Conclusion`], which are run beside the engine.
 //!
 //! Requests of a partition are answered in any order. Its committed offset is that of the first one without an answer; of those
 //! behind it the results themselves tell, when they are read again.
+
+mod arrivals;
+mod conclusion;
+mod preparation;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,27 +14,37 @@ use std::sync::Arc;
 use warptape_eventlog::TopicPartition;
 use warptape_schemas::encode_risk_result;
 use warptape_schemas::journal::{LaneId, RunSlice, TaskId};
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
-use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask, refusals};
+use warptape_schemas::risk::{MarketAsOf, RiskError, RiskOutcome, RiskResult};
+use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask};
 
 use super::EngineConfig;
 use super::answered::Answered;
 use super::commit::Sealed;
+pub(super) use arrivals::{Arrivals, Asked};
+pub(super) use conclusion::ConcludedRound;
+pub use conclusion::{Concluded, Conclusion};
+pub use preparation::{Preparation, Prepared};
 
 /// Of a request that the scheduler was not asked about.
-const NO_SEQUENCE: i64 = -1;
+pub(super) const NO_SEQUENCE: i64 = -1;
 
 /// All of it.
 #[derive(Default)]
 pub(super) struct RiskDesk {
     /// By partition of the requests.
     pub(super) partitions: BTreeMap<i32, RequestPartition>,
-    pub(super) tasks: BTreeMap<TaskId, OpenTask>,
+    pub(super) arrivals: Arrivals,
+    /// Those that the scheduler knows.
+    pub(super) tasks: BTreeMap<TaskId, Box<OpenTask>>,
+    /// Tasks a round of which is being concluded, by the partitions of their requests.
+    concluding: BTreeMap<TaskId, i32>,
+    /// A request that the scheduler is just given because its deadline has passed, and under which sequence.
+    pub(super) overdue: Option<(TaskId, i64, Asked)>,
     /// Slices that lanes have, by number.
     slices: BTreeMap<i64, RunningSlice>,
     task_next: TaskId,
     /// Of portfolios.
-    pub(super) kept: KeptProfits,
+    pub(super) kept: Arc<KeptProfits>,
 }
 
 struct RunningSlice {
@@ -54,7 +69,8 @@ pub(super) struct RequestPartition {
     results_bytes: usize,
 }
 
-struct EncodedResult {
+pub(super) struct EncodedResult {
+    partition: i32,
     /// Of the request.
     offset: i64,
     request_id: String,
@@ -125,42 +141,17 @@ impl RequestPartition {
         moves.then(|| (self.source.clone(), before))
     }
 
-    fn push(&mut self, result: &RiskResult) {
+    fn push(&mut self, result: EncodedResult) {
         self.open.remove(&result.offset);
-        let mut bytes = Vec::new();
-        encode_risk_result(result, &mut bytes);
-        self.results_bytes += bytes.len();
-        let (offset, request_id) = (result.offset, result.request_id.clone());
-        self.results.push_back(EncodedResult { offset, request_id, bytes });
-    }
-}
-
-/// What is still wanted of a request once there is a task of it: it may be large.
-pub(super) struct Asked {
-    pub(super) request_id: String,
-    pub(super) tenant: String,
-    pub(super) class: TaskClass,
-    pub(super) deadline_ns: Option<i64>,
-    pub(super) seed: i64,
-    pub(super) gang: bool,
-    /// Of its record, and of what its work may come to.
-    pub(super) bytes: i64,
-}
-
-impl Asked {
-    pub(super) fn of(request: RiskRequest, bytes: usize) -> Self {
-        let RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, .. } = request;
-        Self { request_id, tenant, class, deadline_ns, seed, gang, bytes: bytes as i64 }
+        self.results_bytes += result.bytes.len();
+        self.results.push_back(result);
     }
 }
 
 /// A request that is being worked on.
 pub(super) struct OpenTask {
-    pub(super) partition: i32,
-    pub(super) offset: i64,
-    pub(super) request: Asked,
+    pub(super) asked: Asked,
     pub(super) task: Arc<RiskTask>,
-    received_ns: i64,
     /// When its first slice was begun; 0 before.
     started_ns: i64,
     compute_ns: i64,
@@ -172,20 +163,63 @@ pub(super) struct OpenTask {
 }
 
 impl OpenTask {
-    pub(super) fn new(partition: i32, offset: i64, request: Asked, task: RiskTask, now_ns: i64) -> Self {
-        Self {
-            partition,
-            offset,
-            request,
-            task: Arc::new(task),
-            received_ns: now_ns,
-            started_ns: 0,
-            compute_ns: 0,
-            lanes: BTreeSet::new(),
-            partials: BTreeMap::new(),
-            sequence: NO_SEQUENCE,
-        }
+    /// What comes of all units so far.
+    fn finish(&self) -> Finished {
+        self.task.finish(self.partials.values())
     }
+
+    fn into_result(self, now_ns: i64, outcome: RiskOutcome, config: &EngineConfig) -> EncodedResult {
+        let device = |lane: &LaneId| config.lanes[*lane as usize].device.clone();
+        let work = Work {
+            as_of: self.task.as_of().to_vec(),
+            started_ns: self.started_ns,
+            compute_ns: self.compute_ns,
+            devices: self.lanes.iter().map(device).collect(),
+        };
+        encoded(now_ns, self.asked, self.sequence, outcome, work, config)
+    }
+}
+
+/// What was done for a result.
+#[derive(Default)]
+struct Work {
+    as_of: Vec<MarketAsOf>,
+    started_ns: i64,
+    compute_ns: i64,
+    devices: Vec<String>,
+}
+
+fn encoded(
+    now_ns: i64,
+    asked: Asked,
+    sequence: i64,
+    outcome: RiskOutcome,
+    work: Work,
+    config: &EngineConfig,
+) -> EncodedResult {
+    let Asked { partition, offset, request_id, tenant, class, seed, received_ns, .. } = asked;
+    let Work { as_of, started_ns, compute_ns, devices } = work;
+    let result = RiskResult {
+        request_id,
+        tenant,
+        class,
+        topic: config.topics.risk_requests.clone(),
+        partition,
+        offset,
+        outcome,
+        as_of,
+        seed,
+        received_ns,
+        started_ns,
+        finished_ns: now_ns,
+        compute_ns,
+        devices,
+        node: config.node.clone(),
+        decision_sequence: sequence,
+    };
+    let mut bytes = Vec::new();
+    encode_risk_result(&result, &mut bytes);
+    EncodedResult { partition, offset, request_id: result.request_id, bytes }
 }
 
 impl RiskDesk {
@@ -194,12 +228,25 @@ impl RiskDesk {
         self.partitions.values().map(|requests| requests.results_bytes).sum()
     }
 
-    /// Takes a task that the journal entry of this sequence is to admit.
-    pub(super) fn open(&mut self, mut task: OpenTask, sequence: i64) -> TaskId {
-        let number = self.task_next;
+    /// Number of the next request that the scheduler is given.
+    pub(super) fn take_number(&mut self) -> TaskId {
         self.task_next += 1;
-        task.sequence = sequence;
-        self.tasks.insert(number, task);
+        self.task_next - 1
+    }
+
+    /// Takes a task that the journal entry of this sequence is to admit.
+    pub(super) fn open(&mut self, asked: Asked, task: Box<RiskTask>, sequence: i64) -> TaskId {
+        let number = self.take_number();
+        let open = OpenTask {
+            asked,
+            task: Arc::from(task),
+            started_ns: 0,
+            compute_ns: 0,
+            lanes: BTreeSet::new(),
+            partials: BTreeMap::new(),
+            sequence,
+        };
+        self.tasks.insert(number, Box::new(open));
         number
     }
 
@@ -228,71 +275,50 @@ impl RiskDesk {
         self.slices.retain(|_, running| running.lane != lane);
     }
 
-    /// What comes of all units so far.
-    pub(super) fn finish(&mut self, task: TaskId) -> Finished {
-        let open = self.tasks.get_mut(&task).expect("tasks are finished once");
-        open.task.finish(open.partials.values())
+    /// Takes a task whose round is done, to be concluded.
+    pub(super) fn conclude(&mut self, task: TaskId) -> Box<OpenTask> {
+        let open = self.tasks.remove(&task).expect("rounds of known tasks are finished");
+        self.concluding.insert(task, open.asked.partition);
+        open
     }
 
-    /// The tasks of a partition, or all.
-    pub(super) fn numbers_of(&self, partition: Option<i32>) -> Vec<TaskId> {
-        let is_of = |open: &OpenTask| partition.is_none_or(|partition| partition == open.partition);
-        self.tasks.iter().filter(|(_, open)| is_of(open)).map(|(&number, _)| number).collect()
+    /// A round is concluded; whether anybody waits for that.
+    pub(super) fn take_concluded(&mut self, task: TaskId) -> bool {
+        self.concluding.remove(&task).is_some()
+    }
+
+    /// Forgets the requests of a partition, or all, that the scheduler does not know of now, and gives the tasks that it knows.
+    pub(super) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
+        let is_of = |of: i32| partition.is_none_or(|partition| partition == of);
+        self.arrivals.withdraw(partition);
+        self.concluding.retain(|_, of| !is_of(*of));
+        let known = self.tasks.iter().filter(|(_, open)| is_of(open.asked.partition));
+        known.map(|(&number, _)| number).collect()
     }
 
     /// Answers a task, which is done by that.
     pub(super) fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome, config: &EngineConfig) {
-        let Some(open) = self.tasks.remove(&task) else { return };
-        let Some(requests) = self.partitions.get_mut(&open.partition) else { return };
-        let device = |lane: &LaneId| config.lanes[*lane as usize].device.clone();
-        requests.push(&RiskResult {
-            request_id: open.request.request_id,
-            tenant: open.request.tenant,
-            class: open.request.class,
-            topic: config.topics.risk_requests.clone(),
-            partition: open.partition,
-            offset: open.offset,
-            outcome,
-            as_of: open.task.as_of().to_vec(),
-            seed: open.request.seed,
-            received_ns: open.received_ns,
-            started_ns: open.started_ns,
-            finished_ns: now_ns,
-            compute_ns: open.compute_ns,
-            devices: open.lanes.iter().map(device).collect(),
-            node: config.node.clone(),
-            decision_sequence: open.sequence,
-        });
+        if let Some(open) = self.tasks.remove(&task) {
+            self.push(open.into_result(now_ns, outcome, config));
+        }
     }
 
-    /// Answers a request that no task can be made of.
+    /// Answers a request that there is no task of, as the journal entry of this sequence has it, if any has.
     pub(super) fn refuse(
         &mut self,
         now_ns: i64,
-        partition: i32,
-        offset: i64,
-        request: Option<&RiskRequest>,
+        asked: Asked,
+        sequence: i64,
         error: RiskError,
         config: &EngineConfig,
     ) {
-        let Some(requests) = self.partitions.get_mut(&partition) else { return };
-        requests.push(&RiskResult {
-            request_id: request.map_or(String::new(), |request| refusals::repeated(&request.request_id)),
-            tenant: request.map_or(String::new(), |request| refusals::repeated(&request.tenant)),
-            class: request.map_or(TaskClass::Interactive, |request| request.class),
-            topic: config.topics.risk_requests.clone(),
-            partition,
-            offset,
-            outcome: RiskOutcome::Error(error),
-            as_of: Vec::new(),
-            seed: request.map_or(0, |request| request.seed),
-            received_ns: now_ns,
-            started_ns: 0,
-            finished_ns: now_ns,
-            compute_ns: 0,
-            devices: Vec::new(),
-            node: config.node.clone(),
-            decision_sequence: NO_SEQUENCE,
-        });
+        self.push(encoded(now_ns, asked, sequence, RiskOutcome::Error(error), Work::default(), config));
+    }
+
+    /// Takes a result, unless its partition has gone.
+    pub(super) fn push(&mut self, result: EncodedResult) {
+        if let Some(requests) = self.partitions.get_mut(&result.partition) {
+            requests.push(result);
+        }
     }
 }

@@ -13,6 +13,7 @@ use hdrhistogram::Histogram;
 use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::LifecycleEvent;
 
+use super::beside::Beside;
 use super::commit::{CommitEvent, CommitRequest, Committer};
 use super::core::{Command, Core};
 use super::failpoint::{self, Failpoint};
@@ -25,7 +26,9 @@ use super::source::{Assigned, Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::telemetry::Telemetry;
 use super::worker::Worker;
-use super::{Clock, EngineConfig, EngineError, Progress, Summary};
+use super::{
+    Clock, Concluded, Conclusion, EngineConfig, EngineError, Preparation, Prepared, Progress, Summary,
+};
 use crate::transaction::{Outage, TransactionWriter};
 
 /// How long a turn of the loop may take, in which lanes are judged.
@@ -89,6 +92,8 @@ struct Engine {
     /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
     /// partition came is in the market then.
     requests_wait: BTreeMap<i32, i64>,
+    preparing: Beside<Preparation, Prepared>,
+    concluding: Beside<Conclusion, Concluded>,
     committer: Committer,
     telemetry: Telemetry,
     lanes: Vec<Option<Lane>>,
@@ -146,6 +151,10 @@ impl Engine {
                 },
             ),
             requests_wait: BTreeMap::new(),
+            preparing: Beside::start("prepare", Preparation::run),
+            concluding: Beside::start("conclude", move |conclusion: Conclusion| {
+                conclusion.run(|| clock.now_ns())
+            }),
             committer: Committer::start(writer, config.clone(), core.ownership().clone(), clock),
             telemetry: Telemetry::start(
                 config.devices.clone(),
@@ -220,6 +229,8 @@ impl Engine {
                 recv(requests) -> event => {
                     self.on_requests(event.map_err(|_| EngineError::ThreadGone { thread: "requests" })?)?;
                 }
+                recv(self.preparing.done()) -> prepared => self.on_prepared(prepared.ok())?,
+                recv(self.concluding.done()) -> concluded => self.on_concluded(concluded.ok())?,
                 recv(if stop_asked { &nothing } else { stop }) -> stop => {
                     stop_asked = true;
                     // A sender that is gone wants nothing any more: the engine stops.
@@ -290,6 +301,8 @@ impl Engine {
                     Command::ForgetRequests { partition } => {
                         self.command_requests(RequestCommand::Forget { partition })?;
                     }
+                    Command::Prepare(preparation) => self.preparing.run(preparation)?,
+                    Command::Conclude(conclusion) => self.concluding.run(conclusion)?,
                     Command::Lifecycle(event, detail) => {
                         self.lifecycle.write(self.clock.now_ns(), event, &detail);
                     }
@@ -462,6 +475,8 @@ impl Engine {
         }
         self.source.stop();
         self.requests.stop();
+        self.preparing.stop();
+        self.concluding.stop();
         self.committer.stop();
         self.lifecycle.stop();
         self.telemetry.stop();

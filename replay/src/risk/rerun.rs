@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use warptape_schemas::journal::RejectReason;
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 use warptape_stages::{Isa, MarketConfig, SymbolMarket};
@@ -33,7 +34,16 @@ pub(super) fn answered(
 ) -> RiskResult {
     let task = match RiskTask::new(request, market_of) {
         Ok(task) => task,
-        Err(error) => return refused(found, Some(request), error),
+        Err(error) => {
+            // The scheduler may have been asked about one whose deadline had passed before anything was known of it.
+            let error = match end {
+                AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired => {
+                    refusals::rejected(&reject)
+                }
+                _ => error,
+            };
+            return refused(found, Some(request), error);
+        }
     };
     let outcome = match end {
         AdmissionEnd::Finished => task.outcome(isa),
@@ -105,7 +115,15 @@ fn next(state: u64) -> u64 {
 
 fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
     let MarketConfig { sample_interval_ns, decay, .. } = MarketConfig::default();
-    SymbolMarket { partition: 0, next_offset: 0, spot, samples: samples.into(), last_sample: 0, sample_interval_ns, decay }
+    SymbolMarket {
+        partition: 0,
+        next_offset: 0,
+        spot,
+        samples: samples.into(),
+        last_sample: 0,
+        sample_interval_ns,
+        decay,
+    }
 }
 
 #[cfg(test)]

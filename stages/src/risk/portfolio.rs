@@ -74,6 +74,12 @@ pub struct Tails {
     books: Vec<[f64; 2]>,
 }
 
+impl Tails {
+    pub(super) fn numbers(&self) -> usize {
+        2 * self.books.len() + self.expected_shortfall.blocks() * TAIL_BLOCK
+    }
+}
+
 impl PortfolioTask {
     /// The matrix that a measure wants of the assets' returns.
     pub(super) fn matrix_of(measure: &RiskMeasure) -> Option<&Matrix> {

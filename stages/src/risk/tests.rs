@@ -452,3 +452,23 @@ fn what_was_taken_of_the_market_is_all_that_a_task_asks() {
     let error = RiskTask::of_taken(&request(problem), TakenMarket::default()).expect_err("nobody knows it");
     assert_eq!(error.code, RiskErrorCode::UnknownSymbol);
 }
+
+#[test]
+fn few_numbers_are_put_together_at_once() {
+    let option = json!({"asset": 0, "kind": "put", "strike": 90.0, "expiry_years": 0.5});
+    let options =
+        |count: usize| json!({"type": "options", "assets": [asset()], "options": vec![&option; count]});
+    for (problem, units, is_long) in [
+        (options(500), 500, false),
+        (options(600), 600, true),
+        (simulation(json!({"paths_max": 4_000 * BLOCK, "steps": 1})), 4_000, false),
+        (simulation(json!({"paths_max": 4_100 * BLOCK, "steps": 1})), 4_100, true),
+    ] {
+        let task = task(problem).expect("a good request");
+        assert_eq!(task.first_round().units, units);
+        let half = units / 2;
+        let partials = [0..half, half..units].map(|units| task.run(Isa::detect(), units));
+        assert_eq!(RiskTask::is_long_to_finish(&partials), is_long, "{units} units");
+        assert!(!RiskTask::is_long_to_finish(&partials[..1]));
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Value, json};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::Answered;
+use warptape_pipeline::engine::{Answered, Preparation, ReadRequest};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
 use warptape_stages::SymbolMarket;
@@ -35,7 +35,7 @@ pub(super) struct Requests {
     waiting: BTreeSet<i32>,
     /// Committed next-to-read offsets.
     pub(super) offsets: BTreeMap<i32, i64>,
-    /// By partition and offset of a request that was delivered: the ticks before these offsets were delivered before it.
+    /// By partition and offset of a request for which the market was taken: the ticks before these offsets were delivered before.
     markets: BTreeMap<(i32, i64), Vec<i64>>,
 }
 
@@ -119,8 +119,11 @@ fn request(random: &mut Random, partition: usize, partitions: usize, number: i64
         }
         // One with a mistake.
         1 => json!({"type": "options", "assets": [asset], "options": []}),
-        _ => json!({"type": "options", "assets": [asset],
-                    "options": (0..random.between(1, 60)).map(option).collect::<Vec<Value>>()}),
+        _ => {
+            // Some are so large that they are concluded beside the core.
+            let count = if random.one_in(3) { 600 } else { random.between(1, 60) };
+            json!({"type": "options", "assets": [asset], "options": (0..count).map(option).collect::<Vec<Value>>()})
+        }
     };
     // Some ids stand twice.
     let id = if number > 0 && random.one_in(5) { number - 1 } else { number };
@@ -170,26 +173,47 @@ impl World {
             self.open_requests(partition);
             return self.obey();
         }
-        if self.plant != Plant::MarketBehind && !self.core.takes_requests() {
-            self.coverage.requests_held += usize::from(!self.requests.fetched.is_empty());
+        if self.plant == Plant::MarketBehind && !self.stopping {
+            for (partition, reading) in (0_i32..).zip(&self.reading) {
+                let Some(reading) = reading else { continue };
+                let position = self.delivered[partition as usize];
+                self.core.on_position(self.now_ns, partition, reading.generation, position)?;
+            }
+        }
+        if !self.core.takes_requests() {
             return Ok(());
         }
         let Some((partition, generation, records)) = self.requests.fetched.pop_front() else { return Ok(()) };
-        // What is answered already is passed over.
-        let answered: BTreeSet<i64> = self.results(partition).iter().map(|result| result.offset).collect();
+        let mut read = (0_i32..).zip(&self.requests.reading).filter(|(_, reading)| reading.is_some());
+        self.coverage.requests_held += usize::from(read.any(|(partition, _)| !self.has_market(partition)));
+        let requests = records.iter().map(ReadRequest::of).collect();
+        self.core.on_requests(self.now_ns, partition, generation, requests);
+        Ok(())
+    }
+
+    /// The market was taken for a request.
+    pub(super) fn begin_to_prepare(&mut self, preparation: Preparation) {
         let seen = |partition: i32| match self.has_market(partition) {
             true => self.delivered[partition as usize],
             false => 0,
         };
-        let markets: Vec<i64> = match self.plant {
-            Plant::MarketBehind => self.delivered.clone(),
-            _ => (0..self.source.len() as i32).map(seen).collect(),
-        };
-        self.coverage.markets_absent += usize::from(markets != self.delivered);
-        for record in records.iter().filter(|record| !answered.contains(&record.offset)) {
-            self.requests.markets.insert((partition, record.offset), markets.clone());
-        }
-        self.core.on_requests(self.now_ns, partition, generation, &records).map_err(Failure::from)
+        let market: Vec<i64> = (0..self.source.len() as i32).map(seen).collect();
+        self.coverage.markets_absent += usize::from(market != self.delivered);
+        self.requests.markets.insert((preparation.partition, preparation.offset), market);
+        self.preparing.push_back(preparation);
+    }
+
+    /// A request is made a task.
+    pub(super) fn prepare(&mut self) -> Result<(), Failure> {
+        let Some(preparation) = self.preparing.pop_front() else { return Ok(()) };
+        self.core.on_prepared(self.now_ns, preparation.run()).map_err(Failure::from)
+    }
+
+    /// A round is concluded.
+    pub(super) fn conclude(&mut self) -> Result<(), Failure> {
+        let Some(conclusion) = self.concluding.pop_front() else { return Ok(()) };
+        self.coverage.rounds_beside += 1;
+        self.core.on_concluded(self.now_ns, conclusion.run(|| self.now_ns)).map_err(Failure::from)
     }
 
     /// Whether the ticks of a partition were delivered as far as they ever were.
@@ -230,10 +254,8 @@ impl World {
             for (number, (request, result)) in requests.iter().zip(&results).enumerate() {
                 let is_double =
                     requests[..number].iter().any(|before| before.request_id == request.request_id);
-                let of_market = self.requests.markets.get(&(partition, result.offset));
-                let delivered =
-                    of_market.ok_or_else(|| Failure::Outputs("an answer to nobody".to_owned()))?;
-                let market_of = |symbol: &str| self.market_of(symbol, delivered);
+                let delivered = self.requests.markets.get(&(partition, result.offset));
+                let market_of = |symbol: &str| self.market_of(symbol, delivered?);
                 if !is_right(request, is_double, result, &market_of) {
                     return Err(Failure::Outputs(format!(
                         "request {number} of {partition}, behind {delivered:?}: {:?} as of {:?}",
@@ -244,6 +266,7 @@ impl World {
                 self.coverage.risk_of_market += usize::from(!result.as_of.is_empty());
                 let expired = matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Expired);
                 self.coverage.risk_expired += usize::from(expired);
+                self.coverage.expired_before_taken += usize::from(expired && delivered.is_none());
             }
         }
         Ok(())
@@ -259,10 +282,15 @@ fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_
     if is_double || code == Some(RiskErrorCode::Duplicate) {
         return is_double && code == Some(RiskErrorCode::Duplicate);
     }
+    if code == Some(RiskErrorCode::Expired) {
+        let is_overdue = request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= result.finished_ns);
+        // The market may not have been taken yet.
+        let of_task = || RiskTask::new(request, market_of).is_ok_and(|task| task.as_of() == result.as_of);
+        return is_overdue && (result.as_of.is_empty() || of_task());
+    }
     match RiskTask::new(request, market_of) {
         Err(error) => *outcome == RiskOutcome::Error(error),
         Ok(task) if task.as_of() != result.as_of => false,
-        Ok(_) if code == Some(RiskErrorCode::Expired) => request.deadline_ns.is_some(),
         Ok(task) => *outcome == task.outcome(Isa::Baseline),
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 use warptape_kernels::device::Devices;
-use warptape_pipeline::engine::{EngineConfig, LaneFault};
+use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
-use warptape_schemas::journal::{Decision, LaneSpec};
+use warptape_schemas::journal::{Decision, Input, LaneSpec};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
 use warptape_tests::devices::EMULATOR;
-use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
+use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end, stage_config};
 
 pub const PARTITIONS: i32 = 2;
 pub const TICKS: u64 = 20_000;
@@ -258,4 +258,59 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!(results.len(), 7);
     let RiskOutcome::Error(error) = &results[6].outcome else { panic!("{:?}", results[6]) };
     assert_eq!((error.code, results[6].offset), (RiskErrorCode::Duplicate, 6));
+}
+
+/// A portfolio with a live asset, in so many given scenarios that it takes time to make a task of it.
+fn large(symbol: &str) -> Value {
+    const ASSETS: i32 = 64;
+    let live = json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": 0.2});
+    let assets: Vec<Value> = (1..ASSETS).map(|_| asset()).chain([live]).collect();
+    let returns = (0..ASSETS * 16_384).map(|number| f64::from(number * 37 % 101 - 50) / 1e4);
+    let position =
+        json!({"name": "p", "book": 0, "quantity": 1.0, "instrument": {"type": "spot", "asset": 3}});
+    json!({"type": "portfolio", "assets": assets, "books": [{"name": "all"}], "positions": [position],
+           "measure": {"type": "historical", "confidence": 0.99, "returns": returns.collect::<Vec<_>>()}})
+}
+
+/// Whether ticks came after the market was taken for a request, and went to a lane before there was a task of it.
+fn was_overtaken(log: &Arc<dyn EventLog>, result: &RiskResult) -> bool {
+    let [taken] = &result.as_of[..] else { panic!("{:?}", result.as_of) };
+    let entries = read_partition(log.as_ref(), "journal", 0).into_iter();
+    let entries = entries.map(|entry| decode_journal_entry(&entry.value).expect("an entry"));
+    let is_later = |input: &Input| {
+        matches!(input, Input::Arrived(arrived)
+            if arrived.partition == taken.partition && arrived.next_offset > taken.next_offset)
+    };
+    let is_dispatch = |decision: &Decision| matches!(decision, Decision::Dispatch(_));
+    let before = entries.take_while(|entry| entry.sequence < result.decision_sequence);
+    before.skip_while(|entry| !is_later(&entry.input)).any(|entry| entry.decisions.iter().any(is_dispatch))
+}
+
+#[test]
+fn ticks_go_to_lanes_while_a_request_is_made_a_task() {
+    const ATTEMPTS: usize = 20;
+    let (_folder, log) = market();
+    run_to_end(&log, config(1));
+    let (symbol, partition) = a_symbol(&log);
+    let (stop, stopped) = crossbeam_channel::bounded(1);
+    let (of_engine, progress) = (log.clone(), Arc::new(Progress::new(1)));
+    let engine = std::thread::spawn(move || run(of_engine, config(1), progress, stopped).expect("it works"));
+    let source = SynthSource::new(SynthConfig { symbols: 20, ..SynthConfig::default() }).expect("a market");
+    let mut ticks = source.skip(TICKS as usize);
+    let mut publisher = publisher(&log, PARTITIONS, 64);
+    let is_overtaken = (0..ATTEMPTS).any(|attempt| {
+        ask(&log, partition, &[request(&attempt.to_string(), large(&symbol))]);
+        let result = loop {
+            (0..256).for_each(|_| publisher.push(ticks.next().expect("it has no end")).expect("a good tick"));
+            publisher.flush().expect("the log takes it");
+            if let Some(result) = results(&log, partition).into_iter().nth(attempt) {
+                break result;
+            }
+        };
+        assert!(matches!(result.outcome, RiskOutcome::Portfolio(_)), "{:?}", result.outcome);
+        was_overtaken(&log, &result)
+    });
+    stop.send(Stop::Now).expect("the engine runs");
+    engine.join().expect("it ends");
+    assert!(is_overtaken, "ticks wait while requests are made tasks");
 }

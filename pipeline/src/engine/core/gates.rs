@@ -19,12 +19,9 @@ impl Core {
         !self.is_full() || self.ownership.has_ended()
     }
 
-    /// Whether risk requests may come now. Not while the market of a partition whose requests are read is older than it has been:
-    /// its ticks are read again from a snapshot on, and those who ask wait for them, whatever they ask about and until when.
+    /// Whether risk requests may come now, be it to wait for their turn.
     pub fn takes_requests(&self) -> bool {
-        let has_market =
-            |partition: &i32| self.partitions.get(partition).is_some_and(|owned| self.has_market(owned));
-        self.takes_records() && self.risk.partitions.keys().all(has_market)
+        self.takes_records() && self.risk.arrivals.has_room()
     }
 
     /// Whether the market of a partition is as new as it has been.
@@ -34,18 +31,18 @@ impl Core {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use warptape_eventlog::Record;
 
     use super::super::Command;
     use super::*;
-    use crate::engine::{Answered, Restored};
+    use crate::engine::Restored;
     use crate::settings::{Sources, load};
 
-    const PARTITION: i32 = 0;
+    pub(in super::super) const PARTITION: i32 = 0;
 
     /// Has restored a partition from the beginning of its log, outputs existing before an offset; and the generation of its records.
-    fn restored(sealed_offset: i64) -> (Core, u64) {
+    pub(in super::super) fn restored(sealed_offset: i64) -> (Core, u64) {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let beginning = Restored::beginning(&config.stages, config.isa);
@@ -60,7 +57,7 @@ mod tests {
         (core, generation)
     }
 
-    fn unreadable(offset: i64, bytes: usize) -> Record {
+    pub(in super::super) fn unreadable(offset: i64, bytes: usize) -> Record {
         Record { offset, key: None, headers: Vec::new(), timestamp_ns: 0, value: vec![0; bytes] }
     }
 
@@ -75,17 +72,5 @@ mod tests {
         drop(core.seal(0));
         assert!(core.is_full(), "it is others' to commit");
         assert!(core.takes_records() && core.takes_requests());
-    }
-
-    #[test]
-    fn a_market_is_as_new_as_it_was_though_no_records_stand_before_the_offset() {
-        // The group's offset lies behind the marker of a transaction.
-        let (mut core, generation) = restored(3);
-        core.on_requests_opened(PARTITION, 0, Answered::default());
-        core.on_records(0, PARTITION, generation, &[unreadable(0, 1), unreadable(1, 1)], 0)
-            .expect("the journal takes it");
-        assert!(!core.takes_requests(), "more is to be read");
-        core.on_position(0, PARTITION, generation, 3).expect("the journal takes it");
-        assert!(core.takes_requests());
     }
 }

@@ -1,17 +1,18 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
-use warptape_eventlog::{Record, TopicPartition};
-use warptape_schemas::decode_risk_request;
+use warptape_eventlog::TopicPartition;
 use warptape_schemas::journal::{
     AsOf, Expire, Finish, Input, LaneId, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped, TaskId,
 };
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest};
-use warptape_stages::risk::{Finished, Partial, RiskTask, Round, refusals};
+use warptape_schemas::risk::RiskOutcome;
+use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
 
-use super::super::RecordError;
 use super::super::answered::Answered;
 use super::super::lanes::{LaneCommand, Slice};
-use super::super::risk::{Asked, OpenTask, RequestPartition};
+use super::super::risk::{
+    Asked, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared, RequestPartition,
+};
+use super::super::{ReadRequest, RecordError};
 use super::{Command, Core};
 
 impl Core {
@@ -35,70 +36,85 @@ impl Core {
     }
 
     /// Requests of a partition were read.
-    pub fn on_requests(
-        &mut self,
-        now_ns: i64,
-        partition: i32,
-        generation: u64,
-        records: &[Record],
-    ) -> Result<(), RecordError> {
+    pub fn on_requests(&mut self, now_ns: i64, partition: i32, generation: u64, requests: Vec<ReadRequest>) {
         let end = self.requests_stop_offset(partition);
-        if records.last().is_some_and(|record| record.offset >= end) {
+        if requests.last().is_some_and(|request| request.offset >= end) {
             // What lies before the end was given, if there was anything.
             self.on_requests_position(partition, generation, end);
         }
-        for record in records.iter().filter(|record| record.offset < end) {
-            let Some(requests) = self.risk.partitions.get_mut(&partition) else { return Ok(()) };
-            if requests.generation != generation {
-                return Ok(());
+        for ReadRequest { offset, bytes, request } in requests {
+            let Some(requests) = self.risk.partitions.get_mut(&partition) else { return };
+            if requests.generation != generation || offset >= end {
+                return;
             }
-            if requests.begin(record.offset) {
-                self.on_request(now_ns, partition, record)?;
+            if !requests.begin(offset) {
+                continue;
             }
+            let asked = Asked::new(partition, offset, request.as_deref().ok(), bytes, now_ns);
+            let error = match request {
+                Err(error) => refusals::unreadable(&error),
+                Ok(request) if !requests.answered.ids.insert(&request.request_id) => {
+                    refusals::duplicate(&request.request_id)
+                }
+                Ok(request) => {
+                    self.risk.arrivals.push(asked, request);
+                    continue;
+                }
+            };
+            self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
+        }
+    }
+
+    /// Gives requests that are no tasks yet to the scheduler once their deadlines have passed: it refuses them, and what they ask
+    /// for need not be known.
+    pub(super) fn give_up_overdue(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        while let Some(asked) = self.risk.arrivals.take_overdue(now_ns) {
+            let task = self.risk.take_number();
+            let sequence = self.recorder.next_sequence();
+            let input = asked.overdue(task);
+            self.risk.overdue = Some((task, sequence, asked));
+            self.step(now_ns, &input)?;
         }
         Ok(())
     }
 
-    fn on_request(&mut self, now_ns: i64, partition: i32, record: &Record) -> Result<(), RecordError> {
-        let (request, task) = match self.task_of(partition, record) {
-            Ok(found) => found,
-            Err((request, error)) => {
-                let request = request.as_deref();
-                self.risk.refuse(now_ns, partition, record.offset, request, error, &self.config);
-                return Ok(());
-            }
-        };
-        let request = Asked::of(request, record.value.len() + task.bytes());
-        let open = OpenTask::new(partition, record.offset, request, task, now_ns);
-        let round = open.task.first_round();
-        let number = self.risk.open(open, self.recorder.next_sequence());
-        self.submit(now_ns, number, round)
+    /// Takes the market for the requests whose turn has come, and has them made tasks. Not while the market of a partition whose
+    /// requests are read is older than it has been: its ticks are read again from a snapshot on, and those who ask wait for them,
+    /// whatever they ask about.
+    pub(super) fn prepare_requests(&mut self) {
+        let has_market =
+            |partition: &i32| self.partitions.get(partition).is_some_and(|owned| self.has_market(owned));
+        if !self.takes_records() || !self.risk.partitions.keys().all(has_market) {
+            return;
+        }
+        let follows = self.config.device_names().is_empty();
+        while let Some((number, asked, request)) = self.risk.arrivals.prepare() {
+            let (partition, offset) = (asked.partition, asked.offset);
+            // A partition that has just come has no market yet; requests of its own wait until it has.
+            let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
+            let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
+            let market = TakenMarket::of(&request, &market_of);
+            // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
+            let kept = follows.then(|| self.risk.kept.clone());
+            let preparation = Preparation { partition, offset, number, request, market, kept };
+            self.commands.push(Command::Prepare(preparation));
+        }
     }
 
-    /// The request and its work, or why there is none.
-    #[expect(clippy::type_complexity, reason = "an error has the request where it could be read")]
-    fn task_of(
-        &mut self,
-        partition: i32,
-        record: &Record,
-    ) -> Result<(RiskRequest, RiskTask), (Option<Box<RiskRequest>>, RiskError)> {
-        let request =
-            decode_risk_request(&record.value).map_err(|error| (None, refusals::unreadable(&error)))?;
-        let requests = self.risk.partitions.get_mut(&partition).expect("requests are of open partitions");
-        if !requests.answered.ids.insert(&request.request_id) {
-            let error = refusals::duplicate(&request.request_id);
-            return Err((Some(Box::new(request)), error));
-        }
-        // A partition that has just come has no market yet; requests of its own wait until it has.
-        let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
-        let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
-        match RiskTask::new(&request, &market_of) {
-            // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
-            Ok(task) if self.config.device_names().is_empty() => {
-                Ok((request, task.following(&self.risk.kept)))
+    /// A request is prepared. Those of one process come in the order in which they were to be prepared.
+    pub fn on_prepared(&mut self, now_ns: i64, prepared: Prepared) -> Result<(), RecordError> {
+        let Some(mut asked) = self.risk.arrivals.take_prepared(prepared.number) else { return Ok(()) };
+        match prepared.task {
+            Err(error) => {
+                self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
+                Ok(())
             }
-            Ok(task) => Ok((request, task)),
-            Err(error) => Err((Some(Box::new(request)), error)),
+            Ok(task) => {
+                asked.bytes += task.bytes();
+                let round = task.first_round();
+                let number = self.risk.open(asked, task, self.recorder.next_sequence());
+                self.submit(now_ns, number, round)
+            }
         }
     }
 
@@ -113,20 +129,20 @@ impl Core {
         }
         let input = Input::TaskArrived(TaskArrived {
             task: number,
-            partition: open.partition,
-            offset: open.offset,
-            request_id: open.request.request_id.clone(),
-            tenant: open.request.tenant.clone(),
-            class: open.request.class,
-            deadline_ns: open.request.deadline_ns,
+            partition: open.asked.partition,
+            offset: open.asked.offset,
+            request_id: open.asked.request_id.clone(),
+            tenant: open.asked.tenant.clone(),
+            class: open.asked.class,
+            deadline_ns: open.asked.deadline_ns,
             rate_key: open.task.rate_key(),
             first_unit: round.first_unit,
             units: round.units,
             unit_cost: open.task.unit_cost(),
             slice_units_max: round.units,
-            gang: open.request.gang && round.units > 1,
+            gang: open.asked.gang && round.units > 1,
             as_of,
-            bytes: open.request.bytes,
+            bytes: open.asked.bytes as i64,
         });
         self.step(now_ns, &input)
     }
@@ -151,7 +167,7 @@ impl Core {
 
     /// Withdraws the tasks of a partition, or all: they are asked again by who owns it next.
     pub(super) fn withdraw_tasks(&mut self, now_ns: i64, partition: Option<i32>) -> Result<(), RecordError> {
-        for task in self.risk.numbers_of(partition) {
+        for task in self.risk.withdraw(partition) {
             // The steps before may have ended it.
             if self.risk.tasks.remove(&task).is_some() {
                 self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
@@ -173,27 +189,52 @@ impl Core {
     }
 
     pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {
-        self.answer(now_ns, reject.task, RiskOutcome::Error(refusals::rejected(reject)));
+        let error = refusals::rejected(reject);
+        match self.risk.overdue.take_if(|(task, ..)| *task == reject.task) {
+            Some((_, sequence, asked)) => self.risk.refuse(now_ns, asked, sequence, error, &self.config),
+            None => self.answer(now_ns, reject.task, RiskOutcome::Error(error)),
+        }
     }
 
     pub(super) fn expire(&mut self, now_ns: i64, expire: &Expire) {
         self.answer(now_ns, expire.task, RiskOutcome::Error(refusals::expired(expire)));
     }
 
-    /// All units of a round are done: either that is the answer, or another round follows.
+    /// All units of a round are done.
     pub(super) fn finish_round(&mut self, now_ns: i64, finish: &Finish) {
-        match self.risk.finish(finish.task) {
-            Finished::Outcome(outcome) => self.answer(now_ns, finish.task, outcome),
-            Finished::More(round) => self.rounds.push((finish.task, round)),
+        let (number, config) = (finish.task, self.config.clone());
+        let open = self.risk.conclude(number);
+        let conclusion = Conclusion { number, open, config };
+        match conclusion.is_long() {
+            true => self.commands.push(Command::Conclude(conclusion)),
+            false => self.concluded.push(conclusion.run(|| now_ns)),
         }
     }
 
-    /// Submits the rounds that follow rounds that were finished.
-    pub(super) fn submit_rounds(&mut self, now_ns: i64) -> Result<(), RecordError> {
-        while let Some((task, round)) = self.rounds.pop() {
-            self.submit(now_ns, task, round)?;
+    /// Goes on with the rounds that were concluded at once.
+    pub(super) fn go_on(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        while let Some(concluded) = self.concluded.pop() {
+            self.on_concluded(now_ns, concluded)?;
         }
         Ok(())
+    }
+
+    /// A round is concluded: either that is the answer, or another round follows.
+    pub fn on_concluded(&mut self, now_ns: i64, concluded: Concluded) -> Result<(), RecordError> {
+        let Concluded { number, outcome } = concluded;
+        if !self.risk.take_concluded(number) {
+            return Ok(());
+        }
+        match outcome {
+            ConcludedRound::Answer(result) => {
+                self.risk.push(result);
+                Ok(())
+            }
+            ConcludedRound::More(open, round) => {
+                self.risk.tasks.insert(number, open);
+                self.submit(now_ns, number, round)
+            }
+        }
     }
 
     fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome) {
@@ -214,3 +255,6 @@ impl Core {
         self.stop.as_ref().map_or(i64::MAX, |stop| stop.requests.get(&partition).copied().unwrap_or(0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The engine's side of risk requests: when they are read, and what is heard of them.
 
 use super::super::requests::{RequestCommand, RequestEvent};
-use super::super::{EngineError, Progress};
+use super::super::{Concluded, EngineError, Prepared, Progress};
 use super::Engine;
 
 impl Engine {
@@ -13,9 +13,9 @@ impl Engine {
                     self.core.on_requests_opened(partition, committed, answered);
                 }
             }
-            RequestEvent::Records { partition, generation, records } => {
-                Progress::add(&self.progress.risk_requests, records.len() as u64);
-                self.core.on_requests(self.clock.now_ns(), partition, generation, &records)?;
+            RequestEvent::Requests { partition, generation, requests } => {
+                Progress::add(&self.progress.risk_requests, requests.len() as u64);
+                self.core.on_requests(self.clock.now_ns(), partition, generation, requests);
             }
             RequestEvent::Position { partition, generation, position } => {
                 self.core.on_requests_position(partition, generation, position);
@@ -23,6 +23,18 @@ impl Engine {
             RequestEvent::Failed(error) => return Err(error.into()),
         }
         self.obey()
+    }
+
+    /// A request is prepared, or the thread has ended that does that.
+    pub(super) fn on_prepared(&mut self, prepared: Option<Prepared>) -> Result<(), EngineError> {
+        let prepared = prepared.ok_or_else(|| self.preparing.gone())?;
+        Ok(self.core.on_prepared(self.clock.now_ns(), prepared)?)
+    }
+
+    /// A round is concluded, or the thread has ended that does that.
+    pub(super) fn on_concluded(&mut self, concluded: Option<Concluded>) -> Result<(), EngineError> {
+        let concluded = concluded.ok_or_else(|| self.concluding.gone())?;
+        Ok(self.core.on_concluded(self.clock.now_ns(), concluded)?)
     }
 
     /// Begins to read the requests of partitions that came, once the ticks of all of them were accepted as far as there were
@@ -45,7 +57,7 @@ impl Engine {
             let failed = |event| match event {
                 RequestEvent::Failed(error) => Some(EngineError::Log(error)),
                 RequestEvent::Opened { .. }
-                | RequestEvent::Records { .. }
+                | RequestEvent::Requests { .. }
                 | RequestEvent::Position { .. } => None,
             };
             let failed = self.requests.events.iter().find_map(failed);

@@ -1,0 +1,162 @@
+//! Risk requests that were read and are no tasks yet: those whose turn has not come, and those that are being prepared.
+//!
+//! The scheduler does not know of them. So their deadlines are looked at here, and the one that passes is given to it as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use warptape_schemas::journal::{Input, TaskArrived, TaskId};
+use warptape_schemas::risk::{RiskRequest, TaskClass};
+use warptape_stages::risk::{is_deadline, refusals};
+
+/// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire.
+const WAITING_MAX: usize = 1_024;
+/// Bytes of their records, about.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+/// Requests that are prepared at a time: each has the market of when its turn came.
+const PREPARED_MAX: usize = 16;
+/// Bytes of their records, about.
+const PREPARED_BYTES_MAX: usize = 4 << 20;
+
+/// What stays of a request when its problem is a task's, which may be large.
+#[derive(Debug)]
+pub(in super::super) struct Asked {
+    pub(in super::super) partition: i32,
+    pub(in super::super) offset: i64,
+    pub(in super::super) request_id: String,
+    pub(in super::super) tenant: String,
+    pub(in super::super) class: TaskClass,
+    pub(in super::super) deadline_ns: Option<i64>,
+    pub(in super::super) seed: i64,
+    pub(in super::super) gang: bool,
+    /// Of its record, and of what its work may come to once that is known.
+    pub(in super::super) bytes: usize,
+    pub(in super::super) received_ns: i64,
+}
+
+impl Asked {
+    /// Of the request at an offset; of one that cannot be read next to nothing is known.
+    pub(in super::super) fn new(
+        partition: i32,
+        offset: i64,
+        request: Option<&RiskRequest>,
+        bytes: usize,
+        now_ns: i64,
+    ) -> Self {
+        Self {
+            partition,
+            offset,
+            request_id: request.map_or(String::new(), |request| refusals::repeated(&request.request_id)),
+            tenant: request.map_or(String::new(), |request| refusals::repeated(&request.tenant)),
+            class: request.map_or(TaskClass::Interactive, |request| request.class),
+            deadline_ns: request.and_then(|request| request.deadline_ns),
+            seed: request.map_or(0, |request| request.seed),
+            gang: request.is_some_and(|request| request.gang),
+            bytes,
+            received_ns: now_ns,
+        }
+    }
+
+    /// What the scheduler is told of a request of which there is no task, its deadline having passed.
+    pub(in super::super) fn overdue(&self, task: TaskId) -> Input {
+        Input::TaskArrived(TaskArrived {
+            task,
+            partition: self.partition,
+            offset: self.offset,
+            request_id: self.request_id.clone(),
+            tenant: self.tenant.clone(),
+            class: self.class,
+            deadline_ns: self.deadline_ns,
+            rate_key: String::new(),
+            first_unit: 0,
+            units: 1,
+            unit_cost: 1,
+            slice_units_max: 1,
+            gang: false,
+            as_of: Vec::new(),
+            bytes: self.bytes as i64,
+        })
+    }
+}
+
+/// All of them, numbered as they were read.
+#[derive(Default)]
+pub(in super::super) struct Arrivals {
+    number_next: u64,
+    waiting: BTreeMap<u64, (Asked, Box<RiskRequest>)>,
+    waiting_bytes: usize,
+    prepared: BTreeMap<u64, Asked>,
+    prepared_bytes: usize,
+    /// Of both.
+    deadlines: BTreeSet<(i64, u64)>,
+}
+
+impl Arrivals {
+    /// Takes a request, which waits for its turn.
+    pub(in super::super) fn push(&mut self, asked: Asked, request: Box<RiskRequest>) {
+        let number = self.number_next;
+        self.number_next += 1;
+        // Another one is refused for that.
+        let deadline_ns = asked.deadline_ns.filter(|&deadline_ns| is_deadline(deadline_ns));
+        self.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, number)));
+        self.waiting_bytes += asked.bytes;
+        self.waiting.insert(number, (asked, request));
+    }
+
+    /// Whether more may be read.
+    pub(in super::super) fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
+    }
+
+    /// The request whose turn it is to be prepared, with its number and what stays of it.
+    pub(in super::super) fn prepare(&mut self) -> Option<(u64, &Asked, Box<RiskRequest>)> {
+        if self.prepared.len() >= PREPARED_MAX || self.prepared_bytes >= PREPARED_BYTES_MAX {
+            return None;
+        }
+        let (number, (asked, request)) = self.waiting.pop_first()?;
+        self.waiting_bytes -= asked.bytes;
+        self.prepared_bytes += asked.bytes;
+        Some((number, self.prepared.entry(number).insert_entry(asked).into_mut(), request))
+    }
+
+    /// A request is prepared; `None` if nobody waits for that any more.
+    pub(in super::super) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
+        let asked = self.prepared.remove(&number)?;
+        self.prepared_bytes -= asked.bytes;
+        if let Some(deadline_ns) = asked.deadline_ns {
+            self.deadlines.remove(&(deadline_ns, number));
+        }
+        Some(asked)
+    }
+
+    /// The next deadline.
+    pub(in super::super) fn deadline_ns(&self) -> Option<i64> {
+        self.deadlines.first().map(|&(deadline_ns, _)| deadline_ns)
+    }
+
+    /// A request whose deadline has passed.
+    pub(in super::super) fn take_overdue(&mut self, now_ns: i64) -> Option<Asked> {
+        let &(deadline_ns, number) = self.deadlines.first()?;
+        if deadline_ns > now_ns {
+            return None;
+        }
+        self.deadlines.pop_first();
+        match self.waiting.remove(&number) {
+            Some((asked, _)) => {
+                self.waiting_bytes -= asked.bytes;
+                Some(asked)
+            }
+            None => self.take_prepared(number),
+        }
+    }
+
+    /// Forgets the requests of a partition, or all.
+    pub(in super::super) fn withdraw(&mut self, partition: Option<i32>) {
+        let stays = |asked: &Asked| partition.is_some_and(|partition| partition != asked.partition);
+        self.waiting.retain(|_, (asked, _)| stays(asked));
+        self.prepared.retain(|_, asked| stays(asked));
+        self.waiting_bytes = self.waiting.values().map(|(asked, _)| asked.bytes).sum();
+        self.prepared_bytes = self.prepared.values().map(|asked| asked.bytes).sum();
+        let (waiting, prepared) = (&self.waiting, &self.prepared);
+        self.deadlines.retain(|(_, number)| waiting.contains_key(number) || prepared.contains_key(number));
+    }
+}

@@ -1,0 +1,41 @@
+//! Making a task of a request: checking it, and making it whole with the market as it was when its turn came. Of large ones that takes
+//! long, so that it is done beside the engine.
+
+use std::sync::Arc;
+
+use warptape_schemas::risk::{RiskError, RiskRequest};
+use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
+
+/// A request whose turn has come.
+#[derive(Debug)]
+pub struct Preparation {
+    /// Partition of the request.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    pub(in super::super) number: u64,
+    pub(in super::super) request: Box<RiskRequest>,
+    pub(in super::super) market: TakenMarket,
+    /// Where tasks are to follow earlier ones.
+    pub(in super::super) kept: Option<Arc<KeptProfits>>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(in super::super) number: u64,
+    pub(in super::super) task: Result<Box<RiskTask>, RiskError>,
+}
+
+impl Preparation {
+    /// Makes the task.
+    pub fn run(self) -> Prepared {
+        let Self { number, request, market, kept, .. } = self;
+        let task = RiskTask::of_taken(&request, market);
+        let task = task.map(|task| match kept {
+            Some(kept) => task.following(&kept),
+            None => task,
+        });
+        Prepared { number, task: task.map(Box::new) }
+    }
+}
