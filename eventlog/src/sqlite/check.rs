@@ -43,7 +43,7 @@ fn check_partition(
         .query_row(params![topic.topic_id, partition], |row| row.get(0))?;
     let table = records_table(topic.topic_id, partition);
     let mut statement = connection.prepare(&topic.layout.select(&table))?;
-    let mut rows = statement.query([0])?;
+    let mut rows = statement.query([i64::MIN])?;
     let mut expected = 0;
     while let Some(row) = rows.next()? {
         let wrong = |offset: i64, found: String| Ok(Some(format!("at offset {offset}: {found}")));

@@ -44,7 +44,7 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
     double d1 = (quotient.ln(below * inverse_of_both) + drift) * (spot * inverse);
     double d2 = d1 - deviation;
     Discounted whole(spot, strike, rate, carry, years);
-    bool is_call = fabs(d1) < fabs(d2);
+    bool is_call = d1 + d2 < 0.0;
     double near = is_call ? -d1 : d2, far = is_call ? -d2 : d1;
     double most = is_call ? whole.asset : whole.cash;
     double dense = exp_of(-0.5 * (near * near)) * most;

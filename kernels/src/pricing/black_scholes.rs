@@ -230,7 +230,7 @@ fn of_options(given: &Given, steps: &mut Steps) {
     let Steps { d1, d2, asset_whole, cash_whole, forward, near, whole, .. } = steps;
     for lane in 0..LANES {
         let given = Discounted::new(spot[lane], strike[lane], rate[lane], carry[lane], years[lane]);
-        let is_call = d1[lane].abs() < d2[lane].abs();
+        let is_call = d1[lane] + d2[lane] < 0.0;
         near[lane] = if is_call { -d1[lane] } else { d2[lane] };
         whole[lane] = if is_call { given.asset } else { given.cash };
         (asset_whole[lane], cash_whole[lane], forward[lane]) = (given.asset, given.cash, given.difference);
@@ -244,8 +244,8 @@ fn of_options(given: &Given, steps: &mut Steps) {
     let (price, asset, cash) = (&mut steps.price, &mut steps.asset, &mut steps.cash);
     for lane in 0..LANES {
         let (d1, d2, near, deviation) = (d1[lane], d2[lane], near[lane], deviation[lane]);
-        // Which option is out of the money; its legs, the larger first; its price.
-        let is_call = d1.abs() < d2.abs();
+        // Which option is out of the money, also where the two are one number; its legs, the larger first; its price.
+        let is_call = d1 + d2 < 0.0;
         let far = if is_call { -d2 } else { d1 };
         let is_beyond = near < MILLS_MIN;
         let distance = if is_beyond { far + near } else { deviation };

@@ -25,6 +25,8 @@ pub(super) use conclusion::ConcludedRound;
 pub use conclusion::{Concluded, Conclusion};
 pub use preparation::{Preparation, Prepared};
 
+/// Bytes of tasks that are being concluded from which no further ones are made.
+const CONCLUDING_BYTES_MAX: usize = 64 << 20;
 /// Of a request that the scheduler was not asked about.
 pub(super) const NO_SEQUENCE: i64 = -1;
 
@@ -36,8 +38,8 @@ pub(super) struct RiskDesk {
     pub(super) arrivals: Arrivals,
     /// Those that the scheduler knows.
     pub(super) tasks: BTreeMap<TaskId, Box<OpenTask>>,
-    /// Tasks a round of which is being concluded, by the partitions of their requests.
-    concluding: BTreeMap<TaskId, i32>,
+    /// Tasks a round of which is being concluded, also where nobody waits for it any more.
+    concluding: BTreeMap<TaskId, Concluding>,
     /// A request that the scheduler is just given because its deadline has passed, and under which sequence.
     pub(super) overdue: Option<(TaskId, i64, Asked)>,
     /// Slices that lanes have, by number.
@@ -45,6 +47,12 @@ pub(super) struct RiskDesk {
     task_next: TaskId,
     /// Of portfolios.
     pub(super) kept: Arc<KeptProfits>,
+}
+
+struct Concluding {
+    /// Of the request; none once nobody waits for it.
+    partition: Option<i32>,
+    bytes: usize,
 }
 
 struct RunningSlice {
@@ -278,20 +286,28 @@ impl RiskDesk {
     /// Takes a task whose round is done, to be concluded.
     pub(super) fn conclude(&mut self, task: TaskId) -> Box<OpenTask> {
         let open = self.tasks.remove(&task).expect("rounds of known tasks are finished");
-        self.concluding.insert(task, open.asked.partition);
+        let Asked { partition, bytes, .. } = open.asked;
+        self.concluding.insert(task, Concluding { partition: Some(partition), bytes });
         open
+    }
+
+    /// Whether further tasks may be made: of those that are being concluded the scheduler does not know.
+    pub(super) fn has_room(&self) -> bool {
+        self.concluding.values().map(|concluding| concluding.bytes).sum::<usize>() < CONCLUDING_BYTES_MAX
     }
 
     /// A round is concluded; whether anybody waits for that.
     pub(super) fn take_concluded(&mut self, task: TaskId) -> bool {
-        self.concluding.remove(&task).is_some()
+        self.concluding.remove(&task).is_some_and(|concluding| concluding.partition.is_some())
     }
 
     /// Forgets the requests of a partition, or all, that the scheduler does not know of now, and gives the tasks that it knows.
     pub(super) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
         let is_of = |of: i32| partition.is_none_or(|partition| partition == of);
         self.arrivals.withdraw(partition);
-        self.concluding.retain(|_, of| !is_of(*of));
+        for concluding in self.concluding.values_mut() {
+            concluding.partition = concluding.partition.filter(|&of| !is_of(of));
+        }
         let known = self.tasks.iter().filter(|(_, open)| is_of(open.asked.partition));
         known.map(|(&number, _)| number).collect()
     }

@@ -238,8 +238,10 @@ fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
     let slices_alone_us = run_slices(background.as_mut(), plan.slice_blocks, &AtomicBool::new(true), || ());
     let (stop, (began, begun)) = (AtomicBool::new(false), bounded(1));
     let (beside_us, slices_us) = thread::scope(|scope| {
-        let slices = scope.spawn(|| {
-            run_slices(background.as_mut(), plan.slice_blocks, &stop, || {
+        let (background, stop) = (background.as_mut(), &stop);
+        // What tells of the first slice goes with the thread.
+        let slices = scope.spawn(move || {
+            run_slices(background, plan.slice_blocks, stop, || {
                 let _ = began.try_send(());
             })
         });

@@ -301,6 +301,7 @@ fn ticks_go_to_lanes_while_a_request_is_made_a_task() {
     let is_overtaken = (0..ATTEMPTS).any(|attempt| {
         ask(&log, partition, &[request(&attempt.to_string(), large(&symbol))]);
         let result = loop {
+            assert!(!engine.is_finished(), "it goes on until it is stopped");
             (0..256).for_each(|_| publisher.push(ticks.next().expect("it has no end")).expect("a good tick"));
             publisher.flush().expect("the log takes it");
             if let Some(result) = results(&log, partition).into_iter().nth(attempt) {

@@ -98,6 +98,26 @@ fn closed_form_agrees_with_exact_values() {
     }
 }
 
+/// Where the deviation is so small that `d₁` and `d₂` are one number, an option is worth what it is without volatility.
+#[test]
+fn without_deviation_an_option_has_its_intrinsic_value() {
+    for (volatility, years) in [(1e-6, 3e-9), (1e-6, 1e-6), (1e-6, 5e-5), (1e-5, 3e-9), (1e-4, 3e-9)] {
+        for strike in [1e-12, 20.0, 99.9, 105.0, 200.0, 739.0, 1e15] {
+            for sign in [1.0, -1.0] {
+                let given = [sign, 100.0, strike, 0.0, 0.0, volatility, years];
+                let row = Row { given, quantlib: [0.0; 6], exact: [0.0; 8] };
+                let greeks = greeks_of(Isa::detect(), &[row]);
+                let is_in = sign * (100.0 - strike) > 0.0;
+                let (value, delta) = if is_in { (sign * (100.0 - strike), sign) } else { (0.0, 0.0) };
+                assert_eq!(greeks.price(), [value], "{given:?}");
+                assert!((greeks.delta()[0] - delta).abs() < 1e-15, "{given:?}: {greeks:?}");
+                let others = columns(&greeks).into_iter().map(|column| column[0]);
+                assert!(others.into_iter().all(f64::is_finite), "{given:?}: {greeks:?}");
+            }
+        }
+    }
+}
+
 trait Worst {
     fn max_by_error(self, error: f64, row: usize) -> Self;
 }

@@ -196,7 +196,7 @@ const FAULTS: [(&str, &str, &str); 67] = [
         "deviation = volatility * root",
         "deviation = volatility * root * 1.0000000000000002",
     ),
-    ("black_scholes.cu", "fabs(d1) < fabs(d2)", "fabs(d1) > fabs(d2)"),
+    ("black_scholes.cu", "d1 + d2 < 0.0", "d1 + d2 > 0.0"),
     ("black_scholes.cu", "is_beyond ? far + near : deviation", "deviation"),
     ("black_scholes.cu", "(rest - rest_cash)", "(rest + rest_cash)"),
     ("black_scholes.cu", "is_beyond ? larger - smaller : mills.fall", "mills.fall"),

@@ -88,7 +88,9 @@ impl Core {
             return;
         }
         let follows = self.config.device_names().is_empty();
-        while let Some((number, asked, request)) = self.risk.arrivals.prepare() {
+        while self.risk.has_room()
+            && let Some((number, asked, request, is_wanted)) = self.risk.arrivals.prepare()
+        {
             let (partition, offset) = (asked.partition, asked.offset);
             // A partition that has just come has no market yet; requests of its own wait until it has.
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
@@ -96,15 +98,16 @@ impl Core {
             let market = TakenMarket::of(&request, &market_of);
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
-            let preparation = Preparation { partition, offset, number, request, market, kept };
+            let preparation = Preparation { partition, offset, number, is_wanted, request, market, kept };
             self.commands.push(Command::Prepare(preparation));
         }
     }
 
     /// A request is prepared. Those of one process come in the order in which they were to be prepared.
     pub fn on_prepared(&mut self, now_ns: i64, prepared: Prepared) -> Result<(), RecordError> {
-        let Some(mut asked) = self.risk.arrivals.take_prepared(prepared.number) else { return Ok(()) };
-        match prepared.task {
+        let asked = self.risk.arrivals.take_prepared(prepared.number);
+        let (Some(mut asked), Some(task)) = (asked, prepared.task) else { return Ok(()) };
+        match task {
             Err(error) => {
                 self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                 Ok(())

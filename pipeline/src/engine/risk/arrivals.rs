@@ -3,6 +3,8 @@
 //! The scheduler does not know of them. So their deadlines are looked at here, and the one that passes is given to it as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use warptape_schemas::journal::{Input, TaskArrived, TaskId};
 use warptape_schemas::risk::{RiskRequest, TaskClass};
@@ -10,7 +12,7 @@ use warptape_stages::risk::{is_deadline, refusals};
 
 /// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire.
 const WAITING_MAX: usize = 1_024;
-/// Bytes of their records, about.
+/// Bytes of their records, about. Decoded they are larger.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 /// Requests that are prepared at a time: each has the market of when its turn came.
 const PREPARED_MAX: usize = 16;
@@ -78,14 +80,29 @@ impl Asked {
     }
 }
 
+/// A request that is being prepared, or waits for that, whether somebody still wants it or not: what it takes is taken all the same.
+struct Preparing {
+    asked: Option<Asked>,
+    bytes: usize,
+    is_wanted: Arc<AtomicBool>,
+}
+
+impl Preparing {
+    /// Nobody waits for it any more.
+    fn abandon(&mut self) -> Option<Asked> {
+        self.is_wanted.store(false, Ordering::Relaxed);
+        self.asked.take()
+    }
+}
+
 /// All of them, numbered as they were read.
 #[derive(Default)]
 pub(in super::super) struct Arrivals {
     number_next: u64,
     waiting: BTreeMap<u64, (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
-    prepared: BTreeMap<u64, Asked>,
-    prepared_bytes: usize,
+    preparing: BTreeMap<u64, Preparing>,
+    preparing_bytes: usize,
     /// Of both.
     deadlines: BTreeSet<(i64, u64)>,
 }
@@ -107,21 +124,26 @@ impl Arrivals {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// The request whose turn it is to be prepared, with its number and what stays of it.
-    pub(in super::super) fn prepare(&mut self) -> Option<(u64, &Asked, Box<RiskRequest>)> {
-        if self.prepared.len() >= PREPARED_MAX || self.prepared_bytes >= PREPARED_BYTES_MAX {
+    /// The request whose turn it is to be prepared, with its number, what stays of it, and what tells whether it is still wanted.
+    pub(in super::super) fn prepare(&mut self) -> Option<(u64, &Asked, Box<RiskRequest>, Arc<AtomicBool>)> {
+        if self.preparing.len() >= PREPARED_MAX || self.preparing_bytes >= PREPARED_BYTES_MAX {
             return None;
         }
         let (number, (asked, request)) = self.waiting.pop_first()?;
-        self.waiting_bytes -= asked.bytes;
-        self.prepared_bytes += asked.bytes;
-        Some((number, self.prepared.entry(number).insert_entry(asked).into_mut(), request))
+        let bytes = asked.bytes;
+        self.waiting_bytes -= bytes;
+        self.preparing_bytes += bytes;
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let preparing = Preparing { asked: None, bytes, is_wanted: is_wanted.clone() };
+        let preparing = self.preparing.entry(number).insert_entry(preparing).into_mut();
+        Some((number, preparing.asked.insert(asked), request, is_wanted))
     }
 
     /// A request is prepared; `None` if nobody waits for that any more.
     pub(in super::super) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
-        let asked = self.prepared.remove(&number)?;
-        self.prepared_bytes -= asked.bytes;
+        let preparing = self.preparing.remove(&number)?;
+        self.preparing_bytes -= preparing.bytes;
+        let asked = preparing.asked?;
         if let Some(deadline_ns) = asked.deadline_ns {
             self.deadlines.remove(&(deadline_ns, number));
         }
@@ -145,7 +167,7 @@ impl Arrivals {
                 self.waiting_bytes -= asked.bytes;
                 Some(asked)
             }
-            None => self.take_prepared(number),
+            None => self.preparing.get_mut(&number)?.abandon(),
         }
     }
 
@@ -153,10 +175,16 @@ impl Arrivals {
     pub(in super::super) fn withdraw(&mut self, partition: Option<i32>) {
         let stays = |asked: &Asked| partition.is_some_and(|partition| partition != asked.partition);
         self.waiting.retain(|_, (asked, _)| stays(asked));
-        self.prepared.retain(|_, asked| stays(asked));
         self.waiting_bytes = self.waiting.values().map(|(asked, _)| asked.bytes).sum();
-        self.prepared_bytes = self.prepared.values().map(|asked| asked.bytes).sum();
-        let (waiting, prepared) = (&self.waiting, &self.prepared);
-        self.deadlines.retain(|(_, number)| waiting.contains_key(number) || prepared.contains_key(number));
+        for preparing in
+            self.preparing.values_mut().filter(|preparing| !preparing.asked.as_ref().is_some_and(stays))
+        {
+            preparing.abandon();
+        }
+        let (waiting, preparing) = (&self.waiting, &self.preparing);
+        let is_wanted = |number: &u64| {
+            preparing.get(number).is_some_and(|preparing: &Preparing| preparing.asked.is_some())
+        };
+        self.deadlines.retain(|(_, number)| waiting.contains_key(number) || is_wanted(number));
     }
 }

@@ -2,6 +2,7 @@
 //! long, so that it is done beside the engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use warptape_schemas::risk::{RiskError, RiskRequest};
 use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
@@ -14,6 +15,7 @@ pub struct Preparation {
     /// Its offset.
     pub offset: i64,
     pub(in super::super) number: u64,
+    pub(in super::super) is_wanted: Arc<AtomicBool>,
     pub(in super::super) request: Box<RiskRequest>,
     pub(in super::super) market: TakenMarket,
     /// Where tasks are to follow earlier ones.
@@ -24,18 +26,21 @@ pub struct Preparation {
 #[derive(Debug)]
 pub struct Prepared {
     pub(in super::super) number: u64,
-    pub(in super::super) task: Result<Box<RiskTask>, RiskError>,
+    /// Nothing where nobody wants it any more.
+    pub(in super::super) task: Option<Result<Box<RiskTask>, RiskError>>,
 }
 
 impl Preparation {
     /// Makes the task.
     pub fn run(self) -> Prepared {
-        let Self { number, request, market, kept, .. } = self;
-        let task = RiskTask::of_taken(&request, market);
-        let task = task.map(|task| match kept {
-            Some(kept) => task.following(&kept),
-            None => task,
-        });
-        Prepared { number, task: task.map(Box::new) }
+        let Self { number, is_wanted, request, market, kept, .. } = self;
+        let make = || {
+            let task = RiskTask::of_taken(&request, market)?;
+            Ok(Box::new(match kept {
+                Some(kept) => task.following(&kept),
+                None => task,
+            }))
+        };
+        Prepared { number, task: is_wanted.load(Ordering::Relaxed).then(make) }
     }
 }

@@ -235,3 +235,24 @@ fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
         assert!(shell.conclusions.is_empty() && results(&shell.seal(10_000_000_000)).is_empty());
     }
 }
+
+#[test]
+fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
+    let mut shell = Shell::begin(0);
+    assert!(shell.tick(0, 0));
+    let (now_ns, deadline_ns) = (1_000_000_000, 1_050_000_000);
+    (0..100).for_each(|offset| shell.ask(now_ns, offset, Some(deadline_ns)));
+    let under_way = shell.preparations.len();
+    assert!(under_way < 100, "{under_way} are prepared at once");
+    shell.turn(deadline_ns);
+    assert!(
+        results(&shell.seal(deadline_ns)).iter().all(|result| code(result) == Some(RiskErrorCode::Expired))
+    );
+    (100..200).for_each(|offset| shell.ask(deadline_ns, offset, None));
+    assert_eq!(shell.preparations.len(), under_way, "nobody wants them, but they are still to be done");
+    let prepared = shell.preparations.remove(0).run();
+    assert!(prepared.task.is_none(), "it is left out");
+    shell.core.on_prepared(deadline_ns, prepared).expect(TOLD);
+    shell.turn(deadline_ns);
+    assert_eq!(shell.preparations.len(), under_way, "one has gone, and one come");
+}
