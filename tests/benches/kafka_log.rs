@@ -8,9 +8,12 @@
 //! send, wait until all is delivered, send offsets, commit. Both write the same records to 16 partitions with the
 //! offsets of 16 source partitions, and are timed from begin to commit. Numbers of visible records are checked at the end.
 //!
+//! Both sides have the allocator of the `warptape` binary, C code included: it decides much here, where one thread makes
+//! what another one drops.
+//!
 //! A broker gets faster while it runs, and shares the machine: both sides take turns, and medians are compared.
 //!
-//! To measure: `tests/services run cargo bench -p warptape-eventlog --bench kafka`.
+//! To measure: `tests/services run cargo bench -p warptape-tests --bench kafka_log`.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -23,6 +26,10 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use warptape_eventlog::{
     EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition, TopicSpec,
 };
+use warptape_pipeline::allocator::{self, Allocator};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 const PARTITIONS: i32 = 16;
 /// Records of one partition in a committed transaction.
@@ -245,6 +252,7 @@ fn commit(log: &dyn EventLog) {
 }
 
 fn main() {
+    allocator::set_up();
     // `cargo test --benches` asks whether it runs, not how fast.
     if std::env::args().any(|argument| argument == "--bench") {
         let log = KafkaLog::open(KafkaOptions::new(brokers())).unwrap();
