@@ -40,8 +40,8 @@
 //! - **[`Release`](warptape_schemas::journal::Release)**: the lane gets no more rows of the group. When it has finished
 //!   those it has, the shell takes the group's state from it and sends `Released`; the group is then placed anew. If the
 //!   lane is lost or the partition goes before, nothing is owed any more.
-//! - **[`RunSlice`](warptape_schemas::journal::RunSlice)**: the lane works on the units of the task, before any batch that
-//!   it gets later, and the shell sends `SliceDone` when it is done, also when the task has expired, was dropped or went
+//! - **[`RunSlice`](warptape_schemas::journal::RunSlice)**: the lane works on the units of the task, beside what batches
+//!   it gets, and the shell sends `SliceDone` when it is done, also when the task has expired, was dropped or went
 //!   with its partition meanwhile: until then the lane gets no other slice. The result counts only if the task is known.
 //!   After a lane is lost `SliceDone` may still come: it changes nothing, and the units are run again.
 //! - **[`Restore`](warptape_schemas::journal::Restore)** leaves tasks alone; `PartitionRevoked` drops those of the

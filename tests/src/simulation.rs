@@ -27,7 +27,7 @@ use crate::devices::SimulatedDevices;
 use crate::market::{self, SourceLog};
 use crate::random::Random;
 use crate::sequential::{self, Outputs};
-use lane::SimulatedLane;
+use lane::{SimulatedLane, SimulatedResult};
 use risk::{POSITIONS, Requests};
 
 /// Events before the healing phase.
@@ -399,11 +399,14 @@ impl World {
         let index = self.random.index(self.lanes.len());
         let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
         if !lane.slices.is_empty() && (lane.commands.is_empty() || self.random.one_in(2)) {
-            self.coverage.device_slices += 1;
+            self.coverage.device_slices += usize::from(self.config.is_on_device(index as LaneId));
+            let revalued = self.core.positions_revalued();
             if lane.run_slice().is_err() {
                 self.coverage.background_faults += 1;
                 return self.lose_lane(index);
             }
+            let revalued = self.core.positions_revalued() - revalued;
+            self.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));
             return Ok(());
         }
         let Some(mut command) = lane.commands.pop_front() else { return Ok(()) };
@@ -411,13 +414,10 @@ impl World {
             swap_prices(&mut command);
         }
         self.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
-        let revalued = self.core.positions_revalued();
         match lane.obey(command, &self.config, index) {
             Ok(met) => {
                 self.coverage.batches_beside += usize::from(met.batch);
                 self.coverage.slices_passed += usize::from(met.slice);
-                let revalued = self.core.positions_revalued() - revalued;
-                self.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));
                 Ok(())
             }
             Err(_) => {
@@ -434,14 +434,14 @@ impl World {
         let (now_ns, lane) = (self.now_ns, index as LaneId);
         match lane_state.results.pop_front() {
             None => Ok(()),
-            Some(LaneResult::Batch { batch, parts }) => {
+            Some(SimulatedResult::Lane(LaneResult::Batch { batch, parts })) => {
                 let service_ns = self.random.between(1, 1_000_000);
                 self.core.on_completed(now_ns, lane, batch, service_ns, parts, None)
             }
-            Some(LaneResult::Released { group, epoch, stage }) => {
+            Some(SimulatedResult::Lane(LaneResult::Released { group, epoch, stage })) => {
                 self.core.on_released(now_ns, lane, group, epoch, stage)
             }
-            Some(LaneResult::Slice { slice, partial }) => {
+            Some(SimulatedResult::Slice { slice, partial }) => {
                 let service_ns = self.random.between(1, 1_000_000);
                 self.core.on_slice_done(now_ns, lane, slice, service_ns, partial)
             }

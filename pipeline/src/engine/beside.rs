@@ -1,9 +1,10 @@
 //! A thread beside the engine's that does one thing after the other, as they come: what would take so long that ticks should not wait
-//! for it.
+//! for it. It yields to all others.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::EngineError;
+use super::priority::yield_to_ticks;
 use super::worker::Worker;
 
 /// Handle of the thread.
@@ -20,6 +21,7 @@ impl<Job: Send + 'static, Done: Send + 'static> Beside<Job, Done> {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
         let worker = Worker::start(thread, move || {
+            yield_to_ticks();
             for job in received {
                 // An engine that has ended reads no more.
                 if sent.send(run(job)).is_err() {

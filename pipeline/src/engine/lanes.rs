@@ -56,7 +56,7 @@ pub enum LaneCommand {
         /// Its epoch.
         epoch: i64,
     },
-    /// Do units of a risk task.
+    /// Do units of a risk task, beside all else.
     RunSlice(Slice),
 }
 
@@ -87,13 +87,6 @@ pub enum LaneResult {
         epoch: i64,
         /// Its state.
         stage: Box<GroupStage>,
-    },
-    /// A slice is done.
-    Slice {
-        /// Number of the slice.
-        slice: i64,
-        /// What its units gave.
-        partial: Partial,
     },
 }
 
@@ -407,10 +400,7 @@ impl LaneStages {
                 };
                 Ok(Some(LaneResult::Released { group, epoch, stage }))
             }
-            LaneCommand::RunSlice(Slice { slice, task, units }) => {
-                assert!(self.memory_bytes().is_none(), "slices on a device are done beside");
-                Ok(Some(LaneResult::Slice { slice, partial: task.run(self.isa, units) }))
-            }
+            LaneCommand::RunSlice(_) => unreachable!("slices are done beside"),
         }
     }
 

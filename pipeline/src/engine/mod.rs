@@ -27,6 +27,7 @@ mod measure;
 mod opening;
 mod ownership;
 mod partition;
+mod priority;
 mod progress;
 mod recorder;
 mod requests;

@@ -406,7 +406,7 @@ pub const KEYS: &[Key] = &[
         500,
         1,
         1_000_000,
-        "Time that a lane is to work on one slice of a task, in microseconds: what a batch of ticks may have to wait for on the processor.",
+        "Time that a lane is to work on one slice of a task, in microseconds. Batches of ticks that come meanwhile do not wait for it, but on the processor they share its time.",
     ),
     integer("risk.tasks_max", 10_000, 1, 1_000_000, "Tasks known at a time; a further one is rejected."),
     integer(

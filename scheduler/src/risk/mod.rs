@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`), and a slice is as short as
-//! `risk.slice_ns`, so that a batch waits for one slice at most. It owns tasks and their order; it must not know what a unit
+//! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. It owns tasks and their order; it must not know what a unit
 //! is. No step walks over all tasks, but that in which a partition is revoked.
 
 mod accounts;

@@ -10,7 +10,7 @@ pub type TaskId = i64;
 /// Limits and weights of risk tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RiskConfig {
-    /// Time that a lane is to work on one slice of a task, in nanoseconds: what a batch of ticks may have to wait for.
+    /// Time that a lane is to work on one slice of a task, in nanoseconds: batches of ticks that come share the processor with it so long.
     pub slice_ns: i64,
     /// Tasks known at a time; a further one is rejected.
     pub tasks_max: i32,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use warptape_kernels::device::DeviceError;
 use warptape_pipeline::engine::{Background, EngineConfig, LaneCommand, LaneResult, LaneStages, Slice};
 use warptape_schemas::journal::LaneId;
+use warptape_stages::risk::Partial;
 
 /// A lane: commands that wait, and results that the core does not know of yet.
 #[derive(Default)]
@@ -14,9 +15,15 @@ pub(super) struct SimulatedLane {
     /// Of a lane on a device.
     background: Option<Background>,
     pub(super) commands: VecDeque<LaneCommand>,
-    /// Slices that wait for the device.
+    /// Slices that wait for the thread beside.
     pub(super) slices: VecDeque<Slice>,
-    pub(super) results: VecDeque<LaneResult>,
+    pub(super) results: VecDeque<SimulatedResult>,
+}
+
+/// What the core is to hear of.
+pub(super) enum SimulatedResult {
+    Lane(LaneResult),
+    Slice { slice: i64, partial: Partial },
 }
 
 /// What a batch met on its way.
@@ -44,33 +51,34 @@ impl SimulatedLane {
                 stages
             }
         };
-        let command = match (command, &self.background) {
-            (LaneCommand::RunSlice(slice), Some(_)) => {
+        let command = match command {
+            LaneCommand::RunSlice(slice) => {
                 self.slices.push_back(slice);
                 return Ok(Met::default());
             }
-            (command, _) => command,
+            command => command,
         };
         if !stages.runs_beside(&command) {
-            self.results.extend(stages.finish()?);
+            self.results.extend(stages.finish()?.map(SimulatedResult::Lane));
         }
         let is_batch = matches!(command, LaneCommand::Run(_));
         let met = Met { batch: stages.is_running(), slice: is_batch && !self.slices.is_empty() };
-        self.results.extend(stages.obey(command)?);
+        self.results.extend(stages.obey(command)?.map(SimulatedResult::Lane));
         // As a lane's thread has it: a batch is finished when nothing else is to be done.
         if self.commands.is_empty() {
-            self.results.extend(stages.finish()?);
+            self.results.extend(stages.finish()?.map(SimulatedResult::Lane));
         }
         Ok(met)
     }
 
     /// As the thread beside: does the slice that waits.
     pub(super) fn run_slice(&mut self) -> Result<(), DeviceError> {
-        let (Some(background), Some(slice)) = (&mut self.background, self.slices.pop_front()) else {
-            return Ok(());
+        let (Some(stages), Some(slice)) = (&self.stages, self.slices.pop_front()) else { return Ok(()) };
+        let partial = match &mut self.background {
+            Some(background) => background.run(&slice)?,
+            None => slice.task.run(stages.isa(), slice.units),
         };
-        let partial = background.run(&slice)?;
-        self.results.push_back(LaneResult::Slice { slice: slice.slice, partial });
+        self.results.push_back(SimulatedResult::Slice { slice: slice.slice, partial });
         Ok(())
     }
 }

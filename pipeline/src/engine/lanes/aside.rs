@@ -1,5 +1,5 @@
-//! Slices on threads beside the lane's, so that no ticks wait for them: those of a device, on a stream of its own, and those that
-//! cannot be cut and may take long. To the scheduler they are slices of the lane as any other.
+//! Slices on threads beside the lane's, so that no ticks wait for them: those of a device, on a stream of its own, and those of the
+//! processor, on a thread that yields to all others. Either way they are the lane's to the scheduler.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use warptape_schemas::journal::LaneId;
 use warptape_stages::risk::Partial;
 
 use super::super::Clock;
+use super::super::priority::yield_to_ticks;
 use super::thread::panic_message;
 use super::{Background, LaneEvent, LaneNews, Slice, Work};
 
@@ -33,30 +34,28 @@ pub(super) struct Aside {
 impl Aside {
     /// For what the processor does. Nobody waits for its end.
     pub(super) fn on_host(reporter: Reporter, isa: Isa) -> Self {
-        let run = move |slice: Slice| Ok(slice.task.run_aside(isa, slice.units));
-        Self::start(format!("aside-{}", reporter.lane), reporter, run)
+        Self::start(format!("risk-{}", reporter.lane), move |slices| {
+            yield_to_ticks();
+            reporter.work(slices, |slice| Ok(slice.task.run(isa, slice.units)));
+        })
     }
 
     /// For what a device does. If it fails the lane is lost: what fails one stream of a device fails the others.
     pub(super) fn on_device(reporter: Reporter, mut background: Background, work: Arc<Work>) -> Self {
-        let clock = reporter.clock;
-        let run = move |slice: Slice| {
-            work.on_other(clock.now_ns());
-            let done = background.run(&slice);
-            work.done();
-            done
-        };
-        Self::start(format!("risk-{}", reporter.lane), reporter, run)
+        Self::start(format!("device-risk-{}", reporter.lane), move |slices| {
+            reporter.work(slices, |slice| {
+                work.on_other(reporter.clock.now_ns());
+                let done = background.run(&slice);
+                work.done();
+                done
+            });
+        })
     }
 
-    fn start(
-        name: String,
-        reporter: Reporter,
-        run: impl FnMut(Slice) -> Result<Partial, DeviceError> + Send + 'static,
-    ) -> Self {
+    fn start(name: String, work: impl FnOnce(&Receiver<Slice>) + Send + 'static) -> Self {
         // A lane has one slice at a time.
         let (slices, received) = unbounded::<Slice>();
-        let thread = thread::Builder::new().name(name).spawn(move || reporter.work(&received, run));
+        let thread = thread::Builder::new().name(name).spawn(move || work(&received));
         Self { slices, thread: thread.expect("the system can start a thread") }
     }
 
@@ -129,14 +128,33 @@ mod tests {
         RiskTask::new(&request, &|_| None).expect("a good request")
     }
 
+    /// A block of 512 paths, of many steps each.
+    fn long_paths() -> RiskTask {
+        let request = json!({"request_id": "paths", "problem": {
+            "type": "simulation", "assets": [{"symbol": "a", "spot": 100.0, "volatility": 0.2}], "expiry_years": 1.0,
+            "steps": 16_384, "paths_max": 1_000, "contract": {"type": "asian", "kind": "call", "strike": 105.0}}});
+        let request = serde_json::from_value(request).expect("a request");
+        RiskTask::new(&request, &|_| None).expect("a good request")
+    }
+
     #[test]
-    fn no_batch_waits_for_what_cannot_be_cut() {
+    fn no_batch_waits_for_a_slice() {
+        check_that_no_batch_waits(long_paths());
+    }
+
+    #[test]
+    fn no_batch_waits_for_what_no_device_can_do() {
+        let task = long_task();
+        assert!(task.is_aside());
+        check_that_no_batch_waits(task);
+    }
+
+    fn check_that_no_batch_waits(task: RiskTask) {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let (commands, received) = unbounded();
         let (events, told) = unbounded();
-        let task = Arc::new(long_task());
-        assert!(task.is_aside());
+        let task = Arc::new(task);
         let expected = task.run(Isa::Baseline, 0..1);
         // So many that the lane's thread may well be held up, and still comes to the batch before they are done.
         for slice in 0..SLICES {

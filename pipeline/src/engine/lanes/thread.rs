@@ -1,5 +1,4 @@
-//! A lane's thread: commands in, news out; the next batch is begun while one is under way, and slices that take long or are a
-//! device's are done on threads beside it.
+//! A lane's thread: commands in, news out; the next batch is begun while one is under way, and slices are done on threads beside it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -72,7 +71,7 @@ impl LaneWorker {
             .map(|background| Aside::on_device(self.reporter(), background, self.work_beside.clone()));
         self.work.done();
         let mut since_ns = 0;
-        let mut aside = None;
+        let mut on_host = None;
         loop {
             // While a batch is under way nothing is waited for but that.
             let next = match stages.is_running() {
@@ -84,12 +83,12 @@ impl LaneWorker {
             };
             // They wait for no batch, and no batch waits for them.
             let next = match (next, &*beside) {
-                (Some(LaneCommand::RunSlice(slice)), _) if slice.task.is_aside() => {
-                    aside.get_or_insert_with(|| Aside::on_host(self.reporter(), stages.isa())).run(slice);
+                (Some(LaneCommand::RunSlice(slice)), Some(on_device)) if !slice.task.is_aside() => {
+                    on_device.run(slice);
                     continue;
                 }
-                (Some(LaneCommand::RunSlice(slice)), Some(beside)) => {
-                    beside.run(slice);
+                (Some(LaneCommand::RunSlice(slice)), _) => {
+                    on_host.get_or_insert_with(|| Aside::on_host(self.reporter(), stages.isa())).run(slice);
                     continue;
                 }
                 (next, _) => next,
@@ -134,10 +133,6 @@ impl LaneWorker {
             }
             Some(LaneResult::Released { group, epoch, stage }) => {
                 self.tell(LaneNews::Released { group, epoch, stage })
-            }
-            Some(LaneResult::Slice { slice, partial }) => {
-                let service_ns = now_ns - std::mem::replace(since_ns, now_ns);
-                self.tell(LaneNews::SliceDone { slice, service_ns, partial })
             }
             None => Ok(()),
         };

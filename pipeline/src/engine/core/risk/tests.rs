@@ -8,7 +8,7 @@ use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_req
 
 use super::super::gates::tests::{PARTITION, restored, unreadable};
 use super::*;
-use crate::engine::{CommitRequest, LaneResult, LaneStages};
+use crate::engine::{CommitRequest, LaneCommand, LaneResult, LaneStages, Slice};
 
 const TOLD: &str = "the journal takes it";
 
@@ -48,14 +48,15 @@ impl Shell {
                 match command {
                     Command::Prepare(preparation) => self.preparations.push(preparation),
                     Command::Conclude(conclusion) => self.conclusions.push(conclusion),
+                    Command::Lane(lane, LaneCommand::RunSlice(Slice { slice, task, units })) => {
+                        let partial = task.run(Isa::Baseline, units);
+                        self.core.on_slice_done(now_ns, lane, slice, 1, partial).expect(TOLD);
+                    }
                     Command::Lane(lane, command) => match self.lane.obey(command).expect("it is on the host")
                     {
                         Some(LaneResult::Batch { batch, parts }) => {
                             self.batches += 1;
                             self.core.on_completed(now_ns, lane, batch, 1, parts, None).expect(TOLD);
-                        }
-                        Some(LaneResult::Slice { slice, partial }) => {
-                            self.core.on_slice_done(now_ns, lane, slice, 1, partial).expect(TOLD);
                         }
                         Some(LaneResult::Released { .. }) | None => {}
                     },
