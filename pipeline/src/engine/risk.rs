@@ -20,7 +20,7 @@ use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask};
 use super::EngineConfig;
 use super::answered::Answered;
 use super::commit::Sealed;
-pub(super) use arrivals::{Arrivals, Asked};
+pub(super) use arrivals::{Arrivals, Asked, Turn};
 pub(super) use conclusion::ConcludedRound;
 pub use conclusion::{Concluded, Conclusion};
 pub use preparation::{Preparation, Prepared};

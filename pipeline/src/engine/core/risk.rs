@@ -10,7 +10,7 @@ use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
 use super::super::answered::Answered;
 use super::super::lanes::{LaneCommand, Slice};
 use super::super::risk::{
-    Asked, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared, RequestPartition,
+    Asked, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared, RequestPartition, Turn,
 };
 use super::super::{ReadRequest, RecordError};
 use super::{Command, Core};
@@ -89,7 +89,7 @@ impl Core {
         }
         let follows = self.config.device_names().is_empty();
         while self.risk.has_room()
-            && let Some((number, asked, request, is_wanted)) = self.risk.arrivals.prepare()
+            && let Some(Turn { number, asked, request, is_wanted }) = self.risk.arrivals.prepare()
         {
             let (partition, offset) = (asked.partition, asked.offset);
             // A partition that has just come has no market yet; requests of its own wait until it has.

@@ -95,16 +95,25 @@ impl Preparing {
     }
 }
 
-/// All of them, numbered as they were read.
+/// A request that is to be prepared now.
+pub(in super::super) struct Turn<'a> {
+    pub(in super::super) number: u64,
+    pub(in super::super) asked: &'a Asked,
+    pub(in super::super) request: Box<RiskRequest>,
+    /// Tells whether anybody still waits for it.
+    pub(in super::super) is_wanted: Arc<AtomicBool>,
+}
+
+/// All of them, numbered as they were read. The most urgent ones go first.
 #[derive(Default)]
 pub(in super::super) struct Arrivals {
     number_next: u64,
-    waiting: BTreeMap<u64, (Asked, Box<RiskRequest>)>,
+    waiting: BTreeMap<(TaskClass, u64), (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
     preparing: BTreeMap<u64, Preparing>,
     preparing_bytes: usize,
     /// Of both.
-    deadlines: BTreeSet<(i64, u64)>,
+    deadlines: BTreeSet<(i64, TaskClass, u64)>,
 }
 
 impl Arrivals {
@@ -114,9 +123,9 @@ impl Arrivals {
         self.number_next += 1;
         // Another one is refused for that.
         let deadline_ns = asked.deadline_ns.filter(|&deadline_ns| is_deadline(deadline_ns));
-        self.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, number)));
+        self.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, asked.class, number)));
         self.waiting_bytes += asked.bytes;
-        self.waiting.insert(number, (asked, request));
+        self.waiting.insert((asked.class, number), (asked, request));
     }
 
     /// Whether more may be read.
@@ -124,19 +133,19 @@ impl Arrivals {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// The request whose turn it is to be prepared, with its number, what stays of it, and what tells whether it is still wanted.
-    pub(in super::super) fn prepare(&mut self) -> Option<(u64, &Asked, Box<RiskRequest>, Arc<AtomicBool>)> {
+    /// The request whose turn it is to be prepared.
+    pub(in super::super) fn prepare(&mut self) -> Option<Turn<'_>> {
         if self.preparing.len() >= PREPARED_MAX || self.preparing_bytes >= PREPARED_BYTES_MAX {
             return None;
         }
-        let (number, (asked, request)) = self.waiting.pop_first()?;
+        let ((_, number), (asked, request)) = self.waiting.pop_first()?;
         let bytes = asked.bytes;
         self.waiting_bytes -= bytes;
         self.preparing_bytes += bytes;
         let is_wanted = Arc::new(AtomicBool::new(true));
         let preparing = Preparing { asked: None, bytes, is_wanted: is_wanted.clone() };
         let preparing = self.preparing.entry(number).insert_entry(preparing).into_mut();
-        Some((number, preparing.asked.insert(asked), request, is_wanted))
+        Some(Turn { number, asked: preparing.asked.insert(asked), request, is_wanted })
     }
 
     /// A request is prepared; `None` if nobody waits for that any more.
@@ -145,24 +154,24 @@ impl Arrivals {
         self.preparing_bytes -= preparing.bytes;
         let asked = preparing.asked?;
         if let Some(deadline_ns) = asked.deadline_ns {
-            self.deadlines.remove(&(deadline_ns, number));
+            self.deadlines.remove(&(deadline_ns, asked.class, number));
         }
         Some(asked)
     }
 
     /// The next deadline.
     pub(in super::super) fn deadline_ns(&self) -> Option<i64> {
-        self.deadlines.first().map(|&(deadline_ns, _)| deadline_ns)
+        self.deadlines.first().map(|&(deadline_ns, ..)| deadline_ns)
     }
 
     /// A request whose deadline has passed.
     pub(in super::super) fn take_overdue(&mut self, now_ns: i64) -> Option<Asked> {
-        let &(deadline_ns, number) = self.deadlines.first()?;
+        let &(deadline_ns, class, number) = self.deadlines.first()?;
         if deadline_ns > now_ns {
             return None;
         }
         self.deadlines.pop_first();
-        match self.waiting.remove(&number) {
+        match self.waiting.remove(&(class, number)) {
             Some((asked, _)) => {
                 self.waiting_bytes -= asked.bytes;
                 Some(asked)
@@ -185,6 +194,7 @@ impl Arrivals {
         let is_wanted = |number: &u64| {
             preparing.get(number).is_some_and(|preparing: &Preparing| preparing.asked.is_some())
         };
-        self.deadlines.retain(|(_, number)| waiting.contains_key(number) || is_wanted(number));
+        self.deadlines
+            .retain(|&(_, class, number)| waiting.contains_key(&(class, number)) || is_wanted(&number));
     }
 }

@@ -238,6 +238,23 @@ fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
 }
 
 #[test]
+fn the_most_urgent_request_is_prepared_first() {
+    // The market is older than it has been: all of them wait.
+    let mut shell = Shell::begin(1);
+    let classes = ["BATCH", "INTERACTIVE", "CRITICAL", "INTERACTIVE"];
+    for (class, offset) in classes.into_iter().zip(0..) {
+        let mut request = request(offset, None, &json!(100.0));
+        let asked = request.request.as_mut().expect("it can be read");
+        asked.class = serde_json::from_value(json!(class)).expect("a class");
+        shell.core.on_requests(0, PARTITION, shell.generations[1], vec![request]);
+    }
+    assert!(shell.preparations.is_empty());
+    shell.tick(1, 0);
+    let offsets: Vec<i64> = shell.preparations.iter().map(|preparation| preparation.offset).collect();
+    assert_eq!(offsets, [2, 1, 3, 0]);
+}
+
+#[test]
 fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
     let mut shell = Shell::begin(0);
     assert!(shell.tick(0, 0));
