@@ -253,7 +253,7 @@ impl Lane {
             0 => sample,
             known => known + (sample - known) / SERVICE_SMOOTHING,
         };
-        // A slice began when nothing was in flight: it comes before what is.
+        // Predicted as if batches waited for a slice, which they share the processor with at most.
         let begin_ns = self.slice.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
         self.free_ns = begin_ns + self.predicted_ns(self.in_flight_rows);
         self.refresh(hash);

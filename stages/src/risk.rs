@@ -216,8 +216,8 @@ impl RiskTask {
         self
     }
 
-    /// Whether what comes next is work of the processor alone, which cannot be cut and may take long: a device has nothing to do for
-    /// it.
+    /// Whether what comes next is work of the processor that cannot be cut and may take long, on whatever lane: a device would do
+    /// nothing for it.
     pub fn is_aside(&self) -> bool {
         match &self.work {
             Work::Portfolio(task) => task.is_aside(),
@@ -278,14 +278,8 @@ impl RiskTask {
         Round { first_unit: 0, units }
     }
 
-    /// Does some units. If that panics, it is the answer: a function of the request as any other, and a lane that was lost for it
-    /// would be lost again by whoever tries next.
+    /// Does some units.
     pub fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
-        let partial = catch_unwind(AssertUnwindSafe(|| self.compute(isa, units)));
-        partial.unwrap_or_else(|_| Partial::Outcome(Box::new(RiskOutcome::Error(refusals::panicked()))))
-    }
-
-    fn compute(&self, isa: Isa, units: Range<i64>) -> Partial {
         match &self.work {
             Work::Options(task) => task.run(isa, places(units)),
             Work::ImpliedVolatilities(task) => task.run(isa, places(units)),
@@ -296,13 +290,20 @@ impl RiskTask {
         }
     }
 
+    /// Does some units. If that panics, it is the answer: a function of the request as any other, and a lane that was lost for it
+    /// would be lost again by whoever tries next.
+    pub fn run_caught(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let partial = catch_unwind(AssertUnwindSafe(|| self.run(isa, units)));
+        partial.unwrap_or_else(|_| Partial::Outcome(Box::new(RiskOutcome::Error(refusals::panicked()))))
+    }
+
     /// Does all units of all rounds, one after the other.
     pub fn outcome(&self, isa: Isa) -> RiskOutcome {
         let mut round = self.first_round();
         let mut partials = Vec::new();
         loop {
             let units = round.first_unit..round.first_unit + round.units;
-            partials.push(self.run(isa, units));
+            partials.push(self.run_caught(isa, units));
             match self.finish(&partials) {
                 Finished::Outcome(outcome) => return outcome,
                 Finished::More(next) => round = next,

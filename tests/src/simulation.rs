@@ -278,6 +278,11 @@ impl World {
                             lane.commands.push_back(command);
                         }
                     }
+                    Command::Slice(lane, slice) => {
+                        if let Some(lane) = &mut self.lanes[lane as usize] {
+                            lane.slices.push_back(slice);
+                        }
+                    }
                     Command::Pause(partition) => self.set_paused(partition, true),
                     Command::Resume(partition) => self.set_paused(partition, false),
                     Command::Seek { partition, offset, generation } => {
@@ -399,11 +404,13 @@ impl World {
         let index = self.random.index(self.lanes.len());
         let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
         if !lane.slices.is_empty() && (lane.commands.is_empty() || self.random.one_in(2)) {
-            self.coverage.device_slices += usize::from(self.config.is_on_device(index as LaneId));
             let revalued = self.core.positions_revalued();
-            if lane.run_slice().is_err() {
-                self.coverage.background_faults += 1;
-                return self.lose_lane(index);
+            match lane.run_slice(&self.config, index) {
+                Ok(by_device) => self.coverage.device_slices += usize::from(by_device),
+                Err(_) => {
+                    self.coverage.background_faults += 1;
+                    return self.lose_lane(index);
+                }
             }
             let revalued = self.core.positions_revalued() - revalued;
             self.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));

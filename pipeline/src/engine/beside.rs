@@ -4,7 +4,7 @@
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::EngineError;
-use super::priority::yield_to_ticks;
+use super::priority::Yielding;
 use super::worker::Worker;
 
 /// Handle of the thread.
@@ -21,10 +21,10 @@ impl<Job: Send + 'static, Done: Send + 'static> Beside<Job, Done> {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
         let worker = Worker::start(thread, move || {
-            yield_to_ticks();
+            let yielding = Yielding::start(thread, run);
             for job in received {
                 // An engine that has ended reads no more.
-                if sent.send(run(job)).is_err() {
+                if sent.send(yielding.run(job).0).is_err() {
                     return;
                 }
             }

@@ -20,7 +20,7 @@ use warptape_schemas::{LifecycleEvent, TickDecoder};
 use warptape_stages::GroupStage;
 
 use super::commit::CommitRequest;
-use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput};
+use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput, Slice};
 use super::ownership::Ownership;
 use super::partition::{Accepted, Partition};
 use super::recorder::Recorder;
@@ -32,6 +32,8 @@ use super::{EngineConfig, RecordError, Stop};
 pub enum Command {
     /// Tell a lane.
     Lane(LaneId, LaneCommand),
+    /// Have a lane do units of a risk task, beside all else.
+    Slice(LaneId, Slice),
     /// Read no more of a partition.
     Pause(i32),
     /// Read a partition again.

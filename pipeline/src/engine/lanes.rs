@@ -19,6 +19,7 @@ use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, 
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
+use aside::{Aside, Reporter};
 pub use background::Background;
 use thread::LaneWorker;
 
@@ -56,8 +57,6 @@ pub enum LaneCommand {
         /// Its epoch.
         epoch: i64,
     },
-    /// Do units of a risk task, beside all else.
-    RunSlice(Slice),
 }
 
 /// Units of a risk task on their way to a lane.
@@ -197,6 +196,7 @@ pub struct LaneFault {
 pub(super) struct Lane {
     pub(super) life: u32,
     commands: Sender<LaneCommand>,
+    aside: Aside,
     thread: Worker,
     work: Arc<Work>,
     /// Of the thread beside, which does slices on the lane's device.
@@ -244,6 +244,8 @@ impl Lane {
         // What waits is bounded by the credit of the lane and the number of groups.
         let (commands, received) = unbounded();
         let [work, work_beside] = [Arc::new(Work::default()), Arc::new(Work::default())];
+        let reporter = Reporter { lane, life, clock, events: events.clone() };
+        let (aside, device_slices) = Aside::start(reporter, config.isa, config.is_on_device(lane));
         let worker = LaneWorker {
             lane,
             life,
@@ -251,11 +253,17 @@ impl Lane {
             clock,
             work: work.clone(),
             work_beside: work_beside.clone(),
+            device_slices,
             fault,
             events,
         };
         let thread = Worker::start(format!("lane-{lane}"), move || worker.run(&received));
-        Self { life, commands, thread, work, work_beside }
+        Self { life, commands, aside, thread, work, work_beside }
+    }
+
+    /// Has a slice done, beside all else; the engine is told what comes of it.
+    pub(super) fn run_slice(&self, slice: Slice) {
+        self.aside.run(slice);
     }
 
     /// Tells the lane. One that just failed takes nothing any more; its loss is on its way to the engine.
@@ -268,7 +276,7 @@ impl Lane {
         [&self.work, &self.work_beside].iter().any(|work| work.is_overdue(now_ns, batch_max, other_max))
     }
 
-    /// Tells the thread to end, and gives it, to be waited for.
+    /// Tells the threads to end, and gives the lane's own, to be waited for.
     pub(super) fn end(self) -> Worker {
         self.thread
     }
@@ -347,11 +355,6 @@ impl LaneStages {
         }
     }
 
-    /// What its host computes with.
-    pub fn isa(&self) -> Isa {
-        self.isa
-    }
-
     /// Whether a batch is under way.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
@@ -400,7 +403,6 @@ impl LaneStages {
                 };
                 Ok(Some(LaneResult::Released { group, epoch, stage }))
             }
-            LaneCommand::RunSlice(_) => unreachable!("slices are done beside"),
         }
     }
 

@@ -1,35 +1,99 @@
 //! Threads that yield to those that ticks go through.
 
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rustix::time::{ClockId, clock_gettime};
+
 /// Of a priority, on Linux' scale from -20 to 19: a thread of ten less has a tenth of the time where two want the same core, and is
 /// put aside at once where the other one wakes up.
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
-/// Has the calling thread yield the processor to all others of the process, where the system can do that for a thread alone.
-pub(super) fn yield_to_ticks() {
+const RUNS: &str = "the thread that yields has not panicked";
+
+/// A thread that yields the processor to all others, whoever's they are, and does one thing after the other for one that does not.
+///
+/// It takes from nobody else, and tells nobody else: it may be put aside while it holds the lock of a channel, and then all who
+/// use that channel wait. So between it and the engine there is always the thread that calls [`Self::run`].
+pub(super) struct Yielding<Job, Done> {
+    jobs: Sender<Job>,
+    done: Receiver<(Done, Duration)>,
+}
+
+impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
+    /// Starts it. It ends by itself when this is dropped.
+    pub(super) fn start(name: impl Into<String>, mut run: impl FnMut(Job) -> Done + Send + 'static) -> Self {
+        let (jobs, received) = bounded(1);
+        let (sent, done) = bounded(1);
+        let work = move || {
+            yield_to_others();
+            for job in received {
+                let since = processor_time();
+                let done = run(job);
+                if sent.send((done, processor_time().saturating_sub(since))).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name(name.into()).spawn(work).expect("the system can start a thread");
+        Self { jobs, done }
+    }
+
+    /// Has something done, and waits for that; with what time it took of a processor.
+    pub(super) fn run(&self, job: Job) -> (Done, Duration) {
+        self.jobs.send(job).expect(RUNS);
+        self.done.recv().expect(RUNS)
+    }
+}
+
+/// Has the calling thread yield, where the system can do that for a thread alone.
+fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(LESS) {
         tracing::debug!(%error, "a thread beside the engine's has the priority of all others");
     }
 }
 
+/// Time that the calling thread has had of a processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::thread;
-
     use rustix::process::getpriority_process;
 
     use super::*;
 
+    fn priority() -> i32 {
+        getpriority_process(None).expect("it has one")
+    }
+
     #[test]
     fn one_thread_yields_and_no_other() {
-        let priority = || getpriority_process(None).expect("it has one");
         let before = priority();
-        let of_thread = move || {
-            yield_to_ticks();
-            priority()
-        };
-        assert_eq!(thread::spawn(of_thread).join().expect("it does not panic"), (before + LESS).min(19));
+        let yielding = Yielding::start("yields", |()| priority());
+        assert_eq!(yielding.run(()).0, (before + LESS).min(19));
         assert_eq!(priority(), before);
+    }
+
+    #[test]
+    fn what_is_waited_for_takes_no_time() {
+        let (go, wait) = bounded(1);
+        let yielding = Yielding::start("yields", move |is_idle| match is_idle {
+            true => wait.recv_timeout(Duration::from_millis(200)).is_ok(),
+            false => {
+                let since = processor_time();
+                while processor_time() - since < Duration::from_millis(20) {}
+                true
+            }
+        });
+        let (_, busy) = yielding.run(false);
+        let (has_come, idle) = yielding.run(true);
+        drop::<Sender<()>>(go);
+        assert!(!has_come && idle < busy && busy >= Duration::from_millis(20), "{idle:?}, {busy:?}");
     }
 }

@@ -287,6 +287,12 @@ impl Engine {
             for command in commands {
                 match command {
                     Command::Lane(lane, command) => self.command_lane(lane, command),
+                    Command::Slice(lane, slice) => {
+                        // One that is lost does no more, which is on its way to the core.
+                        if let Some(lane) = &self.lanes[lane as usize] {
+                            lane.run_slice(slice);
+                        }
+                    }
                     Command::Pause(partition) => self.command_source(SourceCommand::Pause(partition))?,
                     Command::Resume(partition) => self.command_source(SourceCommand::Resume(partition))?,
                     Command::Seek { partition, offset, generation } => {

@@ -11,7 +11,7 @@ use super::{Partial, bad, check_count};
 
 /// Rules of a request at most: their cells have to fit into a record.
 const RULES_MAX: usize = 20_000;
-/// Bars of a request at most: lanes do a rule over all of them at once, and ticks wait meanwhile.
+/// Bars of a request at most: lanes do a rule over all of them at once, and other requests wait meanwhile.
 const BARS_MAX: usize = 2_000_000;
 /// Bars of a unit of cost.
 const COST_BARS: usize = 64;

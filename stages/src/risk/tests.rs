@@ -431,7 +431,7 @@ fn a_panic_is_the_answer() {
     let implied = tasks.iter().find(|task| matches!(task.work, Work::ImpliedVolatilities(_)));
     let implied = implied.expect("there is one of each kind");
     // Units that no task has.
-    let panicked = implied.run(Isa::Baseline, -2..-1);
+    let panicked = implied.run_caught(Isa::Baseline, -2..-1);
     let expected = Finished::Outcome(RiskOutcome::Error(refusals::panicked()));
     for task in tasks {
         let good = task.run(Isa::Baseline, 0..1);

@@ -10,12 +10,12 @@ use warptape_stages::risk::Partial;
 /// A lane: commands that wait, and results that the core does not know of yet.
 #[derive(Default)]
 pub(super) struct SimulatedLane {
-    /// Opened at the first command.
+    /// Opened when they are first needed.
     stages: Option<LaneStages>,
     /// Of a lane on a device.
     background: Option<Background>,
     pub(super) commands: VecDeque<LaneCommand>,
-    /// Slices that wait for the thread beside.
+    /// Slices that wait for the threads beside.
     pub(super) slices: VecDeque<Slice>,
     pub(super) results: VecDeque<SimulatedResult>,
 }
@@ -43,21 +43,7 @@ impl SimulatedLane {
         config: &EngineConfig,
         index: usize,
     ) -> Result<Met, DeviceError> {
-        let stages = match &mut self.stages {
-            Some(stages) => stages,
-            none => {
-                let stages = none.insert(config.lane_stages(index as LaneId)?);
-                self.background = stages.take_background();
-                stages
-            }
-        };
-        let command = match command {
-            LaneCommand::RunSlice(slice) => {
-                self.slices.push_back(slice);
-                return Ok(Met::default());
-            }
-            command => command,
-        };
+        let stages = open(&mut self.stages, &mut self.background, config, index)?;
         if !stages.runs_beside(&command) {
             self.results.extend(stages.finish()?.map(SimulatedResult::Lane));
         }
@@ -71,14 +57,34 @@ impl SimulatedLane {
         Ok(met)
     }
 
-    /// As the thread beside: does the slice that waits.
-    pub(super) fn run_slice(&mut self) -> Result<(), DeviceError> {
-        let (Some(stages), Some(slice)) = (&self.stages, self.slices.pop_front()) else { return Ok(()) };
-        let partial = match &mut self.background {
+    /// As the threads beside: does the slice that waits. Whether the lane's device did it.
+    pub(super) fn run_slice(&mut self, config: &EngineConfig, index: usize) -> Result<bool, DeviceError> {
+        let Some(slice) = self.slices.pop_front() else { return Ok(false) };
+        open(&mut self.stages, &mut self.background, config, index)?;
+        let background = self.background.as_mut().filter(|_| !slice.task.is_aside());
+        let by_device = background.is_some();
+        let partial = match background {
             Some(background) => background.run(&slice)?,
-            None => slice.task.run(stages.isa(), slice.units),
+            None => slice.task.run(config.isa, slice.units),
         };
         self.results.push_back(SimulatedResult::Slice { slice: slice.slice, partial });
-        Ok(())
+        Ok(by_device)
+    }
+}
+
+/// The stages of a lane, opened when they are first needed.
+fn open<'a>(
+    stages: &'a mut Option<LaneStages>,
+    background: &mut Option<Background>,
+    config: &EngineConfig,
+    index: usize,
+) -> Result<&'a mut LaneStages, DeviceError> {
+    match stages {
+        Some(stages) => Ok(stages),
+        none => {
+            let stages = none.insert(config.lane_stages(index as LaneId)?);
+            *background = stages.take_background();
+            Ok(stages)
+        }
     }
 }

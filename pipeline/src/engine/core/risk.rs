@@ -8,7 +8,7 @@ use warptape_schemas::risk::RiskOutcome;
 use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
 
 use super::super::answered::Answered;
-use super::super::lanes::{LaneCommand, Slice};
+use super::super::lanes::Slice;
 use super::super::risk::{
     Asked, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared, RequestPartition, Turn,
 };
@@ -188,7 +188,7 @@ impl Core {
     pub(super) fn run_slice(&mut self, now_ns: i64, run: &RunSlice) {
         let task = self.risk.begin_slice(now_ns, run);
         let slice = Slice { slice: run.slice, task, units: run.from..run.to };
-        self.commands.push(Command::Lane(run.lane, LaneCommand::RunSlice(slice)));
+        self.commands.push(Command::Slice(run.lane, slice));
     }
 
     pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {

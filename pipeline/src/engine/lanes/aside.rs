@@ -1,5 +1,5 @@
-//! Slices on threads beside the lane's, so that no ticks wait for them: those of a device, on a stream of its own, and those of the
-//! processor, on a thread that yields to all others. Either way they are the lane's to the scheduler.
+//! Slices on threads beside the lane's, so that no ticks wait for them: those of the processor on one that yields to all others,
+//! those of a device on a stream of its own. Either way they are the lane's to the scheduler.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use warptape_schemas::journal::LaneId;
 use warptape_stages::risk::Partial;
 
 use super::super::Clock;
-use super::super::priority::yield_to_ticks;
+use super::super::priority::Yielding;
 use super::thread::panic_message;
 use super::{Background, LaneEvent, LaneNews, Slice, Work};
 
@@ -25,61 +25,71 @@ pub(super) struct Reporter {
     pub(super) events: Sender<LaneEvent>,
 }
 
-/// A thread beside a lane's. It ends after what it is at when this is dropped.
+/// The threads beside a lane's. Each ends after what it is at when this is dropped.
 pub(super) struct Aside {
-    slices: Sender<Slice>,
-    thread: JoinHandle<()>,
+    on_host: Sender<Slice>,
+    on_device: Option<Sender<Slice>>,
 }
 
 impl Aside {
-    /// For what the processor does. Nobody waits for its end.
-    pub(super) fn on_host(reporter: Reporter, isa: Isa) -> Self {
-        Self::start(format!("risk-{}", reporter.lane), move |slices| {
-            yield_to_ticks();
-            reporter.work(slices, |slice| Ok(slice.task.run(isa, slice.units)));
-        })
-    }
-
-    /// For what a device does. If it fails the lane is lost: what fails one stream of a device fails the others.
-    pub(super) fn on_device(reporter: Reporter, mut background: Background, work: Arc<Work>) -> Self {
-        Self::start(format!("device-risk-{}", reporter.lane), move |slices| {
-            reporter.work(slices, |slice| {
-                work.on_other(reporter.clock.now_ns());
-                let done = background.run(&slice);
-                work.done();
-                done
-            });
-        })
-    }
-
-    fn start(name: String, work: impl FnOnce(&Receiver<Slice>) + Send + 'static) -> Self {
+    /// Starts the one of the processor, for whose end nobody waits, and gives what the one of the lane's device is to receive, if
+    /// it has one.
+    pub(super) fn start(reporter: Reporter, isa: Isa, has_device: bool) -> (Self, Option<Receiver<Slice>>) {
         // A lane has one slice at a time.
-        let (slices, received) = unbounded::<Slice>();
-        let thread = thread::Builder::new().name(name).spawn(move || work(&received));
-        Self { slices, thread: thread.expect("the system can start a thread") }
+        let (on_host, received) = unbounded();
+        let name = format!("risk-{}", reporter.lane);
+        start(name.clone(), move || {
+            let yielding = Yielding::start(name, move |slice: Slice| slice.task.run_caught(isa, slice.units));
+            reporter.work(&received, |slice| {
+                let (partial, took) = yielding.run(slice);
+                Ok((partial, took.as_nanos() as i64))
+            });
+        });
+        let (on_device, received) = has_device.then(unbounded).unzip();
+        (Self { on_host, on_device }, received)
     }
 
     /// Does a slice; the engine is told what comes of it.
     pub(super) fn run(&self, slice: Slice) {
+        let thread = self.on_device.as_ref().filter(|_| !slice.task.is_aside()).unwrap_or(&self.on_host);
         // A thread that has failed takes no more; the loss of the lane is on its way to the engine.
-        drop(self.slices.send(slice));
-    }
-
-    /// Waits for the end of what it is at.
-    pub(super) fn end(self) {
-        drop(self.slices);
-        self.thread.join().expect("it catches what panics");
+        drop(thread.send(slice));
     }
 }
 
+/// Starts the thread for what a device does. If it fails the lane is lost: what fails one stream of a device fails the others.
+pub(super) fn on_device(
+    reporter: Reporter,
+    mut background: Background,
+    work: Arc<Work>,
+    slices: Receiver<Slice>,
+) -> JoinHandle<()> {
+    start(format!("device-risk-{}", reporter.lane), move || {
+        reporter.work(&slices, |slice| {
+            let since_ns = reporter.clock.now_ns();
+            work.on_other(since_ns);
+            let done = background.run(&slice);
+            work.done();
+            Ok((done?, reporter.clock.now_ns() - since_ns))
+        });
+    })
+}
+
+fn start(name: String, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::Builder::new().name(name).spawn(work).expect("the system can start a thread")
+}
+
 impl Reporter {
-    fn work(&self, slices: &Receiver<Slice>, mut run: impl FnMut(Slice) -> Result<Partial, DeviceError>) {
+    /// Tells of each slice what came of it, and what time it took in nanoseconds.
+    fn work(
+        &self,
+        slices: &Receiver<Slice>,
+        mut run: impl FnMut(Slice) -> Result<(Partial, i64), DeviceError>,
+    ) {
         for slice in slices {
-            let (number, since_ns) = (slice.slice, self.clock.now_ns());
-            let done = catch_unwind(AssertUnwindSafe(|| run(slice)));
-            let service_ns = self.clock.now_ns() - since_ns;
-            let lost = match done {
-                Ok(Ok(partial)) => {
+            let number = slice.slice;
+            let lost = match catch_unwind(AssertUnwindSafe(|| run(slice))) {
+                Ok(Ok((partial, service_ns))) => {
                     self.tell(LaneNews::SliceDone { slice: number, service_ns, partial });
                     continue;
                 }
@@ -105,8 +115,7 @@ mod tests {
     use warptape_schemas::risk::RiskOutcome;
     use warptape_stages::risk::{Finished, Partial, RiskTask, refusals};
 
-    use super::super::thread::LaneWorker;
-    use super::super::{LaneBatch, LaneCommand, Work};
+    use super::super::{Lane, LaneBatch, LaneCommand};
     use super::*;
     use crate::settings::{Sources, load};
 
@@ -152,21 +161,18 @@ mod tests {
     fn check_that_no_batch_waits(task: RiskTask) {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
-        let (commands, received) = unbounded();
         let (events, told) = unbounded();
         let task = Arc::new(task);
+        let lane = Lane::start(0, 2, &config, Clock::start(), None, events);
         let expected = task.run(Isa::Baseline, 0..1);
         // So many that the lane's thread may well be held up, and still comes to the batch before they are done.
         for slice in 0..SLICES {
             let slice = Slice { slice, task: task.clone(), units: 0..1 };
-            commands.send(LaneCommand::RunSlice(slice)).expect("it is received below");
+            lane.run_slice(slice);
         }
         let batch = LaneBatch { batch: 3, parts: Vec::new() };
-        commands.send(LaneCommand::Run(batch)).expect("it is received below");
-        drop(commands);
-        let work = Arc::new(Work::default());
-        let (clock, work_beside) = (Clock::start(), Arc::default());
-        LaneWorker { lane: 0, life: 2, config, clock, work, work_beside, fault: None, events }.run(&received);
+        lane.command(LaneCommand::Run(batch));
+        lane.end().join();
         let told: Vec<LaneEvent> = told.iter().collect();
         assert!(told.iter().all(|event| (event.lane, event.life) == (0, 2)));
         let is_batch = |event: &LaneEvent| matches!(event.news, LaneNews::Completed { batch: 3, .. });
@@ -186,7 +192,7 @@ mod tests {
         let (events, told) = unbounded();
         let task = Arc::new(implied_task());
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
-        let aside = Aside::on_host(reporter, Isa::Baseline);
+        let (aside, _) = Aside::start(reporter, Isa::Baseline, false);
         // Units that the task does not have, then one that it has.
         for (slice, units) in [(0, 5..6), (1, 0..1)] {
             aside.run(Slice { slice, task: task.clone(), units });

@@ -1,7 +1,8 @@
-//! A lane's thread: commands in, news out; the next batch is begun while one is under way, and slices are done on threads beside it.
+//! A lane's thread: commands in, news out; the next batch is begun while one is under way.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, SendError, Sender};
 use warptape_kernels::device::DeviceError;
@@ -9,8 +10,8 @@ use warptape_schemas::journal::LaneId;
 
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
-use super::aside::{Aside, Reporter};
-use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Work};
+use super::aside::{self, Reporter};
+use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Slice, Work};
 
 pub(super) struct LaneWorker {
     pub(super) lane: LaneId,
@@ -20,6 +21,8 @@ pub(super) struct LaneWorker {
     pub(super) work: Arc<Work>,
     /// Of the thread for slices on the lane's device.
     pub(super) work_beside: Arc<Work>,
+    /// What that is to do.
+    pub(super) device_slices: Option<Receiver<Slice>>,
     /// Batches until an injected fault.
     pub(super) fault: Option<u64>,
     pub(super) events: Sender<LaneEvent>,
@@ -40,7 +43,7 @@ impl LaneWorker {
             drop(self.tell(LaneNews::Lost { reason }));
         }
         // A process that ends leaves no thread behind that is at work on a device.
-        beside.into_iter().for_each(Aside::end);
+        beside.into_iter().for_each(|thread| thread.join().expect("it catches what panics"));
     }
 
     fn reporter(&self) -> Reporter {
@@ -56,7 +59,7 @@ impl LaneWorker {
     fn obey(
         &mut self,
         commands: &Receiver<LaneCommand>,
-        beside: &mut Option<Aside>,
+        beside: &mut Option<JoinHandle<()>>,
     ) -> Result<(), DeviceError> {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
@@ -66,12 +69,11 @@ impl LaneWorker {
                 return Ok(());
             }
         }
-        *beside = stages
-            .take_background()
-            .map(|background| Aside::on_device(self.reporter(), background, self.work_beside.clone()));
+        if let (Some(background), Some(slices)) = (stages.take_background(), self.device_slices.take()) {
+            *beside = Some(aside::on_device(self.reporter(), background, self.work_beside.clone(), slices));
+        }
         self.work.done();
         let mut since_ns = 0;
-        let mut on_host = None;
         loop {
             // While a batch is under way nothing is waited for but that.
             let next = match stages.is_running() {
@@ -80,18 +82,6 @@ impl LaneWorker {
                     Ok(command) => command,
                     Err(_) => return Ok(()),
                 }),
-            };
-            // They wait for no batch, and no batch waits for them.
-            let next = match (next, &*beside) {
-                (Some(LaneCommand::RunSlice(slice)), Some(on_device)) if !slice.task.is_aside() => {
-                    on_device.run(slice);
-                    continue;
-                }
-                (Some(LaneCommand::RunSlice(slice)), _) => {
-                    on_host.get_or_insert_with(|| Aside::on_host(self.reporter(), stages.isa())).run(slice);
-                    continue;
-                }
-                (next, _) => next,
             };
             if stages.is_running() && !next.as_ref().is_some_and(|command| stages.runs_beside(command)) {
                 let done = stages.finish()?;
@@ -104,9 +94,7 @@ impl LaneWorker {
                 since_ns = self.clock.now_ns();
                 match command {
                     LaneCommand::Run(_) | LaneCommand::Release { .. } => self.work.on_batch(since_ns),
-                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } | LaneCommand::RunSlice(_) => {
-                        self.work.on_other(since_ns);
-                    }
+                    LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
                 }
             }
             self.fail_if_due(&command);

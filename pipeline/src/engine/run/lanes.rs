@@ -54,7 +54,7 @@ impl Engine {
                 self.core.on_measured(self.clock.now_ns(), lane, points)?;
             }
             LaneNews::Lost { reason } => {
-                // Neither of its threads is waited for: the other one may be long at what it does.
+                // None of its threads is waited for: another one may be long at what it does.
                 self.leaving.extend(self.lanes[lane as usize].take().map(Lane::end));
                 self.on_lane_lost(lane, life, reason)?;
             }

@@ -8,7 +8,7 @@ use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_req
 
 use super::super::gates::tests::{PARTITION, restored, unreadable};
 use super::*;
-use crate::engine::{CommitRequest, LaneCommand, LaneResult, LaneStages, Slice};
+use crate::engine::{CommitRequest, LaneResult, LaneStages, Slice};
 
 const TOLD: &str = "the journal takes it";
 
@@ -48,7 +48,7 @@ impl Shell {
                 match command {
                     Command::Prepare(preparation) => self.preparations.push(preparation),
                     Command::Conclude(conclusion) => self.conclusions.push(conclusion),
-                    Command::Lane(lane, LaneCommand::RunSlice(Slice { slice, task, units })) => {
+                    Command::Slice(lane, Slice { slice, task, units }) => {
                         let partial = task.run(Isa::Baseline, units);
                         self.core.on_slice_done(now_ns, lane, slice, 1, partial).expect(TOLD);
                     }
