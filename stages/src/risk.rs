@@ -168,7 +168,14 @@ impl DeviceRisk {
 
 impl RiskTask {
     /// Checks a request and takes what it wants of the market.
+    ///
+    /// If that panics, it is the answer, as wherever a request is worked on: a function of the request as any other, and a process
+    /// that was lost for it would be lost again by whoever tries next.
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+        caught(|| Self::make(request, market_of))?
+    }
+
+    fn make(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
         if let Some(deadline_ns) = request.deadline_ns.filter(|&deadline_ns| !is_deadline(deadline_ns)) {
@@ -290,11 +297,10 @@ impl RiskTask {
         }
     }
 
-    /// Does some units. If that panics, it is the answer: a function of the request as any other, and a lane that was lost for it
-    /// would be lost again by whoever tries next.
+    /// Does some units. If that panics, it is the answer.
     pub fn run_caught(&self, isa: Isa, units: Range<i64>) -> Partial {
-        let partial = catch_unwind(AssertUnwindSafe(|| self.run(isa, units)));
-        partial.unwrap_or_else(|_| Partial::Outcome(Box::new(RiskOutcome::Error(refusals::panicked()))))
+        caught(|| self.run(isa, units))
+            .unwrap_or_else(|error| Partial::Outcome(Box::new(RiskOutcome::Error(error))))
     }
 
     /// Does all units of all rounds, one after the other.
@@ -337,21 +343,32 @@ impl RiskTask {
         })
     }
 
-    /// Puts together what the units of all rounds so far gave, in their order. Called once after each round.
+    /// Puts together what the units of all rounds so far gave, in their order. Called once after each round. If that panics, it is
+    /// the answer.
     pub fn finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> Finished {
         let partials: Vec<&Partial> = partials.into_iter().collect();
+        caught(|| self.put_together(&partials))
+            .unwrap_or_else(|error| Finished::Outcome(RiskOutcome::Error(error)))
+    }
+
+    fn put_together(&self, partials: &[&Partial]) -> Finished {
         if let Some(error) = partials.iter().find_map(|partial| partial.error()) {
             return Finished::Outcome(RiskOutcome::Error(error.clone()));
         }
         Finished::Outcome(match &self.work {
-            Work::Options(_) => options::outcome(&partials),
-            Work::ImpliedVolatilities(_) => options::implied_outcome(&partials),
-            Work::Sweep(_) => sweep::outcome(&partials),
-            Work::Simulation(task) => return task.finish(&partials),
-            Work::Portfolio(task) => return task.finish(&partials),
-            Work::Optimisation(task) => return task.finish(&partials),
+            Work::Options(_) => options::outcome(partials),
+            Work::ImpliedVolatilities(_) => options::implied_outcome(partials),
+            Work::Sweep(_) => sweep::outcome(partials),
+            Work::Simulation(task) => return task.finish(partials),
+            Work::Portfolio(task) => return task.finish(partials),
+            Work::Optimisation(task) => return task.finish(partials),
         })
     }
+}
+
+/// What comes of it, or that it panics.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, RiskError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| refusals::panicked())
 }
 
 /// Whether a deadline is one that a request may have.

@@ -405,7 +405,11 @@ impl World {
         let Some(lane) = &mut self.lanes[index] else { return Ok(()) };
         if !lane.slices.is_empty() && (lane.commands.is_empty() || self.random.one_in(2)) {
             let revalued = self.core.positions_revalued();
-            match lane.run_slice(&self.config, index) {
+            if lane.open(&self.config, index).is_err() {
+                self.coverage.device_faults += 1;
+                return self.lose_lane(index);
+            }
+            match lane.run_slice(self.config.isa) {
                 Ok(by_device) => self.coverage.device_slices += usize::from(by_device),
                 Err(_) => {
                     self.coverage.background_faults += 1;

@@ -20,8 +20,8 @@ impl<Job: Send + 'static, Done: Send + 'static> Beside<Job, Done> {
     pub(super) fn start(thread: &'static str, run: impl Fn(Job) -> Done + Send + 'static) -> Self {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
+        let yielding = Yielding::start(thread, run);
         let worker = Worker::start(thread, move || {
-            let yielding = Yielding::start(thread, run);
             for job in received {
                 // An engine that has ended reads no more.
                 if sent.send(yielding.run(job).0).is_err() {

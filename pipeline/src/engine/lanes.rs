@@ -232,7 +232,7 @@ impl Work {
 }
 
 impl Lane {
-    /// Starts the lane's thread.
+    /// Starts the lane's threads.
     pub(super) fn start(
         lane: LaneId,
         life: u32,

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
-const RUNS: &str = "the thread that yields has not panicked";
+const GONE: &str = "the thread that yields has panicked";
 
 /// A thread that yields the processor to all others, whoever's they are, and does one thing after the other for one that does not.
 ///
@@ -24,7 +24,7 @@ pub(super) struct Yielding<Job, Done> {
 
 impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
     /// Starts it. It ends by itself when this is dropped.
-    pub(super) fn start(name: impl Into<String>, mut run: impl FnMut(Job) -> Done + Send + 'static) -> Self {
+    pub(super) fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> Self {
         let (jobs, received) = bounded(1);
         let (sent, done) = bounded(1);
         let work = move || {
@@ -37,14 +37,17 @@ impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
                 }
             }
         };
-        thread::Builder::new().name(name.into()).spawn(work).expect("the system can start a thread");
+        thread::Builder::new()
+            .name(format!("{name}/nice"))
+            .spawn(work)
+            .expect("the system can start a thread");
         Self { jobs, done }
     }
 
     /// Has something done, and waits for that; with what time it took of a processor.
     pub(super) fn run(&self, job: Job) -> (Done, Duration) {
-        self.jobs.send(job).expect(RUNS);
-        self.done.recv().expect(RUNS)
+        self.jobs.send(job).expect(GONE);
+        self.done.recv().expect(GONE)
     }
 }
 

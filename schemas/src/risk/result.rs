@@ -33,7 +33,7 @@ pub struct RiskResult {
     pub started_ns: i64,
     /// When the answer was known.
     pub finished_ns: i64,
-    /// Time that lanes worked on it, all slices together, in nanoseconds.
+    /// Time that lanes worked on it, all slices together, in nanoseconds: time of the processor, on a GPU time that passed.
     pub compute_ns: i64,
     /// Devices that worked on it.
     pub devices: Vec<String>,

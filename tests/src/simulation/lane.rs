@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
 use warptape_pipeline::engine::{Background, EngineConfig, LaneCommand, LaneResult, LaneStages, Slice};
 use warptape_schemas::journal::LaneId;
@@ -57,15 +58,19 @@ impl SimulatedLane {
         Ok(met)
     }
 
-    /// As the threads beside: does the slice that waits. Whether the lane's device did it.
-    pub(super) fn run_slice(&mut self, config: &EngineConfig, index: usize) -> Result<bool, DeviceError> {
+    /// Opens it, if that was not done before.
+    pub(super) fn open(&mut self, config: &EngineConfig, index: usize) -> Result<(), DeviceError> {
+        open(&mut self.stages, &mut self.background, config, index).map(drop)
+    }
+
+    /// As the threads beside, once it is open: does the slice that waits. Whether the lane's device did it.
+    pub(super) fn run_slice(&mut self, isa: Isa) -> Result<bool, DeviceError> {
         let Some(slice) = self.slices.pop_front() else { return Ok(false) };
-        open(&mut self.stages, &mut self.background, config, index)?;
         let background = self.background.as_mut().filter(|_| !slice.task.is_aside());
         let by_device = background.is_some();
         let partial = match background {
             Some(background) => background.run(&slice)?,
-            None => slice.task.run(config.isa, slice.units),
+            None => slice.task.run(isa, slice.units),
         };
         self.results.push_back(SimulatedResult::Slice { slice: slice.slice, partial });
         Ok(by_device)

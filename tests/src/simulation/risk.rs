@@ -9,7 +9,7 @@ use warptape_pipeline::engine::{Answered, Preparation, ReadRequest};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
 use warptape_stages::SymbolMarket;
-use warptape_stages::risk::{MarketOf, RiskTask};
+use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 
 use super::{Failure, Plant, World};
 use crate::random::Random;
@@ -288,9 +288,11 @@ fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_
         let of_task = || RiskTask::new(request, market_of).is_ok_and(|task| task.as_of() == result.as_of);
         return is_overdue && (result.as_of.is_empty() || of_task());
     }
+    let panicked = RiskOutcome::Error(refusals::panicked());
     match RiskTask::new(request, market_of) {
-        Err(error) => *outcome == RiskOutcome::Error(error),
+        Err(error) => *outcome == RiskOutcome::Error(error) && *outcome != panicked,
         Ok(task) if task.as_of() != result.as_of => false,
-        Ok(task) => *outcome == task.outcome(Isa::Baseline),
+        // What panics is an answer elsewhere, and a mistake here.
+        Ok(task) => *outcome == task.outcome(Isa::Baseline) && *outcome != panicked,
     }
 }

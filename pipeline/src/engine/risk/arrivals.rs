@@ -14,8 +14,9 @@ use warptape_stages::risk::{is_deadline, refusals};
 const WAITING_MAX: usize = 1_024;
 /// Bytes of their records, about. Decoded they are larger.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Requests that are prepared at a time: each has the market of when its turn came.
-const PREPARED_MAX: usize = 16;
+/// Requests that are prepared at a time, which is one, and one that is next: each has the market of when its turn came, and a more
+/// urgent one waits for both.
+const PREPARED_MAX: usize = 2;
 /// Bytes of their records, about.
 const PREPARED_BYTES_MAX: usize = 4 << 20;
 
