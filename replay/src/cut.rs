@@ -1,6 +1,8 @@
 //! One moment of a log: how far each topic reaches, consistently, while a pipeline may go on writing.
 
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 
@@ -8,6 +10,13 @@ use crate::{OutputOptions, ReplayError, VerifyOptions};
 
 /// Looks at the log before giving up: commits are some 100 ms apart, a look takes a few.
 const ATTEMPTS_MAX: u32 = 100;
+/// How long a transaction is waited for that nobody ends: that of a process that died stays open until its timeout, at which a
+/// broker looks every ten seconds.
+const UNDECIDED_WAIT_MAX: Duration = Duration::from_secs(120);
+/// Of that, how long nothing is said.
+const UNDECIDED_QUIET: Duration = Duration::from_secs(1);
+/// Pause between two looks at it.
+const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Partitions' offsets by topic.
 type Shelf = BTreeMap<String, Vec<OffsetRange>>;
@@ -52,7 +61,7 @@ impl Cut {
             let topics = [&outputs.signals, &outputs.late, &outputs.dead_letter, &outputs.risk_results];
             written.extend(topics.map(String::as_str));
         }
-        let mut shelf = shelf(log)?;
+        let mut shelf = decided(log, &written)?;
         for _ in 0..ATTEMPTS_MAX {
             let mut cut = Self::from_shelf(log, options, &shelf)?;
             let after = self::shelf(log)?;
@@ -92,6 +101,45 @@ impl Cut {
 
 fn shelf(log: &dyn EventLog) -> Result<Shelf, LogError> {
     Ok(log.topics()?.into_iter().map(|topic| (topic.spec.name, topic.offsets)).collect())
+}
+
+/// How far each topic reaches once what was written to these until now can be read, or was aborted: a partition with an open
+/// transaction hides all that was committed behind it, while the group's offsets are known.
+fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, ReplayError> {
+    // It is asked, and reads nothing.
+    let mut reader = log.reader(&[])?;
+    let mut shelf = shelf(log)?;
+    let mut undecided = Vec::new();
+    for topic in written {
+        for partition in 0..shelf.get(*topic).map_or(0, Vec::len) {
+            let source = TopicPartition { topic: (*topic).to_owned(), partition: partition as i32 };
+            let end = reader.written_end(&source)?;
+            undecided.push((source, end));
+        }
+    }
+    let since = Instant::now();
+    let mut is_quiet = true;
+    loop {
+        undecided.retain(|(source, end)| {
+            shelf.get(&source.topic).is_some_and(|ranges| ranges[source.partition as usize].next < *end)
+        });
+        let Some((source, _)) = undecided.first() else { return Ok(shelf) };
+        let TopicPartition { topic, partition } = source;
+        if since.elapsed() >= UNDECIDED_WAIT_MAX {
+            let (topic, waited_s) = (topic.clone(), since.elapsed().as_secs());
+            return Err(ReplayError::Undecided { url: log.url(), topic, partition: *partition, waited_s });
+        }
+        if is_quiet && since.elapsed() >= UNDECIDED_QUIET {
+            tracing::warn!(
+                topic,
+                partition,
+                "a transaction is open, of a process that died perhaps; its end is waited for"
+            );
+            is_quiet = false;
+        }
+        thread::park_timeout(UNDECIDED_PAUSE);
+        shelf = self::shelf(log)?;
+    }
 }
 
 fn ranges<'a>(log: &dyn EventLog, shelf: &'a Shelf, topic: &str) -> Result<&'a [OffsetRange], ReplayError> {

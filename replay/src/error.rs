@@ -137,4 +137,19 @@ pub enum ReplayError {
         /// How often it was tried.
         attempts: u32,
     },
+    /// A transaction on an output stays open.
+    #[error(
+        "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s, and hides what was committed \
+         behind it; try again when the timeout of transactions has passed (kafka.transaction_timeout_ms of who wrote it)"
+    )]
+    Undecided {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// How long its end was waited for, in seconds.
+        waited_s: u64,
+    },
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -39,6 +39,8 @@ pub(super) struct Cluster {
     pub(super) url: String,
     /// Belongs to no group. A consumer, because what producers and administrators ask about creates topics.
     client: BaseConsumer<Context>,
+    /// Likewise, and sees what is not committed. Made when it is first asked.
+    uncommitted: OnceLock<BaseConsumer<Context>>,
 }
 
 impl Cluster {
@@ -48,7 +50,7 @@ impl Cluster {
         let url = options.url();
         let client =
             options.asker().create_with_context(Context::default()).map_err(|error| refused(&url, error))?;
-        let cluster = Self { options, url, client };
+        let cluster = Self { options, url, client, uncommitted: OnceLock::new() };
         let time_max = cluster.options.request_timeout.min(CONNECT_TIME_MAX);
         let metadata = |client: &BaseConsumer<_>, timeout| client.client().fetch_metadata(None, timeout);
         cluster.ask_within(time_max, "connecting", metadata)?;
@@ -175,12 +177,20 @@ impl Cluster {
     /// The offset behind the last record of a partition, whatever became of its transaction.
     pub(super) fn written_end(&self, source: &TopicPartition) -> Result<i64, LogError> {
         let doing = format!("looking up the end of {}/{}", source.topic, source.partition);
+        let client = self.uncommitted()?;
+        let (_, next) = self.ask(&doing, |_, timeout| watermarks(client, source, timeout))?;
+        Ok(next)
+    }
+
+    fn uncommitted(&self) -> Result<&BaseConsumer<Context>, LogError> {
+        if let Some(client) = self.uncommitted.get() {
+            return Ok(client);
+        }
         let mut config = self.options.asker();
         config.set("isolation.level", "read_uncommitted");
-        let client: BaseConsumer<Context> =
+        let client =
             config.create_with_context(Context::default()).map_err(|error| refused(&self.url, error))?;
-        let (_, next) = self.ask(&doing, |_, timeout| watermarks(&client, source, timeout))?;
-        Ok(next)
+        Ok(self.uncommitted.get_or_init(|| client))
     }
 
     /// All topics of users. Whether one is compacted is told where the broker tells it to this user.

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
-use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, Record, TopicPartition};
+use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition};
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::{decode_journal_entry, decode_lifecycle};
 
@@ -234,6 +235,41 @@ fn processes_join_and_leave_under_load() {
         let placed: BTreeSet<i32> = history.placed.iter().map(|(partition, _)| *partition).collect();
         assert_eq!(placed, history.partitions, "every group of an owned partition is placed");
     }
+}
+
+#[test]
+fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
+    let folder = folder();
+    let folder = folder.path();
+    let cluster = Cluster::new(folder, "hidden", "");
+    // Somebody dies in the middle of a transaction on the signals.
+    let source = TopicPartition { topic: format!("{}signals", cluster.prefix), partition: 0 };
+    // Longer than the test takes.
+    let transaction_timeout = Duration::from_secs(600);
+    let patient = KafkaOptions { transaction_timeout, ..KafkaOptions::new(&shared().brokers) };
+    let patient = KafkaLog::open(patient).expect("a broker");
+    let mut open = patient.producer(&format!("{}open", cluster.prefix)).expect("a producer");
+    open.begin().expect("it begins");
+    let record =
+        NewRecord { topic: source.topic.as_str().into(), value: b"x".into(), ..NewRecord::default() };
+    open.send(record).expect("the log takes it");
+    let mut reader = cluster.log.reader(&[]).expect("a reader");
+    while reader.written_end(&source).expect("the log answers") == 0 {}
+
+    let mut run = cluster.start_run(folder, 0);
+    let (_, fed, _) = cluster.start_feed(folder, "20000", TICKS_PER_SECOND).finish();
+    cluster.run_to_end(&fed, &mut run);
+    run.stop("TERM");
+    assert!(cluster.records("signals", 0).is_empty(), "they are hidden");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // As long as a verification takes that does not wait.
+            thread::park_timeout(Duration::from_secs(3));
+            open.abort().expect("it is open");
+        });
+        cluster.verify(folder);
+    });
+    assert!(!cluster.records("signals", 0).is_empty());
 }
 
 #[test]
