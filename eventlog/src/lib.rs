@@ -136,6 +136,10 @@ pub trait EventLog: Send + Sync {
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
     /// Committed next-to-read offset of a partition for a group, without joining it; `None` before the first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
+    /// Next offset of a partition, behind what transactions wrote that have not ended yet, or whose end this partition has not
+    /// heard of: another one may have. Until they have it hides all that was committed behind them; [`OffsetRange::next`] and
+    /// [`Consumer::position`] reach this offset then.
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError>;
     /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
     /// Kafka there is nothing to hold, because a producer's transactional id fences.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;
@@ -163,11 +167,6 @@ pub trait Consumer: Send {
     fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError>;
     /// First and next offset of a partition.
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError>;
-    /// Likewise the next offset, but behind what transactions wrote that have not ended yet, or whose end this partition has not
-    /// heard of: another one may have. [`Consumer::position`] reaches it once they have.
-    fn written_end(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
-        Ok(self.offsets(partition)?.next)
-    }
 }
 
 /// Writes transactions. Dropping a producer aborts an open one.

@@ -106,14 +106,12 @@ fn shelf(log: &dyn EventLog) -> Result<Shelf, LogError> {
 /// How far each topic reaches once what was written to these until now can be read, or was aborted: a partition with an open
 /// transaction hides all that was committed behind it, while the group's offsets are known.
 fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, ReplayError> {
-    // It is asked, and reads nothing.
-    let mut reader = log.reader(&[])?;
     let mut shelf = shelf(log)?;
     let mut undecided = Vec::new();
     for topic in written {
         for partition in 0..shelf.get(*topic).map_or(0, Vec::len) {
             let source = TopicPartition { topic: (*topic).to_owned(), partition: partition as i32 };
-            let end = reader.written_end(&source)?;
+            let end = log.written_end(&source)?;
             undecided.push((source, end));
         }
     }

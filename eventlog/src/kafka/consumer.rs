@@ -475,10 +475,6 @@ impl Consumer for KafkaConsumer {
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         self.cluster.offsets(partition)
     }
-
-    fn written_end(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
-        self.cluster.written_end(partition)
-    }
 }
 
 impl Drop for KafkaConsumer {

@@ -120,6 +120,11 @@ impl EventLog for KafkaLog {
         Ok(committed[0])
     }
 
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        self.cluster.check_partition(partition)?;
+        self.cluster.written_end(partition)
+    }
+
     /// Nothing to hold: of two processes that write under one transactional id, the newer one fences the older.
     fn claim(&self, _name: &str) -> Result<Box<dyn Send>, LogError> {
         Ok(Box::new(()))

@@ -163,6 +163,14 @@ impl EventLog for SqliteLog {
         catalogue::committed(&self.file, &connection, group, topic_id, partition)
     }
 
+    /// Readers see whole transactions alone.
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        let connection = self.connection();
+        let catalogue = Catalogue::load(&self.file, &connection)?;
+        let topic_id = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?.topic_id;
+        Ok(catalogue::offsets(&self.file, &connection, topic_id, partition.partition)?.next)
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         if self.checkpointer.is_none() {
             return Err(self.read_only("claiming a name"));

@@ -64,12 +64,12 @@ fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
     producer.begin().unwrap();
     producer.send(record(&source.topic, 0, "one")).unwrap();
     let started = Instant::now();
-    while reader.written_end(&source).unwrap() == 0 {
+    while log.written_end(&source).unwrap() == 0 {
         assert!(started.elapsed() < ARRIVAL_MAX, "it is not written");
     }
     assert_eq!(reader.offsets(&source).unwrap().next, 0, "it can be read");
     producer.commit().unwrap();
-    let end = reader.written_end(&source).unwrap();
+    let end = log.written_end(&source).unwrap();
     poll_until(&mut *reader, |fetched| matches!(fetched, Fetched::Records { .. }));
     while reader.position(&source).unwrap() < end {
         assert!(started.elapsed() < ARRIVAL_MAX, "the end is not reached");

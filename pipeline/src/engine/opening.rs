@@ -94,13 +94,13 @@ impl Reading {
     ) -> Result<Self, LogError> {
         let all: Vec<TopicPartition> =
             assignments.keys().map(|&partition| at(&names.results, partition)).collect();
-        let mut consumer = log.reader(&all)?;
+        let consumer = log.reader(&all)?;
         let mut partitions = BTreeMap::new();
         for results in all {
             let partition = results.partition;
             let committed = log.committed(&names.group, &at(&names.requests, partition))?.unwrap_or(0);
             // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
-            let end = consumer.written_end(&results)?;
+            let end = log.written_end(&results)?;
             partitions.insert(partition, Results { committed, end, answered: Answered::default() });
         }
         Ok(Self { consumer, partitions })

@@ -57,6 +57,10 @@ impl EventLog for FramedLog {
         self.log.committed(group, partition)
     }
 
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        self.log.written_end(partition)
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         self.log.claim(name)
     }
@@ -124,10 +128,6 @@ impl Consumer for FramedConsumer {
 
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         self.consumer.offsets(partition)
-    }
-
-    fn written_end(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
-        self.consumer.written_end(partition)
     }
 }
 

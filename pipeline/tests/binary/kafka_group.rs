@@ -253,8 +253,7 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     let record =
         NewRecord { topic: source.topic.as_str().into(), value: b"x".into(), ..NewRecord::default() };
     open.send(record).expect("the log takes it");
-    let mut reader = cluster.log.reader(&[]).expect("a reader");
-    while reader.written_end(&source).expect("the log answers") == 0 {}
+    while cluster.log.written_end(&source).expect("the log answers") == 0 {}
 
     let mut run = cluster.start_run(folder, 0);
     let (_, fed, _) = cluster.start_feed(folder, "20000", TICKS_PER_SECOND).finish();

@@ -56,6 +56,10 @@ impl EventLog for Tampered<'_> {
         self.log.committed(group, partition)
     }
 
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        self.log.written_end(partition)
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         self.log.claim(name)
     }

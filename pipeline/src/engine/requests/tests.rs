@@ -44,6 +44,10 @@ impl EventLog for HeldLog {
         self.log.committed(group, partition)
     }
 
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        Ok(self.log.written_end(partition)? + i64::from(is_held(partition)))
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         self.log.claim(name)
     }
@@ -90,10 +94,6 @@ impl Consumer for HeldReader {
 
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         self.reader.offsets(partition)
-    }
-
-    fn written_end(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
-        Ok(self.reader.offsets(partition)?.next + i64::from(is_held(partition)))
     }
 }
 
