@@ -147,11 +147,6 @@ mod tests {
     }
 
     #[test]
-    fn no_batch_waits_for_a_slice() {
-        check_that_no_batch_waits(long_paths());
-    }
-
-    #[test]
     fn what_a_device_would_do_nothing_for_is_done_on_the_processor() {
         let (events, told) = unbounded();
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
@@ -165,11 +160,12 @@ mod tests {
         assert!(matches!(told.iter().next().expect("it is done").news, LaneNews::SliceDone { slice: 1, .. }));
     }
 
-    fn check_that_no_batch_waits(task: RiskTask) {
+    #[test]
+    fn no_batch_waits_for_a_slice() {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let (events, told) = unbounded();
-        let task = Arc::new(task);
+        let task = Arc::new(long_paths());
         let lane = Lane::start(0, 2, &config, Clock::start(), None, events);
         let expected = task.run(Isa::Baseline, 0..1);
         // So many that the lane's thread may well be held up, and still comes to the batch before they are done.
