@@ -84,6 +84,8 @@ impl<'a> Asking<'a> {
             values.push(value);
         }
         values.push(b"no request".to_vec());
+        // Some are asked twice later on, somewhere; this one for certain.
+        values.push(values[0].clone());
         self.producer.begin().expect("a transaction");
         for value in values {
             let (topic, partition) = (self.topics.requests.as_str().into(), partition as i32);

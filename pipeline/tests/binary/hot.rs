@@ -26,6 +26,9 @@ const RATE: &str = "20000";
 /// Bars that close all the time, and bars that close now and then.
 const CONFIGURATION: &str = "[stages]\nbars = [\"1s\", \"tick:5\"]\ngroups_per_partition = 4\n";
 
+/// Lives that what is left may take.
+const LIVES_MAX: usize = 5;
+
 /// By symbol and field: offset, partition and record.
 type Contents = BTreeMap<String, BTreeMap<String, (i64, i64, Value)>>;
 
@@ -86,6 +89,29 @@ pub fn keep_up_on(run: &mut Running, log: &dyn EventLog, topics: &str, url: &str
             (0..ends.len() as i32).map(|partition| position(&mut connection, &prefix, partition)).collect();
         if positions.iter().zip(&ends).all(|(at, end)| at >= end) { Ok(()) } else { Err(positions) }
     });
+}
+
+/// Stops a run. What a busy Redis has not taken by then is said, and written by another life.
+#[track_caller]
+fn stop_and_write(
+    mut run: Running,
+    start: impl Fn() -> Running,
+    log: &SqliteLog,
+    url: &str,
+    prefix: &str,
+) -> String {
+    let first = run.stop("TERM");
+    let mut summary = first.clone();
+    for _ in 0..LIVES_MAX {
+        if summary.contains(" values written, up to date") {
+            return first;
+        }
+        assert!(summary.contains(" records behind") || summary.contains(": down for "), "{summary}");
+        run = start();
+        keep_up_on(&mut run, log, "", url, prefix);
+        summary = run.stop("TERM");
+    }
+    panic!("hot state is not written: {summary}");
 }
 
 /// How far a partition is written; -1 for nothing.
@@ -216,15 +242,12 @@ fn values_are_the_last_signals_of_the_log() {
     let stop = |mut run: Running, log: &SqliteLog| {
         run_until_drained(&mut run, log, "warptape");
         keep_up_on(&mut run, log, "", &url, prefix);
-        run.stop("TERM")
+        stop_and_write(run, start, log, &url, prefix)
     };
 
     feed(folder, &["--ticks", TICKS]);
     let summary = stop(start(), &log);
-    assert!(
-        summary.contains("\nhot state  redis://") && summary.contains("written, up to date\n"),
-        "{summary}"
-    );
+    assert!(summary.contains("\nhot state  redis://"), "{summary}");
     expect_equal(&log, &mut connection, prefix);
     let lanes: BTreeMap<String, String> = connection.hgetall(format!("{prefix}lanes")).expect("a hash");
     assert_eq!(lanes.keys().collect::<Vec<_>>(), ["node-0/0", "node-0/1"]);
@@ -341,13 +364,9 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
     let _: () = redis::cmd("FLUSHALL").query(&mut server.connect()).expect("Redis can be emptied");
     keep_up(&mut run, &log, &server.url());
 
-    run.signal("TERM");
-    let (status, summary, error) = run.finish();
-    assert_eq!(status.code(), Some(0), "{error}");
+    let summary = stop_and_write(run, || start_run(folder, &server.url()), &log, &server.url(), "warptape:");
     // Once by the kill, and whenever a server that is busy did not answer in time.
-    let losses = error.matches("hot state down").count();
-    let told = format!("up to date, connection lost {losses}×\n");
-    assert!(losses >= 1 && summary.contains(&told), "{summary}{error}");
+    assert!(summary.contains(", connection lost ") || summary.contains(": down for "), "{summary}");
     expect_equal(&log, &mut server.connect(), "warptape:");
 }
 
@@ -373,14 +392,7 @@ fn a_redis_that_hangs_costs_the_pipeline_nothing() {
     keep_up(&mut run, &log, &server.url());
     feed.stop("TERM");
     run_until_drained(&mut run, &log, "warptape");
-    // What is left is written before it ends, or else said, and written by the next life.
-    let summary = run.stop("TERM");
-    if !summary.contains("written, up to date") {
-        assert!(summary.contains("signals behind") || summary.contains("down for"), "{summary}");
-        let mut run = start_run(folder, &server.url());
-        keep_up(&mut run, &log, &server.url());
-        run.stop("TERM");
-    }
+    stop_and_write(run, || start_run(folder, &server.url()), &log, &server.url(), "warptape:");
     expect_equal(&log, &mut server.connect(), "warptape:");
 }
 
@@ -453,15 +465,25 @@ fn rediss_is_tls_with_certificates_that_are_checked() {
     let server = RedisServer::start(&[&ports[..], &files[..]].concat());
     let url = format!("rediss://localhost:{}", server.port());
 
-    let demo = ["demo", "--ticks", TICKS, "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", &url];
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
+    feed(folder, &["--ticks", TICKS]);
     let trusted = [("SSL_CERT_FILE", cert)];
-    let (summary, _) = texts(&warptape_with(folder, &demo, &trusted), 0);
-    assert!(summary.contains(&format!("hot state  {url}: ")) && summary.contains("up to date"), "{summary}");
-    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the demo's log");
+    let run = ["run", "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", &url];
+    let mut run = Running::start_with(folder, &run, &trusted);
+    run_until_drained(&mut run, &log, "warptape");
     let symbol = expected(&log, "").into_keys().next().expect("a symbol");
     let get = ["hot", "get", &symbol, "--hot-state", &url];
-    let (table, _) = texts(&warptape_with(folder, &get, &trusted), 0);
-    assert!(table.contains(&symbol) && table.contains("up to date when written"), "{table}");
+    run.run_until("hot state has the symbol", || {
+        let output = warptape_with(folder, &get, &trusted);
+        if !output.status.success() {
+            return None;
+        }
+        let (table, _) = texts(&output, 0);
+        assert!(table.contains(&symbol), "{table}");
+        table.contains("up to date when written").then_some(())
+    });
+    let summary = run.stop("TERM");
+    assert!(summary.contains(&format!("hot state  {url}: ")), "{summary}");
 
     // A certificate that nobody vouches for is refused, and so is a server without TLS.
     let (_, error) = texts(&warptape(folder, &get), 1);

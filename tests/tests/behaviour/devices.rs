@@ -355,7 +355,8 @@ fn groups_go_where_they_are_done_faster() {
     let mut config = config(&slow, &[("cuda:0", 1), ("cpu:1", 0)]);
     config.scheduler.route_interval_ns = 1_000_000;
     // The log is not read to its end before the lanes are measured.
-    config.scheduler.batch_rows_max = 2_000;
+    // As many as the largest batch that is measured, so that no time of a single batch is taken for what all take.
+    config.scheduler.batch_rows_max = 2_048;
     (config.scheduler.high_water_rows, config.scheduler.low_water_rows) = (4_000, 1_000);
     let Run { signals, journal, .. } = market.run(config);
     assert_eq!(signals, expected, "moves show");
