@@ -13,12 +13,14 @@ pub mod kafka;
 pub mod sqlite;
 mod topic;
 mod url;
+mod yielding;
 
 pub use error::LogError;
 pub use kafka::{KafkaLog, KafkaOptions};
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
+pub use yielding::Yielding;
 
 /// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

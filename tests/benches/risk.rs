@@ -2,9 +2,9 @@
 //! ticks notice of it all.
 //!
 //! 200,000 synthetic ticks a second go through the embedded log and the whole engine, one lane, for some seconds; without
-//! requests, and with four streams of them, in turn. Ticks: from a row's arrival at the engine to the end of its batch, by the
-//! journal's own entries, and from the read of its record to the commit of its signals. Requests: from their creation to the
-//! engine's answer.
+//! requests, and with four streams of them, in turn. Ticks and requests are made up beforehand, as whoever publishes them does
+//! so elsewhere. Ticks: from a row's arrival at the engine to the end of its batch, by the journal's own entries, and from the
+//! read of its record to the commit of its signals. Requests: from their creation to the engine's answer.
 //!
 //! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths.
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, never};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
-use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
+use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
@@ -96,10 +96,12 @@ fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let (seconds, rounds) =
         (numbers.first().copied().unwrap_or(3), numbers.get(1).copied().unwrap_or(25) as usize);
+    let ticks = RATE * seconds;
+    let market = market(ticks);
     let mut runs = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         for with_risk in [false, true] {
-            runs[usize::from(with_risk)].push(Run::new(seconds, with_risk));
+            runs[usize::from(with_risk)].push(Run::new(ticks, &market, with_risk));
         }
     }
     println!("{RATE} ticks/s for {seconds} s, {LANES} lane, medians of {rounds} runs each, in turn");
@@ -158,36 +160,72 @@ struct Run {
     answers: Vec<Answers>,
 }
 
+fn new_log(folder: &tempfile::TempDir) -> Arc<dyn EventLog> {
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    Arc::new(log)
+}
+
+/// Records of a market, with their partitions, in the order in which they come.
+fn market(ticks: u64) -> Vec<(i32, Record)> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder);
+    let mut publisher = publisher(&log, PARTITIONS, RECORD_TICKS);
+    let synth = SynthConfig { symbols: 500, ticks: Some(ticks), ..SynthConfig::default() };
+    for tick in SynthSource::new(synth).expect("a market") {
+        publisher.push(tick).expect("a good tick");
+    }
+    publisher.flush().expect("the log takes it");
+    let mut market = Vec::new();
+    for partition in 0..PARTITIONS {
+        let records = read_partition(log.as_ref(), "ticks", partition);
+        let count = records.len() as f64;
+        let place = |at: usize| at as f64 / count;
+        market.extend((0..).zip(records).map(|(at, record)| (place(at), (partition, record))));
+    }
+    market.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    market.into_iter().map(|(_, record)| record).collect()
+}
+
 impl Run {
-    fn new(seconds: u64, with_risk: bool) -> Run {
+    fn new(ticks: u64, market: &[(i32, Record)], with_risk: bool) -> Run {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
-        let log: Arc<dyn EventLog> = Arc::new(log);
-        let mut feed = publisher(&log, PARTITIONS, RECORD_TICKS);
+        let log = new_log(&folder);
+        drop(publisher(&log, PARTITIONS, RECORD_TICKS));
+        let mut feed = log.producer("feed").expect("a producer");
         let base = engine_config(stage_config(&["1s", "1m", "5m"]), LANES);
         let config = EngineConfig { commit_interval: Duration::from_millis(10), ..base };
         let progress = Arc::new(Progress::new(config.lanes.len()));
         let (stop, stopped) = bounded(1);
         let engine = {
             let log = log.clone();
-            thread::spawn(move || run(log, config, progress, stopped))
+            let engine = thread::Builder::new().name("engine".to_owned());
+            engine.spawn(move || run(log, config, progress, stopped)).expect("a thread")
         };
         let (over, is_over) = bounded(0);
         let asker = with_risk.then(|| {
             let log = log.clone();
-            thread::spawn(move || ask(&log, &is_over))
+            let asker = thread::Builder::new().name("asker".to_owned());
+            asker.spawn(move || ask(&log, &is_over)).expect("a thread")
         });
-        let synth = SynthConfig { symbols: 500, ticks: None, ..SynthConfig::default() };
-        let mut market = SynthSource::new(synth).expect("a market");
         let began = Instant::now();
-        let (mut published, pause) = (0, never::<()>());
-        while published < RATE * seconds {
-            let due = (began.elapsed().as_secs_f64() * RATE as f64) as u64;
-            for tick in market.by_ref().take((due - published) as usize) {
-                feed.push(tick).expect("a good tick");
+        let (mut left, pause) = (market, never::<()>());
+        while !left.is_empty() {
+            let due = (began.elapsed().as_secs_f64() * RATE as f64) as usize / RECORD_TICKS;
+            let (now, later) = left.split_at((due + left.len()).saturating_sub(market.len()).min(left.len()));
+            left = later;
+            feed.begin().expect("a transaction");
+            for (partition, record) in now {
+                let record = NewRecord {
+                    topic: "ticks".into(),
+                    partition: *partition,
+                    key: record.key.as_deref().map(Into::into),
+                    headers: Default::default(),
+                    timestamp_ns: record.timestamp_ns,
+                    value: record.value.as_slice().into(),
+                };
+                feed.send(record).expect("the log takes it");
             }
-            published = due;
-            feed.flush().expect("the log takes it");
+            feed.commit().expect("the log takes it");
             pause.recv_timeout(FEED_INTERVAL).expect_err("nobody sends");
         }
         drop(over);
@@ -196,7 +234,7 @@ impl Run {
         stop.send(Stop::At { ticks: ends("ticks"), requests: ends("risk.requests") })
             .expect("the engine runs");
         let summary = engine.join().expect("the engine does not panic").expect("the engine works");
-        assert_eq!(summary.ticks, published);
+        assert_eq!((summary.ticks, summary.dead_letters), (ticks, 0));
         let answers = (0..STREAMS.len()).map(|stream| answers(&log, stream, &asked)).collect();
         Run { batch_ns: batches(&log), commit_ns: summary.latency_ns, answers }
     }
@@ -206,14 +244,17 @@ impl Run {
 fn ask(log: &Arc<dyn EventLog>, is_over: &Receiver<()>) -> BTreeMap<String, i64> {
     let mut producer = log.producer("asks").expect("a producer");
     let mut asked = BTreeMap::new();
-    // Whoever asks does so on another machine: what it takes to make requests up is not for ticks to wait for.
     let mut requests = STREAMS.map(|stream| {
         let request = json!({"request_id": "", "class": stream.class, "problem": (stream.problem)()});
         serde_json::from_value::<RiskRequest>(request).expect("a request")
     });
     let began = Instant::now();
     let mut next = [Duration::ZERO; STREAMS.len()];
-    while is_over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+    loop {
+        let due = next.iter().min().expect("there are streams").saturating_sub(began.elapsed());
+        if is_over.recv_timeout(due) == Err(RecvTimeoutError::Disconnected) {
+            return asked;
+        }
         for (place, stream) in STREAMS.iter().enumerate() {
             if began.elapsed() < next[place] {
                 continue;
@@ -239,7 +280,6 @@ fn ask(log: &Arc<dyn EventLog>, is_over: &Receiver<()>) -> BTreeMap<String, i64>
             asked.insert(id, created_ns);
         }
     }
-    asked
 }
 
 fn histogram() -> Histogram<u64> {

@@ -6,7 +6,8 @@
 //!                              └── WAL_BYTES_MAX long: fold and start over before going on
 //! ```
 //!
-//! Owns a thread and a connection for that alone. SQLite's automatic checkpoint would make commits wait for the disk,
+//! Owns two threads and a connection for that alone. What is done while commits go on yields the processor to them, which is felt: it
+//! copies some ten MiB at once. SQLite's own locks are held for moments there. What commits wait for does not yield. SQLite's automatic checkpoint would make commits wait for the disk,
 //! and never waits for readers, so that under steady reading the write-ahead log would grow without bound; readers
 //! here finish within a poll, so a short patience is enough.
 
@@ -21,7 +22,7 @@ use rusqlite::Connection;
 use super::disk;
 use super::file::LogFile;
 use super::format::PAGE_BYTES;
-use crate::LogError;
+use crate::{LogError, Yielding};
 
 /// What waits in the write-ahead log before it is folded back while commits go on, bytes. Each time costs the disk
 /// some waiting that commits may notice, so it is not small.
@@ -141,28 +142,38 @@ impl Drop for Checkpointer {
     }
 }
 
+/// Folds whenever asked to.
 fn serve(fold: &Fold, requests: &Receiver<()>) {
+    let yielding = Yielding::start("log-checkpoint", |connection| {
+        let folded = fold_beside_commits(&connection);
+        (connection, folded)
+    });
     while requests.recv().is_ok() {
-        fold.fold_beside_commits();
+        fold.with_connection(|connection| {
+            let (connection, folded) = yielding.run(connection).0;
+            let done = folded.and_then(|()| fold.restart(&connection, 0));
+            (connection, done)
+        });
     }
 }
 
-impl Fold {
-    fn fold_beside_commits(&self) {
-        self.with_connection(|connection| {
-            for _ in 0..PASSES {
-                WalLength::query(connection, "PASSIVE")?;
-                // Starting over waits for the disk.
-                disk::sync(connection)?;
-            }
-            // Little is left to be done while commits wait.
-            self.restart(connection, 0)
-        });
+/// Leaves little to be done while commits wait.
+fn fold_beside_commits(connection: &Connection) -> rusqlite::Result<()> {
+    for _ in 0..PASSES {
+        WalLength::query(connection, "PASSIVE")?;
+        // Starting over waits for the disk.
+        disk::sync(connection)?;
     }
+    Ok(())
+}
 
+impl Fold {
     /// Folds everything back while nobody writes, so that the next commit begins the write-ahead log again.
     fn start_over(&self) {
-        self.with_connection(|connection| self.restart(connection, self.wait_bytes.load(Ordering::Relaxed)));
+        self.with_connection(|connection| {
+            let done = self.restart(&connection, self.wait_bytes.load(Ordering::Relaxed));
+            (connection, done)
+        });
     }
 
     /// Starts over if the write-ahead log is still as long as `bytes_min`.
@@ -180,13 +191,18 @@ impl Fold {
         Ok(())
     }
 
-    fn with_connection(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<()>) {
+    fn with_connection(&self, run: impl FnOnce(Connection) -> (Connection, rusqlite::Result<()>)) {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = match connection.take() {
             Some(connection) => Ok(connection),
             None => self.file.connect_waiting(self.limits.reader_wait_max),
         };
-        match opened.and_then(|opened| run(connection.insert(opened))) {
+        let done = opened.and_then(|opened| {
+            let (opened, done) = run(opened);
+            *connection = Some(opened);
+            done
+        });
+        match done {
             Ok(()) => {}
             // Another process is at it.
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {}

@@ -2,7 +2,8 @@
 //!
 //! Every statement is a read transaction of its own that ends within the call, so that a consumer that is not polled
 //! holds nothing up. It must not know who writes: it sees other processes' commits by asking SQLite whether the file
-//! changed, and those of its own process through [`super::wake::Wake`].
+//! changed, and those of its own process through [`super::wake::Wake`]. It asks less and less often while nothing comes
+//! of that.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +14,10 @@ use super::catalogue::{self, Catalogue, records_table};
 use super::file::LogFile;
 use super::layout::Layout;
 use super::member::Membership;
+use super::wake::Wake;
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
-/// First wait for a commit of another process; each further wait of the same poll is twice as long.
+/// Wait for a commit of another process after one was found; each further wait is twice as long.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Longest wait between two looks for commits of other processes.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(10);
@@ -45,6 +47,10 @@ pub(super) struct SqliteConsumer {
     turn: usize,
     /// The file's version when the ends of partitions were last looked at.
     seen_version: Option<i64>,
+    /// Counts this process's commits to what is read here.
+    wake: Arc<Wake>,
+    /// Next wait for a commit of another process.
+    interval: Duration,
     member: Option<Member>,
 }
 
@@ -113,7 +119,18 @@ impl SqliteConsumer {
                 paused: false,
             });
         }
-        Ok(Self { file, connection, cursors, turn: 0, seen_version: None, member: None })
+        let mut topics: Vec<i64> = cursors.iter().map(|cursor| cursor.topic_id).collect();
+        topics.dedup();
+        Ok(Self {
+            wake: file.wakes.of_topics(topics),
+            file,
+            connection,
+            cursors,
+            turn: 0,
+            seen_version: None,
+            interval: LOOK_INTERVAL_MIN,
+            member: None,
+        })
     }
 
     /// Announces the partitions of a member, once.
@@ -181,8 +198,9 @@ impl SqliteConsumer {
         if self.seen_version == Some(version) {
             return Ok(false);
         }
-        let mut statement = self
-            .connection
+        // One look at the file for all.
+        let looking = self.connection.unchecked_transaction()?;
+        let mut statement = looking
             .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?;
         for cursor in &mut self.cursors {
             cursor.next =
@@ -262,11 +280,15 @@ impl Consumer for SqliteConsumer {
         }
         // `None` for a timeout beyond what the clock can count: no deadline.
         let deadline = Instant::now().checked_add(timeout);
-        let mut interval = LOOK_INTERVAL_MIN;
+        let mut timed_out = false;
         loop {
             // Counted before looking, so that a commit in between ends the wait below at once.
-            let commits = self.file.wake.commits();
+            let commits = self.wake.commits();
             if let Some(fetched) = self.fetch(records_max, bytes_max)? {
+                if timed_out {
+                    // Found without being woken: another process is at work.
+                    self.interval = LOOK_INTERVAL_MIN;
+                }
                 return Ok(fetched);
             }
             let left = deadline
@@ -275,8 +297,10 @@ impl Consumer for SqliteConsumer {
                 self.file.check_in_place(&self.connection)?;
                 return Ok(Fetched::Idle);
             }
-            self.file.wake.wait(commits, interval.min(left));
-            interval = (interval * 2).min(LOOK_INTERVAL_MAX);
+            timed_out = !self.wake.wait(commits, self.interval.min(left));
+            if timed_out {
+                self.interval = (self.interval * 2).min(LOOK_INTERVAL_MAX);
+            }
         }
     }
 
@@ -310,5 +334,73 @@ impl Consumer for SqliteConsumer {
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         let topic_id = self.cursor(partition)?.topic_id;
         catalogue::offsets(&self.file, &self.connection, topic_id, partition.partition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::{Durability, EventLog, NewRecord, Producer, SqliteLog, TopicSpec};
+
+    /// Nobody waits for so long.
+    const LONG: Duration = Duration::from_secs(600);
+    /// More than it takes that a reader finds nothing and waits.
+    const COMMITS_MAX: usize = 100_000;
+
+    fn commit(producer: &mut dyn Producer, topic: &str) {
+        producer.begin().unwrap();
+        producer.send(NewRecord { topic: topic.into(), ..NewRecord::default() }).unwrap();
+        producer.commit().unwrap();
+    }
+
+    #[test]
+    fn other_processes_are_looked_for_as_often_as_something_comes_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        let log = SqliteLog::open(&path, Durability::Process).unwrap();
+        let topics = ["read", "other"].map(|name| TopicSpec {
+            name: name.to_owned(),
+            partitions: 1,
+            ..TopicSpec::default()
+        });
+        log.create_topics(&topics).unwrap();
+        let source = TopicPartition { topic: "read".to_owned(), partition: 0 };
+        let mut reader = SqliteConsumer::reader(Arc::clone(&log.file), &[source]).unwrap();
+        let is_idle = |fetched: Fetched| matches!(fetched, Fetched::Idle);
+        assert!(is_idle(reader.poll(LOOK_INTERVAL_MAX * 8, 1, 1).unwrap()));
+        assert_eq!(reader.interval, LOOK_INTERVAL_MAX);
+
+        // What this process commits is found by being woken for it, and by nothing else.
+        let mut here = log.producer("here").unwrap();
+        commit(&mut *here, "other");
+        assert_eq!(reader.wake.commits(), 0);
+        commit(&mut *here, "read");
+        assert_eq!(reader.wake.commits(), 1);
+        assert!(!is_idle(reader.poll(LONG, 1, 1).unwrap()));
+        assert_eq!(reader.interval, LOOK_INTERVAL_MAX);
+
+        // To this log the other one is another process.
+        let elsewhere = SqliteLog::open(&path, Durability::Process).unwrap();
+        let mut there = elsewhere.producer("there").unwrap();
+        let is_found = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..COMMITS_MAX {
+                    if is_found.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    commit(&mut *there, "read");
+                    thread::yield_now();
+                }
+            });
+            // Those that are there before it waits say nothing.
+            while reader.interval != LOOK_INTERVAL_MIN {
+                assert!(!is_idle(reader.poll(LONG, 1_000, 1 << 20).unwrap()));
+            }
+            is_found.store(true, Ordering::Relaxed);
+        });
     }
 }

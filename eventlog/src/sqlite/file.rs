@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::checkpoint::WAL_BYTES_DUE;
-use super::wake::Wake;
+use super::wake::Wakes;
 use super::{Durability, failure};
 use crate::LogError;
 
@@ -41,8 +41,8 @@ pub(super) struct LogFile {
     /// How the user named it.
     pub(super) url: String,
     pub(super) access: Access,
-    /// Producers notify after each commit, polling consumers wait on it.
-    pub(super) wake: Arc<Wake>,
+    /// Producers notify after each commit, polling consumers wait for it.
+    pub(super) wakes: Arc<Wakes>,
     /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
     /// looking again and again.
     turn: Mutex<()>,
@@ -50,7 +50,7 @@ pub(super) struct LogFile {
 
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
-        Self { path, url, access, wake: Arc::new(Wake::default()), turn: Mutex::new(()) }
+        Self { path, url, access, wakes: Arc::new(Wakes::default()), turn: Mutex::new(()) }
     }
 
     /// A connection of its own for each consumer and producer.
@@ -61,13 +61,13 @@ impl LogFile {
     /// A connection that waits for locks at most `lock_wait_max`.
     pub(super) fn connect_waiting(&self, lock_wait_max: Duration) -> rusqlite::Result<Connection> {
         let mut connection = self.connect_bare()?;
-        let wake = Arc::clone(&self.wake);
+        let wakes = Arc::clone(&self.wakes);
         let mut started = Instant::now();
         connection.busy_handler(Some(move |attempts| {
             if attempts == 0 {
                 started = Instant::now();
             }
-            wake.wait(wake.commits(), LOCK_POLL_INTERVAL);
+            wakes.any.wait(wakes.any.commits(), LOCK_POLL_INTERVAL);
             started.elapsed() < lock_wait_max
         }))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
@@ -131,7 +131,7 @@ impl LogFile {
             })?;
             result
         };
-        self.wake.notify();
+        self.wakes.any.notify();
         Ok(result)
     }
 
@@ -173,7 +173,7 @@ impl LogFile {
                     if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
                         && started.elapsed() < LOCK_WAIT_MAX =>
                 {
-                    self.wake.wait(self.wake.commits(), LOCK_POLL_INTERVAL);
+                    self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
                 }
                 result => return result,
             }

@@ -1,11 +1,11 @@
 //! The embedded log: one SQLite file in WAL mode, shared by any number of processes.
 //!
 //! ```text
-//!  SqliteLog ── LogFile ── path, write turn, wake
+//!  SqliteLog ── LogFile ── path, write turn, wakes
 //!     │            │
 //!     │            ├── SqliteProducer   own connection; buffers, writes at commit, reports to the checkpointer
-//!     │            ├── SqliteConsumer   own connection; short reads, waits on wake
-//!     │            └── Checkpointer     own connection and thread; keeps the write-ahead log short
+//!     │            ├── SqliteConsumer   own connection; short reads, waits on its wake
+//!     │            └── Checkpointer     own connection and threads; keeps the write-ahead log short
 //!     └── first connection: topics, checks
 //! ```
 //!

@@ -44,6 +44,17 @@ struct Open {
     bytes: usize,
 }
 
+impl Open {
+    /// Numbers of the topics that records go to, ascending.
+    fn topics(&self) -> Vec<i64> {
+        let of =
+            |partitions: &BTreeMap<i32, Appends>| partitions.values().next().map(|appends| appends.topic_id);
+        let mut topics: Vec<i64> = self.appends.values().filter_map(of).collect();
+        topics.sort_unstable();
+        topics
+    }
+}
+
 /// A producer of transactions.
 pub(super) struct SqliteProducer {
     file: Arc<LogFile>,
@@ -183,6 +194,7 @@ impl Producer for SqliteProducer {
                 .and_then(|()| store_offsets(transaction, &open.offsets))
                 .map_err(|error| self.file.failure(DOING, error))
         })?;
+        self.file.wakes.notify(&open.topics());
         self.open = None;
         self.checkpointer.committed(&self.connection);
         Ok(())

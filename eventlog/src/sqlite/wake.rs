@@ -1,12 +1,12 @@
-//! Wakes readers when a producer of the same process commits.
+//! Wakes readers when a producer of the same process commits to what they read.
 //!
-//! Owns a counter of commits and nothing else; it must not know what was committed. Commits of other processes do not
-//! pass here: readers look for those whenever a wait times out.
+//! Owns counters of commits and nothing else. Commits of other processes do not pass here: readers look for those whenever a
+//! wait times out.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// A commit counter to wait on. Producers advance it, waiting readers wake on it.
+/// A counter of commits to wait on. Producers advance it, those who wait wake on it.
 #[derive(Default)]
 pub(super) struct Wake {
     commits: Mutex<u64>,
@@ -16,20 +16,54 @@ pub(super) struct Wake {
 impl Wake {
     /// Commits seen so far. Read it *before* looking for data: a commit in between then ends the wait at once.
     pub(super) fn commits(&self) -> u64 {
-        *self.commits.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.commits)
     }
 
-    /// Wakes every waiting reader.
+    /// Wakes everyone who waits.
     pub(super) fn notify(&self) {
-        *self.commits.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *lock(&self.commits) += 1;
         self.advanced.notify_all();
     }
 
-    /// Waits for a commit after `seen`, at most `timeout`.
-    pub(super) fn wait(&self, seen: u64, timeout: Duration) {
-        let commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
-        // Poisoning cannot leave a half-written counter, so a poisoned lock is used as it is.
-        let _ = self.advanced.wait_timeout_while(commits, timeout, |commits| *commits == seen);
+    /// Waits for a commit after `seen`, at most `timeout`; whether there was one.
+    pub(super) fn wait(&self, seen: u64, timeout: Duration) -> bool {
+        let commits = lock(&self.commits);
+        let waited = self.advanced.wait_timeout_while(commits, timeout, |commits| *commits == seen);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+/// Nothing here can be left half-done, so a poisoned lock is used as it is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The counters of one log.
+#[derive(Default)]
+pub(super) struct Wakes {
+    /// Of all commits.
+    pub(super) any: Wake,
+    /// Of those to some topics, by their numbers, while somebody holds it.
+    of_topics: Mutex<Vec<(Vec<i64>, Weak<Wake>)>>,
+}
+
+impl Wakes {
+    /// A counter of commits to these topics.
+    pub(super) fn of_topics(&self, topics: Vec<i64>) -> Arc<Wake> {
+        let wake = Arc::new(Wake::default());
+        lock(&self.of_topics).push((topics, Arc::downgrade(&wake)));
+        wake
+    }
+
+    /// Wakes those who wait for one of these topics, the numbers of which ascend.
+    pub(super) fn notify(&self, topics: &[i64]) {
+        lock(&self.of_topics).retain(|(of, wake)| {
+            let Some(wake) = wake.upgrade() else { return false };
+            if of.iter().any(|topic| topics.binary_search(topic).is_ok()) {
+                wake.notify();
+            }
+            true
+        });
     }
 }
 
@@ -37,13 +71,33 @@ impl Wake {
 mod tests {
     use super::*;
 
+    /// Nobody waits for so long.
+    const LONG: Duration = Duration::from_secs(3600);
+
     #[test]
     fn a_commit_between_look_and_wait_is_not_missed() {
         let wake = Wake::default();
         let seen = wake.commits();
+        assert!(!wake.wait(seen, Duration::ZERO));
         wake.notify();
-        // Would hang for an hour if the commit were missed.
-        wake.wait(seen, Duration::from_secs(3600));
+        assert!(wake.wait(seen, LONG));
         assert_eq!(wake.commits(), seen + 1);
+    }
+
+    #[test]
+    fn who_reads_other_topics_sleeps_on() {
+        let wakes = Wakes::default();
+        let (one, two) = (wakes.of_topics(vec![3]), wakes.of_topics(vec![1, 4]));
+        let gone = wakes.of_topics(vec![3]);
+        drop(gone);
+        let counts = |topics: &[i64]| {
+            wakes.notify(topics);
+            [one.commits(), two.commits()]
+        };
+        assert_eq!(counts(&[2, 5]), [0, 0]);
+        assert_eq!(counts(&[2, 3]), [1, 0]);
+        assert_eq!(counts(&[1, 3, 4]), [2, 1]);
+        assert_eq!(lock(&wakes.of_topics).len(), 2, "nobody waits for what is gone");
+        assert_eq!(wakes.any.commits(), 0);
     }
 }

@@ -2,9 +2,9 @@
 //! for it. It yields to all others.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use warptape_eventlog::Yielding;
 
 use super::EngineError;
-use super::priority::Yielding;
 use super::worker::Worker;
 
 /// Handle of the thread.

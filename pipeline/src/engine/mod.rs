@@ -27,7 +27,6 @@ mod measure;
 mod opening;
 mod ownership;
 mod partition;
-mod priority;
 mod progress;
 mod recorder;
 mod requests;

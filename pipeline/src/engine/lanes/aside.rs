@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use warptape_eventlog::Yielding;
 use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::LaneId;
 use warptape_stages::risk::Partial;
 
 use super::super::Clock;
-use super::super::priority::Yielding;
 use super::thread::panic_message;
 use super::{Background, LaneEvent, LaneNews, Slice, Work};
 

@@ -1,13 +1,12 @@
 //! Threads that yield to those that ticks go through.
 
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Of a priority, on Linux' scale from -20 to 19: a thread of ten less has a tenth of the time where two want the same core, and is
-/// put aside at once where the other one wakes up.
+/// Of a priority, on Linux' scale from -20 to 19: a thread of ten less has a tenth of the time where two want the same core.
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
@@ -17,16 +16,16 @@ const GONE: &str = "the thread that yields has panicked";
 ///
 /// It takes from nobody else, and tells nobody else: it may be put aside while it holds the lock of a channel, and then all who
 /// use that channel wait. So between it and the engine there is always the thread that calls [`Self::run`].
-pub(super) struct Yielding<Job, Done> {
-    jobs: Sender<Job>,
+pub struct Yielding<Job, Done> {
+    jobs: SyncSender<Job>,
     done: Receiver<(Done, Duration)>,
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
     /// Starts it. It ends by itself when this is dropped.
-    pub(super) fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> Self {
-        let (jobs, received) = bounded(1);
-        let (sent, done) = bounded(1);
+    pub fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> Self {
+        let (jobs, received) = sync_channel(1);
+        let (sent, done) = sync_channel(1);
         let work = move || {
             yield_to_others();
             for job in received {
@@ -45,7 +44,7 @@ impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
     }
 
     /// Has something done, and waits for that; with what time it took of a processor.
-    pub(super) fn run(&self, job: Job) -> (Done, Duration) {
+    pub fn run(&self, job: Job) -> (Done, Duration) {
         self.jobs.send(job).expect(GONE);
         self.done.recv().expect(GONE)
     }
@@ -85,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_is_waited_for_takes_no_time() {
-        let (go, wait) = bounded(1);
+        let (go, wait) = sync_channel(1);
         let yielding = Yielding::start("yields", move |is_idle| match is_idle {
             true => wait.recv_timeout(Duration::from_millis(200)).is_ok(),
             false => {
@@ -96,7 +95,7 @@ mod tests {
         });
         let (_, busy) = yielding.run(false);
         let (has_come, idle) = yielding.run(true);
-        drop::<Sender<()>>(go);
+        drop::<SyncSender<()>>(go);
         assert!(!has_come && idle < busy && busy >= Duration::from_millis(20), "{idle:?}, {busy:?}");
     }
 }
