@@ -1,5 +1,6 @@
 //! Threads that yield to those that ticks go through.
 
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub struct Yielding<Job, Done> {
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
-    /// Starts it. It ends by itself when this is dropped.
-    pub fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> Self {
+    /// Starts it, if the system can start a thread. It ends by itself when this is dropped.
+    pub fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> io::Result<Self> {
         let (jobs, received) = sync_channel(1);
         let (sent, done) = sync_channel(1);
         let work = move || {
@@ -36,11 +37,8 @@ impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
                 }
             }
         };
-        thread::Builder::new()
-            .name(format!("{name}/nice"))
-            .spawn(work)
-            .expect("the system can start a thread");
-        Self { jobs, done }
+        thread::Builder::new().name(format!("{name}/nice")).spawn(work)?;
+        Ok(Self { jobs, done })
     }
 
     /// Has something done, and waits for that; with what time it took of a processor.
@@ -77,7 +75,7 @@ mod tests {
     #[test]
     fn one_thread_yields_and_no_other() {
         let before = priority();
-        let yielding = Yielding::start("yields", |()| priority());
+        let yielding = Yielding::start("yields", |()| priority()).unwrap();
         assert_eq!(yielding.run(()).0, (before + LESS).min(19));
         assert_eq!(priority(), before);
     }
@@ -92,7 +90,8 @@ mod tests {
                 while processor_time() - since < Duration::from_millis(20) {}
                 true
             }
-        });
+        })
+        .unwrap();
         let (_, busy) = yielding.run(false);
         let (has_come, idle) = yielding.run(true);
         drop::<SyncSender<()>>(go);

@@ -6,18 +6,19 @@
 //!                              └── WAL_BYTES_MAX long: fold and start over before going on
 //! ```
 //!
-//! Owns two threads and a connection for that alone. What is done while commits go on yields the processor to them, which is felt: it
-//! copies some ten MiB at once. SQLite's own locks are held for moments there. What commits wait for does not yield. SQLite's automatic checkpoint would make commits wait for the disk,
-//! and never waits for readers, so that under steady reading the write-ahead log would grow without bound; readers
-//! here finish within a poll, so a short patience is enough.
+//! Owns two threads and a connection for that alone. What is done while commits go on yields the processor to them: it copies
+//! some ten MiB at once, which would be felt. What a commit waits for does not yield: a commit at the hard limit breaks off what
+//! does, and does it itself. (That of another process cannot, and goes on without.) SQLite's automatic checkpoint would make
+//! commits wait for the disk, and never waits for readers, so that under steady reading the write-ahead log would grow without
+//! bound; readers here finish within a poll, so a short patience is enough.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode, InterruptHandle};
 
 use super::disk;
 use super::file::LogFile;
@@ -34,6 +35,8 @@ const _: () = assert!(WAL_BYTES_DUE * 2 <= WAL_BYTES_MAX, "folding back needs ti
 /// Longest wait for readers to leave the write-ahead log; commits wait too. A reader that stays longer is asked again
 /// after `WAL_BYTES_DUE` of growth.
 const READER_WAIT_MAX: Duration = Duration::from_millis(50);
+/// Pause of a commit between two tries to break off what yields to it.
+const BREAK_INTERVAL: Duration = Duration::from_millis(1);
 /// Passes beside running commits; each leaves the next what was committed during it.
 const PASSES: usize = 2;
 
@@ -87,20 +90,29 @@ struct Fold {
     /// Length from which a commit waits; more than the limit after a reader prevented it.
     wait_bytes: AtomicI64,
     connection: Mutex<Option<Connection>>,
+    /// Breaks off what the connection is at, while that yields to commits.
+    yields: Mutex<Option<InterruptHandle>>,
 }
 
 impl Checkpointer {
     pub(super) fn start(file: Arc<LogFile>, limits: Limits) -> Result<Self, LogError> {
         let url = file.url.clone();
         let wait_bytes = AtomicI64::new(limits.bytes_max);
-        let fold = Arc::new(Fold { file, limits, wait_bytes, connection: Mutex::new(None) });
+        let fold = Arc::new(Fold {
+            file,
+            limits,
+            wait_bytes,
+            connection: Mutex::default(),
+            yields: Mutex::default(),
+        });
         // One request waiting is enough: it folds whatever is there when its turn comes.
         let (requests, receiver) = sync_channel(1);
-        let thread = std::thread::Builder::new()
-            .name("log-checkpoint".to_owned())
-            .spawn({
+        let name = "log-checkpoint";
+        let thread = Yielding::start(name, fold_beside_commits)
+            .and_then(|yielding| {
                 let fold = Arc::clone(&fold);
-                move || serve(&fold, &receiver)
+                let builder = std::thread::Builder::new().name(name.to_owned());
+                builder.spawn(move || serve(&fold, &yielding, &receiver))
             })
             .map_err(|cause| LogError::Storage {
                 url,
@@ -142,15 +154,16 @@ impl Drop for Checkpointer {
     }
 }
 
+/// A connection comes back from what was done with it.
+type Folded = (Connection, rusqlite::Result<()>);
+
 /// Folds whenever asked to.
-fn serve(fold: &Fold, requests: &Receiver<()>) {
-    let yielding = Yielding::start("log-checkpoint", |connection| {
-        let folded = fold_beside_commits(&connection);
-        (connection, folded)
-    });
+fn serve(fold: &Fold, yielding: &Yielding<Connection, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
         fold.with_connection(|connection| {
+            *lock(&fold.yields) = Some(connection.get_interrupt_handle());
             let (connection, folded) = yielding.run(connection).0;
+            *lock(&fold.yields) = None;
             let done = folded.and_then(|()| fold.restart(&connection, 0));
             (connection, done)
         });
@@ -158,13 +171,19 @@ fn serve(fold: &Fold, requests: &Receiver<()>) {
 }
 
 /// Leaves little to be done while commits wait.
-fn fold_beside_commits(connection: &Connection) -> rusqlite::Result<()> {
-    for _ in 0..PASSES {
-        WalLength::query(connection, "PASSIVE")?;
+fn fold_beside_commits(connection: Connection) -> Folded {
+    let pass = || {
+        WalLength::query(&connection, "PASSIVE")?;
         // Starting over waits for the disk.
-        disk::sync(connection)?;
-    }
-    Ok(())
+        disk::sync(&connection)
+    };
+    let folded = (0..PASSES).try_for_each(|_| pass());
+    (connection, folded)
+}
+
+/// Whoever panicked left nothing half-done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Fold {
@@ -191,8 +210,23 @@ impl Fold {
         Ok(())
     }
 
-    fn with_connection(&self, run: impl FnOnce(Connection) -> (Connection, rusqlite::Result<()>)) {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The connection, once nobody else is at it. What yields is broken off: who is here waits for its turn.
+    fn take_connection(&self) -> MutexGuard<'_, Option<Connection>> {
+        loop {
+            match self.connection.try_lock() {
+                Ok(connection) => return connection,
+                Err(TryLockError::Poisoned(connection)) => return connection.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if let Some(handle) = &*lock(&self.yields) {
+                handle.interrupt();
+            }
+            self.file.wakes.any.wait(self.file.wakes.any.commits(), BREAK_INTERVAL);
+        }
+    }
+
+    fn with_connection(&self, run: impl FnOnce(Connection) -> Folded) {
+        let mut connection = self.take_connection();
         let opened = match connection.take() {
             Some(connection) => Ok(connection),
             None => self.file.connect_waiting(self.limits.reader_wait_max),
@@ -204,8 +238,12 @@ impl Fold {
         });
         match done {
             Ok(()) => {}
-            // Another process is at it.
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {}
+            // Another process is at it, or a commit does it itself.
+            Err(error)
+                if matches!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseBusy | ErrorCode::OperationInterrupted)
+                ) => {}
             Err(error) => self.warn(&error),
         }
     }
@@ -291,5 +329,46 @@ mod tests {
         }
         let bytes = wal_bytes();
         assert!(bytes < LIMITS.bytes_max, "{bytes} bytes are left after the reader left");
+    }
+
+    #[test]
+    fn a_commit_that_waits_breaks_off_what_yields() {
+        let directory = tempfile::tempdir().unwrap();
+        let (log, mut producer, wal_bytes) = open(&directory, LIMITS);
+        commit(&mut *producer);
+        assert!(wal_bytes() > 0);
+        let fold = Fold {
+            file: Arc::clone(&log.file),
+            limits: LIMITS,
+            wait_bytes: AtomicI64::new(0),
+            connection: Mutex::default(),
+            yields: Mutex::default(),
+        };
+        // Without end, as it is where others have the processor.
+        let endless =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+        let folds_left = std::sync::atomic::AtomicUsize::new(1);
+        std::thread::scope(|scope| {
+            fold.with_connection(|connection| {
+                *lock(&fold.yields) = Some(connection.get_interrupt_handle());
+                scope.spawn(|| {
+                    fold.start_over();
+                    folds_left.store(0, Ordering::Relaxed);
+                });
+                let done = connection.query_row(endless, [], |row| row.get::<_, i64>(0));
+                assert_eq!(
+                    done.as_ref().unwrap_err().sqlite_error_code(),
+                    Some(ErrorCode::OperationInterrupted)
+                );
+                assert_eq!(folds_left.load(Ordering::Relaxed), 1);
+                *lock(&fold.yields) = None;
+                (connection, done.map(drop))
+            });
+        });
+        assert_eq!(folds_left.load(Ordering::Relaxed), 0);
+        // It began again: another commit takes the place of the first.
+        let before = wal_bytes();
+        commit(&mut *producer);
+        assert!(wal_bytes() <= before, "{} bytes after {before}", wal_bytes());
     }
 }

@@ -51,7 +51,9 @@ impl Wakes {
     /// A counter of commits to these topics.
     pub(super) fn of_topics(&self, topics: Vec<i64>) -> Arc<Wake> {
         let wake = Arc::new(Wake::default());
-        lock(&self.of_topics).push((topics, Arc::downgrade(&wake)));
+        let mut all = lock(&self.of_topics);
+        all.retain(|(_, wake)| wake.strong_count() > 0);
+        all.push((topics, Arc::downgrade(&wake)));
         wake
     }
 

@@ -20,7 +20,7 @@ impl<Job: Send + 'static, Done: Send + 'static> Beside<Job, Done> {
     pub(super) fn start(thread: &'static str, run: impl Fn(Job) -> Done + Send + 'static) -> Self {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
-        let yielding = Yielding::start(thread, run);
+        let yielding = Yielding::start(thread, run).expect("the system can start a thread");
         let worker = Worker::start(thread, move || {
             for job in received {
                 // An engine that has ended reads no more.

@@ -138,7 +138,7 @@ fn a_broker_that_takes_no_records_is_waited_for() {
 
     // It says nothing, for longer than an answer is waited for.
     load.broker.pause();
-    load.run.run_for(TIMEOUT_SHORT + TIMEOUT_SHORT / 12);
+    load.run.run_for(TIMEOUT_SHORT + TIMEOUT_SHORT / 5);
     load.broker.go_on();
     load.goes_on();
 

@@ -38,7 +38,8 @@ impl Aside {
         // A lane has one slice at a time.
         let (on_host, received) = unbounded();
         let name = format!("risk-{}", reporter.lane);
-        let yielding = Yielding::start(&name, move |slice: Slice| slice.task.run_caught(isa, slice.units));
+        let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
+        let yielding = Yielding::start(&name, run).expect("the system can start a thread");
         start(name, move || {
             reporter.work(&received, |slice| {
                 let (partial, took) = yielding.run(slice);
