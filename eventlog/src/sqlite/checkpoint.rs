@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle};
 use super::disk;
 use super::file::LogFile;
 use super::format::PAGE_BYTES;
+use super::wake::lock;
 use crate::{LogError, Yielding};
 
 /// What waits in the write-ahead log before it is folded back while commits go on, bytes. Each time costs the disk
@@ -179,11 +180,6 @@ fn fold_beside_commits(connection: Connection) -> Folded {
     };
     let folded = (0..PASSES).try_for_each(|_| pass());
     (connection, folded)
-}
-
-/// Whoever panicked left nothing half-done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Fold {

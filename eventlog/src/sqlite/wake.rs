@@ -33,8 +33,8 @@ impl Wake {
     }
 }
 
-/// Nothing here can be left half-done, so a poisoned lock is used as it is.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// For what cannot be left half-done, so that a poisoned lock is used as it is.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
