@@ -14,6 +14,9 @@ pub enum RowKind {
     Barrier = 3,
 }
 
+/// Rows that an emptied queue keeps room for at most: 160 KiB.
+const ROOM_ROWS_MAX: usize = 4096;
+
 /// Rows of one group in log order. All columns have the same length; the `push_…` functions keep it so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
@@ -36,6 +39,19 @@ pub struct Rows {
 impl Rows {
     /// Memory that one row takes.
     pub const BYTES_PER_ROW: usize = size_of::<RowKind>() + 2 * size_of::<u32>() + 4 * size_of::<i64>();
+
+    /// No rows, with room for as many.
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            kind: Vec::with_capacity(rows),
+            slot: Vec::with_capacity(rows),
+            time_ns: Vec::with_capacity(rows),
+            price_e9: Vec::with_capacity(rows),
+            size_e9: Vec::with_capacity(rows),
+            offset: Vec::with_capacity(rows),
+            index: Vec::with_capacity(rows),
+        }
+    }
 
     /// Number of rows.
     pub fn len(&self) -> usize {
@@ -78,8 +94,9 @@ impl Rows {
         self.push(RowKind::Barrier, 0, barrier, 0, 0, offset, index);
     }
 
+    // A call for each row costs as much as the row.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
-    #[inline]
+    #[inline(always)]
     fn push(
         &mut self,
         kind: RowKind,
@@ -114,11 +131,12 @@ impl Rows {
         self.index.append(&mut other.index);
     }
 
-    /// Removes and returns the first `rows` rows, or all where there are fewer. Taking all costs nothing; otherwise the
-    /// rows that stay are moved.
+    /// Removes and returns the first `rows` rows, or all where there are fewer. Taking all moves none, and leaves room
+    /// for as many, up to a limit: more are likely to come. Otherwise the rows that stay are moved.
     pub fn take_front(&mut self, rows: usize) -> Rows {
         if rows >= self.len() {
-            return std::mem::take(self);
+            let room = Self::with_capacity(self.len().min(ROOM_ROWS_MAX));
+            return std::mem::replace(self, room);
         }
         Rows {
             kind: self.kind.drain(..rows).collect(),

@@ -4,8 +4,9 @@
 //! than others (much as by Zipf's law), in single-tick records and 256 to a record. The pipeline computes all ten
 //! indicators on bars of one second and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and
 //! fastavro) reads the first of the single ticks, keeps one EMA of the same bars and writes nothing. Each is timed from
-//! the first record it reads to the end: the pipeline to its last commit. Before that, the pipeline's bars are checked
-//! to be the same for both kinds of record, and every EMA of the rival to be that of the signal of its bar.
+//! the first record it reads to the end: the pipeline to its last commit. All take turns, and medians are compared.
+//! Before that, the pipeline's bars are checked to be the same for both kinds of record, and every EMA of the rival to be
+//! that of the signal of its bar.
 //!
 //! Latency: single ticks come at a steady rate from an idempotent producer that sends at once; every tick closes a bar
 //! (`tick:1`). A reader of committed signals takes the time from a tick's making to its signal's arrival.
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use criterion::{Criterion, SamplingMode, Throughput};
 use crossbeam_channel::bounded;
 use hdrhistogram::Histogram;
 use rdkafka::ClientConfig;
@@ -38,6 +38,7 @@ use warptape_tests::engine_run::{
     engine_config, feed_topic, read_partition, run_to_end, stage_config, topic_ends,
 };
 use warptape_tests::random::Random;
+use warptape_tests::turns::in_turn;
 
 /// The allocator of the `warptape` binary.
 #[global_allocator]
@@ -53,7 +54,7 @@ const TICKS: [(usize, u64); 2] = [(1, 4_000_000), (RECORD_TICKS, 16_000_000)];
 /// How many of the single ticks the rival reads: to be timed, and to be compared.
 const PYTHON_TICKS: u64 = 500_000;
 const PYTHON_CHECK_TICKS: u64 = 2_000_000;
-const SAMPLES: usize = 10;
+const TURNS: usize = 15;
 /// Between two trades of the whole market.
 const GAP_NS: i64 = 25_000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
@@ -70,11 +71,12 @@ const READ_WAIT: Duration = Duration::from_secs(30);
 
 fn main() {
     allocator::set_up();
-    if std::env::args().any(|argument| argument == "latency") {
-        latency();
-    } else {
-        speed();
+    let asked = |what: &str| std::env::args().any(|argument| argument == what);
+    // `cargo test --benches` asks whether it runs, not how fast.
+    if !asked("--bench") {
+        return;
     }
+    if asked("latency") { latency() } else { speed() }
 }
 
 fn brokers() -> String {
@@ -181,21 +183,20 @@ fn speed() {
     };
     check(&topics[0], [0, 1].map(|index| averages(log.as_ref(), &pipeline(index).1)));
 
-    let mut criterion = Criterion::default().configure_from_args();
-    let mut group = criterion.benchmark_group("kafka");
-    group.sampling_mode(SamplingMode::Flat).sample_size(SAMPLES);
-    for (index, (record_ticks, count)) in TICKS.into_iter().enumerate() {
-        group.throughput(Throughput::Elements(count));
-        group.bench_function(format!("pipeline, {record_ticks} to a record"), |bencher| {
-            bencher.iter_custom(|runs| (0..runs).map(|_| pipeline(index).0).sum());
-        });
-    }
-    group.throughput(Throughput::Elements(PYTHON_TICKS));
-    group.bench_function("python, 1 to a record", |bencher| {
-        bencher.iter_custom(|runs| (0..runs).map(|_| python(&topics[0], PYTHON_TICKS, None)).sum());
+    let mut python_loop = || python(&topics[0], PYTHON_TICKS, None);
+    let (mut single, mut batches) = (|| pipeline(0).0, || pipeline(1).0);
+    let times = in_turn(TURNS, [&mut single, &mut batches, &mut python_loop]);
+    let [(_, single_ticks), (_, batch_ticks)] = TICKS;
+    let speeds = [0, 1, 2].map(|side| {
+        let ticks = [single_ticks, batch_ticks, PYTHON_TICKS][side];
+        let name = ["pipeline, single ticks", "pipeline, records of 256", "Python, single ticks"][side];
+        let speed = ticks as f64 / times[side].median.as_secs_f64();
+        println!("{name}: {:.3} M ticks/s; {ticks} ticks in {}", speed / 1e6, times[side]);
+        speed
     });
-    group.finish();
-    criterion.final_summary();
+    let [single, batches, python] = speeds;
+    println!("single ticks: {:.1} x Python", single / python);
+    println!("records of 256: {:.2} x single ticks; {TURNS} times each, in turn", batches / single);
 }
 
 /// All three have the same bars with the same averages, as far as they go.

@@ -1,17 +1,16 @@
 //! How fast the log on Kafka reads and commits, against rdkafka on the same broker and topics.
 //!
-//! Reading: the log gives owned records, which may go to other threads. The rival polls rdkafka's `BaseConsumer` and
-//! detaches each message for the same purpose, or only looks at it, which is less work than ours. Both read a whole
-//! topic of committed records, are timed from the first one on, and sum the bytes of keys and values.
+//! Reading: the log gives owned records, headers included, which may go to other threads. The rival polls rdkafka's
+//! `BaseConsumer` and detaches each message for the same purpose, or only looks at its key and value, which is less work
+//! than ours. Both fetch as much at once, read a whole topic of committed records, long enough for what was fetched
+//! before the first one to count for little, are timed from that one on, and sum the bytes of keys and values.
 //!
 //! Commit: the rival is a transaction by hand, with a thread that serves its reports and messages that leave at once:
 //! send, wait until all is delivered, send offsets, commit. Both write the same records to 16 partitions with the
 //! offsets of 16 source partitions, and are timed from begin to commit. Numbers of visible records are checked at the end.
 //!
-//! Both sides have the allocator of the `warptape` binary, C code included: it decides much here, where one thread makes
-//! what another one drops.
-//!
-//! A broker gets faster while it runs, and shares the machine: both sides take turns, and medians are compared.
+//! All sides take turns, and medians are compared. They have the allocator of the `warptape` binary, C code included: it
+//! decides much here, where one thread makes what another one drops.
 //!
 //! To measure: `tests/services run cargo bench -p warptape-tests --bench kafka_log`.
 
@@ -27,6 +26,7 @@ use warptape_eventlog::{
     EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition, TopicSpec,
 };
 use warptape_pipeline::allocator::{self, Allocator};
+use warptape_tests::turns::in_turn;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -48,8 +48,8 @@ struct Load {
 }
 
 const LOADS: [Load; 2] = [
-    Load { name: "100 B", value_bytes: 100, records: 500_000 },
-    Load { name: "5000 B, 256 ticks", value_bytes: 5000, records: 40_000 },
+    Load { name: "100 B", value_bytes: 100, records: 4_000_000 },
+    Load { name: "5000 B, 256 ticks", value_bytes: 5000, records: 100_000 },
 ];
 
 fn brokers() -> String {
@@ -84,32 +84,17 @@ fn fill(log: &dyn EventLog, topic: &str, load: &Load) {
     }
 }
 
-/// Runs both sides in turn and prints their medians; the first turn is not counted.
+/// Has both sides take turns, and prints their medians and quartiles.
 fn compare(
     name: &str,
     times: usize,
     mut ours: impl FnMut() -> Duration,
     mut rival: impl FnMut() -> Duration,
 ) {
-    let (mut our_times, mut rival_times) = (Vec::new(), Vec::new());
-    for turn in 0..=times {
-        let (our_time, rival_time) = (ours(), rival());
-        if turn > 0 {
-            our_times.push(our_time);
-            rival_times.push(rival_time);
-        }
-    }
-    let [(our_median, our_spread), (rival_median, rival_spread)] =
-        [our_times, rival_times].map(median_and_quartiles);
-    let ratio = our_median.as_secs_f64() / rival_median.as_secs_f64();
-    println!("{name}: log {our_median:.2?} {our_spread:.2?}, rdkafka {rival_median:.2?} {rival_spread:.2?}");
-    println!("{name}: log takes {ratio:.2} of the time, {:.2} x the speed; {times} times each", 1.0 / ratio);
-}
-
-fn median_and_quartiles(mut times: Vec<Duration>) -> (Duration, [Duration; 2]) {
-    times.sort_unstable();
-    let [low, median, high] = [1, 2, 3].map(|quarter| times[times.len() * quarter / 4]);
-    (median, [low, high])
+    let [ours, rival] = in_turn(times, [&mut ours, &mut rival]);
+    let speed = ours.speed_of(&rival);
+    println!("{name}: log {ours}, rdkafka {rival}");
+    println!("{name}: log takes {:.2} of the time, {speed:.2} x the speed; {times} times each", 1.0 / speed);
 }
 
 /// Reads the topic through the log; the time from the first record on.

@@ -315,8 +315,8 @@ impl KafkaProducer {
     /// Hands a record over to librdkafka, which copies it; waits where too much waits already.
     fn enqueue(&mut self, record: &NewRecord<'_>) -> Result<(), LogError> {
         const DOING: &str = "writing records";
-        let mut waiting = self.client().in_flight_count();
-        let mut progress_at = Instant::now();
+        // How many were not acknowledged at the last look, and when they last got fewer.
+        let mut looked: Option<(i32, Instant)> = None;
         loop {
             let error = match self.client().send(kafka_record(record)) {
                 Ok(()) => return Ok(()),
@@ -325,12 +325,13 @@ impl KafkaProducer {
             match error.rdkafka_error_code() {
                 Some(RDKafkaErrorCode::QueueFull) => {
                     native::flush(self.native(), STEP);
-                    let now_waiting = self.client().in_flight_count();
-                    if now_waiting < waiting {
-                        progress_at = Instant::now();
-                    }
-                    waiting = now_waiting;
-                    let stalled = progress_at.elapsed();
+                    let waiting = self.client().in_flight_count();
+                    let since = match looked {
+                        Some((before, since)) if waiting >= before => since,
+                        _ => Instant::now(),
+                    };
+                    looked = Some((waiting, since));
+                    let stalled = since.elapsed();
                     if stalled >= self.cluster.options.stall_timeout {
                         let text = format!(
                             "{waiting} records were not acknowledged within {} ms",
