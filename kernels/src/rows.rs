@@ -94,7 +94,7 @@ impl Rows {
         self.push(RowKind::Barrier, 0, barrier, 0, 0, offset, index);
     }
 
-    // A call for each row costs as much as the row.
+    // Once per tick, on the engine's own thread.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
     #[inline(always)]
     fn push(

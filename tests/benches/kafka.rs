@@ -187,9 +187,13 @@ fn speed() {
     let (mut single, mut batches) = (|| pipeline(0).0, || pipeline(1).0);
     let times = in_turn(TURNS, [&mut single, &mut batches, &mut python_loop]);
     let [(_, single_ticks), (_, batch_ticks)] = TICKS;
+    let sides = [
+        ("pipeline, single ticks", single_ticks),
+        ("pipeline, records of 256", batch_ticks),
+        ("Python, single ticks", PYTHON_TICKS),
+    ];
     let speeds = [0, 1, 2].map(|side| {
-        let ticks = [single_ticks, batch_ticks, PYTHON_TICKS][side];
-        let name = ["pipeline, single ticks", "pipeline, records of 256", "Python, single ticks"][side];
+        let (name, ticks) = sides[side];
         let speed = ticks as f64 / times[side].median.as_secs_f64();
         println!("{name}: {:.3} M ticks/s; {ticks} ticks in {}", speed / 1e6, times[side]);
         speed

@@ -1,9 +1,9 @@
 //! Reads committed records of some partitions, in turn.
 //!
-//! Every look and every read is a read transaction of its own that ends within the call, so that a consumer that is not polled
-//! holds nothing up. It must not know who writes: it sees other processes' commits by asking SQLite whether the file
-//! changed, and those of its own process through [`super::wake::Wake`]. It asks less and less often while nothing comes
-//! of that.
+//! Every look and every read is a read transaction of its own that ends within the call, so that a consumer that is not
+//! polled holds nothing up. It must not know who writes: it sees other processes' commits by asking SQLite whether the
+//! file changed, and those of its own process through [`super::wake::Wake`]. It asks less and less often while nothing
+//! comes of that.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
