@@ -116,6 +116,29 @@ impl Rows {
         self.index.push(index);
     }
 
+    /// Adds trades and quotes of the record at `offset`: those with these numbers within it, whose other columns the
+    /// functions give.
+    #[expect(clippy::too_many_arguments, reason = "one per column")]
+    pub fn extend_record(
+        &mut self,
+        offset: i64,
+        indexes: &[u32],
+        kind: impl Fn(usize) -> RowKind,
+        slot: impl Fn(usize) -> u32,
+        time_ns: impl Fn(usize) -> i64,
+        price_e9: impl Fn(usize) -> i64,
+        size_e9: impl Fn(usize) -> i64,
+    ) {
+        let numbers = indexes.iter().map(|index| *index as usize);
+        self.kind.extend(numbers.clone().map(kind));
+        self.slot.extend(numbers.clone().map(slot));
+        self.time_ns.extend(numbers.clone().map(time_ns));
+        self.price_e9.extend(numbers.clone().map(price_e9));
+        self.size_e9.extend(numbers.map(size_e9));
+        self.offset.resize(self.offset.len() + indexes.len(), offset);
+        self.index.extend_from_slice(indexes);
+    }
+
     /// Moves all rows of `other` behind these.
     pub fn append(&mut self, other: &mut Rows) {
         if self.is_empty() {

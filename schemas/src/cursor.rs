@@ -49,21 +49,24 @@ impl<'a> Cursor<'a> {
 
     /// As many longs as `values` takes.
     pub(crate) fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
-        let mut at = self.at;
-        for value in values {
-            match varint::read_long(self.bytes, at) {
-                Ok((read, end)) => {
-                    *value = read;
-                    at = end;
-                }
-                Err(error) => {
-                    self.at = at;
-                    return Err(self.varint_error(error));
-                }
+        match varint::read_longs(self.bytes, self.at, values) {
+            Ok(end) => {
+                self.at = end;
+                Ok(())
+            }
+            Err((at, error)) => {
+                self.at = at;
+                Err(self.varint_error(error))
             }
         }
+    }
+
+    /// Numbers of one or two bytes that are not negative, until there is another or `values` is full; how many.
+    #[inline]
+    pub(crate) fn small(&mut self, values: &mut [u32]) -> usize {
+        let (read, at) = varint::read_small(self.bytes, self.at, values);
         self.at = at;
-        Ok(())
+        read
     }
 
     pub(crate) fn int(&mut self) -> Result<i32, DecodeError> {

@@ -81,6 +81,101 @@ pub(crate) fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize)
     .map(|(value, size)| (value, at + size))
 }
 
+/// Values that are read together.
+const GROUP: usize = 8;
+/// After columns of mixed sizes, so many groups at most are read one by one before the next attempt.
+const DOUBT_MAX: usize = 8;
+
+/// Reads as many varints from `at` on as `values` takes; returns the place behind them, or that of the first bad one.
+///
+/// One by one, each waits for the size of the one before it. Times, trade ids and zeros mostly have one size throughout
+/// their column: eight of one size are read without waiting, and again one by one where that was not their size.
+pub(crate) fn read_longs(
+    bytes: &[u8],
+    mut at: usize,
+    mut values: &mut [i64],
+) -> Result<usize, (usize, VarintError)> {
+    let mut doubt = 1;
+    while !values.is_empty() {
+        let (size, read) = read_of_one_size(&bytes[at..], values);
+        at += read * size;
+        doubt = if read > 0 { 1 } else { DOUBT_MAX.min(2 * doubt) };
+        let upto = values.len().min(read + GROUP * doubt);
+        for value in &mut values[read..upto] {
+            (*value, at) = read_long(bytes, at).map_err(|error| (at, error))?;
+        }
+        values = &mut values[upto..];
+    }
+    Ok(at)
+}
+
+/// Reads groups as long as all their values have the size of the first one; returns it and how many values were read.
+#[inline]
+fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
+    let size = bytes.iter().take(9).take_while(|byte| **byte >= 0x80).count() + 1;
+    let read = match size {
+        1 => read_groups::<1>,
+        2 => read_groups::<2>,
+        3 => read_groups::<3>,
+        4 => read_groups::<4>,
+        5 => read_groups::<5>,
+        6 => read_groups::<6>,
+        7 => read_groups::<7>,
+        8 => read_groups::<8>,
+        9 => read_groups::<9>,
+        _ => return (size, 0),
+    };
+    (size, read(bytes, values))
+}
+
+fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {
+    let groups = bytes.as_chunks::<SIZE>().0.as_chunks::<GROUP>().0;
+    let mut read = 0;
+    for (group, values) in groups.iter().zip(values.as_chunks_mut::<GROUP>().0) {
+        let mut others = 0;
+        for (bytes, value) in group.iter().zip(values) {
+            let (last, before) = bytes.split_last().expect("no size is 0");
+            let mut word = [0; 8];
+            word[..before.len()].copy_from_slice(before);
+            let word = u64::from_le_bytes(word);
+            others |= word ^ TOP_BITS.unbounded_shr(8 * (9 - SIZE as u32)) | u64::from(*last);
+            *value = unzigzag(join_groups(word) | u64::from(*last) << (7 * (SIZE - 1)));
+        }
+        if others & TOP_BITS != 0 {
+            break;
+        }
+        read += GROUP;
+    }
+    read
+}
+
+/// Reads numbers of one or two bytes that are not negative, four to a word, until there is another or `values` are full;
+/// returns how many were read and the place behind them.
+#[inline]
+pub(crate) fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
+    let mut read = 0;
+    for four in values.as_chunks_mut::<4>().0 {
+        let Some(head) = bytes[at..].first_chunk::<8>() else { break };
+        let mut word = u64::from_le_bytes(*head);
+        let (mut others, mut size) = (0, 0);
+        for value in four {
+            let has_two = word >> 7 & 1;
+            let raw = word & 0x7f | word >> 1 & 0x3f80 & has_two.wrapping_neg();
+            // Its sign, and a third byte.
+            others |= raw | word >> 15 & has_two;
+            *value = raw as u32 >> 1;
+            size += 1 + has_two as usize;
+            word >>= 8 << has_two;
+        }
+        if others & 1 != 0 {
+            break;
+        }
+        read += 4;
+        at += size;
+    }
+    (read, at)
+}
+
 #[inline(always)]
 fn first_word(head: &[u8; VARINT_BYTES_MAX]) -> u64 {
     u64::from_le_bytes(*head.first_chunk().expect("10 bytes begin with 8"))
@@ -232,6 +327,73 @@ mod tests {
             bytes.extend(vec![0x80; zeros]);
             bytes.push(0);
             assert_eq!(read(&bytes, 0), Ok((1, zeros + 2)));
+        }
+    }
+
+    /// Columns of one size with others strewn in, of mixed sizes, cut anywhere.
+    #[test]
+    fn columns_read_like_one_value_after_the_other() {
+        let mut random = 1_u64;
+        let mut draw = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % limit
+        };
+        for round in 0..4_000 {
+            let (size, others) = (1 + draw(10), [0, 1, 10, 100][round % 4]);
+            let mut bytes = vec![0x85; draw(9) as usize];
+            let start = bytes.len();
+            let count = draw(200) as usize;
+            for _ in 0..count {
+                let size = if draw(100) < others { 1 + draw(10) } else { size };
+                bytes.extend((1..size).map(|_| 0x80 | draw(0x80) as u8));
+                bytes.push(if size == 10 { draw(2) } else { draw(0x80) } as u8);
+            }
+            bytes.extend((0..draw(12)).map(|_| draw(0x100) as u8));
+            if draw(4) == 0 {
+                bytes.truncate(start + draw((bytes.len() - start + 1) as u64) as usize);
+            }
+            let mut expected = Vec::new();
+            let mut end = Ok(start);
+            while let (Ok(at), true) = (end, expected.len() < count) {
+                end = read_long(&bytes, at).map_err(|error| (at, error)).map(|(value, end)| {
+                    expected.push(value);
+                    end
+                });
+            }
+            let mut values = vec![0; count];
+            assert_eq!(read_longs(&bytes, start, &mut values), end, "{bytes:02x?} from {start}");
+            assert_eq!(values[..expected.len()], expected, "{bytes:02x?} from {start}");
+        }
+    }
+
+    #[test]
+    fn small_numbers_read_until_another_comes() {
+        let small = [0, 63, 64, 8_191, 1, 5_000, 2, 3, 70, 71, 4, 8_190];
+        let encoded = |values: &[i64]| {
+            let mut bytes = vec![0x85; 3];
+            values.iter().for_each(|value| put_long(*value, &mut bytes));
+            bytes
+        };
+        for other in [8_192, -1, -8_000, i64::MAX] {
+            for place in 0..=small.len() {
+                let mut values = small.to_vec();
+                values.insert(place, other);
+                let bytes = encoded(&values);
+                let mut read = [0; 13];
+                let (count, end) = read_small(&bytes, 3, &mut read);
+                assert_eq!(count, place / 4 * 4, "{other} at {place}");
+                assert_eq!(end, encoded(&values[..count]).len());
+                assert_eq!(
+                    read[..count].iter().map(|value| i64::from(*value)).collect::<Vec<_>>(),
+                    values[..count]
+                );
+            }
+        }
+        // Eight bytes are read at once: the last ones are left to others.
+        let bytes = encoded(&small);
+        for length in 3..bytes.len() {
+            let (count, end) = read_small(&bytes[..length], 3, &mut [0; 12]);
+            assert!(count % 4 == 0 && end <= length && encoded(&small[..count]).len() == end);
         }
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
 
+use warptape_kernels::RowKind;
 use warptape_schemas::SymbolTable;
 use warptape_schemas::tick::{TickColumns, TickKind};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -22,6 +23,9 @@ use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
 /// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
 const GROUP_SEED: u64 = 0x7761_7270_7461_7065;
+/// A record with so many rows a group on average is dealt by groups: with fewer, going through the groups costs more than
+/// it saves.
+const ROWS_BY_GROUP_MIN: usize = 8;
 /// Version of the intake's snapshot bytes.
 const STATE_VERSION: u32 = 2;
 
@@ -61,6 +65,8 @@ pub struct PartitionIntake {
     /// The watermark at which the next time bar of any interval closes.
     next_close_ns: i64,
     market: Market,
+    /// Rows of the record at hand, by group; kept for its memory.
+    dealt: Vec<Vec<u32>>,
 }
 
 impl PartitionIntake {
@@ -75,6 +81,7 @@ impl PartitionIntake {
             event_time_max_ns: None,
             next_close_ns: i64::MAX,
             market: Market::new(config.market),
+            dealt: vec![Vec::new(); config.groups_per_partition as usize],
         }
     }
 
@@ -111,6 +118,69 @@ impl PartitionIntake {
     ) {
         assert_eq!(queues.len(), self.group_slots.len(), "one queue per group");
         self.place_new_symbols(offset, queues);
+        let times_ns = &ticks.event_time_ns[first..];
+        let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * queues.len();
+        match is_large.then(|| self.calm_until(times_ns)).flatten() {
+            Some(time_ns) => {
+                self.event_time_max_ns = Some(time_ns);
+                self.deal_by_groups(offset, ticks, first, queues);
+            }
+            None => self.deal_row_by_row(offset, ticks, first, queues, late),
+        }
+    }
+
+    /// The greatest event time after ticks with these times, if none of them is late, ends a bar or has the market sampled:
+    /// then all that matters of their order is the order within a group.
+    fn calm_until(&self, times_ns: &[i64]) -> Option<i64> {
+        let before_ns = self.event_time_max_ns?;
+        let (min, max) = times_ns
+            .iter()
+            .fold((i64::MAX, before_ns), |(min, max), time_ns| (min.min(*time_ns), max.max(*time_ns)));
+        let watermark_ns = max.saturating_sub(self.config.allowed_lateness_ns);
+        let is_calm = min >= watermark_ns && watermark_ns < self.next_close_ns && !self.market.is_due(max);
+        is_calm.then_some(max)
+    }
+
+    /// Deals rows of a calm record: each group's at once, column by column. Rows that go to queues in turn keep missing the
+    /// processor's caches, which do not hold the end of every column of every queue.
+    fn deal_by_groups(&mut self, offset: i64, ticks: &TickColumns, first: usize, queues: &mut [GroupQueue]) {
+        let [times, prices, sizes, bids, asks] =
+            [&ticks.event_time_ns, &ticks.price_e9, &ticks.size_e9, &ticks.bid_price_e9, &ticks.ask_price_e9]
+                .map(|column| &column[first..]);
+        let (symbols, kinds) = (&ticks.symbol[first..], &ticks.kind[first..]);
+        for (index, (&symbol, kind)) in symbols.iter().zip(kinds).enumerate() {
+            match kind {
+                TickKind::Trade => self.market.trade(symbol, prices[index]),
+                TickKind::Quote => self.market.quote(symbol, bids[index], asks[index]),
+            }
+            self.dealt[self.places[symbol as usize].group as usize].push(index as u32);
+        }
+        for (dealt, queue) in self.dealt.iter_mut().zip(queues) {
+            queue.rows.extend_record(
+                offset,
+                dealt,
+                |index| match kinds[index] {
+                    TickKind::Trade => RowKind::Trade,
+                    TickKind::Quote => RowKind::Quote,
+                },
+                |index| self.places[symbols[index] as usize].slot,
+                |index| times[index],
+                // The columns of the other kind are 0.
+                |index| prices[index] | bids[index],
+                |index| sizes[index] | asks[index],
+            );
+            dealt.clear();
+        }
+    }
+
+    fn deal_row_by_row(
+        &mut self,
+        offset: i64,
+        ticks: &TickColumns,
+        first: usize,
+        queues: &mut [GroupQueue],
+        late: &mut Vec<Late>,
+    ) {
         let mut watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
         for row in first..ticks.len() {
             let index = (row - first) as u32;
@@ -241,5 +311,103 @@ impl PartitionIntake {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
         Ok(intake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
+    use warptape_schemas::tick::Side;
+
+    use super::*;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+    const GROUPS: usize = 3;
+
+    /// Symbol, whether it is a quote, and event time after the one before, in ns.
+    type Row = (u32, bool, i64);
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let step = prop_oneof![60 => 0..1_000_000_i64, 1 => -SECOND_NS / 4..SECOND_NS / 2];
+        proptest::collection::vec((0..9_u32, any::<bool>(), step), 1..4 * ROWS_BY_GROUP_MIN * GROUPS)
+    }
+
+    fn columns(rows: &[Row], time_ns: &mut i64, symbols: &mut SymbolTable) -> TickColumns {
+        let mut columns = TickColumns::default();
+        for &(symbol, is_quote, step_ns) in rows {
+            *time_ns += step_ns;
+            let price = i64::from(symbol) + *time_ns % 7 + 1;
+            let of_kind = |kind, price| if is_quote == kind { price } else { 0 };
+            columns.symbol.push(symbols.intern(&format!("X:{symbol}")));
+            columns.kind.push(if is_quote { TickKind::Quote } else { TickKind::Trade });
+            columns.event_time_ns.push(*time_ns);
+            columns.receive_time_ns.push(0);
+            columns.trade_id.push(0);
+            columns.side.push(Side::None);
+            columns.price_e9.push(of_kind(false, price));
+            columns.size_e9.push(of_kind(false, price + 1));
+            columns.bid_price_e9.push(of_kind(true, price));
+            columns.bid_size_e9.push(0);
+            columns.ask_price_e9.push(of_kind(true, price + 2));
+            columns.ask_size_e9.push(0);
+        }
+        columns
+    }
+
+    #[test]
+    fn by_groups_or_row_by_row_is_the_same() {
+        let config = StageConfig {
+            bars: vec!["1s".parse().expect("a specification of bars")],
+            allowed_lateness_ns: SECOND_NS / 10,
+            groups_per_partition: GROUPS as u32,
+            indicators: Default::default(),
+            signals: Default::default(),
+            market: Default::default(),
+        };
+        let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
+        let state = |intake: &PartitionIntake| {
+            let mut bytes = Vec::new();
+            intake.write(&mut bytes);
+            (bytes, intake.next_close_ns)
+        };
+        let [by_groups, not_calm, late_rows] = [const { Cell::new(0) }; 3];
+        let records = proptest::collection::vec(rows(), 1..20);
+        TestRunner::deterministic()
+            .run(&records, |records| {
+                let (mut intake, mut reference) =
+                    (PartitionIntake::new(&config), PartitionIntake::new(&config));
+                let (mut dealt, mut expected) = (queues(), queues());
+                let (mut late, mut expected_late) = (Vec::new(), Vec::new());
+                let mut time_ns = 1_000 * SECOND_NS;
+                for (offset, rows) in (7..).zip(&records) {
+                    let columns = columns(rows, &mut time_ns, &mut intake.symbols);
+                    reference.symbols = intake.symbols.clone();
+                    let is_large = rows.len() >= ROWS_BY_GROUP_MIN * GROUPS;
+                    if is_large {
+                        let way = match intake.calm_until(&columns.event_time_ns) {
+                            Some(_) => &by_groups,
+                            None => &not_calm,
+                        };
+                        way.set(way.get() + 1);
+                    }
+                    intake.accept(offset, &columns, 0, &mut dealt, &mut late);
+                    reference.place_new_symbols(offset, &mut expected);
+                    reference.deal_row_by_row(offset, &columns, 0, &mut expected, &mut expected_late);
+                    prop_assert_eq!(state(&intake), state(&reference));
+                }
+                for (dealt, expected) in dealt.iter().zip(&expected) {
+                    prop_assert_eq!(&dealt.rows, &expected.rows);
+                    prop_assert_eq!(&dealt.symbols, &expected.symbols);
+                }
+                prop_assert_eq!(&late, &expected_late);
+                late_rows.set(late_rows.get() + late.len());
+                Ok(())
+            })
+            .expect("both are the same");
+        let counts = [by_groups, not_calm, late_rows].map(Cell::into_inner);
+        assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
     }
 }

@@ -172,9 +172,15 @@ impl Market {
     /// Event time moves on, before the tick that moves it is seen.
     #[inline]
     pub(crate) fn advance(&mut self, time_ns: i64) {
-        if time_ns >= self.next_sample_ns {
+        if self.is_due(time_ns) {
             self.sample(time_ns);
         }
+    }
+
+    /// Whether event time cannot move on to `time_ns` without a sample.
+    #[inline]
+    pub(crate) fn is_due(&self, time_ns: i64) -> bool {
+        time_ns >= self.next_sample_ns
     }
 
     #[inline]

@@ -70,7 +70,7 @@ impl ArrowPlan {
             append_tick(&record, symbols, out)
         } else {
             let start = out.len();
-            append_batch(&record, dictionary, out)?;
+            append_batch(&record, dictionary, symbols, out)?;
             finish(start, dictionary, symbols, out)
         }
     }
@@ -149,6 +149,7 @@ fn append_tick(
 fn append_batch(
     record: &RecordBatch,
     dictionary: &mut Dictionary,
+    symbols: &SymbolTable,
     out: &mut TickColumns,
 ) -> Result<(), DecodeError> {
     let reader = known::TICK_BATCH;
@@ -156,7 +157,7 @@ fn append_batch(
     dictionary.clear();
     let texts = items(record, "symbols")?;
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| unexpected(reader, "symbols", &texts))?;
-    texts.iter().flatten().for_each(|text| dictionary.push(text.as_bytes()));
+    texts.iter().flatten().for_each(|text| dictionary.push(text.as_bytes(), symbols));
     let indexes = items(record, "symbol")?;
     let indexes =
         indexes.as_primitive_opt::<Int32Type>().ok_or_else(|| unexpected(reader, "symbol", &indexes))?;

@@ -35,11 +35,11 @@ enum Step {
 /// The symbols of one record.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
-    /// Their bytes, one after the other.
+    /// The bytes of those that are new, one after the other.
     text: Vec<u8>,
     /// Where each ends in `text`.
     ends: Vec<usize>,
-    /// Their numbers in the partition's table, [`UNNUMBERED`] until a row uses them.
+    /// Their numbers in the partition's table; [`UNNUMBERED`] are new ones until a row uses them.
     ids: Vec<u32>,
 }
 
@@ -106,7 +106,7 @@ impl BatchPlan {
         dictionary.clear();
         for step in &self.steps {
             match step {
-                Step::Symbols => read_symbols(&mut cursor, dictionary)?,
+                Step::Symbols => read_symbols(&mut cursor, dictionary, symbols)?,
                 Step::SymbolIndexes => read_indexes(&mut cursor, dictionary, start, &mut out.symbol)?,
                 Step::Kinds(table) => {
                     read_enums(
@@ -164,7 +164,7 @@ pub(super) fn finish(
         }
     }
     check_rows(out, start)?;
-    dictionary.check(symbols)?;
+    dictionary.check()?;
     dictionary.number_rows(symbols, &mut out.symbol[start..])?;
     Ok(rows)
 }
@@ -176,33 +176,31 @@ impl Dictionary {
         self.ids.clear();
     }
 
-    pub(super) fn push(&mut self, symbol: &[u8]) {
-        self.text.extend_from_slice(symbol);
+    pub(super) fn push(&mut self, symbol: &[u8], symbols: &SymbolTable) {
+        let id = symbols.find(symbol);
+        if id.is_none() {
+            self.text.extend_from_slice(symbol);
+        }
         self.ends.push(self.text.len());
-        self.ids.push(UNNUMBERED);
+        self.ids.push(id.unwrap_or(UNNUMBERED));
     }
 
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    fn symbol(&self, index: usize) -> &[u8] {
+    /// The bytes of a symbol that is new.
+    fn new_symbol(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
     }
 
-    /// Every symbol must be a good one, used or not. Those that have a number are, and get it.
-    fn check(&mut self, symbols: &SymbolTable) -> Result<(), DecodeError> {
-        for index in 0..self.len() {
-            let symbol = self.symbol(index);
-            match symbols.find(symbol) {
-                Some(id) => self.ids[index] = id,
-                None => {
-                    // The row is the dictionary's: the field name says so.
-                    let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
-                    check_symbol(symbol).map_err(invalid)?;
-                }
-            }
+    /// Every symbol must be a good one, used or not. Those that have a number are.
+    fn check(&self) -> Result<(), InvalidTick> {
+        for (index, _) in self.ids.iter().enumerate().filter(|(_, id)| **id == UNNUMBERED) {
+            // The row is the dictionary's: the field name says so.
+            let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
+            check_symbol(self.new_symbol(index)).map_err(invalid)?;
         }
         Ok(())
     }
@@ -221,7 +219,7 @@ impl Dictionary {
     }
 
     fn number(&mut self, index: usize, symbols: &mut SymbolTable) -> u32 {
-        let symbol = self.symbol(index);
+        let symbol = self.new_symbol(index);
         let id = symbols.find(symbol).unwrap_or_else(|| {
             // `check` has read it as UTF-8 before.
             symbols.push(std::str::from_utf8(symbol).expect("a checked symbol is UTF-8"))
@@ -248,14 +246,18 @@ pub(super) fn check_length(field: &'static str, length: usize) -> Result<(), Dec
     if length > ROWS_MAX { Err(DecodeError::TooManyRows { field }) } else { Ok(()) }
 }
 
-fn read_symbols(cursor: &mut Cursor<'_>, dictionary: &mut Dictionary) -> Result<(), DecodeError> {
+fn read_symbols(
+    cursor: &mut Cursor<'_>,
+    dictionary: &mut Dictionary,
+    symbols: &SymbolTable,
+) -> Result<(), DecodeError> {
     loop {
         let count = block(cursor, "symbols", dictionary.len())?;
         if count == 0 {
             return Ok(());
         }
         for _ in 0..count {
-            dictionary.push(cursor.bytes()?);
+            dictionary.push(cursor.bytes()?, symbols);
         }
     }
 }
@@ -279,12 +281,17 @@ fn read_indexes(
             cursor.take(count)?;
             continue;
         }
-        column.reserve(count);
-        for item in 0..count {
-            let index = cursor.long()?;
-            match u32::try_from(index) {
-                Ok(index) => column.push(index),
-                Err(_) => return Err(unknown_symbol(length + item, index, dictionary.len()).into()),
+        column.resize(start + length + count, 0);
+        let items = &mut column[start + length..];
+        let mut item = 0;
+        while item < count {
+            item += cursor.small(&mut items[item..]);
+            // One that is larger, or one of the last.
+            if let Some(slot) = items.get_mut(item) {
+                let index = cursor.long()?;
+                *slot = u32::try_from(index)
+                    .map_err(|_| unknown_symbol(length + item, index, dictionary.len()))?;
+                item += 1;
             }
         }
     }
