@@ -174,6 +174,10 @@ impl KafkaOptions {
             "queue.buffering.max.kbytes",
             &(TRANSACTION_BYTES_MAX >> 10).to_string(),
         );
+        // Full requests go at once and the rest with the commit, which waits for nothing. By the default of 5 ms a large
+        // transaction goes in many small requests, and beyond five under way librdkafka (2.12.1) asks without a pause
+        // whether there is room for another.
+        self.set_default(&mut config, "linger.ms", "500");
         config
     }
 
