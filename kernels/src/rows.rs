@@ -17,7 +17,7 @@ pub enum RowKind {
 /// Rows that an emptied queue keeps room for at most: 160 KiB.
 const ROOM_ROWS_MAX: usize = 4096;
 
-/// Rows of one group in log order. All columns have the same length; the `push_…` functions keep it so.
+/// Rows of one group in log order. All columns have the same length; the functions that add rows keep it so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// What the row is.
@@ -116,8 +116,8 @@ impl Rows {
         self.index.push(index);
     }
 
-    /// Adds trades and quotes of the record at `offset`: those with these numbers within it, whose other columns the
-    /// functions give.
+    /// Adds the trades and quotes with these numbers within the record at `offset`; each function gives one column of a row
+    /// by its number.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
     pub fn extend_record(
         &mut self,

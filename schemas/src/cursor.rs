@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Numbers of one or two bytes that are not negative, until there is another or `values` is full; how many.
+    /// Numbers of one or two bytes that are not negative, in fours as far as they go; how many.
     #[inline]
     pub(crate) fn small(&mut self, values: &mut [u32]) -> usize {
         let (read, at) = varint::read_small(self.bytes, self.at, values);

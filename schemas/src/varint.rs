@@ -149,8 +149,8 @@ fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {
     read
 }
 
-/// Reads numbers of one or two bytes that are not negative, four to a word, until there is another or `values` are full;
-/// returns how many were read and the place behind them.
+/// Reads numbers of one or two bytes that are not negative, four to a word of 8 bytes, until not all four are such, or
+/// fewer bytes or values are left; returns how many were read and the place behind them.
 #[inline]
 pub(crate) fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
     let mut read = 0;
@@ -346,7 +346,8 @@ mod tests {
             for _ in 0..count {
                 let size = if draw(100) < others { 1 + draw(10) } else { size };
                 bytes.extend((1..size).map(|_| 0x80 | draw(0x80) as u8));
-                bytes.push(if size == 10 { draw(2) } else { draw(0x80) } as u8);
+                // The tenth may be one too large.
+                bytes.push(if size == 10 { draw(3) } else { draw(0x80) } as u8);
             }
             bytes.extend((0..draw(12)).map(|_| draw(0x100) as u8));
             if draw(4) == 0 {

@@ -174,10 +174,15 @@ impl KafkaOptions {
             "queue.buffering.max.kbytes",
             &(TRANSACTION_BYTES_MAX >> 10).to_string(),
         );
-        // Full requests go at once and the rest with the commit, which waits for nothing. By the default of 5 ms a large
-        // transaction goes in many small requests, and beyond five under way librdkafka (2.12.1) asks without a pause
-        // whether there is room for another.
-        self.set_default(&mut config, "linger.ms", "500");
+        // Nothing needs to go before the commit, which waits for nothing, but what fills a request. By the default of 5 ms
+        // a large transaction goes in many small requests, and while five records of a partition are unacknowledged and
+        // others wait, librdkafka (2.12.1) asks without a pause whether they may go; within a commit it still does.
+        // A user's word on either, by any name, is left alone: librdkafka compares the two.
+        const USERS: [&str; 4] =
+            ["linger.ms", "queue.buffering.max.ms", "message.timeout.ms", "delivery.timeout.ms"];
+        if !USERS.iter().any(|key| self.extra.contains_key(*key)) {
+            config.set("linger.ms", "500");
+        }
         config
     }
 
@@ -258,6 +263,18 @@ mod tests {
         options.extra.insert("sasl.password".to_owned(), "correct-horse".to_owned());
         let shown = format!("{options:?}");
         assert!(shown.contains("sasl.password") && !shown.contains("correct-horse"), "{shown}");
+    }
+
+    #[test]
+    fn a_user_s_word_on_lingering_holds() {
+        let mut options = KafkaOptions::new("localhost:9092");
+        assert_eq!(options.producer("x").get("linger.ms"), Some("500"));
+        options.extra.insert("linger.ms".to_owned(), "7".to_owned());
+        assert_eq!(options.producer("x").get("linger.ms"), Some("7"));
+        for other in ["queue.buffering.max.ms", "message.timeout.ms", "delivery.timeout.ms"] {
+            options.extra = [(other.to_owned(), "400".to_owned())].into();
+            assert_eq!(options.producer("x").get("linger.ms"), None, "{other}");
+        }
     }
 
     #[test]

@@ -286,7 +286,7 @@ fn read_indexes(
         let mut item = 0;
         while item < count {
             item += cursor.small(&mut items[item..]);
-            // One that is larger, or one of the last.
+            // One of four that are not all small, or of the last ones.
             if let Some(slot) = items.get_mut(item) {
                 let index = cursor.long()?;
                 *slot = u32::try_from(index)

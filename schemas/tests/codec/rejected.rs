@@ -214,6 +214,12 @@ fn symbols() {
         let message = format!("index {index} into a dictionary of 2");
         check(&batch_with(&[("symbol", longs(&[0, index, 1]))]), Reason::BadSymbol, &["row 1", &message]);
     }
+    // Behind some that are read together.
+    for index in [-1, -9_000, i64::MAX] {
+        let message = format!("index {index} into a dictionary of 2");
+        let indexes = longs(&[0, 1, 0, 1, 0, 1, index, 0, 1, 0, 1]);
+        check(&batch_with(&[("symbol", indexes)]), Reason::BadSymbol, &["row 6", &message]);
+    }
 }
 
 #[test]
