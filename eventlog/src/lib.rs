@@ -154,6 +154,8 @@ pub trait Consumer: Send {
     /// Waits up to `timeout` for up to `records_max` records of one partition, taking the partitions in turn. The first
     /// record that reaches `bytes_max` is the last of a poll, and one record always comes.
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
+    /// Says that nobody looks at headers: records may come without theirs from now on, which is faster on Kafka.
+    fn leave_headers(&mut self) {}
     /// Gives no more records of these partitions until they are resumed. A member may name partitions that were taken
     /// away from it here, in `resume` and in `seek`: nothing happens.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;

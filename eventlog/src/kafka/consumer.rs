@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rdkafka::Offset;
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::{ClientConfig, Offset};
 
 use super::READER_GROUP;
 use super::cluster::{Cluster, list_of};
 use super::context::Rebalance;
 use super::failure::{failure, is_passing, refused};
-use super::native::{Arrival, NativeConsumer};
+use super::native::{Arrival, Headers, NativeConsumer};
 use super::watchdog::Watchdog;
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
@@ -64,6 +64,7 @@ pub(super) struct KafkaConsumer {
     native: Arc<NativeConsumer>,
     /// `None` for a reader.
     group: Option<String>,
+    headers: Headers,
     readings: BTreeMap<TopicPartition, Reading>,
     /// The partition that was served last.
     last: Option<TopicPartition>,
@@ -81,7 +82,8 @@ impl KafkaConsumer {
         for topic in topics {
             cluster.partitions(topic)?;
         }
-        let consumer = Self::new(cluster, Some(group.to_owned()))?;
+        let config = cluster.options.member(group);
+        let consumer = Self::new(cluster, Some(group.to_owned()), &config)?;
         consumer.native.subscribe(topics).map_err(|code| consumer.failure("joining the group", code, ""))?;
         Ok(consumer)
     }
@@ -90,7 +92,8 @@ impl KafkaConsumer {
         for partition in partitions {
             cluster.check_partition(partition)?;
         }
-        let mut consumer = Self::new(cluster, None)?;
+        let config = cluster.options.reader(READER_GROUP, partitions.len());
+        let mut consumer = Self::new(cluster, None, &config)?;
         for partition in partitions {
             let first = consumer.cluster.offsets(partition)?.first;
             consumer.readings.insert(partition.clone(), Reading::at(first));
@@ -102,18 +105,15 @@ impl KafkaConsumer {
         Ok(consumer)
     }
 
-    fn new(cluster: Arc<Cluster>, group: Option<String>) -> Result<Self, LogError> {
-        let config = match &group {
-            Some(group) => cluster.options.member(group),
-            None => cluster.options.reader(READER_GROUP),
-        };
+    fn new(cluster: Arc<Cluster>, group: Option<String>, config: &ClientConfig) -> Result<Self, LogError> {
         let native =
-            NativeConsumer::new(&config).map_err(|error| refused(&cluster.url, error)).map(Arc::new)?;
+            NativeConsumer::new(config).map_err(|error| refused(&cluster.url, error)).map(Arc::new)?;
         let watchdog = Watchdog::new(cluster.options.stall_timeout);
         Ok(Self {
             cluster,
             native,
             group,
+            headers: Headers::Kept,
             readings: BTreeMap::new(),
             last: None,
             news: VecDeque::new(),
@@ -147,7 +147,8 @@ impl KafkaConsumer {
     fn gather(&mut self, timeout: Duration) -> Result<(), LogError> {
         let held: usize =
             self.readings.values().filter(|reading| !reading.paused).map(|reading| reading.held.len()).sum();
-        for arrival in self.native.consume(timeout, HELD_RECORDS_MAX.saturating_sub(held)) {
+        let room = HELD_RECORDS_MAX.saturating_sub(held);
+        for arrival in self.native.consume(timeout, room, self.headers) {
             self.accept(arrival);
         }
         while let Some(rebalance) = self.native.context().take_rebalance() {
@@ -405,6 +406,10 @@ impl Consumer for KafkaConsumer {
                 return self.idle();
             }
         }
+    }
+
+    fn leave_headers(&mut self) {
+        self.headers = Headers::Left;
     }
 
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {

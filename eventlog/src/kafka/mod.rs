@@ -114,7 +114,7 @@ impl EventLog for KafkaLog {
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
         self.refuse_empty("consumer group", group)?;
         self.cluster.check_partition(partition)?;
-        let config = self.cluster.options.reader(group);
+        let config = self.cluster.options.consumer(group);
         let consumer = NativeConsumer::new(&config).map_err(|error| refused(&self.cluster.url, error))?;
         let committed = self.cluster.committed(&consumer, group, std::slice::from_ref(partition))?;
         Ok(committed[0])

@@ -46,6 +46,14 @@ pub(super) struct NativeConsumer {
     queue: NonNull<rd::rd_kafka_queue_t>,
 }
 
+/// What a record that was read shall have besides its key and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Headers {
+    Kept,
+    /// librdkafka reads them anew for each record, at a seventh of the price of the whole, also where there are none.
+    Left,
+}
+
 // SAFETY: librdkafka's handles and queues are safe to use from any thread (its introduction, "Threads and callbacks");
 // `queue` is released once, in `drop`, which has exclusive access.
 unsafe impl Send for NativeConsumer {}
@@ -84,7 +92,7 @@ impl NativeConsumer {
 
     /// Waits up to `timeout` for a first message, and takes what else is there, up to `messages_max`. Returns early for a
     /// rebalance.
-    pub(super) fn consume(&self, timeout: Duration, messages_max: usize) -> Vec<Arrival> {
+    pub(super) fn consume(&self, timeout: Duration, messages_max: usize, headers: Headers) -> Vec<Arrival> {
         let mut batch = Vec::with_capacity(messages_max.max(1));
         // With room for more than one message the call would wait until the room is filled.
         if !timeout.is_zero() && self.fill(&mut batch, millis(timeout), 1) == 0 {
@@ -92,7 +100,7 @@ impl NativeConsumer {
         }
         let room = messages_max.saturating_sub(batch.len());
         self.fill(&mut batch, 0, room);
-        arrivals(batch)
+        arrivals(batch, headers)
     }
 
     fn fill(&self, batch: &mut Vec<Message>, timeout_ms: c_int, count_max: usize) -> usize {
@@ -278,7 +286,7 @@ impl Drop for Message {
 }
 
 /// Copies a batch out. Each message is destroyed right after it was copied, while it is in the processor's cache.
-fn arrivals(batch: Vec<Message>) -> Vec<Arrival> {
+fn arrivals(batch: Vec<Message>, headers: Headers) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     let mut left = batch.len();
     // The partition of the last records: a topic's handle is the same for all its messages in a batch.
@@ -290,11 +298,11 @@ fn arrivals(batch: Vec<Message>) -> Vec<Arrival> {
         if code == RDKafkaErrorCode::NoError {
             match arrivals.last_mut() {
                 Some(Arrival::Records(_, records)) if run == Some((content.rkt, content.partition)) => {
-                    records.push(record(content));
+                    records.push(record(content, headers));
                 }
                 _ => {
                     let mut records = Vec::with_capacity(left);
-                    records.push(record(content));
+                    records.push(record(content, headers));
                     arrivals.push(Arrival::Records(source(content), records));
                 }
             }
@@ -324,14 +332,17 @@ fn source(message: &rd::rd_kafka_message_t) -> TopicPartition {
     TopicPartition { topic, partition: message.partition }
 }
 
-fn record(message: &rd::rd_kafka_message_t) -> Record {
+fn record(message: &rd::rd_kafka_message_t, headers: Headers) -> Record {
     // SAFETY: the message is live, and its fields describe memory that it owns; all of it is copied.
     unsafe {
         let timestamp_ms = rd::rd_kafka_message_timestamp(message, ptr::null_mut());
         Record {
             offset: message.offset,
             key: (!message.key.is_null()).then(|| bytes(message.key, message.key_len).to_vec()),
-            headers: headers(message),
+            headers: match headers {
+                Headers::Kept => headers_of(message),
+                Headers::Left => Vec::new(),
+            },
             timestamp_ns: timestamp_ms.saturating_mul(1_000_000),
             value: bytes(message.payload, message.len).to_vec(),
         }
@@ -340,7 +351,7 @@ fn record(message: &rd::rd_kafka_message_t) -> Record {
 
 /// # Safety
 /// The message must be live.
-unsafe fn headers(message: &rd::rd_kafka_message_t) -> Vec<(String, Vec<u8>)> {
+unsafe fn headers_of(message: &rd::rd_kafka_message_t) -> Vec<(String, Vec<u8>)> {
     let mut list = ptr::null_mut();
     let mut headers = Vec::new();
     // SAFETY: the message is live; it keeps the list, and the list keeps what it names.

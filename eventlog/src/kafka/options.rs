@@ -123,8 +123,24 @@ impl KafkaOptions {
         config
     }
 
-    /// A reader of committed records.
-    pub(super) fn reader(&self, group: &str) -> ClientConfig {
+    /// A reader of so many partitions, outside any group that would have members.
+    pub(super) fn reader(&self, group: &str, partitions: usize) -> ClientConfig {
+        let mut config = self.consumer(group);
+        // One fetch at a time is under way for all partitions of a broker. With the default of 1 MiB of each, a reader of
+        // one partition waits for the next fetch more than it reads.
+        const OTHER_NAME: &str = "max.partition.fetch.bytes";
+        if !self.extra.contains_key(OTHER_NAME) {
+            let share = (FETCH_BYTES / partitions.max(1)).clamp(PARTITION_FETCH_BYTES_MIN, FETCH_BYTES);
+            self.set_default(&mut config, "fetch.message.max.bytes", &share.to_string());
+        }
+        // A queue that is full is looked at again before such a reader has emptied it.
+        self.set_default(&mut config, "queued.min.messages", "200000");
+        self.set_default(&mut config, "fetch.queue.backoff.ms", "5");
+        config
+    }
+
+    /// A consumer of committed records.
+    pub(super) fn consumer(&self, group: &str) -> ClientConfig {
         let mut config = self.asker();
         config
             .set("group.id", group)
@@ -136,14 +152,14 @@ impl KafkaOptions {
             .set("auto.offset.reset", "error");
         // A seek and a new partition wait for the fetch that is under way, which waits at an end for so long.
         self.set_default(&mut config, "fetch.wait.max.ms", "50");
-        // A full prefetch queue is looked at again before a fast reader has emptied it.
-        self.set_default(&mut config, "fetch.queue.backoff.ms", "20");
         config
     }
 
     /// A member of a group.
     pub(super) fn member(&self, group: &str) -> ClientConfig {
-        let mut config = self.reader(group);
+        let mut config = self.consumer(group);
+        // A queue that is full is looked at again before the stages have emptied it.
+        self.set_default(&mut config, "fetch.queue.backoff.ms", "20");
         match self.group_protocol {
             GroupProtocol::Classic => {
                 config
@@ -217,6 +233,9 @@ impl fmt::Debug for KafkaOptions {
 /// What librdkafka takes for all of these.
 const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(300);
+/// What a reader fetches at once of all its partitions on a broker, and at least of each.
+const FETCH_BYTES: usize = 4 << 20;
+const PARTITION_FETCH_BYTES_MIN: usize = 1 << 20;
 
 /// Options that are not the user's to set, with what to set instead.
 const RESERVED: &[(&str, &str)] = &[
@@ -275,6 +294,19 @@ mod tests {
             options.extra = [(other.to_owned(), "400".to_owned())].into();
             assert_eq!(options.producer("x").get("linger.ms"), None, "{other}");
         }
+    }
+
+    #[test]
+    fn readers_of_few_partitions_fetch_more_of_each() {
+        const KEY: &str = "fetch.message.max.bytes";
+        let mut options = KafkaOptions::new("localhost:9092");
+        for (partitions, bytes) in [(0, "4194304"), (1, "4194304"), (3, "1398101"), (16, "1048576")] {
+            assert_eq!(options.reader("x", partitions).get(KEY), Some(bytes), "{partitions} partitions");
+        }
+        options.extra.insert(KEY.to_owned(), "70000".to_owned());
+        assert_eq!(options.reader("x", 1).get(KEY), Some("70000"));
+        options.extra = [("max.partition.fetch.bytes".to_owned(), "70000".to_owned())].into();
+        assert_eq!(options.reader("x", 1).get(KEY), None, "a user's word by the other name");
     }
 
     #[test]

@@ -125,7 +125,8 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let clock = Clock::start();
         // Subscribing takes the group's place: a second process is refused here, before it fences the first.
-        let consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
+        let mut consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
+        consumer.leave_headers();
         // A journal is one chain: whoever writes it owns it, whatever his group.
         let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
         let stopping_since = Arc::new(OnceLock::new());

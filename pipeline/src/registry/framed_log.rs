@@ -106,6 +106,10 @@ impl Consumer for FramedConsumer {
         Ok(fetched)
     }
 
+    fn leave_headers(&mut self) {
+        self.consumer.leave_headers();
+    }
+
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
         self.consumer.pause(partitions)
     }
