@@ -112,6 +112,9 @@ pub(crate) fn read_longs(
 /// Reads groups as long as all their values have the size of the first one; returns it and how many values were read.
 #[inline]
 fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
+    if bytes.first() == Some(&0) {
+        return (1, read_zeros(bytes, values));
+    }
     let size = bytes.iter().take(9).take_while(|byte| **byte >= 0x80).count() + 1;
     let read = match size {
         1 => read_groups::<1>,
@@ -126,6 +129,19 @@ fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
         _ => return (size, 0),
     };
     (size, read(bytes, values))
+}
+
+/// Reads blocks of zeros, or groups of one byte a value where the first block is none: a trade has nothing in the columns
+/// of quotes, and a quote nothing in those of trades.
+fn read_zeros(bytes: &[u8], values: &mut [i64]) -> usize {
+    const BLOCK: usize = 32;
+    let blocks = bytes[..bytes.len().min(values.len())].as_chunks::<BLOCK>().0;
+    let zeros = blocks.iter().take_while(|block| **block == [0; BLOCK]).count() * BLOCK;
+    if zeros == 0 {
+        return read_groups::<1>(bytes, values);
+    }
+    values[..zeros].fill(0);
+    zeros
 }
 
 fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {

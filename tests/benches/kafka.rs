@@ -54,7 +54,8 @@ const TICKS: [(usize, u64); 2] = [(1, 4_000_000), (RECORD_TICKS, 16_000_000)];
 /// How many of the single ticks the rival reads: to be timed, and to be compared.
 const PYTHON_TICKS: u64 = 500_000;
 const PYTHON_CHECK_TICKS: u64 = 2_000_000;
-const TURNS: usize = 15;
+/// Three rounds of all orders of three sides.
+const TURNS: usize = 18;
 /// Between two trades of the whole market.
 const GAP_NS: i64 = 25_000;
 const START_NS: i64 = 1_700_000_000_000_000_000;

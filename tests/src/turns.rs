@@ -32,19 +32,54 @@ impl fmt::Display for Times {
     }
 }
 
-/// Has the sides take `times` turns each, at least one, and one before that is not counted.
+/// Turns that are not counted: a broker compiles most of its code by then.
+const WARM_UP: usize = 5;
+
+/// Has the sides take so many turns each, at least one. The order changes from turn to turn, because what came before
+/// leaves its traces: in caches, in the page cache and in a processor's clock.
 pub fn in_turn<const SIDES: usize>(
     times: usize,
     mut sides: [&mut dyn FnMut() -> Duration; SIDES],
 ) -> [Times; SIDES] {
     let mut taken = [const { Vec::new() }; SIDES];
-    for turn in 0..=times {
-        for (side, taken) in sides.iter_mut().zip(&mut taken) {
-            let time = side();
-            if turn > 0 {
-                taken.push(time);
+    for turn in 0..WARM_UP + times {
+        for side in order::<SIDES>(turn) {
+            let time = sides[side]();
+            if turn >= WARM_UP {
+                taken[side].push(time);
             }
         }
     }
     taken.map(Times::of)
+}
+
+/// Each side goes first in its turn; after a round of these, backwards.
+fn order<const SIDES: usize>(turn: usize) -> [usize; SIDES] {
+    let is_forward = (turn / SIDES).is_multiple_of(2);
+    std::array::from_fn(|place| (turn + if is_forward { place } else { SIDES - place }) % SIDES)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn three_sides_come_in_all_their_orders() {
+        let orders: BTreeSet<[usize; 3]> = (0..6).map(order).collect();
+        assert_eq!(orders.len(), 6);
+        assert!(orders.iter().all(|order| BTreeSet::from(*order) == BTreeSet::from([0, 1, 2])));
+    }
+
+    #[test]
+    fn warm_up_is_not_counted() {
+        let mut turns = 0;
+        let mut side = || {
+            turns += 1;
+            Duration::from_secs(turns)
+        };
+        let [times] = in_turn(3, [&mut side]);
+        assert_eq!(times.median, Duration::from_secs(WARM_UP as u64 + 2));
+    }
 }
