@@ -2,7 +2,7 @@
 //!
 //! Reading: the log gives owned records, which may go to other threads. The rival polls rdkafka's `BaseConsumer` and
 //! detaches each message for the same purpose, or only looks at its key and value, which is less work than ours. There are
-//! no headers, and the log is told that nobody looks for any. Both fetch as much at once and in advance, read a whole
+//! no headers, and the log is told that nobody looks for any; detaching looks for them. Both fetch as much at once and in advance, read a whole
 //! topic of committed records, long enough for what was fetched before the first one to count for little, are timed from
 //! that one on, and sum the bytes of keys and values.
 //!

@@ -39,7 +39,7 @@ const WARM_UP: usize = 5;
 /// leaves its traces: in caches, in the page cache and in a processor's clock.
 pub fn in_turn<const SIDES: usize>(
     times: usize,
-    mut sides: [&mut dyn FnMut() -> Duration; SIDES],
+    sides: [&mut dyn FnMut() -> Duration; SIDES],
 ) -> [Times; SIDES] {
     let mut taken = [const { Vec::new() }; SIDES];
     for turn in 0..WARM_UP + times {
@@ -53,7 +53,7 @@ pub fn in_turn<const SIDES: usize>(
     taken.map(Times::of)
 }
 
-/// Each side goes first in its turn; after a round of these, backwards.
+/// Each side goes first in turn, the others behind it in ascending order; in the next round in descending order.
 fn order<const SIDES: usize>(turn: usize) -> [usize; SIDES] {
     let is_forward = (turn / SIDES).is_multiple_of(2);
     std::array::from_fn(|place| (turn + if is_forward { place } else { SIDES - place }) % SIDES)

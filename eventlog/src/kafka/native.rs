@@ -50,7 +50,7 @@ pub(super) struct NativeConsumer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headers {
     Kept,
-    /// librdkafka reads them anew for each record, at a seventh of the price of the whole, also where there are none.
+    /// librdkafka parses them when they are asked for, and allocates for that also where there are none.
     Left,
 }
 

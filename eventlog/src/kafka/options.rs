@@ -133,7 +133,8 @@ impl KafkaOptions {
             let share = (FETCH_BYTES / partitions.max(1)).clamp(PARTITION_FETCH_BYTES_MIN, FETCH_BYTES);
             self.set_default(&mut config, "fetch.message.max.bytes", &share.to_string());
         }
-        // A queue that is full is looked at again before such a reader has emptied it.
+        // With the defaults a fast reader of small records empties a full queue before it is looked at again. More messages
+        // cost memory beside their bytes, which are bounded apart.
         self.set_default(&mut config, "queued.min.messages", "200000");
         self.set_default(&mut config, "fetch.queue.backoff.ms", "5");
         config
@@ -233,7 +234,7 @@ impl fmt::Debug for KafkaOptions {
 /// What librdkafka takes for all of these.
 const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(300);
-/// What a reader fetches at once of all its partitions on a broker, and at least of each.
+/// What a reader fetches at once, shared by its partitions, and at least of each.
 const FETCH_BYTES: usize = 4 << 20;
 const PARTITION_FETCH_BYTES_MIN: usize = 1 << 20;
 
