@@ -2,9 +2,9 @@
 //!
 //! Reading: the log gives owned records, which may go to other threads. The rival polls rdkafka's `BaseConsumer` and
 //! detaches each message for the same purpose, or only looks at its key and value, which is less work than ours. There are
-//! no headers, and the log is told that nobody looks for any; detaching looks for them. Both fetch as much at once and in advance, read a whole
-//! topic of committed records, long enough for what was fetched before the first one to count for little, are timed from
-//! that one on, and sum the bytes of keys and values.
+//! no headers, and the log is told that nobody looks for any; detaching looks for them. Both fetch as much at once and in
+//! advance, read a whole topic of committed records, long enough for what was fetched before the first one to count for
+//! little, are timed from that one on, and sum the bytes of keys and values.
 //!
 //! Commit: the rival is a transaction by hand, with a thread that serves its reports and messages that leave at once:
 //! send, wait until all is delivered, send offsets, commit. Both write the same records to 16 partitions with the

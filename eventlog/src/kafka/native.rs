@@ -46,7 +46,7 @@ pub(super) struct NativeConsumer {
     queue: NonNull<rd::rd_kafka_queue_t>,
 }
 
-/// What a record that was read shall have besides its key and value.
+/// Whether records come with their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headers {
     Kept,
