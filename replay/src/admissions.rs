@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use warptape_schemas::journal::{AsOf, Decision, Expire, Input, JournalEntry, Reject, TaskArrived, TaskId};
 
+use crate::segments::ConfigId;
+
 /// A request that was given to the scheduler.
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -20,6 +22,8 @@ pub(crate) struct Admission {
     task: TaskId,
     /// The market that it was worked on with, by partition.
     pub(crate) as_of: Box<[AsOf]>,
+    /// The stage configuration of the process.
+    pub(crate) config: ConfigId,
     /// How it ended; `None` if it was withdrawn or its process ended before.
     end: Option<AdmissionEnd>,
 }
@@ -48,14 +52,14 @@ impl Admissions {
         self.life = self.all.len();
     }
 
-    /// The next entry.
-    pub(crate) fn add(&mut self, entry: &JournalEntry) {
+    /// The next entry, of a process with this stage configuration.
+    pub(crate) fn add(&mut self, entry: &JournalEntry, config: ConfigId) {
         match &entry.input {
             Input::Started(started) => {
                 self.life = self.all.len();
                 self.node = started.node.as_str().into();
             }
-            Input::TaskArrived(arrived) if arrived.first_unit == 0 => self.admit(entry, arrived),
+            Input::TaskArrived(arrived) if arrived.first_unit == 0 => self.admit(entry, arrived, config),
             _ => {}
         }
         for decision in &entry.decisions {
@@ -68,7 +72,7 @@ impl Admissions {
         }
     }
 
-    fn admit(&mut self, entry: &JournalEntry, arrived: &TaskArrived) {
+    fn admit(&mut self, entry: &JournalEntry, arrived: &TaskArrived, config: ConfigId) {
         let mut as_of = arrived.as_of.clone();
         as_of.sort_by_key(|as_of| as_of.partition);
         self.all.push(Admission {
@@ -79,6 +83,7 @@ impl Admissions {
             offset: arrived.offset,
             task: arrived.task,
             as_of: as_of.into(),
+            config,
             end: None,
         });
     }
@@ -130,7 +135,8 @@ mod tests {
             "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
             "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
-            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 1}
+            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 1,
+                "quantum_ns": 0}
         }));
         Input::Started(Started {
             node: node.to_owned(),
@@ -169,18 +175,18 @@ mod tests {
     #[test]
     fn a_request_has_the_admissions_that_came_to_an_end() {
         let mut admissions = Admissions::default();
-        admissions.add(&entry(0, started("a"), vec![]));
-        admissions.add(&entry(1, arrived(0, 5, 0), vec![]));
-        admissions.add(&entry(2, arrived(1, 6, 0), finish(0)));
-        admissions.add(&entry(3, arrived(0, 5, 4), finish(0)));
-        admissions.add(&entry(4, Input::TaskDropped(TaskDropped { task: 1 }), vec![]));
+        admissions.add(&entry(0, started("a"), vec![]), 0);
+        admissions.add(&entry(1, arrived(0, 5, 0), vec![]), 0);
+        admissions.add(&entry(2, arrived(1, 6, 0), finish(0)), 0);
+        admissions.add(&entry(3, arrived(0, 5, 4), finish(0)), 0);
+        admissions.add(&entry(4, Input::TaskDropped(TaskDropped { task: 1 }), vec![]), 0);
         // Tasks of another life have the same numbers.
-        admissions.add(&entry(5, started("a"), vec![]));
-        admissions.add(&entry(6, arrived(0, 6, 0), finish(0)));
+        admissions.add(&entry(5, started("a"), vec![]), 0);
+        admissions.add(&entry(6, arrived(0, 6, 0), finish(0)), 0);
         // And so have those of another process, which answered what the first one had answered and lost.
         admissions.begin();
-        admissions.add(&entry(0, started("b"), vec![]));
-        admissions.add(&entry(1, arrived(0, 6, 0), finish(0)));
+        admissions.add(&entry(0, started("b"), vec![]), 0);
+        admissions.add(&entry(1, arrived(0, 6, 0), finish(0)), 0);
         admissions.gather();
         let of = |offset: i64| -> Vec<(&str, i64)> {
             let of = admissions.of(0, offset).iter();

@@ -77,6 +77,11 @@ impl Comparison {
         Ok(())
     }
 
+    /// Whether a difference was met.
+    pub(crate) fn differs(&self) -> bool {
+        self.mismatch.is_some()
+    }
+
     /// Whether more of the rerun would tell nothing new.
     pub(crate) fn is_decided(&self) -> bool {
         // Where records are missing at the end, all of them are counted.
@@ -164,7 +169,7 @@ pub(crate) fn changed(describer: &Describer, expected: &Expected, found: &Record
 }
 
 /// A record for people, without the fields that are null; one that cannot be decoded as the reason.
-fn described(describer: &Describer, value: &[u8]) -> Value {
+pub(crate) fn described(describer: &Describer, value: &[u8]) -> Value {
     match describer.describe(value) {
         Ok((_, Value::Object(mut fields))) => {
             fields.retain(|_, field| !field.is_null());

@@ -26,6 +26,8 @@ type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 pub(crate) struct Cut {
     /// By partition: each process of a group writes one.
     pub(crate) journal: Vec<OffsetRange>,
+    /// Committed offsets of the ticks, by partition; empty where the log has none, as one with a journal alone.
+    pub(crate) committed: Vec<Option<i64>>,
     /// By partition; empty where outputs are not asked for.
     pub(crate) partitions: Vec<PartitionCut>,
     /// By partition; empty where outputs are not asked for, and in a log from before there were risk requests.
@@ -57,17 +59,19 @@ impl Cut {
     /// Looks until nothing was committed in between.
     pub(crate) fn take(log: &dyn EventLog, options: &VerifyOptions) -> Result<Self, ReplayError> {
         let mut written = vec![options.journal.as_str()];
-        if let Some(outputs) = &options.outputs {
+        if options.outputs {
+            let outputs = &options.sources;
             let topics = [&outputs.signals, &outputs.late, &outputs.dead_letter, &outputs.risk_results];
             written.extend(topics.map(String::as_str));
         }
         let mut shelf = decided(log, &written)?;
         for _ in 0..ATTEMPTS_MAX {
             let mut cut = Self::from_shelf(log, options, &shelf)?;
-            let after = self::shelf(log)?;
+            // A group's offset may be known before the records of its transaction can be read.
+            let after = decided(log, &written)?;
             if written.iter().all(|topic| shelf.get(*topic) == after.get(*topic)) {
-                if let Some(outputs) = &options.outputs {
-                    cut.take_inputs_of_risk(outputs, &after);
+                if options.outputs {
+                    cut.take_inputs_of_risk(&options.sources, &after);
                 }
                 return Ok(cut);
             }
@@ -91,11 +95,13 @@ impl Cut {
         if journal.iter().all(|range| range.first == range.next) {
             return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
         }
-        let (partitions, risk) = match &options.outputs {
-            Some(outputs) => (partitions(log, outputs, shelf)?, risk(log, outputs, shelf)?),
-            None => (Vec::new(), Vec::new()),
+        let sources = &options.sources;
+        let committed = committed(log, sources, shelf)?;
+        let (partitions, risk) = match options.outputs {
+            true => (partitions(log, sources, shelf, &committed)?, risk(log, sources, shelf)?),
+            false => (Vec::new(), Vec::new()),
         };
-        Ok(Self { journal, partitions, risk })
+        Ok(Self { journal, committed, partitions, risk })
     }
 }
 
@@ -191,38 +197,72 @@ fn risk(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Ve
     Ok(cuts)
 }
 
+fn committed(
+    log: &dyn EventLog,
+    sources: &OutputOptions,
+    shelf: &Shelf,
+) -> Result<Vec<Option<i64>>, LogError> {
+    let partitions = 0..shelf.get(&sources.ticks).map_or(0, Vec::len) as i32;
+    let of = |partition| {
+        log.committed(&sources.group, &TopicPartition { topic: sources.ticks.clone(), partition })
+    };
+    partitions.map(of).collect()
+}
+
 fn partitions(
     log: &dyn EventLog,
     outputs: &OutputOptions,
     shelf: &Shelf,
+    committed: &[Option<i64>],
 ) -> Result<Vec<PartitionCut>, ReplayError> {
     let ticks = ranges(log, shelf, &outputs.ticks)?;
     let fitting = |topic: &str| fitting(log, shelf, topic, ticks.len());
     let (signals, late) = (fitting(&outputs.signals)?, fitting(&outputs.late)?);
     let dead_letter = fitting(&outputs.dead_letter)?;
-    let mut any_committed = false;
     let mut cuts = Vec::with_capacity(ticks.len());
-    for (partition, range) in ticks.iter().enumerate() {
-        let source = TopicPartition { topic: outputs.ticks.clone(), partition: partition as i32 };
-        let committed = log.committed(&outputs.group, &source)?;
-        any_committed |= committed.is_some();
+    for (partition, (range, committed)) in ticks.iter().zip(committed).enumerate() {
         let next = committed.unwrap_or(0);
-        if range.first > 0 && next > 0 {
-            let TopicPartition { topic, partition } = source;
-            return Err(ReplayError::TicksGone { url: log.url(), topic, partition, first: range.first });
+        if next > range.next {
+            check_ticks_end(log, outputs, partition as i32, next)?;
         }
-        cuts.push(PartitionCut {
+        let cut = PartitionCut {
             ticks: OffsetRange { first: 0, next },
             signals: signals[partition],
             late: late[partition],
             dead_letter: dead_letter[partition],
-        });
+        };
+        let read = [
+            (&outputs.ticks, *range),
+            (&outputs.signals, cut.signals),
+            (&outputs.late, cut.late),
+            (&outputs.dead_letter, cut.dead_letter),
+        ];
+        if let Some((topic, range)) = read.into_iter().find(|(_, range)| range.first > 0 && next > 0) {
+            let (topic, partition) = (topic.clone(), partition as i32);
+            return Err(ReplayError::RecordsGone { url: log.url(), topic, partition, first: range.first });
+        }
+        cuts.push(cut);
     }
     let is_filled = |cut: &PartitionCut| {
         [cut.signals, cut.late, cut.dead_letter].iter().any(|range| range.first < range.next)
     };
-    if !any_committed && cuts.iter().any(is_filled) {
+    if committed.iter().all(Option::is_none) && cuts.iter().any(is_filled) {
         return Err(ReplayError::NothingCommitted { url: log.url(), group: outputs.group.clone() });
     }
     Ok(cuts)
+}
+
+/// Refuses ticks that end before what was committed of them: looked at once more, since ticks come in all the time.
+fn check_ticks_end(
+    log: &dyn EventLog,
+    outputs: &OutputOptions,
+    partition: i32,
+    committed: i64,
+) -> Result<(), ReplayError> {
+    let end = shelf(log)?.get(&outputs.ticks).map_or(0, |ticks| ticks[partition as usize].next);
+    if committed <= end {
+        return Ok(());
+    }
+    let (topic, group) = (outputs.ticks.clone(), outputs.group.clone());
+    Err(ReplayError::TicksEnd { url: log.url(), topic, partition, end, group, committed })
 }

@@ -13,6 +13,10 @@ use crate::difference::{Difference, shown};
 pub enum Divergence {
     /// In the journal.
     Journal(JournalDivergence),
+    /// Between the journal and what is committed.
+    Unaccounted(Unaccounted),
+    /// In the ticks.
+    Ticks(TicksDivergence),
     /// In an output topic.
     Output(OutputDivergence),
 }
@@ -36,6 +40,55 @@ pub struct JournalDivergence {
     pub input: Option<Value>,
     /// The first fields that differ. `hash` is among them if the entry was changed after it was written.
     pub differences: Vec<Difference>,
+}
+
+/// The journal does not account for what is committed, or for more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unaccounted {
+    /// Topic of the source: ticks, or risk requests.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// The consumer group.
+    pub group: String,
+    /// The journal accounts for all records before this offset.
+    pub accounted_offset: i64,
+    /// Where the journal goes on that does not go on there.
+    pub resumed_offset: Option<i64>,
+    /// What the group has committed: the next record to read.
+    pub committed_offset: i64,
+    /// Outputs whose decisions are not in the journal.
+    pub orphans: Vec<Orphans>,
+}
+
+/// Records of an output topic whose decisions are not in the journal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Orphans {
+    /// The topic.
+    pub topic: String,
+    /// Offset of the first one.
+    pub offset: i64,
+    /// How many there are.
+    pub count: u64,
+    /// The first one.
+    pub first: Value,
+}
+
+/// Tick records that are not those that were processed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TicksDivergence {
+    /// The topic.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// First offset of the records.
+    pub first_offset: i64,
+    /// The offset after them.
+    pub next_offset: i64,
+    /// Their digest when they were processed, as the journal has it.
+    pub expected: String,
+    /// Their digest as they are.
+    pub found: String,
 }
 
 /// A record of an output topic that differs.
@@ -91,6 +144,8 @@ impl fmt::Display for Divergence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Journal(divergence) => divergence.fmt(formatter),
+            Self::Unaccounted(unaccounted) => unaccounted.fmt(formatter),
+            Self::Ticks(divergence) => divergence.fmt(formatter),
             Self::Output(divergence) => divergence.fmt(formatter),
         }
     }
@@ -114,6 +169,50 @@ impl fmt::Display for JournalDivergence {
             write!(formatter, "\n  its hash fits: the entry was {note}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Unaccounted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, partition, group, accounted_offset, committed_offset, .. } = self;
+        write!(formatter, "{topic} partition {partition}: ")?;
+        match self.resumed_offset {
+            Some(resumed) if resumed < *accounted_offset => write!(
+                formatter,
+                "the journal accounts twice for the records from offset {resumed} to {accounted_offset}: the group's offset \
+                 was set back"
+            )?,
+            Some(resumed) => write!(
+                formatter,
+                "the journal accounts for the records before offset {accounted_offset} and from {resumed} on, and for none \
+                 in between: entries are missing"
+            )?,
+            None if accounted_offset < committed_offset => write!(
+                formatter,
+                "the journal accounts for the records before offset {accounted_offset}, and group {group} has committed \
+                 {committed_offset}: entries are missing at the end of the journal"
+            )?,
+            None => write!(
+                formatter,
+                "the journal accounts for the records before offset {accounted_offset}, and group {group} has committed only \
+                 {committed_offset}: the group's offset was set back"
+            )?,
+        }
+        self.orphans.iter().try_for_each(|Orphans { topic, offset, count, first }| {
+            write!(formatter, "\n  {topic} partition {partition} offset {offset}: {count} without a decision\n    the first  {first}")
+        })
+    }
+}
+
+impl fmt::Display for TicksDivergence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, partition, first_offset, next_offset, expected, found } = self;
+        write!(
+            formatter,
+            "{topic} partition {partition} offsets {first_offset} to {}: not the ticks that were processed: one was changed, \
+             removed or added since\n    expected  digest {expected}\n    found     digest {found}",
+            next_offset - 1
+        )
     }
 }
 

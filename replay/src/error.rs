@@ -67,33 +67,49 @@ pub enum ReplayError {
         /// What is wrong.
         mistake: String,
     },
-    /// Processes ran with different stage configurations.
+    /// The ticks end before what was processed of them.
     #[error(
-        "outputs can only be rerun under one stage configuration, but the process started in journal entry {sequence} \
-         had another one ({field}: {found}) than that of entry {first_sequence} ({field}: {expected}); verify without \
-         --outputs"
+        "{url}: topic {topic:?} partition {partition} ends at offset {end}, and group {group:?} has committed {committed}: ticks \
+         that were processed are gone; restore them from a copy, or verify without --outputs"
     )]
-    StageConfigsDiffer {
-        /// Sequence number of the first `Started`.
-        first_sequence: i64,
-        /// Sequence number of the first one that differs.
-        sequence: i64,
-        /// The first field that differs.
-        field: String,
-        /// Its value in the first entry.
-        expected: String,
-        /// Its value in the other.
-        found: String,
-    },
-    /// The beginning of the ticks was removed.
-    #[error(
-        "{url}: topic {topic:?} partition {partition} begins at offset {first}: outputs can only be rerun over all \
-         ticks; verify without --outputs"
-    )]
-    TicksGone {
+    TicksEnd {
         /// The log.
         url: String,
         /// Topic of the ticks.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Its end.
+        end: i64,
+        /// The consumer group.
+        group: String,
+        /// Its committed offset.
+        committed: i64,
+    },
+    /// The beginning of a journal was removed, and no process started in what is left.
+    #[error(
+        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process started since: the state \
+         that its decisions were made on is gone with the older entries (retention), so that nothing can be verified"
+    )]
+    JournalTrimmed {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Its oldest offset.
+        first: i64,
+    },
+    /// The beginning of the ticks or of an output was removed.
+    #[error(
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}: outputs can only be compared over all \
+         ticks and outputs; verify without --outputs"
+    )]
+    RecordsGone {
+        /// The log.
+        url: String,
+        /// The topic.
         topic: String,
         /// The partition.
         partition: i32,

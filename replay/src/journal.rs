@@ -4,57 +4,84 @@ use serde::Serialize;
 use serde_json::Value;
 use warptape_eventlog::Record;
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Input, JournalEntry, Started};
+use warptape_schemas::journal::{Input, JournalEntry};
 use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry};
-use warptape_stages::StageConfig;
 
+use crate::JournalDivergence;
+use crate::accounts::Accounts;
 use crate::admissions::Admissions;
-use crate::difference::{Difference, differences, shown};
-use crate::{JournalDivergence, ReplayError};
+use crate::difference::{Difference, differences};
+use crate::segments::Segments;
+
+/// A journal whose beginning was removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trimmed {
+    pub(crate) partition: i32,
+    pub(crate) first_offset: i64,
+    /// Sequence of the first start that is still there.
+    pub(crate) first_sequence: Option<i64>,
+}
 
 /// Steps the recorded inputs and compares.
 pub(crate) struct JournalCheck {
     topic: String,
     partition: i32,
     scheduler: Scheduler,
-    previous_hash: String,
-    next_sequence: i64,
+    /// `None` before the first entry of a journal whose beginning was removed.
+    previous_hash: Option<String>,
+    next_sequence: Option<i64>,
+    /// Whether the entries are those before the first start in a journal whose beginning was removed: on what state they were
+    /// decided nobody knows.
+    is_headless: bool,
     /// Version of the process whose entries are compared.
     software: Option<String>,
     /// Entries found identical.
     pub(crate) entries: u64,
     pub(crate) decisions: u64,
     pub(crate) processes: u64,
-    pub(crate) configs: StageConfigs,
+    pub(crate) segments: Segments,
+    pub(crate) accounts: Accounts,
+    /// Where journals begin whose beginning was removed.
+    pub(crate) trimmed: Vec<Trimmed>,
     /// Of risk requests, where they matter.
     pub(crate) admissions: Option<Admissions>,
 }
 
 impl JournalCheck {
-    /// At the beginning of a journal.
+    /// Before the first journal begins.
     pub(crate) fn new(topic: &str, admissions: Option<Admissions>) -> Self {
         Self {
             topic: topic.to_owned(),
             partition: 0,
             scheduler: Scheduler::new(),
-            previous_hash: GENESIS_HASH.to_owned(),
-            next_sequence: 0,
+            previous_hash: None,
+            next_sequence: None,
+            is_headless: false,
             software: None,
             entries: 0,
             decisions: 0,
             processes: 0,
-            configs: StageConfigs::default(),
+            segments: Segments::default(),
+            accounts: Accounts::default(),
+            trimmed: Vec::new(),
             admissions,
         }
     }
 
-    /// Goes on with the beginning of a partition, which is a chain of its own.
-    pub(crate) fn begin(&mut self, partition: i32) {
+    /// Goes on with the beginning of a partition, which is a chain of its own. Its entries before an offset may have been removed.
+    pub(crate) fn begin(&mut self, partition: i32, first_offset: i64) {
         self.partition = partition;
         self.scheduler = Scheduler::new();
-        GENESIS_HASH.clone_into(&mut self.previous_hash);
-        self.next_sequence = 0;
+        self.is_headless = first_offset > 0;
+        self.previous_hash = (!self.is_headless).then(|| GENESIS_HASH.to_owned());
+        self.next_sequence = (!self.is_headless).then_some(0);
         self.software = None;
+        self.segments.begin();
+        self.accounts.begin();
+        if self.is_headless {
+            self.accounts.is_trimmed = true;
+            self.trimmed.push(Trimmed { partition, first_offset, first_sequence: None });
+        }
         if let Some(admissions) = &mut self.admissions {
             admissions.begin();
         }
@@ -71,34 +98,47 @@ impl JournalCheck {
         };
         if let Input::Started(started) = &entry.input {
             self.software = Some(started.software.clone());
+            if std::mem::take(&mut self.is_headless)
+                && let Some(trimmed) = self.trimmed.last_mut()
+            {
+                trimmed.first_sequence = Some(entry.sequence);
+            }
         }
         let hash = self.check_hash(record);
-        let mut differences = if entry.sequence == self.next_sequence {
-            self.step(&entry)
-        } else {
+        let expected = self.next_sequence.unwrap_or(entry.sequence);
+        let mut differences = match entry.sequence == expected {
+            true if self.is_headless => Vec::new(),
+            true => self.step(&entry),
             // Entries are missing or out of order: what the scheduler would say to this one means nothing.
-            vec![Difference::new("sequence", self.next_sequence, entry.sequence)]
+            false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
         differences.extend(hash);
         if !differences.is_empty() {
             return Some(self.divergence(record.offset, Some(&entry), differences));
         }
-        self.next_sequence += 1;
-        self.entries += 1;
-        self.decisions += entry.decisions.len() as u64;
-        if let Input::Started(started) = &entry.input {
-            self.processes += 1;
-            self.configs.add(entry.sequence, started);
+        self.next_sequence = entry.sequence.checked_add(1);
+        if !self.is_headless {
+            self.count(record, &entry);
         }
-        if let Some(admissions) = &mut self.admissions {
-            admissions.add(&entry);
-        }
-        self.previous_hash = entry.hash;
+        self.previous_hash = Some(entry.hash);
         None
     }
 
+    /// An entry was found identical.
+    fn count(&mut self, record: &Record, entry: &JournalEntry) {
+        self.entries += 1;
+        self.decisions += entry.decisions.len() as u64;
+        self.processes += u64::from(matches!(entry.input, Input::Started(_)));
+        self.segments.add(entry);
+        self.accounts.add(record, entry);
+        if let Some(admissions) = &mut self.admissions {
+            admissions.add(entry, self.segments.current());
+        }
+    }
+
     fn check_hash(&self, record: &Record) -> Option<Difference> {
-        match check_chain(&self.previous_hash, &record.value) {
+        let previous_hash = self.previous_hash.as_ref()?;
+        match check_chain(previous_hash, &record.value) {
             Ok(()) => None,
             Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
             Err(error) => Some(Difference::new("hash", "the hash of this entry", error.to_string())),
@@ -139,7 +179,7 @@ impl JournalCheck {
             topic: self.topic.clone(),
             partition: self.partition,
             offset,
-            sequence: self.next_sequence,
+            sequence: self.next_sequence.or(entry.map(|entry| entry.sequence)).unwrap_or(0),
             software: self.software.clone(),
             at_ns: entry.map(|entry| entry.at_ns),
             input: entry.map(|entry| to_value(&entry.input)),
@@ -150,59 +190,4 @@ impl JournalCheck {
 
 fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("journal types are structs of numbers and texts")
-}
-
-/// The stage configurations that processes ran with, as far as one can tell whether they are all the same.
-#[derive(Default)]
-pub(crate) struct StageConfigs {
-    first: Option<(i64, String)>,
-    other: Option<(i64, String)>,
-}
-
-impl StageConfigs {
-    fn add(&mut self, sequence: i64, started: &Started) {
-        let config = &started.stage_config;
-        match &self.first {
-            None => self.first = Some((sequence, config.clone())),
-            Some((_, first)) if self.other.is_none() && !is_same(first, config) => {
-                self.other = Some((sequence, config.clone()));
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// The configuration of all processes of a journal that was found identical.
-    ///
-    /// # Panics
-    /// If the journal had no entries.
-    pub(crate) fn only(&self) -> Result<StageConfig, ReplayError> {
-        // The scheduler refuses every other input before the first start.
-        let (first_sequence, first) =
-            self.first.as_ref().expect("an identical journal begins with a process start");
-        let unusable = |mistake: String| ReplayError::StageConfig { sequence: *first_sequence, mistake };
-        let config = StageConfig::from_json(first).map_err(|error| unusable(error.to_string()))?;
-        if let Some((sequence, other)) = &self.other {
-            let as_value = |text: &String| serde_json::from_str(text).unwrap_or(Value::String(text.clone()));
-            let differences = differences("", &as_value(first), &as_value(other));
-            // Texts that do not parse to equal configurations differ in some field.
-            let difference = differences.first();
-            return Err(ReplayError::StageConfigsDiffer {
-                first_sequence: *first_sequence,
-                sequence: *sequence,
-                field: difference.map_or_else(String::new, |difference| difference.field.clone()),
-                expected: shown(difference.and_then(|difference| difference.expected.as_ref())),
-                found: shown(difference.and_then(|difference| difference.found.as_ref())),
-            });
-        }
-        match config.check().as_slice() {
-            [] => Ok(config),
-            mistakes => Err(unusable(mistakes.join("; "))),
-        }
-    }
-}
-
-/// Whether two texts mean the same: a later version may write a configuration in another form.
-fn is_same(first: &str, other: &str) -> bool {
-    first == other
-        || matches!((StageConfig::from_json(first), StageConfig::from_json(other)), (Ok(a), Ok(b)) if a == b)
 }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  journal ──► chain, sequence ──► Scheduler::step ──► state hash, decisions ──┐
+//!     └─────► what is sealed ──► committed offsets, digests of ticks ──────────┤
 //!                                                                             ├──► Report, with the first Divergence
 //!  ticks ──► PartitionIntake ──► GroupStage ──► SignalMerge ──► signals ───────┤
 //!     └──┬──────────└──────────────────────────────────────────► late, dead ───┤
@@ -12,6 +13,7 @@
 //! It reads logs and writes nothing. It must not hold rules of its own about what is right: only the production crates
 //! know that. It needs no Kafka, Redis or GPU, and knows no clock.
 
+mod accounts;
 mod admissions;
 mod asides;
 mod comparison;
@@ -27,13 +29,20 @@ mod partition_reader;
 mod report;
 mod rerun;
 mod risk;
+mod segments;
+mod tick_digest;
+mod unaccounted;
 mod verify;
 
 pub use asides::{encode_dead_letter_of, encode_late_tick_of};
 pub use difference::Difference;
-pub use divergence::{Divergence, JournalDivergence, OutputDivergence, OutputProblem};
+pub use divergence::{
+    Divergence, JournalDivergence, Orphans, OutputDivergence, OutputProblem, TicksDivergence, Unaccounted,
+};
 pub use error::ReplayError;
 pub use options::{OutputOptions, VerifyOptions};
 pub use partition_reader::PartitionReader;
 pub use report::{OutputCounts, Phase, Progress, Report};
+pub use segments::{StageConfigChange, stage_config_changes};
+pub use tick_digest::tick_record_digest;
 pub use verify::verify;

@@ -15,7 +15,7 @@ use crate::partition_reader::PartitionReader;
 pub(crate) struct MarketFold<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,
-    config: &'a StageConfig,
+    config: StageConfig,
     /// The ticks there are, by partition.
     ticks: Vec<OffsetRange>,
     partitions: BTreeMap<i32, PartitionFold>,
@@ -35,7 +35,7 @@ impl<'a> MarketFold<'a> {
     pub(crate) fn new(
         log: &'a dyn EventLog,
         options: &'a OutputOptions,
-        config: &'a StageConfig,
+        config: StageConfig,
         ticks: Vec<OffsetRange>,
     ) -> Self {
         Self { log, options, config, ticks, partitions: BTreeMap::new() }
@@ -50,7 +50,7 @@ impl<'a> MarketFold<'a> {
             if self.partitions.get(&partition).is_none_or(|fold| fold.next_offset > next_offset) {
                 let source = TopicPartition { topic: self.options.ticks.clone(), partition };
                 let reader = PartitionReader::open(self.log, source, ticks)?;
-                self.partitions.insert(partition, PartitionFold::new(reader, self.config, self.options));
+                self.partitions.insert(partition, PartitionFold::new(reader, &self.config, self.options));
             }
             let fold = self.partitions.get_mut(&partition).expect("it was just made where it was missing");
             fold.advance(next_offset)?;
@@ -160,7 +160,7 @@ mod tests {
         let config = r#"{"bars": ["1s"], "allowed_lateness_ns": 0, "groups_per_partition": 2, "indicators": {}, "signals": {}}"#;
         let config = StageConfig::from_json(config).unwrap();
         let ticks = vec![OffsetRange { first: 0, next: 600 }];
-        let mut fold = MarketFold::new(&log, &options, &config, ticks);
+        let mut fold = MarketFold::new(&log, &options, config, ticks);
         for (next_offset, spot) in [
             (0, None),
             (2, Some(2.0)),

@@ -10,8 +10,10 @@ use warptape_stages::Isa;
 pub struct VerifyOptions {
     /// Topic of the journal.
     pub journal: String,
+    /// Where the rest of the log is.
+    pub sources: OutputOptions,
     /// Compare outputs as well.
-    pub outputs: Option<OutputOptions>,
+    pub outputs: bool,
 }
 
 /// Where ticks and outputs are, and who made them.

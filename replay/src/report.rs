@@ -17,6 +17,8 @@ pub struct Report {
     pub processes: u64,
     /// What was compared of the outputs, where that was asked for and the journal is identical.
     pub outputs: Option<OutputCounts>,
+    /// What is to be known of the comparison besides: what could not be compared, and where segments begin.
+    pub notes: Vec<String>,
     /// The first difference.
     pub divergence: Option<Divergence>,
 }
@@ -57,7 +59,8 @@ impl fmt::Display for Report {
                 write!(formatter, ": identical")
             }
             (None, None) => write!(formatter, "{} decisions: identical", self.decisions),
-        }
+        }?;
+        self.notes.iter().try_for_each(|note| write!(formatter, "\nnote: {note}"))
     }
 }
 

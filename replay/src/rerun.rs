@@ -31,6 +31,7 @@ pub(crate) struct Rerun {
     columns: TickColumns,
     late: Vec<Late>,
     bytes: Vec<u8>,
+    /// Ticks of the segments whose outputs were compared.
     pub(crate) ticks: u64,
 }
 
@@ -52,19 +53,23 @@ impl Rerun {
         }
     }
 
-    /// Processes the next records, all the way to their outputs.
-    pub(crate) fn process(&mut self, records: &[Record], outputs: &mut Outputs) -> Result<(), LogError> {
+    /// Processes the next records, all the way to their outputs; to `None` go those of another segment, which are left.
+    pub(crate) fn process(
+        &mut self,
+        records: &[Record],
+        mut outputs: Option<&mut Outputs>,
+    ) -> Result<(), LogError> {
         for record in records {
-            self.accept(record, outputs)?;
+            self.accept(record, outputs.as_deref_mut())?;
             if self.queues.iter().map(|queue| queue.rows.len()).sum::<usize>() >= WAITING_ROWS_DUE {
-                self.run(outputs)?;
+                self.run(outputs.as_deref_mut())?;
             }
         }
         self.run(outputs)
     }
 
     /// Runs all rows that wait through the stages.
-    fn run(&mut self, outputs: &mut Outputs) -> Result<(), LogError> {
+    fn run(&mut self, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
             while !queue.rows.is_empty() {
                 let input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX));
@@ -75,17 +80,19 @@ impl Rerun {
         }
         // Every row was processed, so every record is complete.
         let signals = self.merge.take_before(i64::MAX);
+        let Some(outputs) = outputs else { return Ok(()) };
         signals.iter().try_for_each(|signal| outputs.signals.expect(Some(signal.symbol), signal.bytes))
     }
 
     /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
-    fn accept(&mut self, record: &Record, outputs: &mut Outputs) -> Result<(), LogError> {
+    fn accept(&mut self, record: &Record, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         self.columns.clear();
         match self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns) {
             Ok(rows) => {
-                self.ticks += rows as u64;
                 self.late.clear();
                 self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
+                let Some(outputs) = outputs else { return Ok(()) };
+                self.ticks += rows as u64;
                 for &late in &self.late {
                     self.bytes.clear();
                     let symbols = self.intake.symbols_mut();
@@ -102,6 +109,7 @@ impl Rerun {
                 Ok(())
             }
             Err(error) => {
+                let Some(outputs) = outputs else { return Ok(()) };
                 self.bytes.clear();
                 encode_dead_letter_of(&self.source, record, &error, &mut self.bytes);
                 outputs.dead_letter.expect(None, &self.bytes)

@@ -16,7 +16,6 @@ mod rerun;
 use warptape_eventlog::{EventLog, Record, TopicPartition};
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::{DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result};
-use warptape_stages::StageConfig;
 use warptape_stages::risk::refusals::{self, RequestIds};
 
 use self::answers::{Answers, Missing, ResultsEnd};
@@ -26,6 +25,7 @@ use crate::cut::RiskCut;
 use crate::difference::Difference;
 use crate::market_fold::MarketFold;
 use crate::partition_reader::{PartitionReader, RecordWindow};
+use crate::segments::{ConfigId, Segments};
 use crate::{OutputDivergence, OutputOptions, OutputProblem, Phase, Progress, ReplayError};
 
 /// Of a result that the scheduler was not asked about.
@@ -35,7 +35,7 @@ const NO_SEQUENCE: i64 = -1;
 pub(crate) struct RiskCheck<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,
-    config: &'a StageConfig,
+    segments: &'a Segments,
     cuts: &'a [RiskCut],
     admissions: Admissions,
     describer: Describer,
@@ -74,12 +74,12 @@ impl<'a> RiskCheck<'a> {
     pub(crate) fn new(
         log: &'a dyn EventLog,
         options: &'a OutputOptions,
-        config: &'a StageConfig,
+        segments: &'a Segments,
         cuts: &'a [RiskCut],
         mut admissions: Admissions,
     ) -> Self {
         admissions.gather();
-        Self { log, options, config, cuts, admissions, describer: Describer::new(), identical: 0 }
+        Self { log, options, segments, cuts, admissions, describer: Describer::new(), identical: 0 }
     }
 
     /// Compares everything, up to the first difference.
@@ -150,8 +150,7 @@ impl<'a> RiskCheck<'a> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<OutputDivergence>, ReplayError> {
         waiting.sort_by_key(|waiting| (waiting.at_ns, waiting.partition, waiting.request));
-        let ticks = self.cuts.iter().map(|cut| cut.ticks).collect();
-        let mut market = MarketFold::new(self.log, self.options, self.config, ticks);
+        let mut market: Option<(ConfigId, MarketFold<'_>)> = None;
         let mut windows = Vec::with_capacity(self.cuts.len());
         for (partition, cut) in (0..).zip(self.cuts) {
             let (requests, results) = self.sources(partition);
@@ -164,16 +163,28 @@ impl<'a> RiskCheck<'a> {
             let found = Found::of(results.at(result)?);
             let verdict = self.verdict(partition, offset, &request, true, &found.result);
             if let Verdict::Of(admission) = &verdict {
+                // Under another configuration the market is another fold of the ticks.
+                let (_, market) = match market.take_if(|(config, _)| *config == admission.config) {
+                    Some(same) => market.insert(same),
+                    None => market.insert((admission.config, self.market(admission.config)?)),
+                };
                 market.advance(&admission.as_of)?;
             }
             let (_, source) = self.sources(partition);
-            let divergence = self.compare(&source, &request, &found, verdict, Some(&market));
+            let fold = market.as_ref().map(|(_, market)| market);
+            let divergence = self.compare(&source, &request, &found, verdict, fold);
             if divergence.is_some() {
                 return Ok(divergence);
             }
             self.count(progress);
         }
         Ok(None)
+    }
+
+    /// The market at the beginning of the log, under a stage configuration.
+    fn market(&self, config: ConfigId) -> Result<MarketFold<'a>, ReplayError> {
+        let ticks = self.cuts.iter().map(|cut| cut.ticks).collect();
+        Ok(MarketFold::new(self.log, self.options, self.segments.config(config)?, ticks))
     }
 
     /// Requests and results of a partition.

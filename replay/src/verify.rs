@@ -1,25 +1,29 @@
-//! The verification of a log: first the journal, then the outputs.
+//! The verification of a log: first the journal, then what it accounts for, then the outputs.
+
+use std::collections::BTreeMap;
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 
 use crate::admissions::Admissions;
 use crate::cut::Cut;
-use crate::journal::JournalCheck;
-use crate::outputs::check_partition;
+use crate::journal::{JournalCheck, Trimmed};
+use crate::outputs::OutputCheck;
 use crate::partition_reader::PartitionReader;
 use crate::risk::RiskCheck;
+use crate::unaccounted;
 use crate::{
-    Divergence, JournalDivergence, OutputCounts, OutputOptions, Phase, Progress, ReplayError, Report,
-    VerifyOptions,
+    Divergence, JournalDivergence, OutputCounts, Phase, Progress, ReplayError, Report, VerifyOptions,
 };
 
-/// Verifies a recorded run: every journal entry is stepped again and compared, and with [`VerifyOptions::outputs`] every
-/// tick is processed again and every output record compared, byte for byte; every risk request is answered again, and what is a
-/// function of the log compared. Stops at the first difference, which is part of the report.
+/// Verifies a recorded run: every journal entry is stepped again and compared, and what entries account for with the offsets that
+/// were committed. With [`VerifyOptions::outputs`] every tick is compared with the digest in the journal and processed again, under
+/// the stage configuration that it was processed under, and every output record compared, byte for byte; every risk request is
+/// answered again, and what is a function of the log compared. Stops at the first difference, which is part of the report.
 ///
 /// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by a
-/// few fetches and the state of one partition; where there are risk requests, by some hundred bytes for each of them, and by
-/// what all partitions keep of the market.
+/// few fetches, the state of one partition under each of its configurations, and some 60 bytes for each of the transactions of
+/// a partition, of which no more than 65,536 are told apart; where there are risk requests, by some hundred bytes for each of
+/// them, and by what all partitions keep of the market.
 ///
 /// # Errors
 /// If nothing can be said about the log: it cannot be read, or there is nothing to compare.
@@ -33,24 +37,34 @@ pub fn verify(
     let mut check = JournalCheck::new(&options.journal, admissions);
     let divergence = check_journals(log, &options.journal, &cut, &mut check, progress)?;
     if divergence.is_none() && check.entries == 0 {
-        // Offsets were used, but by no entry: a broker's markers of aborted transactions.
-        return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
+        return Err(nothing_to_verify(log, &options.journal, &check.trimmed));
     }
     let mut report = Report {
         entries: check.entries,
         decisions: check.decisions,
         processes: check.processes,
         outputs: None,
+        notes: check.trimmed.iter().map(|trimmed| trimmed_note(&options.journal, trimmed)).collect(),
         divergence: divergence.map(Divergence::Journal),
     };
-    if let (None, Some(outputs)) = (&report.divergence, &options.outputs) {
-        check_outputs(log, outputs, &cut, &check, &mut report, progress)?;
-        if let (None, Some(admissions)) = (&report.divergence, check.admissions) {
-            let config = check.configs.only()?;
-            let mut risk = RiskCheck::new(log, outputs, &config, &cut.risk, admissions);
-            report.divergence = risk.run(progress)?.map(Divergence::Output);
-            report.outputs.as_mut().expect("they were just compared").risk_results = risk.identical;
+    if report.divergence.is_none() {
+        report.divergence = check_accounts(log, options, &cut, &check, &mut report.notes)?;
+    }
+    if report.divergence.is_none() && options.outputs {
+        check_outputs(log, options, &cut, &check, &mut report, progress)?;
+    }
+    if report.divergence.is_none()
+        && options.outputs
+        && let Some(admissions) = check.admissions.take()
+    {
+        if check.accounts.is_trimmed {
+            let note = "risk results were not compared: the decisions on older requests were removed";
+            report.notes.push(note.to_owned());
+            return Ok(report);
         }
+        let mut risk = RiskCheck::new(log, &options.sources, &check.segments, &cut.risk, admissions);
+        report.divergence = risk.run(progress)?.map(Divergence::Output);
+        report.outputs.as_mut().expect("they were just compared").risk_results = risk.identical;
     }
     Ok(report)
 }
@@ -66,7 +80,7 @@ fn check_journals(
     let total = cut.journal.iter().map(length).sum();
     let mut done_before = 0;
     for (partition, range) in (0..).zip(&cut.journal) {
-        check.begin(partition);
+        check.begin(partition, range.first);
         let source = TopicPartition { topic: topic.to_owned(), partition };
         let mut reader = PartitionReader::open(log, source, *range)?;
         loop {
@@ -82,32 +96,93 @@ fn check_journals(
         }
         done_before += length(range);
     }
+    check.accounts.end();
     Ok(None)
+}
+
+/// Offsets were used, but by no entry: a broker's markers of aborted transactions. Or no start is left among the entries.
+fn nothing_to_verify(log: &dyn EventLog, topic: &str, trimmed: &[Trimmed]) -> ReplayError {
+    let (url, topic) = (log.url(), topic.to_owned());
+    match trimmed.first() {
+        Some(&Trimmed { partition, first_offset: first, .. }) => {
+            ReplayError::JournalTrimmed { url, topic, partition, first }
+        }
+        None => ReplayError::EmptyJournal { url, topic },
+    }
+}
+
+fn trimmed_note(topic: &str, trimmed: &Trimmed) -> String {
+    let Trimmed { partition, first_offset, first_sequence } = trimmed;
+    let what = match first_sequence {
+        Some(sequence) => {
+            format!("decisions were compared from sequence {sequence} on, where a process began")
+        }
+        None => "no process began since, and its decisions were not compared".to_owned(),
+    };
+    format!(
+        "{topic} partition {partition} begins at offset {first_offset}, older entries were removed: {what}"
+    )
+}
+
+fn check_accounts(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    cut: &Cut,
+    check: &JournalCheck,
+    notes: &mut Vec<String>,
+) -> Result<Option<Divergence>, ReplayError> {
+    if cut.committed.iter().all(Option::is_none) {
+        let group = &options.sources.group;
+        notes.push(format!(
+            "group {group} has committed nothing, or no longer: whether entries are missing at the end was not compared"
+        ));
+        return Ok(None);
+    }
+    Ok(unaccounted::find(log, options, cut, &check.accounts)?.map(Divergence::Unaccounted))
 }
 
 fn check_outputs(
     log: &dyn EventLog,
-    options: &OutputOptions,
+    options: &VerifyOptions,
     cut: &Cut,
     check: &JournalCheck,
     report: &mut Report,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ReplayError> {
-    let config = check.configs.only()?;
     let total = cut.partitions.iter().map(|partition| partition.ticks.next as u64).sum();
     let mut done = 0;
-    let mut counts = OutputCounts::default();
+    let (segments, counts) = (&check.segments, OutputCounts::default());
+    let mut outputs = OutputCheck { log, options: &options.sources, segments, counts };
     for (partition, cut) in (0..).zip(&cut.partitions) {
         let mut advance = |records: u64| {
             done += records;
             progress(Progress { phase: Phase::Outputs, done, total });
         };
-        let divergence = check_partition(log, options, &config, partition, cut, &mut counts, &mut advance)?;
-        if let Some(divergence) = divergence {
-            report.divergence = Some(Divergence::Output(divergence));
+        let covered = check.accounts.covered(partition, cut.ticks.next);
+        report.divergence = outputs.check_partition(partition, cut, covered, &mut advance)?;
+        if report.divergence.is_some() {
             break;
         }
     }
-    report.outputs = Some(counts);
+    report.outputs = Some(outputs.counts);
+    report.notes.extend(segment_notes(options, cut, check));
     Ok(())
+}
+
+/// Where the stage configuration changed, a line for each change.
+fn segment_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
+    let ticks = &options.sources.ticks;
+    let mut places: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+    for (partition, cut) in (0..).zip(&cut.partitions) {
+        let segments = check.segments.of(partition, cut.ticks.next);
+        for pair in segments.windows(2) {
+            let place = format!("{ticks}/{partition} offset {}", pair[1].from);
+            places.entry((pair[0].config, pair[1].config)).or_default().push(place);
+        }
+    }
+    let note = |((from, to), places): ((usize, usize), Vec<String>)| {
+        let change = check.segments.change(from, to);
+        format!("another stage configuration ({change}) from {} on", places.join(", "))
+    };
+    places.into_iter().map(note).collect()
 }

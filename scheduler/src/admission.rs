@@ -4,8 +4,8 @@
 //! hold is refused here; the bounds are the named limits of `config`.
 
 use warptape_schemas::journal::{
-    Arrived, Completed, Input, LaneId, Measured, PartitionAssigned, PartitionId, Released, ServicePoint,
-    SliceDone, TaskArrived,
+    Arrived, Completed, Input, LaneId, Measured, PartitionAssigned, PartitionId, Released, Sealed,
+    SealedPartition, ServicePoint, SliceDone, TaskArrived,
 };
 
 use crate::config::{
@@ -49,6 +49,7 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
             true => Ok(()),
             false => Err(StepError::UnknownTask { task: dropped.task }),
         },
+        Input::Sealed(sealed) => admit_sealed(life, sealed),
         Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
             true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
             false => Ok(()),
@@ -83,6 +84,18 @@ fn admit_assigned(life: &Life, assigned: &PartitionAssigned) -> Result<(), StepE
     let groups_known = known.map_or(0, |partition| partition.groups.len() as i64);
     if life.groups_seen + (i64::from(groups) - groups_known).max(0) > GROUPS_TOTAL_MAX {
         return Err(StepError::TooManyGroups);
+    }
+    Ok(())
+}
+
+fn admit_sealed(life: &Life, sealed: &Sealed) -> Result<(), StepError> {
+    for &SealedPartition { partition, first_offset, next_offset, .. } in &sealed.partitions {
+        if phase(life, partition) != PartitionPhase::Assigned {
+            return Err(StepError::NotAssigned { partition });
+        }
+        if next_offset < first_offset {
+            return Err(StepError::OffsetFell { partition, position: first_offset, next_offset });
+        }
     }
     Ok(())
 }

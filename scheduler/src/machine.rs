@@ -69,6 +69,8 @@ impl Scheduler {
             Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
             Input::SliceDone(done) => risk::slice_done(life, done),
             Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
+            // It is in the journal for those who account for what is in the log; nothing is decided by it.
+            Input::Sealed(_) => {}
         }
         risk::settle(life, decisions);
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.

@@ -113,6 +113,8 @@ pub enum Input {
     SliceDone(SliceDone),
     /// The shell withdraws a task; slices of it that run are finished for nothing.
     TaskDropped(TaskDropped),
+    /// What complete records caused is handed to the log, in the transaction of this entry.
+    Sealed(Sealed),
 }
 
 /// See [`Input::Started`].
@@ -259,6 +261,38 @@ pub struct Released {
     pub lane: LaneId,
     /// The group's epoch on that lane.
     pub epoch: i64,
+}
+
+/// See [`Input::Sealed`]. A partition that is revoked before it commits is left out of the transaction, which the
+/// [`Input::PartitionRevoked`] says that follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// The partitions that have something in the transaction, ascending.
+    pub partitions: Vec<SealedPartition>,
+}
+
+/// What one partition of the source has in a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedPartition {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Next tick record to read as of the commit before.
+    pub first_offset: i64,
+    /// Next tick record to read as of this commit: the group's offset that it commits.
+    pub next_offset: i64,
+    /// Digest of the tick records in between as they lie in the log: the sum, modulo 2^64, of XXH3-64 of each record's value,
+    /// seeded with XXH3-64 of its key (nothing: 0) plus its offset. It finds damage; who forges ticks can forge it as well.
+    pub ticks_digest: i64,
+    /// Signals in the transaction.
+    pub signals: i64,
+    /// Late ticks in the transaction.
+    pub late: i64,
+    /// Dead letters in the transaction.
+    pub dead_letters: i64,
+    /// Risk results in the transaction.
+    pub risk_results: i64,
+    /// First risk request without a result as of this commit; `None` where the transaction commits no offset of requests.
+    pub next_request: Option<i64>,
 }
 
 /// One recorded decision of the scheduler. The engine executes each kind in one exhaustive match.

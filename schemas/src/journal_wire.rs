@@ -5,8 +5,8 @@ use crate::journal::{
     ExclusionReason, Expire, Fence, Finish, GroupArrival, Input, JournalEntry, LaneKind, LaneLost, LaneReady,
     LaneSpec, LaneTelemetry, Measured, PartitionAssigned, PartitionRevoked, Pause, Place, PolicyRef, Reject,
     RejectReason, Release, ReleaseReason, Released, Reserve, Restore, Resume, RiskConfig, Route, RunSlice,
-    SchedulerConfig, ServicePoint, Share, SliceDone, Split, SplitPolicy, Started, Take, TaskArrived,
-    TaskClass, TaskDropped, TenantWeight, WakeAt, Woke,
+    SchedulerConfig, Sealed, SealedPartition, ServicePoint, Share, SliceDone, Split, SplitPolicy, Started,
+    Take, TaskArrived, TaskClass, TaskDropped, TenantWeight, WakeAt, Woke,
 };
 use crate::wire::{wire_enum, wire_record, wire_union};
 
@@ -24,7 +24,7 @@ wire_record!(SchedulerConfig {
     route_interval_ns,
     risk,
 });
-wire_record!(RiskConfig { slice_ns, tasks_max, split, tenant_weights, bytes_max });
+wire_record!(RiskConfig { slice_ns, tasks_max, split, tenant_weights, bytes_max, quantum_ns });
 wire_enum!(SplitPolicy { 0 => Dynamic, 1 => Equal, 2 => Score });
 wire_record!(TenantWeight { tenant, weight });
 wire_record!(LaneSpec { lane, device, weight });
@@ -45,6 +45,7 @@ wire_union!(Input {
     11 => TaskArrived,
     12 => SliceDone,
     13 => TaskDropped,
+    14 => Sealed,
 });
 wire_record!(Started { node, software, stage_config, scheduler, lanes });
 wire_record!(PartitionAssigned { partition, groups, committed_offset, snapshot_offset });
@@ -93,6 +94,18 @@ wire_enum!(TaskClass { 0 => Critical, 1 => Interactive, 2 => Batch });
 wire_record!(AsOf { partition, next_offset });
 wire_record!(SliceDone { lane, slice, service_ns });
 wire_record!(TaskDropped { task });
+wire_record!(Sealed { partitions });
+wire_record!(SealedPartition {
+    partition,
+    first_offset,
+    next_offset,
+    ticks_digest,
+    signals,
+    late,
+    dead_letters,
+    risk_results,
+    next_request,
+});
 
 wire_union!(Decision {
     0 => Place,

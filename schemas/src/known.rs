@@ -46,7 +46,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 5, 0x727b_c85f_7f79_4e64
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 6, 0x594f_758b_6149_a386
 );
 known!(
     /// Stage state at an offset.
@@ -89,7 +89,7 @@ pub const CURRENT: [KnownSchema; 10] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 5] = [
+pub const OLD: [KnownSchema; 6] = [
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -117,6 +117,13 @@ pub const OLD: [KnownSchema; 5] = [
         version: 4,
         fingerprint: 0x4070_3cf8_363e_f3a3,
         text: include_str!("../avro/old/journal_entry_4.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 5,
+        fingerprint: 0x727b_c85f_7f79_4e64,
+        text: include_str!("../avro/old/journal_entry_5.avsc"),
     },
     KnownSchema {
         name: "RiskRequest",

@@ -10,7 +10,7 @@ use crate::wire::{Wire, put_bytes};
 pub struct Snapshot {
     /// Partition of the source topic.
     pub partition: i32,
-    /// Symbol group; [`Snapshot::INTAKE`] for the partition's intake.
+    /// Symbol group; [`Snapshot::INTAKE`] for the partition's intake, [`Snapshot::SEGMENT`] for what is no state.
     pub group: i32,
     /// Next offset to read: the state contains every record before it.
     pub offset: i64,
@@ -30,6 +30,8 @@ const CHECKSUM_SIZE: usize = blake3::OUT_LEN;
 impl Snapshot {
     /// The group number of a partition's intake: its symbols and watermark.
     pub const INTAKE: i32 = -1;
+    /// The group number of a record that is no state, but the stage configuration of the partition from its offset on, as JSON.
+    pub const SEGMENT: i32 = -2;
 }
 
 impl Wire for Snapshot {

@@ -52,6 +52,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         kept_bytes_max: 64 << 20,
         device_open_deadline: Duration::from_secs(5),
         device_sample_interval: Duration::from_secs(5),
+        new_segment: false,
         lane_faults: Vec::new(),
     }
 }

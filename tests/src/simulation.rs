@@ -149,6 +149,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         kept_bytes_max: if random.one_in(3) { usize::MAX } else { random.between(0, 1_000) as usize },
         device_open_deadline: std::time::Duration::MAX,
         device_sample_interval: std::time::Duration::MAX,
+        new_segment: false,
         lane_faults: Vec::new(),
     }
 }
@@ -354,7 +355,7 @@ impl World {
             1 => self.deliver()?,
             2 | 3 => self.work()?,
             4 | 5 => self.report()?,
-            6 => self.begin_commit(),
+            6 => self.begin_commit()?,
             _ => self.finish_commit(),
         }
         self.core.on_time(self.now_ns)?;
@@ -487,9 +488,9 @@ impl World {
             .map_err(Failure::from)
     }
 
-    fn begin_commit(&mut self) {
+    fn begin_commit(&mut self) -> Result<(), Failure> {
         if self.in_flight.is_none() && self.core.has_uncommitted() {
-            let mut request = self.core.seal(self.now_ns);
+            let mut request = self.core.seal(self.now_ns).map_err(Failure::from)?;
             self.coverage.results_left += usize::from(self.core.has_risk_results());
             if self.plant == Plant::OffsetsFirst {
                 for (partition, offset) in request.offsets.drain(..) {
@@ -498,6 +499,7 @@ impl World {
             }
             self.in_flight = Some(request);
         }
+        Ok(())
     }
 
     fn finish_commit(&mut self) {

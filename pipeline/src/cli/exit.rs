@@ -5,6 +5,7 @@ use std::io;
 use warptape_eventlog::LogError;
 use warptape_replay::ReplayError;
 
+use crate::engine::EngineError;
 use crate::settings::SettingsError;
 use crate::sources::SourceError;
 
@@ -27,6 +28,9 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         return UNUSABLE;
     }
     if error.is::<SourceError>() {
+        return UNUSABLE;
+    }
+    if matches!(error.downcast_ref::<EngineError>(), Some(EngineError::OtherSegment { .. })) {
         return UNUSABLE;
     }
     match error.downcast_ref::<LogError>() {

@@ -130,7 +130,7 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
             let again = std::env::args().next().unwrap_or_else(|| "warptape".to_owned());
             commands::demo::execute(args, &settings, &again, cli.config.as_deref())
         }
-        Command::Run(_) => commands::run::execute(&settings),
+        Command::Run(args) => commands::run::execute(args, &settings),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Risk(args) => commands::risk::execute(args, &settings),

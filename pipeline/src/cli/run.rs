@@ -16,6 +16,10 @@ pub struct RunArgs {
     /// Where hot state is kept
     #[command(flatten)]
     pub hot_state: HotStateArg,
+    /// Go on under other `stages.*` than the log was processed with so far: from here on, as a new segment of it. All ticks
+    /// before are read and folded once again
+    #[arg(long)]
+    pub new_segment: bool,
 }
 
 /// Arguments of `warptape demo`.

@@ -32,7 +32,7 @@ fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<Exit
 
 fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
     let topics = &settings.topics.names;
-    let outputs = || OutputOptions {
+    let sources = OutputOptions {
         schemas,
         ticks: topics.ticks.clone(),
         signals: topics.signals.clone(),
@@ -43,7 +43,7 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
         group: args.group.clone().unwrap_or_else(|| settings.engine.group.clone()),
         isa: Isa::detect(),
     };
-    VerifyOptions { journal: topics.journal.clone(), outputs: args.outputs.then(outputs) }
+    VerifyOptions { journal: topics.journal.clone(), sources, outputs: args.outputs }
 }
 
 fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {

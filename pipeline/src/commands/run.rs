@@ -12,17 +12,17 @@ use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
 use super::live::{Live, REDRAW};
 use super::topics::ready_topics;
-use crate::cli::Interrupt;
+use crate::cli::{Interrupt, RunArgs};
 use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
 use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::settings::Settings;
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
-pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
+pub fn execute(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     ready_topics(&*log, settings)?;
-    let config = settings.engine_config(schemas);
+    let config = EngineConfig { new_segment: args.new_segment, ..settings.engine_config(schemas) };
     require_journal(&*log, &config)?;
     eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());
     if let Some(missing) = &settings.engine.gpus_missing {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_eventlog::{LogError, NewRecord, TopicPartition};
+use warptape_schemas::journal::SealedPartition;
+use warptape_schemas::{Snapshot, encode_snapshot};
 use warptape_stages::MergedSignals;
 
 use super::dead_letter_headers::dead_letter_headers;
@@ -33,6 +35,8 @@ pub(super) struct Sealed {
     pub(super) partition: i32,
     /// Which of the times that this process was assigned the partition.
     pub(super) assignment: u64,
+    /// Digest of the records that were sealed with this.
+    pub(super) ticks_digest: u64,
     pub(super) signals: MergedSignals,
     pub(super) asides: Vec<Aside>,
     /// Key and encoded record.
@@ -116,8 +120,10 @@ impl CommitRequest {
         self.entries.last().map(|(_, bytes)| bytes.as_slice())
     }
 
-    /// Drops what partitions caused that are no longer this process's: who owns them now does it again.
-    pub(super) fn retain_owned(&mut self, is_owned: impl Fn(i32, u64) -> bool) {
+    /// Drops what partitions caused that are no longer this process's: who owns them now does it again. Whether there was
+    /// something to drop.
+    pub(super) fn retain_owned(&mut self, is_owned: impl Fn(i32, u64) -> bool) -> bool {
+        let before = self.sealed.len();
         self.sealed.retain(|sealed| {
             let stays = is_owned(sealed.partition, sealed.assignment);
             if !stays {
@@ -125,11 +131,43 @@ impl CommitRequest {
             }
             stays
         });
+        self.sealed.len() < before
     }
 
     /// The newest signals of each partition, newest first.
     pub(super) fn newest_signals(&self) -> impl Iterator<Item = &[u8]> {
         self.sealed.iter().flat_map(|sealed| sealed.signals.iter().rev().map(|signal| signal.bytes))
+    }
+}
+
+impl Sealed {
+    /// Adds a record of the snapshots.
+    pub(super) fn add_snapshot(&mut self, snapshot: &Snapshot) {
+        let mut bytes = Vec::new();
+        encode_snapshot(snapshot, &mut bytes);
+        let key = format!("{}/{}/{}", snapshot.partition, snapshot.group, snapshot.part);
+        self.snapshots.push((key, bytes));
+    }
+
+    /// What the journal says of it, if the transaction commits an offset of the partition.
+    pub(super) fn account(
+        &self,
+        first_offset: i64,
+        next_offset: i64,
+        next_request: Option<i64>,
+    ) -> Option<SealedPartition> {
+        let asides = |topic| self.asides.iter().filter(|aside| aside.topic == topic).count() as i64;
+        (next_offset > first_offset || next_request.is_some()).then(|| SealedPartition {
+            partition: self.partition,
+            first_offset,
+            next_offset,
+            ticks_digest: self.ticks_digest.cast_signed(),
+            signals: self.signals.len() as i64,
+            late: asides(AsideTopic::Late),
+            dead_letters: asides(AsideTopic::DeadLetter),
+            risk_results: self.risk_results.len() as i64,
+            next_request,
+        })
     }
 }
 

@@ -62,6 +62,8 @@ pub struct EngineConfig {
     pub poll_bytes_max: usize,
     /// Writer schemas of ticks in a registry's frame.
     pub schemas: Option<Arc<dyn SchemaSource>>,
+    /// Whether partitions that were processed under other `stages` may go on under these, as a new segment of the log.
+    pub new_segment: bool,
     /// Faults to inject, for tests.
     pub lane_faults: Vec<LaneFault>,
 }

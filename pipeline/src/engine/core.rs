@@ -14,7 +14,8 @@ use std::sync::Arc;
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, DeviceSample, Dispatch, Draining, Input, JournalEntry, LaneId, LaneLost,
-    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, ServicePoint, Started, Woke,
+    LaneReady, Measured, PartitionAssigned, PartitionRevoked, Place, Released, Sealed, ServicePoint, Started,
+    Woke,
 };
 use warptape_schemas::{LifecycleEvent, TickDecoder};
 use warptape_stages::GroupStage;
@@ -26,6 +27,7 @@ use super::partition::{Accepted, Partition};
 use super::recorder::Recorder;
 use super::restore::Restored;
 use super::risk::{Concluded, Conclusion, Preparation, RequestPartition, RiskDesk};
+use super::segment::{is_other, segment_record};
 use super::{EngineConfig, RecordError, Stop};
 
 /// What the shell has to do, in order.
@@ -193,7 +195,10 @@ impl Core {
         self.generation += 1;
         let generation = self.generation;
         let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
-        let owned = Partition::new(source, generation, restored, sealed_offset, counted_offset);
+        let is_other = |segment: &String| is_other(segment, &self.config.stages);
+        let segment_due = restored.segment.as_ref().is_none_or(is_other);
+        let mut owned = Partition::new(source, generation, restored, sealed_offset, counted_offset);
+        owned.segment_due = segment_due;
         self.partitions.insert(partition, owned);
         let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");
         self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
@@ -418,8 +423,10 @@ impl Core {
         ticks && self.are_requests_drained()
     }
 
-    /// Gathers what complete records caused, with the journal entries of everything decided so far.
-    pub fn seal(&mut self, now_ns: i64) -> CommitRequest {
+    /// Gathers what complete records caused, with the journal entries of everything decided so far, the last of which accounts
+    /// for it.
+    pub fn seal(&mut self, now_ns: i64) -> Result<CommitRequest, RecordError> {
+        let mut accounts = Vec::new();
         let mut request = CommitRequest { sealed_at_ns: now_ns, ..CommitRequest::default() };
         let bytes_max = self.config.commit_bytes_max / self.partitions.len().max(1);
         for owned in self.partitions.values_mut() {
@@ -427,8 +434,13 @@ impl Core {
             // The source may have ended, and this not have been told yet: its partitions are others' to commit.
             let Some(assignment) = self.ownership.of(owned.source.partition) else { continue };
             let mut sealed = owned.seal(assignment, bytes_max, &mut request.receipt);
-            if let Some(requests) = self.risk.partitions.get_mut(&sealed.partition) {
-                request.offsets.extend(requests.seal(bytes_max, &mut sealed));
+            let requests = self.risk.partitions.get_mut(&sealed.partition);
+            let next_request = requests.and_then(|requests| requests.seal(bytes_max, &mut sealed));
+            let next = next_request.as_ref().map(|(_, next)| *next);
+            accounts.extend(sealed.account(before, owned.sealed_offset, next));
+            request.offsets.extend(next_request);
+            if owned.sealed_offset > before && std::mem::take(&mut owned.segment_due) {
+                sealed.add_snapshot(&segment_record(sealed.partition, before, &self.config.stages));
             }
             request.sealed.push(sealed);
             if owned.sealed_offset > before {
@@ -436,8 +448,19 @@ impl Core {
                 request.offsets.push((owned.source.clone(), owned.sealed_offset));
             }
         }
+        if !accounts.is_empty() {
+            self.step(now_ns, &Input::Sealed(Sealed { partitions: accounts }))?;
+        }
         request.entries = self.recorder.take_entries();
-        request
+        Ok(request)
+    }
+
+    /// Makes a request that was aborted ready to be sent again: without what others own by now, of which the journal says so
+    /// in the same transaction.
+    pub fn amend(&mut self, request: &mut CommitRequest) {
+        if request.retain_owned(|partition, assignment| self.ownership.holds(partition, assignment)) {
+            request.entries.extend(self.recorder.take_entries());
+        }
     }
 
     /// Where reading of a partition ends: never, unless a stop was asked for.

@@ -26,6 +26,20 @@ pub enum EngineError {
         /// What was found.
         error: DecodeError,
     },
+    /// The partitions were processed under another stage configuration.
+    #[error(
+        "this log was processed with other settings so far: {changes}; set them as they were, or say `warptape run --new-segment`: \
+         they are in force from here on then, as a new segment of the log, for which the {records} tick records of {partitions} \
+         partitions before it are read and folded once again, without outputs"
+    )]
+    OtherSegment {
+        /// The settings that changed, with their values before and now.
+        changes: String,
+        /// Partitions that it concerns.
+        partitions: usize,
+        /// Tick records that were processed of them.
+        records: i64,
+    },
     /// No lane is left.
     #[error(
         "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"

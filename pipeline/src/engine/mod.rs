@@ -33,6 +33,7 @@ mod requests;
 mod restore;
 mod risk;
 mod run;
+mod segment;
 mod snapshots;
 mod source;
 mod summary;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_kernels::Rows;
-use warptape_replay::{encode_dead_letter_of, encode_late_tick_of};
+use warptape_replay::{encode_dead_letter_of, encode_late_tick_of, tick_record_digest};
 use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
-use warptape_schemas::{DecodeError, Snapshot, TickDecoder, encode_snapshot};
+use warptape_schemas::{DecodeError, Snapshot, TickDecoder};
 use warptape_stages::{
     GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, SymbolMarket,
 };
@@ -39,12 +39,16 @@ pub(super) struct Partition {
     /// Late ticks and dead letters, by source offset.
     asides: VecDeque<Aside>,
     asides_bytes: usize,
+    /// Offsets and digests of the records that wait to be sealed.
+    digests: VecDeque<(i64, u64)>,
     /// When records were read: first offset of each fetch.
     reads: VecDeque<(i64, i64)>,
     snapshot: Option<PendingSnapshot>,
     /// Encoded snapshot records that wait for their offset to be complete.
     snapshots_ready: VecDeque<(i64, Vec<Snapshot>)>,
     snapshot_offset: i64,
+    /// Whether the record of the segment that the partition is in has to be sealed still.
+    pub(super) segment_due: bool,
     columns: TickColumns,
     late: Vec<Late>,
 }
@@ -113,10 +117,12 @@ impl Partition {
             signals: SignalMerge::default(),
             asides: VecDeque::new(),
             asides_bytes: 0,
+            digests: VecDeque::new(),
             reads: VecDeque::new(),
             snapshot: None,
             snapshots_ready: VecDeque::new(),
             snapshot_offset: restored.offset,
+            segment_due: false,
             columns: TickColumns::default(),
             late: Vec::new(),
         }
@@ -134,6 +140,9 @@ impl Partition {
             self.reads.push_back((first.offset, read_at_ns));
         }
         for record in records {
+            if record.offset >= self.sealed_offset {
+                self.digests.push_back((record.offset, tick_record_digest(record)));
+            }
             self.columns.clear();
             match decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns) {
                 Ok(rows) => {
@@ -390,6 +399,9 @@ impl Partition {
         }
         let partition = self.source.partition;
         let mut sealed = Sealed { partition, assignment, signals, ..Sealed::default() };
+        while let Some((_, digest)) = self.digests.pop_front_if(|(offset, _)| *offset < before) {
+            sealed.ticks_digest = sealed.ticks_digest.wrapping_add(digest);
+        }
         while self.asides.front().is_some_and(|aside| aside.offset < before) {
             let aside = self.asides.pop_front().expect("it was there a line ago");
             self.asides_bytes -= aside.bytes.len();
@@ -398,10 +410,7 @@ impl Partition {
         while self.snapshots_ready.front().is_some_and(|(offset, _)| *offset <= before) {
             let (_, records) = self.snapshots_ready.pop_front().expect("it was there a line ago");
             for record in records {
-                let mut bytes = Vec::new();
-                encode_snapshot(&record, &mut bytes);
-                let key = format!("{}/{}/{}", record.partition, record.group, record.part);
-                sealed.snapshots.push((key, bytes));
+                sealed.add_snapshot(&record);
             }
         }
         self.sealed_offset = self.sealed_offset.max(before);

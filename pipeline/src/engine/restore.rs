@@ -8,6 +8,7 @@ use warptape_kernels::Isa;
 use warptape_schemas::{Snapshot, decode_snapshot};
 use warptape_stages::{GroupStage, PartitionIntake, StageConfig, StageError};
 
+use super::segment::take_segment;
 use super::snapshots::STATE_VERSION;
 
 /// Records and bytes of one read: a snapshot record is at most half a megabyte.
@@ -24,13 +25,15 @@ pub struct Restored {
     pub intake: PartitionIntake,
     /// The lane side, by group.
     pub stages: Vec<GroupStage>,
+    /// The stage configuration of the segment that the partition is in, as JSON, where that is recorded.
+    pub segment: Option<String>,
 }
 
 impl Restored {
     /// The state at the beginning of the log.
     pub fn beginning(config: &StageConfig, isa: Isa) -> Self {
         let stages = (0..config.groups_per_partition).map(|_| GroupStage::new(config, isa));
-        Self { offset: 0, intake: PartitionIntake::new(config), stages: stages.collect() }
+        Self { offset: 0, intake: PartitionIntake::new(config), stages: stages.collect(), segment: None }
     }
 }
 
@@ -47,17 +50,18 @@ pub fn restore(
 }
 
 /// Restores a partition from the newest complete snapshot at or before `committed` among these records.
-pub fn restore_from(parts: Vec<Snapshot>, committed: i64, config: &StageConfig, isa: Isa) -> Restored {
+pub fn restore_from(mut parts: Vec<Snapshot>, committed: i64, config: &StageConfig, isa: Isa) -> Restored {
+    let segment = take_segment(&mut parts);
     for (offset, states) in states(parts).into_iter().rev() {
         if offset > committed {
             continue;
         }
         match assemble(offset, &states, config, isa) {
-            Ok(restored) => return restored,
+            Ok(restored) => return Restored { segment, ..restored },
             Err(error) => tracing::warn!(offset, %error, "snapshot passed over"),
         }
     }
-    Restored::beginning(config, isa)
+    Restored { segment, ..Restored::beginning(config, isa) }
 }
 
 fn assemble(
@@ -74,7 +78,7 @@ fn assemble(
     let groups = 0..config.groups_per_partition as i32;
     let stages: Result<Vec<_>, _> =
         groups.map(|group| GroupStage::read(config, isa, state(group)?)).collect();
-    Ok(Restored { offset, intake, stages: stages? })
+    Ok(Restored { offset, intake, stages: stages?, segment: None })
 }
 
 fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snapshot>, LogError> {

@@ -21,7 +21,8 @@ use super::journal_tail::last_entry;
 use super::lanes::{Lane, LaneEvent};
 use super::lifecycle::LifecycleLog;
 use super::requests::{RequestCommand, RequestNames, RequestSource};
-use super::restore::restore;
+use super::restore::{Restored, restore};
+use super::segment::{OtherSegments, config_in_journal, is_other};
 use super::source::{Assigned, Source, SourceCommand, SourceEvent};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::telemetry::Telemetry;
@@ -109,6 +110,8 @@ struct Engine {
     /// Since when nothing was committed for aborts.
     aborting: Option<Outage>,
     revoking: Option<Revoking>,
+    /// The stage configuration that the journal says was in force before this life, once it was asked.
+    older_segment: Option<Option<String>>,
     last_commit_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
@@ -177,6 +180,7 @@ impl Engine {
             aborted: None,
             aborting: None,
             revoking: None,
+            older_segment: None,
             last_commit_ns: clock.now_ns(),
             first_read_ns: None,
             last_advance_ns: clock.now_ns(),
@@ -333,22 +337,58 @@ impl Engine {
         })
     }
 
-    fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), EngineError> {
+    /// Takes partitions over, unless that would begin segments of the log that nobody asked for.
+    fn on_assigned(&mut self, partitions: &[Assigned]) -> Result<(), EngineError> {
+        let mut others = OtherSegments::default();
+        let mut all = Vec::with_capacity(partitions.len());
+        for &Assigned { partition, committed, .. } in partitions {
+            let committed = committed.unwrap_or(0);
+            let restored = self.read_state(partition, committed)?;
+            let segment = match &restored.segment {
+                None if committed > 0 => self.segment_in_journal()?,
+                segment => segment.clone(),
+            };
+            if let Some(segment) = segment.filter(|segment| is_other(segment, &self.config.stages))
+                && committed > 0
+            {
+                others.add(&segment, committed);
+            }
+            all.push(restored);
+        }
+        others.allow(&self.config.stages, self.config.new_segment)?;
+        for (&Assigned { partition, committed, end }, restored) in partitions.iter().zip(all) {
+            failpoint::reach(Failpoint::DuringRestore);
+            let now_ns = self.clock.now_ns();
+            self.core.on_restored(now_ns, partition, restored, committed.unwrap_or(0))?;
+            self.requests_wait.insert(partition, end);
+        }
+        Ok(())
+    }
+
+    /// The stage configuration of before there were records of segments.
+    fn segment_in_journal(&mut self) -> Result<Option<String>, EngineError> {
+        if let Some(known) = &self.older_segment {
+            return Ok(known.clone());
+        }
+        let found = config_in_journal(self.log.as_ref(), &self.config.topics.journal, self.config.ordinal)?;
+        Ok(self.older_segment.insert(found).clone())
+    }
+
+    fn read_state(&self, partition: i32, sealed_offset: i64) -> Result<Restored, EngineError> {
         let snapshots = TopicPartition { topic: self.config.topics.snapshots.clone(), partition };
         let (stages, isa) = (&self.config.stages, self.config.isa);
-        let restored = restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?;
+        Ok(restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?)
+    }
+
+    fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), EngineError> {
+        let restored = self.read_state(partition, sealed_offset)?;
         failpoint::reach(Failpoint::DuringRestore);
         Ok(self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?)
     }
 
     fn on_source(&mut self, event: SourceEvent) -> Result<(), EngineError> {
         match event {
-            SourceEvent::Assigned(partitions) => {
-                for Assigned { partition, committed, end } in partitions {
-                    self.restore(partition, committed.unwrap_or(0))?;
-                    self.requests_wait.insert(partition, end);
-                }
-            }
+            SourceEvent::Assigned(partitions) => self.on_assigned(&partitions)?,
             SourceEvent::Revoked(partitions) => {
                 let now_ns = self.clock.now_ns();
                 self.core.on_revoking(now_ns, &partitions)?;
@@ -420,7 +460,7 @@ impl Engine {
         if self.commit_sent.is_some() || !due || !self.core.has_uncommitted() {
             return Ok(());
         }
-        let request = self.core.seal(now_ns);
+        let request = self.core.seal(now_ns)?;
         self.progress.keep_latest(request.newest_signals());
         self.progress.waiting_rows.store(self.core.waiting_rows() as i64, Ordering::Relaxed);
         self.last_commit_ns = now_ns;
@@ -464,7 +504,7 @@ impl Engine {
     /// Sends a request again whose transaction was aborted, without what others own by now.
     fn commit_again(&mut self, aborted: AbortedCommit) -> Result<(), EngineError> {
         let mut request = aborted.request;
-        request.retain_owned(|partition, assignment| self.core.is_owned(partition, assignment));
+        self.core.amend(&mut request);
         self.committer.requests.send(request).map_err(|_| EngineError::ThreadGone { thread: "commit" })
     }
 

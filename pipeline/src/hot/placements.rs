@@ -77,7 +77,8 @@ impl Placements {
             | Input::Released(_)
             | Input::TaskArrived(_)
             | Input::SliceDone(_)
-            | Input::TaskDropped(_) => {}
+            | Input::TaskDropped(_)
+            | Input::Sealed(_) => {}
         }
         for decision in &entry.decisions {
             if let Decision::Place(place) = decision {

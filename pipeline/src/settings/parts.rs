@@ -179,6 +179,7 @@ impl Settings {
             device_open_deadline: self.engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN),
             kept_bytes_max: KEPT_BYTES_MAX,
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
+            new_segment: false,
             lane_faults: Vec::new(),
         }
     }
@@ -328,6 +329,7 @@ fn risk(values: &Values) -> RiskConfig {
         slice_ns: values.integer("risk.slice_us") * 1_000,
         tasks_max: values.integer("risk.tasks_max") as i32,
         bytes_max: values.integer("risk.bytes_max"),
+        quantum_ns: 0,
         split: match values.text("risk.split").as_str() {
             "equal" => SplitPolicy::Equal,
             "score" => SplitPolicy::Score,

@@ -29,4 +29,5 @@ mod redis_server;
 mod registry;
 mod registry_stub;
 mod risk;
+mod segments;
 mod side_by_side;

@@ -6,14 +6,19 @@ use tempfile::TempDir;
 use warptape_eventlog::{
     Durability, EventLog, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
 };
-use warptape_replay::{OutputOptions, VerifyOptions, encode_dead_letter_of, encode_late_tick_of};
+use warptape_replay::{
+    OutputOptions, VerifyOptions, encode_dead_letter_of, encode_late_tick_of, tick_record_digest,
+};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
-    Arrived, Completed, Decision, Draining, GroupArrival, Input, LaneSpec, PartitionAssigned, RiskConfig,
-    SchedulerConfig, Started,
+    Arrived, Completed, Decision, Draining, GroupArrival, Input, JournalEntry, LaneSpec, PartitionAssigned,
+    RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started,
 };
 use warptape_schemas::tick::{Side, Tick, TickKind};
-use warptape_schemas::{JournalWriter, TickColumns, TickDecoder, encode_tick_batch};
+use warptape_schemas::{
+    HEADER_SIZE, JournalWriter, TickColumns, TickDecoder, decode_journal_entry, encode_journal_entry,
+    encode_tick_batch, known,
+};
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
 
 pub const PARTITIONS: i32 = 2;
@@ -36,11 +41,15 @@ pub struct Plan {
     pub lives: usize,
     /// Stage configurations, by life; the last one counts for all after it.
     pub lateness_ms: &'static [i64],
+    /// A life under this configuration that processes nothing comes before the life of this number.
+    pub idle: Option<(usize, i64)>,
+    /// Lives of before journals accounted for what is in the log.
+    pub older_lives: usize,
 }
 
 impl Plan {
     pub fn small(seed: u64) -> Self {
-        Self { seed, records: 12, lives: 2, lateness_ms: &[500] }
+        Self { seed, records: 12, lives: 2, lateness_ms: &[500], idle: None, older_lives: 0 }
     }
 }
 
@@ -56,7 +65,7 @@ pub fn options() -> VerifyOptions {
         group: GROUP.to_owned(),
         isa: Isa::Baseline,
     };
-    VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) }
+    VerifyOptions { journal: "journal".to_owned(), sources: outputs, outputs: true }
 }
 
 pub fn record(plan: Plan) -> Recording {
@@ -71,6 +80,10 @@ pub fn run(log: &SqliteLog, plan: Plan) {
     let mut run = Run::new(log);
     for life in 0..plan.lives {
         let lateness_ms = plan.lateness_ms[life.min(plan.lateness_ms.len() - 1)];
+        if let Some((_, lateness_ms)) = plan.idle.filter(|(before, _)| *before == life) {
+            run.live(lateness_ms, life * plan.records..life * plan.records);
+        }
+        run.is_older = life < plan.older_lives;
         run.live(lateness_ms, life * plan.records..(life + 1) * plan.records);
     }
 }
@@ -193,6 +206,9 @@ struct Run<'a> {
     scheduler: Scheduler,
     at_ns: i64,
     partitions: BTreeMap<i32, Partition>,
+    /// Of the life that is on.
+    lateness_ms: i64,
+    is_older: bool,
     entries: Vec<Vec<u8>>,
 }
 
@@ -201,12 +217,15 @@ impl<'a> Run<'a> {
         let producer = log.producer("run").unwrap();
         let (writer, scheduler) = (JournalWriter::new(), Scheduler::new());
         let (at_ns, partitions, entries) = (1_000_000_000, BTreeMap::new(), Vec::new());
-        Self { log, producer, writer, scheduler, at_ns, partitions, entries }
+        Self { log, producer, writer, scheduler, at_ns, partitions, lateness_ms: 0, is_older: false, entries }
     }
 
     /// A process: it starts, processes these records of each partition, and drains.
     fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>) {
         let config = stage_config(lateness_ms);
+        if std::mem::replace(&mut self.lateness_ms, lateness_ms) != lateness_ms {
+            self.partitions.clear();
+        }
         self.scheduler = Scheduler::new();
         let lane = |lane: i32| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 };
         self.step(Input::Started(Started {
@@ -217,10 +236,10 @@ impl<'a> Run<'a> {
             lanes: vec![lane(0), lane(1)],
         }));
         for partition in 0..PARTITIONS {
-            let owned =
-                self.partitions.entry(partition).or_insert_with(|| Partition::new(partition, &config));
-            let groups = owned.queues.len() as i32;
             let committed_offset = records.start as i64;
+            let fold = || Partition::fold(self.log, partition, &config, committed_offset);
+            let owned = self.partitions.entry(partition).or_insert_with(fold);
+            let groups = owned.queues.len() as i32;
             self.step(Input::PartitionAssigned(PartitionAssigned {
                 partition,
                 groups,
@@ -245,7 +264,11 @@ impl<'a> Run<'a> {
             let mut decisions = Vec::new();
             self.scheduler.step(self.at_ns, &input, &mut decisions).unwrap();
             let mut bytes = Vec::new();
+            let previous_hash = self.writer.previous_hash().to_owned();
             self.writer.append(self.at_ns, &input, &decisions, state_hash, &mut bytes);
+            if self.is_older {
+                self.make_older(&previous_hash, &mut bytes);
+            }
             self.entries.push(bytes);
             for decision in decisions {
                 let Decision::Dispatch(dispatch) = decision else { continue };
@@ -263,6 +286,27 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Makes an entry of it as version 5 was, which lacked the last field of the limits of risk tasks and was the same besides.
+    fn make_older(&mut self, previous_hash: &str, bytes: &mut Vec<u8>) {
+        let mut entry = decode_journal_entry(bytes).unwrap();
+        if let Input::Started(started) = &mut entry.input {
+            started.scheduler.risk.quantum_ns = 1;
+            let mut other = Vec::new();
+            encode_journal_entry(&entry, &mut other);
+            let at = bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap();
+            assert_eq!((bytes.remove(at), other.len()), (0, bytes.len() + 1));
+        }
+        let version_5 =
+            known::OLD.iter().find(|old| (old.file, old.version) == ("journal_entry", 5)).unwrap();
+        bytes[2..HEADER_SIZE].copy_from_slice(&version_5.fingerprint.to_le_bytes());
+        let hashed = bytes.len() - 64;
+        let of = [previous_hash.as_bytes(), &bytes[HEADER_SIZE..hashed - 2]].concat();
+        let hash = blake3::hash(&of).to_hex();
+        bytes[hashed..].copy_from_slice(hash.as_bytes());
+        let (sequence, hash) = (entry.sequence, hash.to_string());
+        self.writer = JournalWriter::resume(&JournalEntry { sequence, hash, ..entry }).unwrap();
+    }
+
     fn process(&mut self, partition: i32, offset: i64) {
         let owned = self.partitions.get_mut(&partition).unwrap();
         let record = read_one(self.log, &owned.source, offset);
@@ -277,6 +321,20 @@ impl<'a> Run<'a> {
             outputs.push(new_record("signals", partition, Some(signal.symbol), signal.bytes.to_vec()));
         }
         let source = owned.source.clone();
+        let count = |topic: &str| outputs.iter().filter(|record| record.topic == topic).count() as i64;
+        let account = SealedPartition {
+            partition,
+            first_offset: offset,
+            next_offset: offset + 1,
+            ticks_digest: tick_record_digest(&record).cast_signed(),
+            signals: count("signals"),
+            late: count("late"),
+            dead_letters: count("dead-letter"),
+            ..SealedPartition::default()
+        };
+        if !self.is_older {
+            self.step(Input::Sealed(Sealed { partitions: vec![account] }));
+        }
         self.commit(outputs, &[(source, offset + 1)]);
     }
 
@@ -302,6 +360,19 @@ impl Partition {
             stages: (0..groups).map(|_| GroupStage::new(config, Isa::detect())).collect(),
             merge: SignalMerge::default(),
         }
+    }
+
+    /// The state before the record at an offset: the fold of all before it.
+    fn fold(log: &SqliteLog, partition: i32, config: &StageConfig, offset: i64) -> Self {
+        let mut new = Self::new(partition, config);
+        for record in crate::records(log, "ticks", partition).iter().take(offset as usize) {
+            new.accept(record, &mut Vec::new());
+            for group in 0..new.queues.len() {
+                new.run(group, new.queues[group].rows.len());
+            }
+            new.merge.take_before(i64::MAX);
+        }
+        new
     }
 
     fn accept(&mut self, record: &Record, outputs: &mut Vec<NewRecord<'static>>) -> Vec<GroupArrival> {

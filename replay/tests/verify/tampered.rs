@@ -12,12 +12,21 @@ pub struct Tampered<'a> {
     log: &'a SqliteLog,
     source: TopicPartition,
     records: Vec<Record>,
+    /// Offsets of the partition, where they are not those of the log.
+    range: Option<OffsetRange>,
 }
 
 impl<'a> Tampered<'a> {
     /// Shows `records` in the place of those of the partition.
     pub fn new(log: &'a SqliteLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
-        Self { log, source: TopicPartition { topic: topic.to_owned(), partition }, records }
+        Self { log, source: TopicPartition { topic: topic.to_owned(), partition }, records, range: None }
+    }
+
+    /// Likewise, and says that the partition begins and ends where the records do: such is a log that was trimmed.
+    pub fn trimmed(log: &'a SqliteLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
+        let range = records.first().zip(records.last());
+        let range = range.map(|(first, last)| OffsetRange { first: first.offset, next: last.offset + 1 });
+        Self { range, ..Self::new(log, topic, partition, records) }
     }
 }
 
@@ -31,6 +40,10 @@ impl EventLog for Tampered<'_> {
         let mut topics = self.log.topics()?;
         let topic = topics.iter_mut().find(|topic| topic.spec.name == self.source.topic).unwrap();
         let range = &mut topic.offsets[self.source.partition as usize];
+        if let Some(trimmed) = self.range {
+            *range = trimmed;
+            return Ok(topics);
+        }
         range.next = self.records.last().map_or(range.next, |last| range.next.max(last.offset + 1));
         Ok(topics)
     }
@@ -57,7 +70,10 @@ impl EventLog for Tampered<'_> {
     }
 
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
-        self.log.written_end(partition)
+        match self.range.filter(|_| *partition == self.source) {
+            Some(range) => Ok(range.next),
+            None => self.log.written_end(partition),
+        }
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -226,7 +226,7 @@ impl Model {
                 let partition = self.partitions.get_mut(&released.partition).unwrap();
                 partition.groups[released.group as usize].leaving = None;
             }
-            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => (),
+            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
         }
     }
 
@@ -430,7 +430,7 @@ impl Model {
             }
             Input::Completed(_) | Input::LaneLost(_) | Input::LaneReady(_) | Input::Woke(_) => (),
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
-            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) => (),
+            Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
         }
         let mut went = 0;
         for decision in decisions {

@@ -20,6 +20,9 @@ pub struct RiskConfig {
     pub tenant_weights: Vec<TenantWeight>,
     /// Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.
     pub bytes_max: i64,
+    /// Service of a task, in nanoseconds, after which tasks of its tenant that had less go before it, and a share of slices goes
+    /// to less urgent classes; 0, as before there was this field: tasks of a tenant one after the other, and classes strictly.
+    pub quantum_ns: i64,
 }
 
 impl Default for RiskConfig {
@@ -31,6 +34,7 @@ impl Default for RiskConfig {
             split: SplitPolicy::Dynamic,
             tenant_weights: Vec::new(),
             bytes_max: 256 << 20,
+            quantum_ns: 0,
         }
     }
 }

@@ -109,6 +109,7 @@ fn input_branch(input: &Input) -> u32 {
         Input::TaskArrived(_) => 11,
         Input::SliceDone(_) => 12,
         Input::TaskDropped(_) => 13,
+        Input::Sealed(_) => 14,
     }
 }
 

@@ -160,6 +160,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             split: SplitPolicy::Score,
             tenant_weights: vec![TenantWeight { tenant: "desk".into(), weight: 3 }],
             bytes_max: 64 << 20,
+            quantum_ns: 50_000_000,
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -304,6 +305,28 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
     .collect()
 }
 
+fn sealed() -> Vec<SealedPartition> {
+    let with_results = SealedPartition {
+        partition: 3,
+        first_offset: 100,
+        next_offset: 100,
+        risk_results: 2,
+        next_request: Some(13),
+        ..SealedPartition::default()
+    };
+    let with_signals = SealedPartition {
+        partition: 0,
+        first_offset: 80,
+        next_offset: 101,
+        ticks_digest: i64::MIN,
+        signals: 12,
+        late: 1,
+        dead_letters: 2,
+        ..SealedPartition::default()
+    };
+    vec![with_signals, with_results]
+}
+
 /// One of every input and decision about tasks.
 fn task_journal() -> Vec<(Input, Vec<Decision>)> {
     let arrived = |task, class, deadline_ns, as_of| {
@@ -395,6 +418,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             Input::TaskDropped(TaskDropped { task: 2 }),
             vec![Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 })],
         ),
+        (Input::Sealed(Sealed { partitions: sealed() }), vec![]),
     ]
 }
 

@@ -117,7 +117,7 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
         isa: Isa::detect(),
         schemas: None,
     };
-    let options = VerifyOptions { journal: topics.journal, outputs: Some(outputs) };
+    let options = VerifyOptions { journal: topics.journal, sources: outputs, outputs: true };
     let report = verify(kafka.as_ref(), &options, &mut |_| {}).expect("the log can be read");
     assert!(report.is_identical(), "{report}");
     assert_eq!(report.outputs.expect("they were asked for").signals, summary.signals);

@@ -137,7 +137,7 @@ fn verified(log: &Log) -> Report {
         isa: Isa::Baseline,
         schemas: None,
     };
-    let options = VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) };
+    let options = VerifyOptions { journal: "journal".to_owned(), sources: outputs, outputs: true };
     verify(log.as_ref(), &options, &mut |_| {}).expect("the log can be read")
 }
 

@@ -259,7 +259,7 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
         isa: Isa::detect(),
         schemas: None,
     };
-    let options = VerifyOptions { journal: "journal".to_owned(), outputs: Some(outputs) };
+    let options = VerifyOptions { journal: "journal".to_owned(), sources: outputs, outputs: true };
     let report = verify(faulty.as_ref(), &options, &mut |_| {}).expect("the log can be read");
     assert!(report.is_identical(), "{report}");
     expect_all_met(&met);

@@ -69,7 +69,7 @@ pub(super) mod tests {
         core.on_records(0, PARTITION, generation, &records, 0).expect("the journal takes it");
         assert!(core.is_full() && !core.takes_records() && !core.takes_requests());
         core.ownership().end_all();
-        drop(core.seal(0));
+        drop(core.seal(0).unwrap());
         assert!(core.is_full(), "it is others' to commit");
         assert!(core.takes_records() && core.takes_requests());
     }

@@ -95,7 +95,7 @@ impl Shell {
     }
 
     fn seal(&mut self, now_ns: i64) -> CommitRequest {
-        self.core.seal(now_ns)
+        self.core.seal(now_ns).unwrap()
     }
 }
 

@@ -1,0 +1,333 @@
+//! What the journal accounts for, partition by partition of the source, against what the log has: its `Sealed` entries say
+//! which tick records each transaction was made of, and how much came of them.
+
+use std::collections::BTreeMap;
+
+use warptape_eventlog::Record;
+use warptape_schemas::journal::{Input, JournalEntry, Sealed};
+use warptape_schemas::{fingerprint_of, known};
+
+use crate::tick_digest::tick_record_digest;
+
+/// Ranges of a partition that are kept apart; of more, neighbours are taken together.
+const RANGES_MAX: usize = 65_536;
+/// The first version of the journal's entries that accounts for what is in the log.
+const FIRST_VERSION: u32 = 6;
+
+/// Tick records `first..next` that one transaction was made of, or several that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SealedRange {
+    pub(crate) first: i64,
+    pub(crate) next: i64,
+    digest: u64,
+    pub(crate) signals: i64,
+    pub(crate) late: i64,
+    pub(crate) dead_letters: i64,
+    /// The partition was revoked while the transaction was under way: it may have been left out.
+    may_be_void: bool,
+}
+
+/// What journals account for.
+#[derive(Default)]
+pub(crate) struct Accounts {
+    partitions: BTreeMap<i32, Vec<SealedRange>>,
+    /// First request without a result as far as entries say, by partition.
+    next_requests: BTreeMap<i32, i64>,
+    /// Partitions in the last `Sealed` of the process life that is read.
+    in_flight: Vec<i32>,
+    /// Whether the life that is read is of a version that accounts for nothing, and whether any was.
+    is_older: bool,
+    has_older: bool,
+    /// Whether the last life of any journal is of such a version.
+    ends_older: bool,
+    /// Whether the beginning of any journal was removed.
+    pub(crate) is_trimmed: bool,
+}
+
+/// The tick records of a partition that are accounted for without a gap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Covered {
+    /// Ascending.
+    pub(crate) ranges: Vec<SealedRange>,
+    /// Whether it is known what came of all records from the first one of the partition on.
+    pub(crate) is_whole: bool,
+    /// All records before it are accounted for.
+    pub(crate) to: i64,
+    /// Where the journal goes on that does not go on there.
+    pub(crate) resumed: Option<i64>,
+}
+
+impl Accounts {
+    /// Another partition of the journal begins.
+    pub(crate) fn begin(&mut self) {
+        self.end();
+        self.in_flight.clear();
+        self.is_older = false;
+    }
+
+    /// The partition of the journal ends.
+    pub(crate) fn end(&mut self) {
+        self.ends_older |= self.is_older;
+    }
+
+    /// The next entry, which `record` holds.
+    pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry) {
+        match &entry.input {
+            Input::Started(_) => {
+                let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
+                self.is_older = schema.is_some_and(|schema| schema.version < FIRST_VERSION);
+                self.has_older |= self.is_older;
+                self.in_flight.clear();
+            }
+            Input::Sealed(sealed) => self.seal(sealed),
+            // One transaction is under way at a time, so that those before the last are committed as they were.
+            Input::PartitionRevoked(revoked) if self.in_flight.contains(&revoked.partition) => {
+                if let Some(last) = self.partitions.get_mut(&revoked.partition).and_then(|all| all.last_mut())
+                {
+                    last.may_be_void = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn seal(&mut self, sealed: &Sealed) {
+        self.in_flight.clear();
+        for account in &sealed.partitions {
+            if let Some(next) = account.next_request {
+                let known = self.next_requests.entry(account.partition).or_default();
+                *known = next.max(*known);
+            }
+            if account.next_offset == account.first_offset {
+                continue;
+            }
+            self.in_flight.push(account.partition);
+            let ranges = self.partitions.entry(account.partition).or_default();
+            if ranges.len() >= RANGES_MAX {
+                thin(ranges);
+            }
+            ranges.push(SealedRange {
+                first: account.first_offset,
+                next: account.next_offset,
+                digest: account.ticks_digest.cast_unsigned(),
+                signals: account.signals,
+                late: account.late,
+                dead_letters: account.dead_letters,
+                may_be_void: false,
+            });
+        }
+    }
+
+    /// What is accounted for of a partition, of which the group has committed an offset.
+    pub(crate) fn covered(&self, partition: i32, committed: i64) -> Covered {
+        let mut ranges = self.partitions.get(&partition).cloned().unwrap_or_default();
+        ranges.sort_by_key(|range| (range.first, range.may_be_void));
+        let is_whole = !self.has_older && !self.is_trimmed;
+        let first = ranges.first().map_or(committed, |range| range.first);
+        let mut covered = Covered { to: if is_whole { 0 } else { first }, is_whole, ..Covered::default() };
+        let mut is_left = vec![true; ranges.len()];
+        loop {
+            let at = covered.to;
+            let here = ranges.partition_point(|range| range.first < at);
+            let here = here..here + ranges[here..].partition_point(|range| range.first == at);
+            // Of those that may be void, one that others go on from is not.
+            let goes_on = |index: &usize| {
+                let next = ranges[*index].next;
+                next == committed || ranges.iter().any(|other| other.first == next)
+            };
+            let firm = here.clone().find(|index| !ranges[*index].may_be_void);
+            if let Some(taken) = firm.or_else(|| here.clone().find(goes_on)).or(here.clone().next()) {
+                is_left[taken] = false;
+                covered.to = ranges[taken].next;
+                covered.ranges.push(ranges[taken]);
+                continue;
+            }
+            let mut left =
+                ranges.iter().zip(&is_left).filter(|(range, is_left)| **is_left && !range.may_be_void);
+            match left.find(|(range, _)| !self.has_older || range.first > at) {
+                // A process of an older version was the owner in between.
+                Some((later, _)) if self.has_older => covered.to = later.first,
+                other => {
+                    covered.resumed = other.map(|(range, _)| range.first);
+                    return covered;
+                }
+            }
+        }
+    }
+
+    /// Whether what is accounted for agrees with the offset that the group has committed.
+    pub(crate) fn agrees(&self, covered: &Covered, committed: i64) -> bool {
+        let knows_nothing = covered.ranges.is_empty() && !covered.is_whole;
+        let is_behind = covered.to < committed && !knows_nothing && !self.ends_older;
+        covered.resumed.is_none() && !is_behind && covered.to <= committed
+    }
+
+    /// First risk request of a partition without a result, as far as entries say; `None` where they may not say all.
+    pub(crate) fn next_request(&self, partition: i32) -> Option<i64> {
+        let is_whole = !self.has_older && !self.is_trimmed;
+        is_whole.then(|| self.next_requests.get(&partition).copied().unwrap_or(0))
+    }
+}
+
+/// Takes neighbours together, two by two.
+fn thin(ranges: &mut Vec<SealedRange>) {
+    let mut thinned: Vec<SealedRange> = Vec::with_capacity(ranges.len());
+    for (index, range) in ranges.drain(..).enumerate() {
+        match thinned.last_mut() {
+            Some(last) if index % 2 == 1 && last.goes_on_with(&range) => last.extend(&range),
+            _ => thinned.push(range),
+        }
+    }
+    *ranges = thinned;
+}
+
+impl SealedRange {
+    fn goes_on_with(&self, next: &Self) -> bool {
+        self.next == next.first && !self.may_be_void && !next.may_be_void
+    }
+
+    fn extend(&mut self, next: &Self) {
+        self.next = next.next;
+        self.digest = self.digest.wrapping_add(next.digest);
+        self.signals += next.signals;
+        self.late += next.late;
+        self.dead_letters += next.dead_letters;
+    }
+}
+
+/// Compares the tick records of a partition with what was accounted for, range by range.
+pub(crate) struct DigestCheck {
+    ranges: std::vec::IntoIter<SealedRange>,
+    /// The range that records are in, with what they add up to.
+    current: Option<(SealedRange, u64)>,
+}
+
+/// Tick records that are not those that were processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OtherTicks {
+    pub(crate) first: i64,
+    pub(crate) next: i64,
+    pub(crate) expected: u64,
+    pub(crate) found: u64,
+}
+
+impl DigestCheck {
+    pub(crate) fn new(covered: Covered) -> Self {
+        let mut ranges = covered.ranges.into_iter();
+        let current = ranges.next().map(|range| (range, 0));
+        Self { ranges, current }
+    }
+
+    /// The next record of the partition.
+    pub(crate) fn add(&mut self, record: &Record) -> Option<OtherTicks> {
+        let other = self.close_before(record.offset);
+        if let Some((range, digest)) = &mut self.current
+            && range.first <= record.offset
+        {
+            *digest = digest.wrapping_add(tick_record_digest(record));
+        }
+        other
+    }
+
+    /// The records before an offset were added.
+    pub(crate) fn close_before(&mut self, offset: i64) -> Option<OtherTicks> {
+        while let Some((range, found)) = self.current.take_if(|(range, _)| range.next <= offset) {
+            self.current = self.ranges.next().map(|range| (range, 0));
+            if found != range.digest {
+                let SealedRange { first, next, digest: expected, .. } = range;
+                return Some(OtherTicks { first, next, expected, found });
+            }
+        }
+        None
+    }
+
+    /// Where the range ends that the record at an offset is in; the offset itself where it is in none.
+    pub(crate) fn end_of(&self, offset: i64) -> i64 {
+        self.current.map_or(offset, |(range, _)| range.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::journal::{PartitionRevoked, SealedPartition};
+
+    use super::*;
+
+    const PARTITION: i32 = 3;
+
+    fn add(accounts: &mut Accounts, input: Input) {
+        let (state_hash, hash, decisions) = (String::new(), String::new(), Vec::new());
+        let entry = JournalEntry { sequence: 0, at_ns: 0, input, decisions, state_hash, hash };
+        let (key, headers, value) = (None, Vec::new(), Vec::new());
+        accounts.add(&Record { offset: 0, key, headers, timestamp_ns: 0, value }, &entry);
+    }
+
+    fn seal(accounts: &mut Accounts, first_offset: i64, next_offset: i64) {
+        let (partition, ticks_digest) = (PARTITION, next_offset - first_offset);
+        let account =
+            SealedPartition { partition, first_offset, next_offset, ticks_digest, ..Default::default() };
+        add(accounts, Input::Sealed(Sealed { partitions: vec![account] }));
+    }
+
+    fn revoke(accounts: &mut Accounts) {
+        add(accounts, Input::PartitionRevoked(PartitionRevoked { partition: PARTITION }));
+    }
+
+    fn check(accounts: &Accounts, committed: i64, to: i64, agrees: bool) {
+        let covered = accounts.covered(PARTITION, committed);
+        assert_eq!((covered.to, accounts.agrees(&covered, committed)), (to, agrees), "{covered:?}");
+    }
+
+    #[test]
+    fn what_was_revoked_while_it_was_committed_may_be_missing_or_there() {
+        let mut first = Accounts::default();
+        first.begin();
+        seal(&mut first, 0, 5);
+        seal(&mut first, 5, 9);
+        revoke(&mut first);
+        // It was committed, or it was left out and is still to be done.
+        check(&first, 9, 9, true);
+        // The next owner did it again, in other pieces.
+        first.begin();
+        seal(&mut first, 5, 7);
+        seal(&mut first, 7, 12);
+        check(&first, 12, 12, true);
+        check(&first, 13, 12, false);
+        // What was committed before the last transaction was not left out.
+        let mut other = Accounts::default();
+        other.begin();
+        seal(&mut other, 0, 5);
+        seal(&mut other, 5, 9);
+        seal(&mut other, 9, 10);
+        revoke(&mut other);
+        other.begin();
+        seal(&mut other, 5, 10);
+        check(&other, 10, 10, false);
+    }
+
+    #[test]
+    fn gaps_and_repetitions_are_noticed() {
+        let mut accounts = Accounts::default();
+        accounts.begin();
+        check(&accounts, 0, 0, true);
+        check(&accounts, 4, 0, false);
+        seal(&mut accounts, 0, 5);
+        check(&accounts, 5, 5, true);
+        check(&accounts, 4, 5, false);
+        seal(&mut accounts, 7, 9);
+        assert_eq!(accounts.covered(PARTITION, 9).resumed, Some(7));
+        check(&accounts, 9, 5, false);
+    }
+
+    #[test]
+    fn many_ranges_are_taken_together() {
+        let mut accounts = Accounts::default();
+        accounts.begin();
+        let count = 5 * RANGES_MAX as i64 / 2;
+        (0..count).for_each(|offset| seal(&mut accounts, offset, offset + 1));
+        check(&accounts, count, count, true);
+        let covered = accounts.covered(PARTITION, count);
+        assert!(covered.ranges.len() <= RANGES_MAX);
+        assert_eq!(covered.ranges.iter().map(|range| range.digest).sum::<u64>(), count.cast_unsigned());
+    }
+}

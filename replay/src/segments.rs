@@ -1,0 +1,194 @@
+//! The segments of a log: parts of each partition that were processed under one stage configuration each.
+//!
+//! A process that takes a partition goes on where the group's offset stands, with the state that its own configuration makes of
+//! the partition from its beginning. So a segment begins at the offset of an assignment, and is rerun with the fold of all ticks
+//! before it. One in which nothing was committed is none.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use warptape_schemas::journal::{Input, JournalEntry};
+use warptape_stages::StageConfig;
+
+use crate::ReplayError;
+use crate::difference::{Difference, differences, shown};
+
+/// Index of a stage configuration among those of a log.
+pub(crate) type ConfigId = usize;
+
+/// What a journal says of configurations and assignments.
+#[derive(Default)]
+pub(crate) struct Segments {
+    /// Each configuration once, with the sequence of the first start under it.
+    configs: Vec<(i64, String)>,
+    /// By partition of the source, in the order of the journals.
+    begins: BTreeMap<i32, Vec<Begin>>,
+    /// Of the process life that is read.
+    config: ConfigId,
+    /// Time of the entries so far of the journal that is read.
+    at_ns: i64,
+}
+
+/// A partition was assigned.
+#[derive(Clone, Copy)]
+struct Begin {
+    at_ns: i64,
+    offset: i64,
+    config: ConfigId,
+}
+
+/// Offsets `from..to` of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) config: ConfigId,
+}
+
+impl Segments {
+    /// Another partition of the journal begins.
+    pub(crate) fn begin(&mut self) {
+        self.at_ns = i64::MIN;
+    }
+
+    /// The next entry.
+    pub(crate) fn add(&mut self, entry: &JournalEntry) {
+        self.at_ns = self.at_ns.max(entry.at_ns);
+        match &entry.input {
+            Input::Started(started) => {
+                let config = &started.stage_config;
+                let known = self.configs.iter().position(|(_, known)| is_same(known, config));
+                self.config = known.unwrap_or_else(|| {
+                    self.configs.push((entry.sequence, config.clone()));
+                    self.configs.len() - 1
+                });
+            }
+            Input::PartitionAssigned(assigned) => {
+                let (at_ns, offset, config) = (self.at_ns, assigned.committed_offset, self.config);
+                self.begins.entry(assigned.partition).or_default().push(Begin { at_ns, offset, config });
+            }
+            _ => {}
+        }
+    }
+
+    /// The configuration of the process life that is read.
+    pub(crate) fn current(&self) -> ConfigId {
+        self.config
+    }
+
+    /// The segments of a partition whose offsets before `end` are committed.
+    pub(crate) fn of(&self, partition: i32, end: i64) -> Vec<Segment> {
+        let mut begins = self.begins.get(&partition).cloned().unwrap_or_default();
+        begins.sort_by_key(|begin| begin.at_ns);
+        let mut segments: Vec<Segment> = Vec::new();
+        for Begin { offset, config, .. } in begins {
+            // What was behind it was never committed.
+            while segments.pop_if(|last| last.from >= offset).is_some() {}
+            if segments.last().is_none_or(|last| last.config != config) {
+                // What older entries said of the beginning may have been removed.
+                let from = if segments.is_empty() { 0 } else { offset };
+                segments.push(Segment { from, to: end, config });
+            }
+        }
+        if segments.is_empty() {
+            segments.push(Segment { from: 0, to: end, config: 0 });
+        }
+        segments.retain(|segment| segment.from < end);
+        for index in 1..segments.len() {
+            segments[index - 1].to = segments[index].from;
+        }
+        segments
+    }
+
+    /// A configuration.
+    ///
+    /// # Panics
+    /// If the journal had no entries.
+    pub(crate) fn config(&self, config: ConfigId) -> Result<StageConfig, ReplayError> {
+        // The scheduler refuses every other input before the first start.
+        let (sequence, text) =
+            self.configs.get(config).expect("an identical journal begins with a process start");
+        let unusable = |mistake: String| ReplayError::StageConfig { sequence: *sequence, mistake };
+        let config = StageConfig::from_json(text).map_err(|error| unusable(error.to_string()))?;
+        match config.check().as_slice() {
+            [] => Ok(config),
+            mistakes => Err(unusable(mistakes.join("; "))),
+        }
+    }
+
+    /// How one configuration differs from another, in words.
+    pub(crate) fn change(&self, from: ConfigId, to: ConfigId) -> String {
+        let changes = stage_config_changes(&self.configs[from].1, &self.configs[to].1);
+        let told = changes.iter().map(|change| {
+            let StageConfigChange { field, before, after } = change;
+            format!("{field}: {before} to {after}")
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A field of a stage configuration that has another value than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageConfigChange {
+    /// The field, with those that it is within.
+    pub field: String,
+    /// Its value before.
+    pub before: String,
+    /// Its value now.
+    pub after: String,
+}
+
+/// How a stage configuration differs from another, both as recorded in the journal.
+pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
+    let as_value = |text: &str| serde_json::from_str(text).unwrap_or(Value::String(text.to_owned()));
+    let one = |Difference { field, expected, found }: Difference| StageConfigChange {
+        field,
+        before: shown(expected.as_ref()),
+        after: shown(found.as_ref()),
+    };
+    differences("", &as_value(from), &as_value(to)).into_iter().map(one).collect()
+}
+
+/// Whether two texts mean the same: a later version may write a configuration in another form.
+fn is_same(first: &str, other: &str) -> bool {
+    first == other
+        || matches!((StageConfig::from_json(first), StageConfig::from_json(other)), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(begins: &[(i64, i64, ConfigId)], end: i64, expected: &[(i64, i64, ConfigId)]) {
+        let begin = |&(at_ns, offset, config)| Begin { at_ns, offset, config };
+        let begins = BTreeMap::from([(3, begins.iter().map(begin).collect())]);
+        let segments = Segments { begins, ..Segments::default() };
+        let found = segments.of(3, end).into_iter().map(|Segment { from, to, config }| (from, to, config));
+        assert_eq!(found.collect::<Vec<_>>(), expected, "up to {end}");
+    }
+
+    #[test]
+    fn a_segment_begins_where_a_process_with_another_configuration_went_on() {
+        check(&[], 7, &[(0, 7, 0)]);
+        check(&[(1, 0, 0), (2, 5, 0)], 9, &[(0, 9, 0)]);
+        check(&[(1, 0, 0), (2, 5, 1), (3, 8, 0)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
+        // The time counts, not the journal that it is read from.
+        check(&[(1, 0, 0), (3, 8, 0), (2, 5, 1)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
+    }
+
+    #[test]
+    fn a_segment_without_ticks_is_none() {
+        check(&[(1, 0, 0), (2, 5, 1), (3, 5, 0)], 9, &[(0, 9, 0)]);
+        check(&[(1, 0, 1), (2, 0, 0)], 9, &[(0, 9, 0)]);
+        check(&[(1, 0, 0), (2, 9, 1)], 9, &[(0, 9, 0)]);
+        check(&[(1, 0, 0)], 0, &[]);
+    }
+
+    #[test]
+    fn what_was_never_committed_is_forgotten() {
+        // A lane was lost, and its partition restored up to a commit that died with the process.
+        check(&[(1, 0, 0), (2, 8, 0), (3, 5, 1)], 9, &[(0, 5, 0), (5, 9, 1)]);
+        // The entries of what came before were removed.
+        check(&[(2, 4, 1), (3, 6, 0)], 9, &[(0, 6, 1), (6, 9, 0)]);
+    }
+}
