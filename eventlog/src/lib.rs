@@ -145,6 +145,9 @@ pub trait EventLog: Send + Sync {
     /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
     /// Kafka there is nothing to hold, because a producer's transactional id fences.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;
+    /// Whether a consumer group has a live member. On Kafka one that was killed counts until its session ends, and
+    /// with the newer protocol the answer is always yes.
+    fn has_member(&self, group: &str) -> Result<bool, LogError>;
     /// How the log is named to users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     fn url(&self) -> String;
 }

@@ -24,7 +24,7 @@ pub(crate) struct Admission {
     pub(crate) as_of: Box<[AsOf]>,
     /// The stage configuration of the process.
     pub(crate) config: ConfigId,
-    /// How it ended; `None` if it was withdrawn or its process ended before.
+    /// How it ended; `None` if its process ended before.
     end: Option<AdmissionEnd>,
 }
 
@@ -34,6 +34,8 @@ pub(crate) enum AdmissionEnd {
     Finished,
     Rejected(Reject),
     Expired(Expire),
+    /// It was withdrawn, or cancelled.
+    Dropped,
 }
 
 /// All admissions of a log. Some hundred bytes for each request are kept, and nothing of what it asks.
@@ -60,6 +62,7 @@ impl Admissions {
                 self.node = started.node.as_str().into();
             }
             Input::TaskArrived(arrived) if arrived.first_unit == 0 => self.admit(entry, arrived, config),
+            Input::TaskDropped(dropped) => self.end(dropped.task, AdmissionEnd::Dropped),
             _ => {}
         }
         for decision in &entry.decisions {
@@ -193,7 +196,8 @@ mod tests {
             of.map(|admission| (&*admission.node, admission.sequence)).collect()
         };
         assert_eq!(of(5), [("a", 1)]);
-        assert_eq!(of(6), [("a", 6), ("b", 1)]);
+        // The first of them was withdrawn.
+        assert_eq!(of(6), [("a", 2), ("a", 6), ("b", 1)]);
         assert_eq!(of(7), []);
         let partitions: Vec<i32> = admissions.of(0, 5)[0].as_of.iter().map(|as_of| as_of.partition).collect();
         assert_eq!(partitions, [1, 3]);

@@ -14,11 +14,15 @@ mod answers;
 mod rerun;
 
 use warptape_eventlog::{EventLog, Record, TopicPartition};
-use warptape_schemas::risk::{RiskRequest, RiskResult};
-use warptape_schemas::{DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::{
+    DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result, fingerprint_of,
+    known,
+};
 use warptape_stages::risk::refusals::{self, RequestIds};
 
 use self::answers::{Answers, Missing, ResultsEnd};
+use self::rerun::Costs;
 use crate::admissions::{Admission, Admissions};
 use crate::comparison::{Expected, changed};
 use crate::cut::RiskCut;
@@ -41,6 +45,8 @@ pub(crate) struct RiskCheck<'a> {
     describer: Describer,
     /// Results found identical.
     pub(crate) identical: u64,
+    /// Those of them that were made by earlier rules.
+    earlier: u64,
 }
 
 /// A result that is compared when the market has come to where its request met it.
@@ -52,6 +58,8 @@ struct Waiting {
     request: i64,
     /// Offset of the result.
     result: i64,
+    /// Why there is none, if it was cancelled.
+    cancelled: Option<RiskError>,
 }
 
 /// A result as it was found.
@@ -79,7 +87,16 @@ impl<'a> RiskCheck<'a> {
         mut admissions: Admissions,
     ) -> Self {
         admissions.gather();
-        Self { log, options, segments, cuts, admissions, describer: Describer::new(), identical: 0 }
+        Self {
+            log,
+            options,
+            segments,
+            cuts,
+            admissions,
+            describer: Describer::new(),
+            identical: 0,
+            earlier: 0,
+        }
     }
 
     /// Compares everything, up to the first difference.
@@ -94,7 +111,12 @@ impl<'a> RiskCheck<'a> {
                 return Ok(divergence);
             }
         }
-        self.check_waiting(waiting, progress)
+        let divergence = self.check_waiting(waiting, progress)?;
+        if self.earlier > 0 {
+            let results = self.earlier;
+            tracing::warn!(results, "risk results of earlier versions: their numbers are taken as they are");
+        }
+        Ok(divergence)
     }
 
     fn check_partition(
@@ -123,15 +145,18 @@ impl<'a> RiskCheck<'a> {
                 // Once one is missing, the others that are count alone.
                 Some(result) if !missing.is_any() => {
                     let found = Found::of(results.at(result)?);
-                    let verdict = self.verdict(partition, record.offset, &request, is_new, &found.result);
+                    let cancelled = answers.cancelled(&request, is_new);
+                    let verdict =
+                        self.verdict(partition, record.offset, &request, is_new, cancelled, &found.result);
                     if let Verdict::Of(Admission { at_ns, as_of, .. }) = verdict
                         && !as_of.is_empty()
                     {
-                        let (at_ns, request) = (*at_ns, record.offset);
-                        waiting.push(Waiting { at_ns, partition, request, result });
+                        let (at_ns, request, cancelled) = (*at_ns, record.offset, cancelled.cloned());
+                        waiting.push(Waiting { at_ns, partition, request, result, cancelled });
                         continue;
                     }
-                    let divergence = self.compare(&end.source, &request, &found, verdict, None);
+                    let divergence = self.compare(&end.source, &request, &found, verdict, cancelled, None);
+                    self.earlier += u64::from(found.is_earlier());
                     if divergence.is_some() {
                         return Ok(divergence);
                     }
@@ -157,11 +182,12 @@ impl<'a> RiskCheck<'a> {
             let requests = RecordWindow::open(self.log, requests, cut.requests)?;
             windows.push((requests, RecordWindow::open(self.log, results, cut.results)?));
         }
-        for Waiting { partition, request: offset, result, .. } in waiting {
+        for Waiting { partition, request: offset, result, cancelled, .. } in waiting {
             let (requests, results) = &mut windows[partition as usize];
             let request = decode_risk_request(&requests.at(offset)?.value);
             let found = Found::of(results.at(result)?);
-            let verdict = self.verdict(partition, offset, &request, true, &found.result);
+            let cancelled = cancelled.as_ref();
+            let verdict = self.verdict(partition, offset, &request, true, cancelled, &found.result);
             if let Verdict::Of(admission) = &verdict {
                 // Under another configuration the market is another fold of the ticks.
                 let (_, market) = match market.take_if(|(config, _)| *config == admission.config) {
@@ -172,7 +198,8 @@ impl<'a> RiskCheck<'a> {
             }
             let (_, source) = self.sources(partition);
             let fold = market.as_ref().map(|(_, market)| market);
-            let divergence = self.compare(&source, &request, &found, verdict, fold);
+            let divergence = self.compare(&source, &request, &found, verdict, cancelled, fold);
+            self.earlier += u64::from(found.is_earlier());
             if divergence.is_some() {
                 return Ok(divergence);
             }
@@ -200,6 +227,7 @@ impl<'a> RiskCheck<'a> {
         offset: i64,
         request: &Result<RiskRequest, DecodeError>,
         is_new: bool,
+        cancelled: Option<&RiskError>,
         found: &RiskResult,
     ) -> Verdict<'_> {
         let refused = |request, error| Verdict::Is(Box::new(rerun::refused(found, request, error)));
@@ -210,6 +238,12 @@ impl<'a> RiskCheck<'a> {
             }
             Ok(request) => request,
         };
+        if let Some(other) = &request.cancels {
+            return match &found.outcome {
+                RiskOutcome::Error(_) => refused(Some(request), rerun::not_cancelled(other, &found.outcome)),
+                _ => Verdict::Is(Box::new(rerun::confirmed(found, request))),
+            };
+        }
         let admissions = self.admissions.of(partition, offset);
         let is_named = |admission: &&Admission| {
             admission.sequence == found.decision_sequence && *admission.node == *found.node
@@ -218,7 +252,13 @@ impl<'a> RiskCheck<'a> {
             return Verdict::Of(admission);
         }
         if found.decision_sequence == NO_SEQUENCE
-            && let Some(error) = rerun::refusal(request, &found.outcome)
+            && let Some(error) = cancelled
+        {
+            return refused(Some(request), error.clone());
+        }
+        let costs = Costs { cost_ns: found.cost_ns, cost_max_ns: found.cost_max_ns };
+        if found.decision_sequence == NO_SEQUENCE
+            && let Some(error) = rerun::refusal(request, &found.outcome, costs)
         {
             return refused(Some(request), error);
         }
@@ -234,17 +274,25 @@ impl RiskCheck<'_> {
         request: &Result<RiskRequest, DecodeError>,
         found: &Found<'_>,
         verdict: Verdict<'_>,
+        cancelled: Option<&RiskError>,
         market: Option<&MarketFold<'_>>,
     ) -> Option<OutputDivergence> {
         let Found { record, result } = found;
         let problem = match verdict {
             Verdict::Not(differences) => OutputProblem::Changed { differences },
+            _ if found.is_earlier() => {
+                let mut value = Vec::new();
+                encode_risk_result(result, &mut value);
+                let record = Record { value, ..(*record).clone() };
+                self.difference(&rerun::by_earlier_rules(result, request), &record)?
+            }
             Verdict::Is(expected) => self.difference(&expected, record)?,
             Verdict::Of(admission) => {
                 let request = request.as_ref().expect("what cannot be read has no decision");
                 let market_of = |symbol: &str| market?.market_of(symbol, &admission.as_of);
                 let isa = self.options.isa;
-                self.difference(&rerun::answered(result, request, admission.end(), &market_of, isa), record)?
+                let expected = rerun::answered(result, request, admission.end(), cancelled, &market_of, isa);
+                self.difference(&expected, record)?
             }
         };
         Some(OutputDivergence {
@@ -277,6 +325,13 @@ impl<'a> Found<'a> {
     fn of(record: &'a Record) -> Self {
         let result = decode_risk_result(&record.value).expect("what cannot be decoded is no answer");
         Self { record, result }
+    }
+
+    /// Whether it was made by earlier rules, by which nobody computes any more: then its numbers are taken as they are.
+    fn is_earlier(&self) -> bool {
+        let earlier = known::OLD.iter().filter(|schema| schema.name == known::RISK_RESULT.name);
+        let fingerprint = fingerprint_of(&self.record.value);
+        earlier.map(|schema| schema.fingerprint).any(|earlier| Some(earlier) == fingerprint)
     }
 }
 

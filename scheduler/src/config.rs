@@ -108,6 +108,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("risk.slice_ns", config.risk.slice_ns, 1, SLICE_NS_MAX),
         ("risk.tasks_max", i64::from(config.risk.tasks_max), 1, i64::from(TASKS_MAX)),
         ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
+        ("risk.quantum_ns", config.risk.quantum_ns, 0, DURATION_NS_MAX),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {

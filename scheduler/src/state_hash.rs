@@ -56,6 +56,8 @@ pub(crate) enum Component {
     Rate = 17,
     TaskBytes = 18,
     RiskBytes = 19,
+    TaskQuanta = 20,
+    RiskQuantum = 21,
 }
 
 /// Hash of one component.

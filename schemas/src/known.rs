@@ -67,11 +67,11 @@ known!(
 
 known!(
     /// A question about risk.
-    RISK_REQUEST, "RiskRequest", "risk_request", 2, 0x1d52_8c13_9564_a6e5
+    RISK_REQUEST, "RiskRequest", "risk_request", 3, 0xd068_c7e3_779f_fab1
 );
 known!(
     /// Its answer.
-    RISK_RESULT, "RiskResult", "risk_result", 1, 0x6bf0_2601_17af_60ab
+    RISK_RESULT, "RiskResult", "risk_result", 2, 0xb695_f837_42f6_6e7a
 );
 
 /// The current version of every record.
@@ -89,7 +89,7 @@ pub const CURRENT: [KnownSchema; 10] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 6] = [
+pub const OLD: [KnownSchema; 8] = [
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -131,6 +131,20 @@ pub const OLD: [KnownSchema; 6] = [
         version: 1,
         fingerprint: 0xe821_0a97_590e_d2cf,
         text: include_str!("../avro/old/risk_request_1.avsc"),
+    },
+    KnownSchema {
+        name: "RiskRequest",
+        file: "risk_request",
+        version: 2,
+        fingerprint: 0x1d52_8c13_9564_a6e5,
+        text: include_str!("../avro/old/risk_request_2.avsc"),
+    },
+    KnownSchema {
+        name: "RiskResult",
+        file: "risk_result",
+        version: 1,
+        fingerprint: 0x6bf0_2601_17af_60ab,
+        text: include_str!("../avro/old/risk_result_1.avsc"),
     },
 ];
 

@@ -37,11 +37,28 @@ pub struct MarketConfig {
     pub window: u32,
     /// Weight of a squared return relative to the one after it.
     pub decay: f64,
+    /// Hours of event time that a year has, by which variances are annualised: 8,760 of markets that never close.
+    #[serde(default = "hours_of_365_days", skip_serializing_if = "are_of_365_days")]
+    pub trading_hours_a_year: f64,
+}
+
+/// Hours of 365 days.
+const HOURS_A_YEAR: f64 = 8_760.0;
+/// Nanoseconds of an hour.
+const HOUR_NS: f64 = 3.6e12;
+
+fn hours_of_365_days() -> f64 {
+    HOURS_A_YEAR
+}
+
+/// What goes without saying, so that configurations from before there was a choice stay as they are.
+fn are_of_365_days(hours: &f64) -> bool {
+    *hours == HOURS_A_YEAR
 }
 
 impl Default for MarketConfig {
     fn default() -> Self {
-        Self { sample_interval_ns: SECOND_NS, window: 256, decay: 0.94 }
+        Self { sample_interval_ns: SECOND_NS, window: 256, decay: 0.94, trading_hours_a_year: HOURS_A_YEAR }
     }
 }
 
@@ -59,7 +76,16 @@ impl MarketConfig {
         if !(DECAY_MIN..=1.0).contains(&self.decay) {
             mistakes.push(format!("decay: {}, {DECAY_MIN} to 1 is allowed", self.decay));
         }
+        if !(1.0..=HOURS_A_YEAR).contains(&self.trading_hours_a_year) {
+            let given = self.trading_hours_a_year;
+            mistakes.push(format!("trading_hours_a_year: {given}, 1 to {HOURS_A_YEAR} is allowed"));
+        }
         mistakes
+    }
+
+    /// Event time of a year, in nanoseconds.
+    pub fn year_ns(&self) -> f64 {
+        self.trading_hours_a_year * HOUR_NS
     }
 
     /// Whether all is as it is without being said, so that it need not be.
@@ -85,6 +111,8 @@ pub struct SymbolMarket {
     pub sample_interval_ns: i64,
     /// Weight of a squared return relative to the one after it.
     pub decay: f64,
+    /// Event time of a year, in nanoseconds.
+    pub year_ns: f64,
 }
 
 /// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known.
@@ -228,6 +256,7 @@ impl Market {
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,
             decay: self.config.decay,
+            year_ns: self.config.year_ns(),
         }
     }
 

@@ -11,6 +11,7 @@
 
 mod american;
 mod assets;
+mod cost;
 mod kept;
 mod matrices;
 pub mod optimisation;
@@ -32,7 +33,7 @@ use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
 use warptape_kernels::pricing::{BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility};
 use warptape_kernels::sweep::CellResult;
 use warptape_schemas::risk::{
-    MarketAsOf, Matrix, OptionValue, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
+    MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
 };
 
 use crate::SymbolMarket;
@@ -55,6 +56,9 @@ const DEADLINE_NS_MAX: i64 = i64::MAX / 2;
 
 /// So many numbers take long to be put together.
 const LONG_NUMBERS: usize = 4_096;
+
+/// Numbers of an option's value.
+const OPTION_NUMBERS: usize = 8;
 
 /// What is known of a symbol, by its name; `None` where it was never heard of.
 pub type MarketOf<'a> = &'a dyn Fn(&str) -> Option<SymbolMarket>;
@@ -116,7 +120,7 @@ impl Partial {
     /// Numbers in it, about, by which it is known how long it takes to put it together with others; at least 1.
     pub fn numbers(&self) -> usize {
         let numbers = match self {
-            Self::Greeks(greeks) => greeks.price().len() * size_of::<OptionValue>() / size_of::<f64>(),
+            Self::Greeks(greeks) => greeks.price().len() * OPTION_NUMBERS,
             Self::Volatilities(volatilities) => volatilities.len(),
             Self::Blocks(sums) => sums.len(),
             Self::GreekBlocks(sums) => sums.len() * size_of::<GreekSums>() / size_of::<BlockSums>(),
@@ -272,6 +276,19 @@ impl RiskTask {
         }
     }
 
+    /// Time of one core that all of it may come to take, estimated, in nanoseconds: by rates that are the same everywhere (`cost`).
+    pub fn cost_ns(&self) -> i64 {
+        let cost_ns = match &self.work {
+            Work::Options(task) => cost::options(task.units() as usize),
+            Work::ImpliedVolatilities(task) => cost::implied(task.units() as usize),
+            Work::Simulation(task) => task.cost_ns(),
+            Work::Portfolio(task) => task.cost_ns(),
+            Work::Optimisation(task) => task.cost_ns(),
+            Work::Sweep(task) => task.cost_ns(),
+        };
+        i64::try_from(cost_ns).unwrap_or(i64::MAX)
+    }
+
     /// What is to be done first.
     pub fn first_round(&self) -> Round {
         let units = match &self.work {
@@ -356,8 +373,8 @@ impl RiskTask {
             return Finished::Outcome(RiskOutcome::Error(error.clone()));
         }
         Finished::Outcome(match &self.work {
-            Work::Options(_) => options::outcome(partials),
-            Work::ImpliedVolatilities(_) => options::implied_outcome(partials),
+            Work::Options(task) => task.outcome(partials),
+            Work::ImpliedVolatilities(task) => task.outcome(partials),
             Work::Sweep(_) => sweep::outcome(partials),
             Work::Simulation(task) => return task.finish(partials),
             Work::Portfolio(task) => return task.finish(partials),

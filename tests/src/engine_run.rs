@@ -42,6 +42,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         isa: Isa::detect(),
         commit_interval: Duration::from_millis(100),
         risk_commit_interval: Duration::from_millis(5),
+        risk_cost_max_ns: i64::MAX,
         commit_bytes_max: COMMIT_BYTES_MAX,
         snapshot_interval_records: 20_000,
         poll_records_max: 256,

@@ -45,7 +45,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
             realised_volatility: 3,
         },
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
-        market: MarketConfig { sample_interval_ns: 100 * MILLISECOND_NS, window: 4, ..Default::default() },
+        market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
     }
 }
 

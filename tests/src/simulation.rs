@@ -126,6 +126,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             risk: RiskConfig {
                 slice_ns: random.between(1, 1_000_000),
                 split: [SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score][random.index(3)],
+                quantum_ns: random.between(0, 1) * random.between(1, 5_000_000),
                 ..RiskConfig::default()
             },
         },
@@ -139,6 +140,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
         commit_interval: std::time::Duration::ZERO,
         risk_commit_interval: std::time::Duration::ZERO,
+        risk_cost_max_ns: i64::MAX,
         commit_bytes_max: if random.one_in(2) { usize::MAX } else { random.between(1, 20_000) as usize },
         snapshot_interval_records: random.between(1, 40),
         poll_records_max: random.between(1, 30) as usize,

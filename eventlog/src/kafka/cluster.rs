@@ -16,7 +16,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::context::{Context, is_cause};
 use super::failure::{failure, is_passing, refused};
 use super::native::NativeConsumer;
-use super::options::KafkaOptions;
+use super::options::{GroupProtocol, KafkaOptions};
 use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
@@ -215,6 +215,18 @@ impl Cluster {
     }
 
     /// Makes the topics that are missing, and waits until they can be used.
+    /// Whether a consumer group has a member; yes where its protocol is not the classic one, since librdkafka does not see members of
+    /// another.
+    pub(super) fn has_member(&self, group: &str) -> Result<bool, LogError> {
+        if self.options.group_protocol == GroupProtocol::Consumer {
+            return Ok(true);
+        }
+        let doing = format!("looking who is in consumer group {group}");
+        let groups =
+            self.ask(&doing, |client, timeout| client.client().fetch_group_list(Some(group), timeout))?;
+        Ok(groups.groups().iter().any(|found| !found.members().is_empty()))
+    }
+
     pub(super) fn create_topics(&self, specs: &[TopicSpec]) -> Result<(), LogError> {
         for spec in specs {
             check_spec(&self.url, spec)?;

@@ -130,6 +130,11 @@ impl EventLog for KafkaLog {
         Ok(Box::new(()))
     }
 
+    fn has_member(&self, group: &str) -> Result<bool, LogError> {
+        self.refuse_empty("consumer group", group)?;
+        self.cluster.has_member(group)
+    }
+
     fn url(&self) -> String {
         self.cluster.url.clone()
     }

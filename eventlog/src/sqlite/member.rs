@@ -6,11 +6,17 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::LogError;
 
 /// Longest group name, bytes: its lock file's name must fit the 255 bytes of common file systems.
 pub const GROUP_NAME_BYTES_MAX: usize = 64;
+
+/// Looks at a lock that may be in the way of who joins, and how long one takes at most.
+const LOOKS_MAX: u32 = 3;
+const LOOK_TIME: Duration = Duration::from_millis(5);
 
 /// Membership of a consumer group; ends when dropped.
 #[derive(Debug)]
@@ -56,7 +62,7 @@ pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, Log
         .truncate(false)
         .open(&path)
         .map_err(|cause| failed("opening", cause))?;
-    match file.try_lock() {
+    match lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             return Err(LogError::GroupTaken {
@@ -71,6 +77,37 @@ pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, Log
     let id = std::process::id();
     file.set_len(0).and_then(|()| writeln!(file, "{id}")).map_err(|cause| failed("writing", cause))?;
     Ok(Membership { _file: file })
+}
+
+/// Whether somebody is in a group. Whoever joins while this is looked at tries again.
+pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogError> {
+    let path = lock_path(log, group);
+    let failed = |cause: std::io::Error| LogError::Storage {
+        url: url.to_owned(),
+        doing: format!("looking at the lock file {} of consumer group {group:?}", path.display()),
+        cause: cause.to_string(),
+    };
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(cause)) => Err(failed(cause)),
+    }
+}
+
+/// Locks the file of a group, again where somebody may only have looked at it.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..LOOKS_MAX {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::park_timeout(LOOK_TIME),
+            result => return result,
+        }
+    }
+    file.try_lock()
 }
 
 /// Who wrote the lock file. A holder may have locked it and not yet written, so anything may be in there.
@@ -111,7 +148,10 @@ mod tests {
         for part in ["sqlite:log.db", "\"engine\"", "log.db.engine.lock", &id, "stop it"] {
             assert!(message.contains(part), "{part:?} is missing in: {message}");
         }
+        let is_joined = |group: &str| is_joined("sqlite:log.db", &log, group).unwrap();
+        assert_eq!(["engine", "other", "none"].map(is_joined), [true, true, false]);
         drop(first);
+        assert!(!is_joined("engine"));
         join("sqlite:log.db", &log, "engine").unwrap();
         drop(other);
     }

@@ -178,6 +178,10 @@ impl EventLog for SqliteLog {
         Ok(Box::new(member::join(&self.file.url, &self.file.path, name)?))
     }
 
+    fn has_member(&self, group: &str) -> Result<bool, LogError> {
+        member::is_joined(&self.file.url, &self.file.path, group)
+    }
+
     fn url(&self) -> String {
         self.file.url.clone()
     }

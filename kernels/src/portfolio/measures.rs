@@ -8,6 +8,14 @@
 //!   of all, of which the last scenario takes part as far as it must (Acerbi and Tasche, *On the coherence of expected shortfall*,
 //!   2002). It is never below the value at risk.
 //!
+//! Of profits that were drawn independently both have a *standard error*, by the order of the profits alone:
+//!
+//! - of the value at risk, half of what lies between the profits of the ranks `h − s` and `h + s` with `s = √(n·p·(1 − p))`: the
+//!   number of profits below the true quantile is binomial, and that is one standard deviation of it to both sides (David and
+//!   Nagaraja, *Order statistics*, 2003, 7.1). Ranks are rounded away from `h`, and end with the worst profit and the best.
+//! - of the expected shortfall, `√((V + (1 − p)·(E − Q)²) / (n·p))` with the variance V of the ⌈n·p⌉ worst profits, the expected shortfall E
+//!   and the value at risk Q (Trindade, Uryasev, Shapiro and Zrazhevsky, *Financial prediction with constrained tail risk*, 2007).
+//!
 //! Both are losses, weighted means over few scenarios: a [`Tail`]. The same mean of the profits of a part is that part's
 //! *component*: its derivative by the size of the part, which adds up to the whole (Euler). A position's *marginal* risk is
 //! its component by its quantity. Of the two, components of the value at risk are of two scenarios at most, and so as uncertain as
@@ -113,6 +121,28 @@ impl Ranked {
         let mut ranks: Vec<(usize, f64)> = (0..whole).map(|rank| (rank, whole_weight)).collect();
         ranks.push((whole, (share - share.floor()) / share));
         Ok(self.tail(&ranks))
+    }
+
+    /// Standard errors of value at risk and expected shortfall, of the profits that were ordered, drawn independently.
+    pub fn standard_errors(&self, profits: &[f64], confidence: f64) -> Result<[f64; 2], MeasureError> {
+        let count = profits.len() as f64;
+        let share = 1.0 - confidence;
+        let at = (count - 1.0) * share;
+        let spread = (count * share * confidence).sqrt();
+        let of_rank = |rank: f64| profits[self.order[rank.clamp(0.0, count - 1.0) as usize]];
+        let value_at_risk = (of_rank((at + spread).ceil()) - of_rank((at - spread).floor())) / 2.0;
+
+        let worst = &self.order[..((count * share).ceil() as usize).clamp(1, profits.len())];
+        let of_worst = |of: &dyn Fn(f64) -> f64| {
+            tree::sum(&worst.iter().map(|&scenario| of(profits[scenario])).collect::<Vec<f64>>())
+                / worst.len() as f64
+        };
+        let mean = of_worst(&|profit| profit);
+        let variance = of_worst(&|profit| (profit - mean) * (profit - mean));
+        let quantile = self.value_at_risk(confidence)?.loss(profits);
+        let beyond = self.expected_shortfall(confidence)?.loss(profits) - quantile;
+        let expected_shortfall = ((variance + confidence * beyond * beyond) / (count * share)).sqrt();
+        Ok([value_at_risk, expected_shortfall])
     }
 
     fn tail(&self, ranks: &[(usize, f64)]) -> Tail {

@@ -14,6 +14,9 @@ pub const DIVERGED: u8 = 1;
 /// Exit code of wrong usage and of input that cannot be read.
 pub const UNUSABLE: u8 = 2;
 
+/// Exit code of a simulation that did not meet the standard error that was wanted.
+pub const INEXACT: u8 = 3;
+
 /// A wrong use of the command line. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

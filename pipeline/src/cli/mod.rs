@@ -19,7 +19,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
-pub use exit::{DIVERGED, UNUSABLE, UsageError, exit_code};
+pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
 };

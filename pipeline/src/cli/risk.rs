@@ -9,7 +9,9 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Each command sends one request to the topic risk.requests and waits for its result, which a running pipeline gives. A \
-FILE holds a request as JSON: see docs/risk.md, and examples/risk for one of each kind. An error result is exit status 1.
+FILE holds a request as JSON: see docs/risk.md, and examples/risk for one of each kind. An error result is exit status 1, and so \
+is a result that does not come within --timeout-s, or before Ctrl-C: the request is cancelled then. A simulation that misses its \
+standard error is exit status 3.
 
 Example: warptape risk price --kind call --strike 100 --expiry-days 30 --spot 100 --volatility 0.2")]
 pub struct RiskArgs {
@@ -60,6 +62,12 @@ combination: {\"type\": \"ema-cross\", \"fast\": [5, 10], \"slow\": [20, 50]} is
 Example: warptape risk sweep examples/risk/sweep.json
          warptape risk sweep --symbols SYNTH:AAAA,SYNTH:AAAB --bars 1m --rules examples/risk/rules/grid.json")]
     Sweep(SweepArgs),
+    /// End a request that nobody needs an answer to any more
+    #[command(after_help = "\
+The request gets an error result that names this one; what lanes do for it meanwhile is for nothing.
+
+Example: warptape risk cancel risk-4711-1722470400000000000")]
+    Cancel(CancelArgs),
 }
 
 impl RiskCommand {
@@ -70,6 +78,7 @@ impl RiskCommand {
             RiskCommand::ImpliedVol(args) => &args.asking,
             RiskCommand::Var(args) | RiskCommand::Stress(args) | RiskCommand::Optimise(args) => &args.asking,
             RiskCommand::Sweep(args) => &args.asking,
+            RiskCommand::Cancel(args) => &args.asking,
         }
     }
 }
@@ -121,6 +130,17 @@ pub enum RiskFormat {
 pub struct FileArgs {
     /// The request as JSON; `-` is standard input
     pub file: PathBuf,
+    /// How it is asked
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
+/// Arguments of `warptape risk cancel`.
+#[derive(Clone, Debug, Args)]
+pub struct CancelArgs {
+    /// Id of the request to cancel
+    #[arg(value_name = "ID")]
+    pub cancels: String,
     /// How it is asked
     #[command(flatten)]
     pub asking: AskingArgs,

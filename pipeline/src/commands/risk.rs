@@ -9,11 +9,11 @@ use std::io::{self, Write};
 use std::process::{self, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use warptape_schemas::risk::{RiskError, RiskOutcome};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem};
 
-use self::exchange::ask;
+use self::exchange::Asked;
 use self::request::request_of;
-use crate::cli::{DIVERGED, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
+use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
@@ -29,7 +29,8 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     };
     let request = request_of(&args.command, now_ns, &name, &read_bars)?;
     let asking = args.command.asking();
-    let answer = ask(settings, &request, &name, Duration::from_secs(asking.timeout_s))?;
+    let asked = Asked { request: &request, name: &name, timeout: Duration::from_secs(asking.timeout_s) };
+    let answer = asked.ask(settings)?;
 
     let mut stdout = io::stdout().lock();
     let error = match &answer.result.outcome {
@@ -49,9 +50,22 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
     }
     stdout.flush()?;
-    let Some(error) = error else { return Ok(ExitCode::SUCCESS) };
-    eprintln!("error: {}", said(error));
-    Ok(ExitCode::from(DIVERGED))
+    if let Some(error) = error {
+        eprintln!("error: {}", said(error));
+        return Ok(ExitCode::from(DIVERGED));
+    }
+    if let (RiskOutcome::Simulation(found), RiskProblem::Simulation(asked)) =
+        (&answer.result.outcome, &request.problem)
+        && found.standard_error_met == Some(false)
+    {
+        let wanted = asked.standard_error.unwrap_or_default();
+        eprintln!(
+            "the standard error is {:e} after {} samples, {wanted:e} was wanted: raise paths_max",
+            found.standard_error, found.paths
+        );
+        return Ok(ExitCode::from(INEXACT));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `CODE field: message`.

@@ -51,6 +51,8 @@ pub struct EngineConfig {
     pub commit_interval: Duration,
     /// Time between commits while risk results wait.
     pub risk_commit_interval: Duration,
+    /// Time of one core that a risk request may be estimated to take, in nanoseconds; a larger one is refused.
+    pub risk_cost_max_ns: i64,
     /// Bytes of signals, late ticks and dead letters in one transaction, and of risk results, about: what a record causes is never
     /// torn apart.
     pub commit_bytes_max: usize,

@@ -37,6 +37,8 @@ struct Reading {
 struct Results {
     /// Next request that is not known to be answered.
     committed: i64,
+    /// Requests before this offset were written.
+    found_before: i64,
     /// Where reading ends.
     end: i64,
     answered: Answered,
@@ -77,12 +79,14 @@ impl Opening {
             Some(reading) => reading,
             none => none.insert(Reading::begin(self.log.as_ref(), &self.names, &self.assignments)?),
         };
-        let Some((partition, Results { committed, answered, .. })) = reading.take_read(&self.names)? else {
+        let Some((partition, Results { committed, found_before, answered, .. })) =
+            reading.take_read(&self.names)?
+        else {
             reading.poll(wait)?;
             return Ok(None);
         };
         let assignment = self.assignments.remove(&partition).expect("what is read is to be opened");
-        Ok(Some(RequestEvent::Opened { partition, assignment, committed, answered }))
+        Ok(Some(RequestEvent::Opened { partition, assignment, committed, found_before, answered }))
     }
 }
 
@@ -98,10 +102,13 @@ impl Reading {
         let mut partitions = BTreeMap::new();
         for results in all {
             let partition = results.partition;
-            let committed = log.committed(&names.group, &at(&names.requests, partition))?.unwrap_or(0);
+            let requests = at(&names.requests, partition);
+            let committed = log.committed(&names.group, &requests)?.unwrap_or(0);
+            let found_before = log.written_end(&requests)?;
             // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
             let end = log.written_end(&results)?;
-            partitions.insert(partition, Results { committed, end, answered: Answered::default() });
+            partitions
+                .insert(partition, Results { committed, found_before, end, answered: Answered::default() });
         }
         Ok(Self { consumer, partitions })
     }

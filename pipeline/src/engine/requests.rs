@@ -41,7 +41,8 @@ pub(super) enum RequestCommand {
 /// What the thread tells the engine.
 pub(super) enum RequestEvent {
     /// What of a partition is answered. It is read only after [`RequestCommand::Read`].
-    Opened { partition: i32, assignment: u64, committed: i64, answered: Answered },
+    /// Requests before `found_before` lay there when it came.
+    Opened { partition: i32, assignment: u64, committed: i64, found_before: i64, answered: Answered },
     /// Requests of one partition.
     Requests { partition: i32, generation: u64, requests: Vec<ReadRequest> },
     /// Everything before this offset of a partition was given.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use warptape_eventlog::TopicPartition;
 use warptape_schemas::encode_risk_result;
 use warptape_schemas::journal::{LaneId, RunSlice, TaskId};
-use warptape_schemas::risk::{MarketAsOf, RiskError, RiskOutcome, RiskResult};
+use warptape_schemas::risk::{MarketAsOf, OptionResult, RiskError, RiskOutcome, RiskResult};
 use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask};
 
 use super::EngineConfig;
@@ -52,7 +52,16 @@ pub(super) struct RiskDesk {
 struct Concluding {
     /// Of the request; none once nobody waits for it.
     partition: Option<i32>,
+    request_id: String,
     bytes: usize,
+    /// The request that cancels it, unless this round was its last.
+    cancelled_by: Option<Asked>,
+}
+
+/// A round that was concluded, and that somebody waits for.
+pub(super) struct Awaited {
+    /// The request that cancels the one it is of.
+    pub(super) cancelled_by: Option<Asked>,
 }
 
 struct RunningSlice {
@@ -71,11 +80,25 @@ pub(super) struct RequestPartition {
     sealed_offset: i64,
     /// Offsets of requests without an answer.
     open: BTreeSet<i64>,
+    /// Requests before this offset lay there when the partition came.
+    found_before: i64,
+    found: FoundRequests,
     pub(super) answered: Answered,
     /// Results that wait for a commit.
     results: VecDeque<EncodedResult>,
     results_bytes: usize,
 }
+
+/// Requests that had no answer when their partition came.
+#[derive(Default)]
+struct FoundRequests {
+    count: usize,
+    /// Of the first.
+    ids: Vec<String>,
+}
+
+/// Ids that are told of them at most.
+const FOUND_IDS_MAX: usize = 16;
 
 pub(super) struct EncodedResult {
     partition: i32,
@@ -86,7 +109,14 @@ pub(super) struct EncodedResult {
 }
 
 impl RequestPartition {
-    pub(super) fn new(source: TopicPartition, generation: u64, committed: i64, answered: Answered) -> Self {
+    /// Requests before `found_before` lay there when the partition came.
+    pub(super) fn new(
+        source: TopicPartition,
+        generation: u64,
+        committed: i64,
+        found_before: i64,
+        answered: Answered,
+    ) -> Self {
         Self {
             source,
             generation,
@@ -94,6 +124,8 @@ impl RequestPartition {
             read_to: committed,
             sealed_offset: committed,
             open: BTreeSet::new(),
+            found_before,
+            found: FoundRequests::default(),
             answered,
             results: VecDeque::new(),
             results_bytes: 0,
@@ -108,6 +140,36 @@ impl RequestPartition {
         }
         self.open.insert(offset);
         true
+    }
+
+    /// Notes a request that wants an answer, if it lay there when the partition came.
+    pub(super) fn note(&mut self, offset: i64, request_id: &str) {
+        if offset < self.found_before {
+            self.found.count += 1;
+            if self.found.ids.len() < FOUND_IDS_MAX {
+                self.found.ids.push(request_id.to_owned());
+            }
+        }
+    }
+
+    /// What is to be told of requests that had no answer when the partition came, once all of them are read.
+    pub(super) fn take_found(&mut self) -> Option<String> {
+        if self.next_offset.max(self.read_to) < self.found_before {
+            return None;
+        }
+        self.found_before = 0;
+        let FoundRequests { count, ids } = std::mem::take(&mut self.found);
+        let more = match count - ids.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let TopicPartition { topic, partition } = &self.source;
+        (count > 0).then(|| {
+            format!(
+                "{topic} {partition}: {count} requests had no answer when the partition came: {ids:?}{more}; what was done of them \
+                 before is done again"
+            )
+        })
     }
 
     /// Everything before this offset has its answer in the log, or in a commit.
@@ -205,7 +267,8 @@ fn encoded(
     work: Work,
     config: &EngineConfig,
 ) -> EncodedResult {
-    let Asked { partition, offset, request_id, tenant, class, seed, received_ns, .. } = asked;
+    let Asked { partition, offset, request_id, tenant, class, seed, received_ns, cost_ns, cancels, .. } =
+        asked;
     let Work { as_of, started_ns, compute_ns, devices } = work;
     let result = RiskResult {
         request_id,
@@ -224,6 +287,9 @@ fn encoded(
         devices,
         node: config.node.clone(),
         decision_sequence: sequence,
+        cost_ns,
+        cost_max_ns: if cost_ns > 0 { config.risk_cost_max_ns } else { 0 },
+        cancels,
     };
     let mut bytes = Vec::new();
     encode_risk_result(&result, &mut bytes);
@@ -286,8 +352,10 @@ impl RiskDesk {
     /// Takes a task whose round is done, to be concluded.
     pub(super) fn conclude(&mut self, task: TaskId) -> Box<OpenTask> {
         let open = self.tasks.remove(&task).expect("rounds of known tasks are finished");
-        let Asked { partition, bytes, .. } = open.asked;
-        self.concluding.insert(task, Concluding { partition: Some(partition), bytes });
+        let Asked { partition, bytes, ref request_id, .. } = open.asked;
+        let request_id = request_id.clone();
+        let concluding = Concluding { partition: Some(partition), request_id, bytes, cancelled_by: None };
+        self.concluding.insert(task, concluding);
         open
     }
 
@@ -296,9 +364,43 @@ impl RiskDesk {
         self.concluding.values().map(|concluding| concluding.bytes).sum::<usize>() < CONCLUDING_BYTES_MAX
     }
 
-    /// A round is concluded; whether anybody waits for that.
-    pub(super) fn take_concluded(&mut self, task: TaskId) -> bool {
-        self.concluding.remove(&task).is_some_and(|concluding| concluding.partition.is_some())
+    /// A round is concluded; `None` if nobody waits for that.
+    pub(super) fn take_concluded(&mut self, task: TaskId) -> Option<Awaited> {
+        let concluding = self.concluding.remove(&task).filter(|concluding| concluding.partition.is_some())?;
+        Some(Awaited { cancelled_by: concluding.cancelled_by })
+    }
+
+    /// The task of a request of a partition that the scheduler knows.
+    pub(super) fn task_of(&self, partition: i32, request_id: &str) -> Option<TaskId> {
+        let is_it =
+            |open: &OpenTask| open.asked.partition == partition && open.asked.request_id == request_id;
+        self.tasks.iter().find(|(_, open)| is_it(open)).map(|(&number, _)| number)
+    }
+
+    /// Has a request of a partition, a round of which is being concluded, cancelled by another one after that. Gives the other one back
+    /// where there is no such request, or another one cancels it already.
+    pub(super) fn cancel_concluding(&mut self, by: Asked, request_id: &str) -> Option<Asked> {
+        let is_it = |concluding: &&mut Concluding| {
+            concluding.partition == Some(by.partition) && concluding.request_id == request_id
+        };
+        match self.concluding.values_mut().find(is_it).filter(|found| found.cancelled_by.is_none()) {
+            Some(found) => {
+                found.cancelled_by = Some(by);
+                None
+            }
+            None => Some(by),
+        }
+    }
+
+    /// Answers a request that cancelled another one.
+    pub(super) fn confirm(&mut self, now_ns: i64, by: Asked, config: &EngineConfig) {
+        let nothing = RiskOutcome::Options(OptionResult { values: Vec::new() });
+        self.push(encoded(now_ns, by, NO_SEQUENCE, nothing, Work::default(), config));
+    }
+
+    /// Answers a task that is done for.
+    pub(super) fn end(&mut self, now_ns: i64, open: OpenTask, error: RiskError, config: &EngineConfig) {
+        self.push(open.into_result(now_ns, RiskOutcome::Error(error), config));
     }
 
     /// Forgets the requests of a partition, or all, that the scheduler does not know of now, and gives the tasks that it knows.

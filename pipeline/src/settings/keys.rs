@@ -416,6 +416,14 @@ pub const KEYS: &[Key] = &[
         1 << 40,
         "Bytes of the requests of tasks known at a time and of what their work may come to, about; a further one is rejected, unless there is no other.",
     ),
+    integer(
+        "risk.cost_max_s",
+        3_600,
+        1,
+        31_536_000,
+        "Time of one core that a request may be estimated to take, in seconds; a larger one is refused. docs/risk.md says how it \
+         is estimated; lanes on GPUs take less.",
+    ),
     Key {
         path: "risk.split",
         kind: Kind::Choice { default: "dynamic", choices: &["dynamic", "equal", "score"] },
@@ -517,13 +525,27 @@ pub const KEYS: &[Key] = &[
         86_400_000,
         "Event time between samples of all prices: volatilities and correlations of risk requests are of these.",
     ),
-    integer("stages.market.window", 256, 2, 4_096, "Returns that are kept of each symbol, in samples."),
+    integer(
+        "stages.market.window",
+        256,
+        30,
+        4_096,
+        "Returns that are kept of each symbol, in samples: volatilities and matrices take 30 at least.",
+    ),
     number(
         "stages.market.decay",
         0.94,
         0.01,
         1.0,
         "Weight of a return in a covariance relative to the next one.",
+    ),
+    number(
+        "stages.market.trading_hours_a_year",
+        8_760.0,
+        1.0,
+        8_760.0,
+        "Hours of trading in a year, by which volatilities and covariances of the market are annualised: 8760 where it never \
+         closes, 1638 for 252 days of 6.5 hours.",
     ),
 ];
 

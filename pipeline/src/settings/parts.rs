@@ -140,6 +140,8 @@ pub struct EngineSettings {
     pub commit_interval: Duration,
     /// Time between transactions while risk results wait.
     pub risk_commit_interval: Duration,
+    /// Time of one core that a risk request may be estimated to take, in nanoseconds.
+    pub risk_cost_max_ns: i64,
     /// Source records of a partition between two snapshots.
     pub snapshot_interval_records: i64,
     /// Records taken from the log at once.
@@ -148,6 +150,9 @@ pub struct EngineSettings {
     pub poll_bytes_max: usize,
 }
 
+const NS_PER_S: i64 = 1_000_000_000;
+/// Service after which a risk task lets others of its tenant go first: some dozens of slices.
+const RISK_QUANTUM_NS: i64 = 20_000_000;
 /// How long a GPU may take to be opened, at least: its kernels may have to be compiled.
 const DEVICE_OPEN_DEADLINE_MIN: Duration = Duration::from_secs(60);
 /// Bytes of rows that are kept of a partition's groups on GPUs: of a million rows and more in batches of some size.
@@ -170,6 +175,7 @@ impl Settings {
             isa: Isa::detect(),
             commit_interval: self.engine.commit_interval,
             risk_commit_interval: self.engine.risk_commit_interval,
+            risk_cost_max_ns: self.engine.risk_cost_max_ns,
             commit_bytes_max: COMMIT_BYTES_MAX,
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
@@ -294,6 +300,7 @@ pub(super) fn build(effective: &[Effective], cores: usize, inventory: Option<&In
             device_deadline: Duration::from_millis(values.integer("engine.device_deadline_ms") as u64),
             commit_interval: Duration::from_millis(values.integer("engine.commit_interval_ms") as u64),
             risk_commit_interval: Duration::from_millis(values.integer("risk.commit_interval_ms") as u64),
+            risk_cost_max_ns: values.integer("risk.cost_max_s") * NS_PER_S,
             snapshot_interval_records: values.integer("engine.snapshot_interval_records"),
             poll_records_max: values.integer("engine.poll_records_max") as usize,
             poll_bytes_max: values.integer("engine.poll_bytes_max") as usize,
@@ -329,7 +336,7 @@ fn risk(values: &Values) -> RiskConfig {
         slice_ns: values.integer("risk.slice_us") * 1_000,
         tasks_max: values.integer("risk.tasks_max") as i32,
         bytes_max: values.integer("risk.bytes_max"),
-        quantum_ns: 0,
+        quantum_ns: RISK_QUANTUM_NS,
         split: match values.text("risk.split").as_str() {
             "equal" => SplitPolicy::Equal,
             "score" => SplitPolicy::Score,
@@ -373,6 +380,7 @@ fn stages(values: &Values) -> StageConfig {
             sample_interval_ns: values.integer("stages.market.sample_interval_ms") * 1_000_000,
             window: values.integer("stages.market.window") as u32,
             decay: values.number("stages.market.decay"),
+            trading_hours_a_year: values.number("stages.market.trading_hours_a_year"),
         },
     }
 }

@@ -65,7 +65,8 @@ fn nothing_given_is_the_defaults() {
     );
     assert_eq!(settings.engine.lanes.len(), 2);
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
-    assert_eq!(settings.scheduler.risk, warptape_schemas::journal::RiskConfig::default());
+    let risk = warptape_schemas::journal::RiskConfig { quantum_ns: 20_000_000, ..Default::default() };
+    assert_eq!(settings.scheduler.risk, risk);
     assert_eq!(settings.stages.allowed_lateness_ns, 2_000_000_000);
     assert_eq!(settings.stages.indicators, warptape_kernels::IndicatorParams::default());
     assert_eq!(settings.stages.signals, warptape_kernels::SignalParams::default());

@@ -326,6 +326,9 @@ mod tests {
             devices: Vec::new(),
             node: "node-0".to_owned(),
             decision_sequence: 3,
+            cost_ns: 0,
+            cost_max_ns: 0,
+            cancels: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
+use warptape_schemas::journal::Decision;
 use warptape_schemas::registry_id_of;
 
 use super::outputs::records;
@@ -36,7 +37,7 @@ fn ask_json(folder: &Path, arguments: &[&str], code: i32) -> Value {
 
 /// A log with a market, and a pipeline that has seen all of it.
 fn market(folder: &Path) -> (SqliteLog, Running) {
-    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "20000"][..], &LOG].concat();
+    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "40000"][..], &LOG].concat();
     texts(&warptape(folder, &feed), 0);
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
@@ -166,17 +167,18 @@ fn who_waits_in_vain_is_told_what_to_do_and_where_the_answer_will_be() {
     let (out, error) = ask(folder.path(), &flags, 1);
     assert!(out.is_empty(), "{out}");
     for part in [
+        "no pipeline runs on sqlite:w.db: `warptape run --log sqlite:w.db` starts one; waiting for it, 1 s at most\n",
         "no result of early within 1 s",
-        "`warptape run --log sqlite:w.db` starts one",
+        "it is cancelled, unless it was answered meanwhile",
         "`warptape tail risk.results --from-beginning --log sqlite:w.db`",
     ] {
         assert!(error.contains(part), "{part:?} is missing in: {error}");
     }
 
-    // It is answered once there is a pipeline.
+    // Once there is a pipeline, nothing is computed that nobody waits for.
     let mut run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
     let count = |topic: &str| ends(&log, topic).iter().sum::<i64>();
-    run.run_until("a result", || (count("risk.results") > 0).then_some(()));
+    run.run_until("both results", || (count("risk.results") > 1).then_some(()));
     run.stop("TERM");
     let tail = |topic: &str| {
         let arguments = [&["tail", topic, "--from-beginning", "--exit-at-end"][..], &LOG].concat();
@@ -185,7 +187,96 @@ fn who_waits_in_vain_is_told_what_to_do_and_where_the_answer_will_be() {
     let requests = tail("risk.requests");
     assert!(requests.contains(" early ") && requests.contains(" OptionValues\n"), "{requests}");
     let results = tail("risk.results");
-    assert!(results.contains(" early ") && results.contains(" OptionResult: 1 options\n"), "{results}");
+    assert!(results.contains(" early ") && results.contains(" cancelled by request "), "{results}");
+    assert!(results.contains(" OptionResult: 0 options\n"), "{results}");
+    let lifecycle = tail("lifecycle");
+    assert!(
+        lifecycle.contains("2 requests had no answer when the partition came: [\"early\""),
+        "{lifecycle}"
+    );
+}
+
+#[test]
+fn others_are_answered_beside_the_largest_request_and_it_is_cancelled() {
+    let folder = folder();
+    let log = silent(folder.path());
+    let run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
+    // Minutes of one core.
+    let long = ["--contract", "asian", "--steps", "1000", "--paths", "30000000", "--class", "critical"];
+    let long = [&OPTION[..], &GIVEN, &long, &["--request-id", "long", "--timeout-s", "1000"]].concat();
+    let mut asking = Running::start(folder.path(), &risk(&long));
+    let begun = || {
+        let partitions = 0..ends(&log, "journal").len() as i32;
+        let mut all = partitions.flat_map(|partition| records(&log, "journal", partition));
+        let is_slice = |record: &warptape_eventlog::Record| {
+            let entry = warptape_schemas::decode_journal_entry(&record.value).expect("an entry");
+            entry.decisions.iter().any(|decision| matches!(decision, Decision::RunSlice(_)))
+        };
+        all.any(|record| is_slice(&record)).then_some(())
+    };
+    asking.run_until("a slice of the long request", begun);
+    for class in ["critical", "interactive", "batch"] {
+        let beside = [&OPTION[..], &GIVEN, &["--class", class]].concat();
+        let answer = ask_json(folder.path(), &beside, 0);
+        assert_eq!(answer["outcome"]["type"], "options", "{answer}");
+    }
+    let (cancelled, _) = ask(folder.path(), &["cancel", "long"], 0);
+    assert!(cancelled.starts_with("long is cancelled\n"), "{cancelled}");
+    let (status, out, error) = asking.finish();
+    assert_eq!((status.code(), out.as_str()), (Some(1), ""), "{error}");
+    assert!(error.contains("error: EXPIRED: cancelled by request "), "{error}");
+    let (_, error) = ask(folder.path(), &["cancel", "long"], 1);
+    assert!(error.contains("no request long waits for an answer"), "{error}");
+    run.stop("TERM");
+    let (report, _) =
+        texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
+    assert!(report.contains("risk results: identical"), "{report}");
+}
+
+#[test]
+fn a_standard_error_that_is_missed_is_exit_3_and_a_request_of_hours_is_refused() {
+    let folder = folder();
+    let _log = silent(folder.path());
+    let run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
+    let simulation = |paths: &'static str, steps: &'static str| {
+        let flags = ["--contract", "asian", "--steps", steps, "--paths", paths, "--standard-error", "1e-9"];
+        [&OPTION[..], &GIVEN, &flags].concat()
+    };
+    let (out, error) = ask(folder.path(), &simulation("512", "2"), 3);
+    assert!(out.contains("missed     the standard error is greater"), "{out}");
+    assert!(error.contains("after 512 samples, 1e-9 was wanted: raise paths_max"), "{error}");
+    let (_, error) = ask(folder.path(), &simulation("200000000", "65536"), 1);
+    assert!(error.contains("error: BAD_PARAMETER problem: estimated to take 131072"), "{error}");
+    run.stop("TERM");
+}
+
+#[test]
+fn a_mistake_in_a_file_is_told_with_its_path() {
+    let folder = folder();
+    let check = |problem: Value, expected: &str| {
+        let text = serde_json::json!({"problem": problem}).to_string();
+        std::fs::write(folder.path().join("request.json"), text).expect("a file");
+        let (_, error) = ask(folder.path(), &["var", "request.json"], 2);
+        assert!(error.contains(expected), "{expected} is missing in: {error}");
+    };
+    let asset = serde_json::json!({"symbol": "A", "spot": 1.0, "volatility": 0.1});
+    let position = |quantity: Value, asset: Value| {
+        serde_json::json!({"type": "portfolio", "assets": [asset], "books": [{"name": "all"}],
+            "positions": [{"name": "p", "book": 0, "quantity": quantity,
+                           "instrument": {"type": "forward", "asset": 0, "strike": 1.0}}],
+            "measure": {"type": "historical", "confidence": "high", "returns": [0.1]}})
+    };
+    check(serde_json::json!({"assets": []}), "not a risk request: problem: missing field `type`");
+    check(position(1.into(), asset.clone()), "problem.measure.confidence: invalid type: string \"high\"");
+    let mut wrong = position("ten".into(), asset.clone());
+    wrong["measure"]["confidence"] = 0.9.into();
+    check(wrong.clone(), "problem.positions[0].instrument: missing field `expiry_years`");
+    wrong["positions"][0]["instrument"]["expiry_years"] = 1.into();
+    check(wrong.clone(), "problem.positions[0].quantity: invalid type: string \"ten\"");
+    wrong["assets"][0]["spot"] = "1".into();
+    wrong["positions"][0]["quantity"] = 1.into();
+    check(wrong, "problem.assets[0].spot: a number, or {\"from\": \"market\"}");
+    check(serde_json::json!({"type": "guess"}), "problem: unknown variant `guess`");
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use warptape_eventlog::{LogError, Record, TopicPartition};
-use warptape_schemas::decode_risk_result;
-use warptape_schemas::risk::{RiskRequest, RiskResult};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::{DecodeError, decode_risk_result};
+use warptape_stages::risk::refusals;
 
 use crate::difference::Difference;
 use crate::partition_reader::PartitionReader;
@@ -16,6 +17,8 @@ use crate::{OutputDivergence, OutputProblem};
 pub(super) struct Answers {
     /// Offsets of results.
     results: BTreeMap<i64, i64>,
+    /// Errors of requests that others say to have cancelled, by id.
+    cancelled: BTreeMap<String, RiskError>,
 }
 
 /// Requests without a result.
@@ -84,7 +87,21 @@ impl Answers {
             return Err(OutputProblem::Surplus { count: 1, first });
         }
         self.results.insert(result.offset, record.offset);
+        if let (Some(other), false) = (&result.cancels, matches!(result.outcome, RiskOutcome::Error(_))) {
+            let error = refusals::cancelled(&result.request_id, &result.tenant, result.offset);
+            self.cancelled.insert(other.clone(), error);
+        }
         Ok(())
+    }
+
+    /// The error of a request, the first of its id, if another one says to have cancelled it.
+    pub(super) fn cancelled(
+        &self,
+        request: &Result<RiskRequest, DecodeError>,
+        is_new: bool,
+    ) -> Option<&RiskError> {
+        let request = request.as_ref().ok().filter(|request| is_new && request.cancels.is_none())?;
+        self.cancelled.get(&request.request_id)
     }
 
     /// The offset of the result of the request at an offset, once.

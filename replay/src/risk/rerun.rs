@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use warptape_schemas::DecodeError;
 use warptape_schemas::journal::RejectReason;
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult, TaskClass};
+use warptape_schemas::risk::{
+    OptionResult, RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult, TaskClass,
+};
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 use warptape_stages::{Isa, MarketConfig, SymbolMarket};
 
@@ -17,9 +20,19 @@ const OTHERS: [Option<Known>; 5] = [
     None,
     Some((None, &[])),
     Some((Some(1.0), &[])),
-    Some((Some(1e-9), &[1.0, 1.0, 1.0, 1.0])),
-    Some((Some(9e9), &[1e-9, 9e9, 1e-9, 9e9])),
+    Some((Some(1e-9), &[1.0; 40])),
+    Some((Some(9e9), &LEAPING)),
 ];
+
+const LEAPING: [f64; 40] = {
+    let mut prices = [1e-9; 40];
+    let mut place = 1;
+    while place < prices.len() {
+        prices[place] = 9e9;
+        place += 2;
+    }
+    prices
+};
 
 /// Spot and samples.
 type Known = (Option<f64>, &'static [f64]);
@@ -29,6 +42,7 @@ pub(super) fn answered(
     found: &RiskResult,
     request: &RiskRequest,
     end: AdmissionEnd,
+    cancelled: Option<&RiskError>,
     market_of: MarketOf<'_>,
     isa: Isa,
 ) -> RiskResult {
@@ -45,10 +59,22 @@ pub(super) fn answered(
             return refused(found, Some(request), error);
         }
     };
+    let cost_ns = match end {
+        // Its deadline may have passed before anything was known of it.
+        AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired && found.cost_ns == 0 => 0,
+        _ => task.cost_ns(),
+    };
     let outcome = match end {
+        AdmissionEnd::Finished if cancelled.is_some() || cost_ns > found.cost_max_ns => withdrawn(),
         AdmissionEnd::Finished => task.outcome(isa),
         AdmissionEnd::Rejected(reject) => RiskOutcome::Error(refusals::rejected(&reject)),
         AdmissionEnd::Expired(expire) => RiskOutcome::Error(refusals::expired(&expire)),
+        AdmissionEnd::Dropped => cancelled.cloned().map_or_else(withdrawn, RiskOutcome::Error),
+    };
+    // A task of which a round was being concluded was not known to the scheduler when it was cancelled.
+    let outcome = match (end, cancelled) {
+        (AdmissionEnd::Finished, Some(error)) => RiskOutcome::Error(error.clone()),
+        _ => outcome,
     };
     RiskResult {
         request_id: request.request_id.clone(),
@@ -56,6 +82,40 @@ pub(super) fn answered(
         class: request.class,
         outcome,
         as_of: task.as_of().to_vec(),
+        seed: request.seed,
+        cost_ns,
+        cancels: None,
+        ..found.clone()
+    }
+}
+
+/// No result has this outcome: none that was admitted was withdrawn and answered, nor would have been refused.
+fn withdrawn() -> RiskOutcome {
+    let message = "the request was withdrawn, or costs more than was allowed".to_owned();
+    RiskOutcome::Error(RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message })
+}
+
+/// The result of a request that cancelled another one.
+pub(super) fn confirmed(found: &RiskResult, request: &RiskRequest) -> RiskResult {
+    let nothing = RiskOutcome::Options(OptionResult { values: Vec::new() });
+    let error = RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message: String::new() };
+    RiskResult { outcome: nothing, ..refused(found, Some(request), error) }
+}
+
+/// Why nothing was cancelled: the request had its result, or there was none.
+pub(super) fn not_cancelled(request_id: &str, found: &RiskOutcome) -> RiskError {
+    let errors = [true, false].map(|is_known| refusals::not_cancelled(request_id, is_known));
+    let is_found = |error: &&RiskError| matches!(found, RiskOutcome::Error(found) if found == *error);
+    errors.iter().find(is_found).unwrap_or(&errors[0]).clone()
+}
+
+/// The result of a request by earlier rules: of what it says, who asked is known.
+pub(super) fn by_earlier_rules(found: &RiskResult, request: &Result<RiskRequest, DecodeError>) -> RiskResult {
+    let Ok(request) = request else { return found.clone() };
+    RiskResult {
+        request_id: refusals::repeated(&request.request_id),
+        tenant: refusals::repeated(&request.tenant),
+        class: request.class,
         seed: request.seed,
         ..found.clone()
     }
@@ -70,20 +130,37 @@ pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: 
         outcome: RiskOutcome::Error(error),
         as_of: Vec::new(),
         seed: request.map_or(0, |request| request.seed),
+        cancels: request.and_then(|request| request.cancels.as_deref()).map(refusals::repeated),
         ..found.clone()
     }
 }
 
+/// What a result says of what its request was estimated to cost, and of what might be.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Costs {
+    pub(super) cost_ns: i64,
+    pub(super) cost_max_ns: i64,
+}
+
 /// Why no task can be made of a request that has this outcome and no decision; `None` if one can. Nobody noted on which market
 /// it was refused: where it asks for one, any error is right that some market makes, by its code and field.
-pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome) -> Option<RiskError> {
+///
+/// Where it asks for a market, what it costs is what its result says.
+pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome, costs: Costs) -> Option<RiskError> {
     let asked = RefCell::new(BTreeSet::new());
     let calm_of = |symbol: &str| {
         asked.borrow_mut().insert(symbol.to_owned());
         Some(calm(symbol))
     };
-    let error = RiskTask::new(request, &calm_of).err();
+    let task = RiskTask::new(request, &calm_of);
     let asked = asked.into_inner();
+    if let Ok(task) = &task {
+        let cost_ns = if asked.is_empty() { task.cost_ns() } else { costs.cost_ns };
+        if cost_ns > costs.cost_max_ns && costs.cost_max_ns > 0 {
+            return Some(refusals::too_costly(cost_ns, costs.cost_max_ns));
+        }
+    }
+    let error = task.err();
     let RiskOutcome::Error(found) = found else { return error };
     let is_found = |error: &RiskError| (error.code, &error.field) == (found.code, &found.field);
     let makes_it = |symbol: &String, other: Option<Known>| {
@@ -114,7 +191,8 @@ fn next(state: u64) -> u64 {
 }
 
 fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
-    let MarketConfig { sample_interval_ns, decay, .. } = MarketConfig::default();
+    let config = MarketConfig::default();
+    let MarketConfig { sample_interval_ns, decay, .. } = config;
     SymbolMarket {
         partition: 0,
         next_offset: 0,
@@ -123,13 +201,14 @@ fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
         last_sample: 0,
         sample_interval_ns,
         decay,
+        year_ns: config.year_ns(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use warptape_schemas::risk::{RiskErrorCode, SweepResult};
+    use warptape_schemas::risk::SweepResult;
 
     use super::*;
 
@@ -154,7 +233,7 @@ mod tests {
     /// Whether a result may say so.
     fn is_right(request: &RiskRequest, code: RiskErrorCode, field: &str) -> bool {
         let error = RiskError { code, field: field.to_owned(), message: "of then".to_owned() };
-        refusal(request, &RiskOutcome::Error(error.clone())) == Some(error)
+        refusal(request, &RiskOutcome::Error(error.clone()), Costs::default()) == Some(error)
     }
 
     #[test]
@@ -167,7 +246,10 @@ mod tests {
         assert!(!is_right(&request, UNKNOWN, "problem.assets[0].symbol"));
         assert!(!is_right(&request, MISSING, "problem.assets[1].rate"));
         assert!(!is_right(&request, BAD, "problem.options[0].strike"));
-        assert_eq!(refusal(&request, &RiskOutcome::Sweep(SweepResult { cells: Vec::new() })), None);
+        assert_eq!(
+            refusal(&request, &RiskOutcome::Sweep(SweepResult { cells: Vec::new() }), Costs::default()),
+            None
+        );
     }
 
     #[test]
@@ -176,9 +258,10 @@ mod tests {
         assert!(!is_right(&of_none, BAD, "problem.options[0].strike"), "its words are known");
         assert!(!is_right(&of_none, MISSING, "problem.assets[1].spot"));
         let error =
-            refusal(&of_none, &RiskOutcome::Sweep(SweepResult { cells: Vec::new() })).expect("the strike");
+            refusal(&of_none, &RiskOutcome::Sweep(SweepResult { cells: Vec::new() }), Costs::default())
+                .expect("the strike");
         assert_eq!((error.code, error.field.as_str()), (BAD, "problem.options[0].strike"));
-        assert_eq!(refusal(&of_none, &RiskOutcome::Error(error.clone())), Some(error));
+        assert_eq!(refusal(&of_none, &RiskOutcome::Error(error.clone()), Costs::default()), Some(error));
         let good = request(json!([given(), given()]), 1.0);
         assert!(!is_right(&good, UNKNOWN, "problem.assets[1].symbol"));
     }

@@ -10,6 +10,9 @@
 //! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`), and a slice is as short as
 //! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. It owns tasks and their order; it must not know what a unit
 //! is. No step walks over all tasks, but that in which a partition is revoked.
+//!
+//! With `risk.quantum_ns` a large task does not keep others waiting until it is done: a tenant's tasks take turns of that much service,
+//! and of [`CLASS_SLICES`] slices one goes to a less urgent class.
 
 mod accounts;
 mod queue;
@@ -36,6 +39,9 @@ use rates::Rates;
 pub(crate) use slices::run;
 pub(crate) use task::Units;
 use task::{Stage, Task};
+
+/// Of so many slices, one goes to a less urgent class, the next one in turn with the least urgent one.
+const CLASS_SLICES: i64 = 16;
 
 /// Everything known of tasks.
 #[derive(Debug)]
@@ -125,6 +131,13 @@ impl Risk {
 
     fn task_mut(&mut self, task: TaskId) -> &mut Task {
         self.tasks.get_mut(&task).expect("only known tasks are in queues and on lanes")
+    }
+
+    /// The quanta that a task begins with: as many as that of its tenant's has had which has had the least, so that it neither waits for
+    /// all others nor they for it.
+    fn first_quanta(&self, class: TaskClass, tenant: &Arc<str>) -> i64 {
+        let queues = [&self.whole, &self.open].into_iter().chain(&self.shares);
+        queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
     }
 
     fn turn(&self, task: &Task) -> Turn {
@@ -219,7 +232,11 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
         _ => Stage::Whole,
     };
     let tenant = risk.accounts.join(arrived.class, &arrived.tenant, hash);
-    risk.tasks.insert(task, Task::new(arrived, tenant, stage, hash));
+    let quanta = match config.risk.quantum_ns {
+        0 => 0,
+        _ => risk.first_quanta(arrived.class, &tenant),
+    };
+    risk.tasks.insert(task, Task::new(arrived, tenant, stage, quanta, hash));
     risk.bytes = bytes;
     risk.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, task)));
     risk.enqueue(task);
@@ -229,19 +246,24 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
 
 /// A lane is done with its slice.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
-    let Life { risk, lanes, hash, at_ns, .. } = life;
+    let Life { risk, lanes, config, hash, at_ns, .. } = life;
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
     }
     let slice = lane.end_slice(*at_ns, hash);
     let Some(id) = slice.task else { return };
+    // It may have to let others of its tenant go first.
+    risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
     let cost = slice.units.count() * task.unit_cost;
     task.slices_running -= 1;
     task.slices_done += 1;
     task.units_left -= slice.units.count();
+    let quanta = |service_ns: i64| service_ns.checked_div(config.risk.quantum_ns).unwrap_or(0);
+    let before = quanta(task.service_ns);
     task.service_ns = task.service_ns.saturating_add(done.service_ns);
+    task.quanta = task.quanta.saturating_add(quanta(task.service_ns) - before);
     task.refresh(hash);
     if task.units_left == 0 {
         risk.complete = Some(id);
@@ -249,6 +271,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
     risk.rates.learn(lane.kind, &task.rate_key, slice.slice, cost, done.service_ns, hash);
     // What it was predicted to take was charged when it began.
     let weighted_ns = risk.accounts.weighted_ns(&task.tenant, done.service_ns);
+    risk.enqueue(id);
     risk.charge(id, weighted_ns - slice.charged_ns, hash);
 }
 
@@ -325,7 +348,12 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         true => 0,
         false => hash_component(Component::RiskBytes, [config.bytes_max]),
     };
-    tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add).wrapping_add(bytes)
+    let quantum = match config.quantum_ns {
+        0 => 0,
+        quantum_ns => hash_component(Component::RiskQuantum, [quantum_ns]),
+    };
+    let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
+    tenants.wrapping_add(bytes).wrapping_add(quantum)
 }
 
 /// Hash of everything here, by walking.

@@ -1,4 +1,4 @@
-//! Tasks in the order in which lanes take them: by class, by the tenant with the least service, by deadline, by arrival.
+//! Tasks in the order in which lanes take them: by class, by the tenant with the least service, by turns, by deadline, by arrival.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(crate) struct Turn {
 /// Where a task stands among those of its tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
+    /// Quanta of service that it has had, and those of the others when it came.
+    pub(crate) quanta: i64,
     /// The deadline; the greatest number where there is none.
     pub(crate) deadline_ns: i64,
     /// Numbers rise with arrival.
@@ -61,9 +63,21 @@ impl Queue {
 
     /// What is taken next.
     pub(crate) fn first(&self) -> Option<(&Turn, Due)> {
-        let turn = self.turns.first()?;
+        self.first_of(self.turns.first()?.class)
+    }
+
+    /// What is taken next of a class.
+    pub(crate) fn first_of(&self, class: TaskClass) -> Option<(&Turn, Due)> {
+        let least = Turn { class, service_ns: i64::MIN, tenant: Arc::default() };
+        let turn = self.turns.range(least..).next().filter(|turn| turn.class == class)?;
         let tasks = &self.tasks[&(turn.class, turn.tenant.clone())];
         Some((turn, *tasks.first().expect("a tenant here has tasks here")))
+    }
+
+    /// The least quanta that a task of a tenant here has had.
+    pub(crate) fn quanta(&self, class: TaskClass, tenant: &Arc<str>) -> Option<i64> {
+        let tasks = self.tasks.get(&(class, tenant.clone()))?;
+        tasks.first().map(|due| due.quanta)
     }
 
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {

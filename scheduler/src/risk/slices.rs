@@ -13,9 +13,12 @@
 
 use std::cmp::Ordering;
 
-use warptape_schemas::journal::{Decision, LaneId, Reserve, RunSlice, Share, Split, SplitPolicy, TaskId};
+use warptape_schemas::journal::{
+    Decision, LaneId, Reserve, RunSlice, Share, Split, SplitPolicy, TaskClass, TaskId,
+};
 
-use super::queue::{Due, Turn};
+use super::CLASS_SLICES;
+use super::queue::{Due, Queue, Turn};
 use super::shares::shares;
 use super::task::Stage;
 use crate::config::GANG_WAIT_SLICES;
@@ -129,10 +132,36 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId)> {
         (Source::Share, Some(&risk.shares[lane as usize])),
         (Source::Whole, splits.then_some(&risk.whole)),
     ];
-    let heads = queues.into_iter().filter_map(|(source, queue)| Some((source, queue?.first()?)));
+    let heads = |class: Option<TaskClass>| {
+        queues.into_iter().filter_map(move |(source, queue)| Some((source, first_of(queue?, class)?)))
+    };
+    if life.config.risk.quantum_ns > 0 && risk.slice_next % CLASS_SLICES == CLASS_SLICES - 1 {
+        let of_class = |class| heads(Some(class)).filter(|(source, (_, due))| begins(life, *source, *due));
+        let classes = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch];
+        let mut there = classes.into_iter().filter(|&class| of_class(class).next().is_some()).skip(1);
+        let is_least = risk.slice_next / CLASS_SLICES % 2 == 0;
+        if let Some(class) = if is_least { there.last() } else { there.next() } {
+            let first = of_class(class).min_by(|(_, one), (_, other)| order(*one, *other));
+            return first.map(|(source, (_, due))| (source, due.task));
+        }
+    }
+    let heads = heads(None);
     // Of equals the first: units that came back before those of the lane's own share.
     let first = heads.min_by(|(_, one), (_, other)| order(*one, *other));
     first.map(|(source, (_, due))| (source, due.task))
+}
+
+/// What is taken next, of a class or of any.
+fn first_of(queue: &Queue, class: Option<TaskClass>) -> Option<(&Turn, Due)> {
+    match class {
+        None => queue.first(),
+        Some(class) => queue.first_of(class),
+    }
+}
+
+/// Whether a lane begins with it at once, which with a gang it may not.
+fn begins(life: &Life, source: Source, due: Due) -> bool {
+    source != Source::Whole || !life.risk.tasks[&due.task].gang
 }
 
 fn order(one: (&Turn, Due), other: (&Turn, Due)) -> Ordering {

@@ -67,13 +67,21 @@ pub(crate) struct Task {
     pub(crate) slices_running: i32,
     pub(crate) slices_done: i64,
     pub(crate) service_ns: i64,
+    /// Quanta of service that it has had, and those of its tenant's others when it came.
+    pub(crate) quanta: i64,
     /// Of its request.
     pub(crate) bytes: i64,
     contribution: u64,
 }
 
 impl Task {
-    pub(crate) fn new(arrived: &TaskArrived, tenant: Arc<str>, stage: Stage, hash: &mut StateHash) -> Self {
+    pub(crate) fn new(
+        arrived: &TaskArrived,
+        tenant: Arc<str>,
+        stage: Stage,
+        quanta: i64,
+        hash: &mut StateHash,
+    ) -> Self {
         let all = Units { from: arrived.first_unit, to: arrived.first_unit + arrived.units };
         let mut task = Self {
             id: arrived.task,
@@ -92,6 +100,7 @@ impl Task {
             slices_running: 0,
             slices_done: 0,
             service_ns: 0,
+            quanta,
             bytes: arrived.bytes,
             contribution: 0,
         };
@@ -124,7 +133,17 @@ impl Task {
             self.slices_done,
             self.service_ns,
         ];
-        hash_component(Component::Task, fields).wrapping_add(self.bytes_hash())
+        hash_component(Component::Task, fields)
+            .wrapping_add(self.bytes_hash())
+            .wrapping_add(self.quanta_hash())
+    }
+
+    /// Nothing of none, likewise.
+    fn quanta_hash(&self) -> u64 {
+        match self.quanta {
+            0 => 0,
+            quanta => hash_component(Component::TaskQuanta, [self.id, quanta]),
+        }
     }
 
     /// Nothing of none, so that states have the hash that they had before bytes were told.
@@ -154,7 +173,8 @@ impl Task {
     }
 
     pub(crate) fn due(&self) -> Due {
-        Due { deadline_ns: self.deadline_ns.unwrap_or(i64::MAX), task: self.id }
+        let deadline_ns = self.deadline_ns.unwrap_or(i64::MAX);
+        Due { quanta: self.quanta, deadline_ns, task: self.id }
     }
 
     /// Whether units of it are still to be begun.

@@ -229,6 +229,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "slice" => config.risk.slice_ns = value,
         "tasks" => config.risk.tasks_max = value as i32,
         "requests" => config.risk.bytes_max = value,
+        "quantum" => config.risk.quantum_ns = value,
         other => panic!("no such field: {other}"),
     }
 }

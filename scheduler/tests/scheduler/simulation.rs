@@ -115,7 +115,7 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         split: draws.pick(&[SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score]).unwrap(),
         tenant_weights: vec![weight("b", draws.range(1, 3) as i32)],
         bytes_max: draws.pick(&[1, 1_000, 1 << 30]).unwrap(),
-        quantum_ns: 0,
+        quantum_ns: draws.pick(&[0, 1, 5_000]).unwrap(),
     }
 }
 

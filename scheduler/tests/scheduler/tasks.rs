@@ -1,6 +1,9 @@
 //! One rule of risk tasks a test.
 
-use crate::script::check;
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
+
+use crate::script::{assigned, check, config, started, task};
 
 #[test]
 fn slices_grow_until_they_take_what_they_should() {
@@ -107,6 +110,80 @@ fn classes_then_tenants_then_deadlines_then_arrival() {
         finish 1: 1 slices, 1000 ns
         ",
     );
+}
+
+#[test]
+fn tasks_of_a_tenant_take_turns() {
+    check(
+        "
+        > 0 start 1 slice=100 quantum=200
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 task 0 units=99 max=1
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        > 100 done 0 0 100
+        slice 1 of 0 on 0: 1..2 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 200)
+        > 150 task 1 units=3 max=1
+        admit 1: Interactive of a, 2 known
+        > 200 done 0 1 100
+        slice 2 of 1 on 0: 0..1 (Interactive of a after 200, 2 waiting, 100000000 fs, finish 300)
+        > 300 done 0 2 100
+        slice 3 of 1 on 0: 1..2 (Interactive of a after 300, 2 waiting, 100000000 fs, finish 400)
+        > 400 done 0 3 100
+        slice 4 of 0 on 0: 2..3 (Interactive of a after 400, 2 waiting, 100000000 fs, finish 500)
+        > 450 task 2 units=1 max=1
+        admit 2: Interactive of a, 3 known
+        > 500 done 0 4 100
+        slice 5 of 0 on 0: 3..4 (Interactive of a after 500, 3 waiting, 100000000 fs, finish 600)
+        > 600 done 0 5 100
+        slice 6 of 1 on 0: 2..3 (Interactive of a after 600, 3 waiting, 100000000 fs, finish 700)
+        > 700 done 0 6 100
+        finish 1: 3 slices, 300 ns
+        slice 7 of 2 on 0: 0..1 (Interactive of a after 700, 2 waiting, 100000000 fs, finish 800)
+        > 800 done 0 7 100
+        finish 2: 1 slices, 100 ns
+        slice 8 of 0 on 0: 4..5 (Interactive of a after 800, 1 waiting, 100000000 fs, finish 900)
+        ",
+    );
+}
+
+/// The classes of so many slices, where each class has more to do than that.
+fn classes_of_slices(quantum_ns: i64, slices: i64) -> Vec<TaskClass> {
+    let mut scheduler_config = config();
+    scheduler_config.risk = RiskConfig { slice_ns: 100, quantum_ns, ..RiskConfig::default() };
+    let mut scheduler = Scheduler::new();
+    let (mut decisions, mut classes) = (Vec::new(), Vec::new());
+    let mut step = |at_ns: i64, input: Input| {
+        decisions.clear();
+        scheduler.step(at_ns, &input, &mut decisions).expect("a good input");
+        classes.extend(decisions.iter().filter_map(|decision| match decision {
+            Decision::RunSlice(run) => Some(run.class),
+            _ => None,
+        }));
+    };
+    step(0, started(scheduler_config, &[1]));
+    step(0, assigned(0, 1));
+    let tasks = [TaskClass::Batch, TaskClass::Interactive, TaskClass::Critical];
+    for (number, class) in (0..).zip(tasks) {
+        step(0, Input::TaskArrived(TaskArrived { class, units: 1_000, slice_units_max: 1, ..task(number) }));
+    }
+    for slice in 0..slices {
+        step(100 * (slice + 1), Input::SliceDone(SliceDone { lane: 0, slice, service_ns: 100 }));
+    }
+    classes
+}
+
+#[test]
+fn some_slices_go_to_less_urgent_classes() {
+    let classes = classes_of_slices(200, 65);
+    let count = |wanted: TaskClass| classes.iter().filter(|&&class| class == wanted).count();
+    assert_eq!(classes[15], TaskClass::Batch, "the least urgent");
+    assert_eq!(classes[31], TaskClass::Interactive, "the next one");
+    // The first slice is of the one that came first.
+    assert_eq!([count(TaskClass::Batch), count(TaskClass::Interactive)], [3, 2]);
+    // Journals from before there was a quantum.
+    assert!(classes_of_slices(0, 65)[1..].iter().all(|&class| class == TaskClass::Critical));
 }
 
 #[test]

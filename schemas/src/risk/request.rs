@@ -31,6 +31,11 @@ pub struct RiskRequest {
     pub gang: bool,
     /// What is asked.
     pub problem: RiskProblem,
+    /// Id of a request before this one in the same partition that nobody needs an answer to any more; its result
+    /// is then an error of code EXPIRED that names this request. What is asked besides does not matter: no
+    /// options, for instance. Null: nothing is cancelled.
+    #[serde(default)]
+    pub cancels: Option<String>,
 }
 
 /// Price and Greeks of European options by Black, Scholes and Merton.
@@ -388,8 +393,13 @@ pub enum Instrument {
 pub struct HistoricalRisk {
     /// From 0.5 to 0.9999: 0.99 leaves the worst 1 %.
     pub confidence: f64,
-    /// Log returns by scenario, a number for each asset; from the market: the sampled window.
+    /// Log returns by scenario, a number for each asset; from the market: those of the sampled window, each over the
+    /// horizon.
     pub returns: Matrix,
+    /// How far ahead, in years, where returns are taken from the market: a whole number of samples; null: one
+    /// sample. Null where returns are given, whose horizon is that of their rows.
+    #[serde(default)]
+    pub horizon_years: Option<f64>,
 }
 
 /// Value at risk and expected shortfall by simulated normal returns, fully revalued.

@@ -41,6 +41,16 @@ pub struct RiskResult {
     pub node: String,
     /// Sequence of the journal entry that admitted or refused it; -1 where the scheduler was not asked.
     pub decision_sequence: i64,
+    /// Time of one core that it was estimated to take before it was admitted, in nanoseconds: a function of the
+    /// request. 0 where it was refused before.
+    #[serde(default)]
+    pub cost_ns: i64,
+    /// What the process admitted at most (risk.cost_max_s), in nanoseconds; 0 where it was refused before.
+    #[serde(default)]
+    pub cost_max_ns: i64,
+    /// Of a request that cancels another: the id of that one. It is cancelled unless this is an error.
+    #[serde(default)]
+    pub cancels: Option<String>,
 }
 
 /// Price and Greeks by option.
@@ -71,6 +81,9 @@ pub struct OptionValue {
     pub vanna: f64,
     /// By the volatility, twice.
     pub volga: f64,
+    /// Why this option has no numbers, which are not a number (NaN) then; empty otherwise.
+    #[serde(default)]
+    pub error: String,
 }
 
 /// Volatilities by option.
@@ -103,6 +116,9 @@ pub struct SimulationResult {
     pub paths: i64,
     /// Where they were wanted.
     pub greeks: Vec<SimulatedGreek>,
+    /// Whether the standard error of the price is no greater than the one wanted; null where none was wanted.
+    #[serde(default)]
+    pub standard_error_met: Option<bool>,
 }
 
 /// A Greek by simulation.
@@ -133,6 +149,15 @@ pub struct PortfolioResult {
     pub books: Vec<BookRisk>,
     /// In the order of the request.
     pub positions: Vec<PositionRisk>,
+    /// Standard error of the value at risk of all; null where scenarios are not drawn.
+    #[serde(default)]
+    pub value_at_risk_error: Option<f64>,
+    /// Standard error of the expected shortfall of all; null where scenarios are not drawn.
+    #[serde(default)]
+    pub expected_shortfall_error: Option<f64>,
+    /// How far ahead, in years; null where returns were given, whose horizon only the asker knows.
+    #[serde(default)]
+    pub horizon_years: Option<f64>,
 }
 
 /// Risk of a book with all books in it.
@@ -240,8 +265,8 @@ pub struct RiskError {
 }
 
 /// Why there is no answer: UNKNOWN_SYMBOL (no tick of it was seen in the partitions of the process),
-/// MISSING_MARKET_DATA (not enough ticks yet), BAD_PARAMETER, EXPIRED (the deadline passed), DUPLICATE (the id
-/// was answered, or is being), OVERLOADED (too many requests wait).
+/// MISSING_MARKET_DATA (not enough ticks yet), BAD_PARAMETER, EXPIRED (the deadline passed, or it was cancelled),
+/// DUPLICATE (the id was answered, or is being), OVERLOADED (too many requests wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RiskErrorCode {
@@ -254,7 +279,7 @@ pub enum RiskErrorCode {
     /// A parameter is out of its range.
     #[serde(alias = "bad-parameter")]
     BadParameter,
-    /// The deadline passed.
+    /// The deadline passed, or it was cancelled.
     #[serde(alias = "expired")]
     Expired,
     /// The id was answered, or is being.
@@ -301,4 +326,10 @@ pub struct MarketAsOf {
     pub spot: Option<f64>,
     /// Volatility, where it was taken.
     pub volatility: Option<f64>,
+    /// Sampled returns that a volatility or a matrix was made of; 0 where neither was taken.
+    #[serde(default)]
+    pub returns: i32,
+    /// Event time from the first of their samples to the last, in nanoseconds.
+    #[serde(default)]
+    pub window_ns: i64,
 }

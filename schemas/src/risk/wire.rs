@@ -40,7 +40,7 @@ wire_record!(SpotPosition { asset });
 wire_record!(ForwardPosition { asset, strike, expiry_years });
 wire_union!(Instrument { 0 => Spot, 1 => Forward, 2 => Option });
 wire_record!(Position { name, book, quantity, instrument });
-wire_record!(HistoricalRisk { confidence, returns });
+wire_record!(HistoricalRisk { confidence, returns, horizon_years });
 wire_record!(MonteCarloRisk { confidence, covariance, horizon_years, scenarios });
 wire_record!(ParametricRisk { confidence, covariance, horizon_years });
 wire_record!(Shock { asset, spot, volatility, rate });
@@ -74,13 +74,13 @@ wire_record!(BandBreakout { window, width });
 wire_union!(TradingRule { 0 => EmaCross, 1 => RsiReversion, 2 => ZScoreReversion, 3 => BandBreakout });
 wire_record!(SweepProblem { symbols, rules, cost });
 wire_union!(RiskProblem { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Optimisation, 5 => Sweep });
-wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, problem });
-wire_record!(OptionValue { price, delta, gamma, vega, theta, rho, vanna, volga });
+wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, problem, cancels });
+wire_record!(OptionValue { price, delta, gamma, vega, theta, rho, vanna, volga, error });
 wire_record!(OptionResult { values });
 wire_record!(ImpliedVolatility { volatility, error });
 wire_record!(ImpliedVolatilityResult { volatilities });
 wire_record!(SimulatedGreek { name, value, standard_error });
-wire_record!(SimulationResult { price, standard_error, paths, greeks });
+wire_record!(SimulationResult { price, standard_error, paths, greeks, standard_error_met });
 wire_record!(BookRisk {
     name,
     value,
@@ -96,7 +96,17 @@ wire_record!(PositionRisk {
     component_expected_shortfall,
     marginal_value_at_risk
 });
-wire_record!(PortfolioResult { value, value_at_risk, expected_shortfall, scenarios, books, positions });
+wire_record!(PortfolioResult {
+    value,
+    value_at_risk,
+    expected_shortfall,
+    scenarios,
+    books,
+    positions,
+    value_at_risk_error,
+    expected_shortfall_error,
+    horizon_years
+});
 wire_record!(StressOutcome { name, profit, books });
 wire_record!(StressResult { value, books, scenarios });
 wire_record!(OptimisationResult { weights, expected_return, volatility });
@@ -105,7 +115,7 @@ wire_record!(SweepResult { cells });
 wire_enum!(RiskErrorCode { 0 => UnknownSymbol, 1 => MissingMarketData, 2 => BadParameter, 3 => Expired, 4 => Duplicate, 5 => Overloaded });
 wire_record!(RiskError { code, field, message });
 wire_union!(RiskOutcome { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Stress, 5 => Optimisation, 6 => Sweep, 7 => Error });
-wire_record!(MarketAsOf { symbol, partition, next_offset, spot, volatility });
+wire_record!(MarketAsOf { symbol, partition, next_offset, spot, volatility, returns, window_ns });
 wire_record!(RiskResult {
     request_id,
     tenant,
@@ -122,5 +132,8 @@ wire_record!(RiskResult {
     compute_ns,
     devices,
     node,
-    decision_sequence
+    decision_sequence,
+    cost_ns,
+    cost_max_ns,
+    cancels
 });

@@ -45,6 +45,8 @@ pub fn requests() -> Vec<RiskRequest> {
                "expiry_years": 1.0, "steps": 1, "precision": "mixed", "sampling": "sobol", "antithetic": true,
                "greeks": true, "paths_max": 1_000_000, "standard_error": 0.01}),
         portfolio(json!({"type": "historical", "confidence": 0.99, "returns": [0.01, -0.02, 0.03, 0.0]})),
+        portfolio(json!({"type": "historical", "confidence": 0.99, "returns": {"from": "market"},
+                         "horizon_years": 0.001})),
         portfolio(json!({"type": "monte-carlo", "confidence": 0.975, "covariance": [0.04, 0.0, 0.0, 0.09],
                          "horizon_years": 0.04, "scenarios": 10_000})),
         portfolio(json!({"type": "parametric", "confidence": 0.95, "covariance": {"from": "market"},
@@ -67,6 +69,7 @@ pub fn requests() -> Vec<RiskRequest> {
     let request = |(number, (problem, class)): (usize, (serde_json::Value, &str))| {
         let request = json!({"request_id": format!("r-{number}"), "tenant": "desk", "class": class, "seed": -7, "gang": number % 2 == 1,
                              "deadline_ns": (number % 2 == 0).then_some(1_722_470_400_000_000_000_i64),
+                             "cancels": (number % 3 == 2).then(|| format!("r-{}", number - 1)),
                              "problem": problem});
         serde_json::from_value(request).expect("a request")
     };
@@ -76,19 +79,20 @@ pub fn requests() -> Vec<RiskRequest> {
 /// Results of every kind.
 pub fn results() -> Vec<RiskResult> {
     let value = json!({"price": 7.5, "delta": 0.5, "gamma": 0.02, "vega": 30.0, "theta": -4.0, "rho": 20.0,
-                       "vanna": 0.1, "volga": -0.5});
+                       "vanna": 0.1, "volga": -0.5, "error": "none"});
     let outcomes = [
         json!({"type": "options", "values": [value, value]}),
         json!({"type": "implied-volatilities",
                "volatilities": [{"volatility": 0.25, "error": ""}, {"volatility": null, "error": "too low"}]}),
         json!({"type": "simulation", "price": 5.0, "standard_error": 0.01, "paths": 4096,
-               "greeks": [{"name": "delta", "value": 0.5, "standard_error": 0.001}]}),
+               "greeks": [{"name": "delta", "value": 0.5, "standard_error": 0.001}], "standard_error_met": true}),
         json!({"type": "portfolio", "value": 1000.0, "value_at_risk": 50.0, "expected_shortfall": 60.0,
                "scenarios": 250,
                "books": [{"name": "all", "value": 1000.0, "value_at_risk": 50.0, "expected_shortfall": 60.0,
                           "component_value_at_risk": 50.0, "component_expected_shortfall": 60.0}],
                "positions": [{"name": "a", "value": 1000.0, "component_value_at_risk": 50.0,
-                              "component_expected_shortfall": 60.0, "marginal_value_at_risk": 5.0}]}),
+                              "component_expected_shortfall": 60.0, "marginal_value_at_risk": 5.0}],
+               "value_at_risk_error": 1.5, "expected_shortfall_error": 2.5, "horizon_years": 0.04}),
         json!({"type": "stress", "value": 1000.0, "books": ["all"],
                "scenarios": [{"name": "crash", "profit": -300.0, "books": [-300.0]}]}),
         json!({"type": "optimisation", "weights": [0.25, 0.75], "expected_return": 0.07, "volatility": 0.2}),
@@ -100,7 +104,9 @@ pub fn results() -> Vec<RiskResult> {
         let result = json!({
             "request_id": format!("r-{number}"), "tenant": "desk", "class": "INTERACTIVE", "topic": "risk.requests",
             "partition": 1, "offset": 77, "outcome": outcome, "seed": 42, "node": "node-0",
-            "as_of": [{"symbol": "A:X", "partition": 1, "next_offset": 1234, "spot": 100.5, "volatility": null}],
+            "as_of": [{"symbol": "A:X", "partition": 1, "next_offset": 1234, "spot": 100.5, "volatility": null,
+                       "returns": 256, "window_ns": 256_000_000_000_i64}],
+            "cost_ns": 250, "cost_max_ns": 3_600_000_000_000_i64, "cancels": (number == 0).then_some("r-7"),
             "received_ns": 1, "started_ns": 2, "finished_ns": 3, "compute_ns": 4, "devices": ["cpu:0", "cuda:0"],
             "decision_sequence": 99});
         serde_json::from_value(result).expect("a result")
@@ -144,7 +150,13 @@ fn numbers_of_all_kinds_read_back() {
     let mut result = results().remove(2);
     for number in [f64::INFINITY, -0.0, f64::MIN_POSITIVE, f64::MAX] {
         let greeks = vec![SimulatedGreek { name: "delta".into(), value: number, standard_error: number }];
-        let simulation = SimulationResult { price: number, standard_error: number, paths: i64::MAX, greeks };
+        let simulation = SimulationResult {
+            price: number,
+            standard_error: number,
+            paths: i64::MAX,
+            greeks,
+            standard_error_met: Some(number < 1.0),
+        };
         result.outcome = RiskOutcome::Simulation(simulation);
         let mut payload = Vec::new();
         encode_risk_result(&result, &mut payload);

@@ -10,7 +10,7 @@ use warptape_kernels::pricing::{
     AmericanGreekSimulation, AmericanSimulation, AmericanSpec, DevicePricing, ParameterError, RuleSearch,
 };
 
-use super::Partial;
+use super::{Partial, cost};
 
 /// Blocks of paths that a rule is found by: Greeks tell more of what it misses than the price does.
 const PILOT_BLOCKS: u32 = 16;
@@ -65,6 +65,11 @@ impl AmericanTask {
     /// Units of the rule.
     pub fn units(&self) -> i64 {
         i64::from(self.spec.exercises.div_ceil(self.unit_dates()))
+    }
+
+    /// Estimated time of finding the rule, in nanoseconds.
+    pub fn rule_cost_ns(&self) -> u64 {
+        cost::exercise(u64::from(self.spec.exercises), u64::from(self.spec.pilot_blocks))
     }
 
     /// Of a unit of the rule.

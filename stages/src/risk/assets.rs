@@ -5,6 +5,7 @@ use warptape_kernels::portfolio::realised_volatilities;
 use warptape_kernels::pricing::AssetMarket;
 use warptape_schemas::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 
+use super::matrices::CommonSamples;
 use super::{MarketOf, check_count, check_length};
 use crate::SymbolMarket;
 
@@ -12,10 +13,8 @@ use crate::SymbolMarket;
 pub(super) const ASSETS_MAX: usize = 4_096;
 /// Bytes of a symbol at most.
 const SYMBOL_BYTES_MAX: usize = 64;
-/// Returns that a volatility or a matrix needs at least.
-pub(super) const RETURNS_MIN: usize = 2;
-/// Years are of 365 days, without holidays.
-pub(super) const YEAR_NS: f64 = 365.0 * 86_400.0 * 1e9;
+/// Returns that a volatility or a matrix needs at least: of fewer, its relative standard error is more than an eighth.
+pub(super) const RETURNS_MIN: usize = 30;
 
 /// What is known of the assets of a problem.
 #[derive(Debug, Default)]
@@ -44,6 +43,7 @@ impl Resolved {
         for (number, asset) in assets.iter().enumerate() {
             resolved.add(number, asset, matches!(matrix, Matrix::Market(_)), market_of)?;
         }
+        resolved.note_matrix();
         Ok(resolved)
     }
 
@@ -73,6 +73,8 @@ impl Resolved {
             next_offset: found.next_offset,
             spot: None,
             volatility: None,
+            returns: 0,
+            window_ns: 0,
         };
         if is_market(&asset.spot) {
             let spot = found.spot.ok_or_else(|| no_price(&asset.symbol, field("spot")))?;
@@ -81,10 +83,15 @@ impl Resolved {
         }
         if is_market(&asset.volatility) {
             let prices = found.samples.prices();
-            let volatility = realised_volatility(&prices, found.sample_interval_ns)
-                .ok_or_else(|| no_volatility(&asset.symbol, prices.len(), field("volatility")))?;
+            let returns = prices.len().saturating_sub(1);
+            if returns < RETURNS_MIN {
+                return Err(no_volatility(&asset.symbol, returns, field("volatility")));
+            }
+            let volatility = realised_volatility(&prices, found.year_ns / found.sample_interval_ns as f64);
             market.volatility = volatility;
             taken.volatility = Some(volatility);
+            taken.returns = returns as i32;
+            taken.window_ns = returns as i64 * found.sample_interval_ns;
         }
         self.markets.push(market);
         self.as_of.push(taken);
@@ -95,14 +102,23 @@ impl Resolved {
     }
 }
 
-/// Of the window, by the year.
-fn realised_volatility(prices: &[f64], sample_interval_ns: i64) -> Option<f64> {
-    let returns: Vec<f64> = prices.windows(2).map(|pair| ln(pair[1] / pair[0])).collect();
-    if returns.len() < RETURNS_MIN {
-        return None;
+impl Resolved {
+    /// Says on how many returns a matrix of the market is, where nothing else of the asset was made of returns.
+    fn note_matrix(&mut self) {
+        let Some(market) = self.samples.first() else { return };
+        let (times, interval_ns) = (CommonSamples::of(&self.samples).times, market.sample_interval_ns);
+        for taken in self.as_of.iter_mut().filter(|taken| taken.returns == 0) {
+            taken.returns = times as i32;
+            taken.window_ns = times as i64 * interval_ns;
+        }
     }
-    let of_assets = realised_volatilities(1, &returns, YEAR_NS / sample_interval_ns as f64);
-    Some(of_assets.expect("prices are above 0, and samples at least a millisecond apart")[0])
+}
+
+/// Of the window, by the year.
+fn realised_volatility(prices: &[f64], periods_per_year: f64) -> f64 {
+    let returns: Vec<f64> = prices.windows(2).map(|pair| ln(pair[1] / pair[0])).collect();
+    let of_assets = realised_volatilities(1, &returns, periods_per_year);
+    of_assets.expect("prices are above 0, and samples at least a millisecond apart")[0]
 }
 
 /// Whether something of an asset is taken from the market; with a matrix from there, of every one.
@@ -134,10 +150,9 @@ fn no_price(symbol: &str, field: String) -> RiskError {
     RiskError { code: RiskErrorCode::MissingMarketData, field, message }
 }
 
-fn no_volatility(symbol: &str, samples: usize, field: String) -> RiskError {
+fn no_volatility(symbol: &str, returns: usize, field: String) -> RiskError {
     let message = format!(
-        "{samples} prices of {symbol} were sampled, a volatility needs {}: wait, or give a number",
-        RETURNS_MIN + 1
+        "{returns} returns of {symbol} were sampled, a volatility needs {RETURNS_MIN}: wait, or give a number"
     );
     RiskError { code: RiskErrorCode::MissingMarketData, field, message }
 }

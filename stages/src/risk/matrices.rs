@@ -5,11 +5,34 @@ use warptape_kernels::math::ln;
 use warptape_kernels::portfolio::{Covariance, CovarianceError};
 use warptape_schemas::risk::{RiskError, RiskErrorCode};
 
-use super::assets::{RETURNS_MIN, Resolved, YEAR_NS};
+use super::assets::{RETURNS_MIN, Resolved};
 use super::{bad, check_count};
+use crate::SymbolMarket;
 
 /// Assets of a matrix from the market at most: it is made before lanes have anything to do with it.
 const MARKET_ASSETS_MAX: usize = 256;
+/// How far a matrix that is given may be from a symmetric one, and correlations from theirs with themselves, which is 1: as a share
+/// of what a number may be. Others compute matrices with roundings.
+const TOLERANCE: f64 = 1e-9;
+/// Horizons that the history of a market has at least: of fewer, returns that overlap say little.
+const HORIZONS_MIN: usize = 10;
+
+/// Samples that assets have in common.
+pub(super) struct CommonSamples {
+    /// Number of the first.
+    first: i64,
+    /// Returns between them.
+    pub(super) times: usize,
+}
+
+impl CommonSamples {
+    pub(super) fn of(assets: &[SymbolMarket]) -> Self {
+        let spans = || assets.iter().map(|market| (market.last_sample, market.samples.prices().len() as i64));
+        let last = spans().map(|(last, _)| last).min().unwrap_or(0);
+        let first = spans().map(|(last, count)| last - count + 1).max().unwrap_or(0);
+        Self { first, times: (last - first).max(0) as usize }
+    }
+}
 
 /// Log returns of assets over the samples that they have in common.
 #[derive(Debug)]
@@ -18,6 +41,7 @@ pub(super) struct MarketReturns {
     pub(super) returns: Vec<f64>,
     pub(super) periods_per_year: f64,
     pub(super) decay: f64,
+    times: usize,
 }
 
 impl MarketReturns {
@@ -25,36 +49,49 @@ impl MarketReturns {
     pub(super) fn of(assets: &Resolved, field: &str) -> Result<Self, RiskError> {
         check_count("problem.assets", assets.samples.len(), 1..=MARKET_ASSETS_MAX)?;
         let prices: Vec<Vec<f64>> = assets.samples.iter().map(|market| market.samples.prices()).collect();
-        let spans = || {
-            let counts = prices.iter().map(|prices| prices.len() as i64);
-            assets.samples.iter().map(|market| market.last_sample).zip(counts)
-        };
-        let last = spans().map(|(last, _)| last).min().unwrap_or(0);
-        let first = spans().map(|(last, count)| last - count + 1).max().unwrap_or(0);
-        let times = (last - first).max(0) as usize;
+        let CommonSamples { first, times } = CommonSamples::of(&assets.samples);
         if times < RETURNS_MIN {
             let message = format!(
                 "the assets have {times} sampled returns in common, {RETURNS_MIN} are needed: wait, or give numbers"
             );
-            return Err(RiskError {
-                code: RiskErrorCode::MissingMarketData,
-                field: field.to_owned(),
-                message,
-            });
+            return Err(missing(field, message));
         }
         let mut returns = Vec::with_capacity(times * assets.samples.len());
         for time in 0..times {
-            for (prices, (last, count)) in prices.iter().zip(spans()) {
-                let at = (first - (last - count + 1)) as usize + time;
+            for (prices, market) in prices.iter().zip(&assets.samples) {
+                let at = (first - (market.last_sample - prices.len() as i64 + 1)) as usize + time;
                 returns.push(ln(prices[at + 1] / prices[at]));
             }
         }
         let market = &assets.samples[0];
         Ok(Self {
             returns,
-            periods_per_year: YEAR_NS / market.sample_interval_ns as f64,
+            periods_per_year: market.year_ns / market.sample_interval_ns as f64,
             decay: market.decay,
+            times,
         })
+    }
+
+    /// Returns over a horizon in years, rounded to whole samples, of each sample at which one ends, and the horizon as it is then: log
+    /// returns add up. They overlap, so that all of the history counts, and there are ten horizons of it at least.
+    pub(super) fn over(self, horizon_years: f64, field: &str) -> Result<(Vec<f64>, f64), RiskError> {
+        let samples = (horizon_years * self.periods_per_year).round().max(1.0);
+        let wanted = HORIZONS_MIN as f64 * samples;
+        if wanted > self.times as f64 {
+            let message = format!(
+                "a horizon of {horizon_years} years is {samples} samples; {} sampled returns are known, {wanted} are needed: wait, \
+                 shorten the horizon, raise stages.market.window or stages.market.sample_interval_ms, or give returns",
+                self.times
+            );
+            return Err(missing(field, message));
+        }
+        let (samples, assets) = (samples as usize, self.returns.len() / self.times);
+        let over = |place: usize| {
+            let of_asset = self.returns[place..].iter().step_by(assets).take(samples);
+            of_asset.fold(0.0, |sum, value| sum + value)
+        };
+        let returns = (0..(self.times - samples + 1) * assets).map(over).collect();
+        Ok((returns, samples as f64 / self.periods_per_year))
     }
 
     /// Their exponentially weighted covariance, by the year.
@@ -62,6 +99,44 @@ impl MarketReturns {
         let covariance = Covariance::exponential(isa, assets, &self.returns, self.decay)?;
         Ok(covariance.scaled(self.periods_per_year))
     }
+}
+
+/// A matrix that is given, without the roundings of whoever computed it: where both halves are as good as equal, they are their mean.
+/// Another one is left as it is, and refused by who takes it.
+pub(super) fn symmetric(assets: usize, numbers: &[f64]) -> Vec<f64> {
+    let mut matrix = numbers.to_vec();
+    if matrix.len() != assets * assets {
+        return matrix;
+    }
+    for row in 0..assets {
+        for column in 0..row {
+            let [one, other] = [row * assets + column, column * assets + row];
+            let most = (matrix[row * assets + row] * matrix[column * assets + column]).sqrt();
+            if (matrix[one] - matrix[other]).abs() <= TOLERANCE * most {
+                let mean = (matrix[one] + matrix[other]) / 2.0;
+                [matrix[one], matrix[other]] = [mean; 2];
+            }
+        }
+    }
+    matrix
+}
+
+/// The same of correlations, with what is as good as 1 or −1.
+pub(super) fn correlations(assets: usize, numbers: &[f64]) -> Vec<f64> {
+    let mut matrix = symmetric(assets, numbers);
+    for (place, correlation) in matrix.iter_mut().enumerate() {
+        let is_diagonal = place % (assets + 1) == 0;
+        if (*correlation - 1.0).abs() <= TOLERANCE && (is_diagonal || *correlation > 1.0) {
+            *correlation = 1.0;
+        } else if (-1.0 - TOLERANCE..-1.0).contains(correlation) {
+            *correlation = -1.0;
+        }
+    }
+    matrix
+}
+
+fn missing(field: &str, message: String) -> RiskError {
+    RiskError { code: RiskErrorCode::MissingMarketData, field: field.to_owned(), message }
 }
 
 /// Blames a matrix.

@@ -81,7 +81,7 @@ pub enum OptimisationError {
         assets: usize,
     },
     /// A number is out of range.
-    #[error("{field} of asset {asset:?} is {value}: give a number from {least:e} to {greatest:e}")]
+    #[error("{field}{} is {value}: give a number from {least:e} to {greatest:e}", of_asset(*.asset))]
     Parameter {
         /// Which one.
         field: &'static str,
@@ -253,6 +253,10 @@ impl MeanVariance<'_> {
         let matrix = CscMatrix::new(rows.len(), self.means.len(), ends, numbers, factors);
         (matrix, rows.into_iter().map(|(limit, _)| limit).collect(), equalities)
     }
+}
+
+fn of_asset(asset: Option<usize>) -> String {
+    asset.map_or(String::new(), |asset| format!(" of asset {asset}"))
 }
 
 fn settings() -> DefaultSettings<f64> {

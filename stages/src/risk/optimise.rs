@@ -9,9 +9,9 @@ use warptape_kernels::portfolio::{Covariance, exponential_on_device};
 use warptape_schemas::risk::{Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
 
 use super::assets::Resolved;
-use super::matrices::{MarketReturns, of_matrix};
+use super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::optimisation::{ASSETS_MAX, MeanVariance, Objective, OptimisationError};
-use super::{Finished, Partial, Round, bad, check_count};
+use super::{Finished, Partial, Round, bad, check_count, cost};
 
 /// Assets of a request at most: its weights are one unit, and the solver takes time as the cube of them.
 const UNIT_ASSETS_MAX: usize = 256;
@@ -45,7 +45,7 @@ impl OptimisationTask {
         check_count("problem.upper", problem.upper.len(), count..=count)?;
         let covariance = match &problem.covariance {
             Matrix::Given(numbers) => {
-                let covariance = Covariance::new(count, numbers.clone());
+                let covariance = Covariance::new(count, symmetric(count, numbers));
                 Source::Given(covariance.map_err(|error| of_matrix(&error, COVARIANCE))?)
             }
             Matrix::Market(_) => {
@@ -78,6 +78,14 @@ impl OptimisationTask {
         (returns + self.means.len() * (self.means.len() + 3)) * size_of::<f64>()
     }
 
+    pub(super) fn cost_ns(&self) -> u64 {
+        let returns = match &self.covariance {
+            Source::Given(_) => 0,
+            Source::Returns { returns, .. } => returns.returns.len(),
+        };
+        cost::optimisation(self.means.len(), returns)
+    }
+
     /// Whether the weights are next.
     pub(super) fn is_aside(&self) -> bool {
         match &self.covariance {
@@ -104,7 +112,7 @@ impl OptimisationTask {
     ) -> Result<Partial, DeviceError> {
         match self.next() {
             Ok(covariance) => Ok(self.solve(covariance)),
-            Err(MarketReturns { returns, periods_per_year, decay }) => {
+            Err(MarketReturns { returns, periods_per_year, decay, .. }) => {
                 let found = exponential_on_device(device, memory, self.means.len(), returns, *decay)?;
                 let found = found.map(|covariance| covariance.scaled(*periods_per_year));
                 Ok(Partial::Covariance(Box::new(found)))

@@ -23,28 +23,36 @@ const OPTION_BYTES: usize = 16 * size_of::<f64>();
 /// Stands for the volatility of options that is asked for.
 const ANY_VOLATILITY: f64 = 1.0;
 
+/// Options of a request that have numbers, and why others have none.
+#[derive(Debug)]
+struct Rows {
+    options: Options,
+    /// By place in the request, rising.
+    bad: Vec<(usize, String)>,
+}
+
 #[derive(Debug)]
 pub(super) struct OptionTask {
-    options: Options,
+    rows: Rows,
 }
 
 impl OptionTask {
     pub(super) fn new(problem: &OptionValues, assets: &Resolved) -> Result<Self, RiskError> {
         check_count("problem.options", problem.options.len(), 1..=OPTIONS_MAX)?;
-        Ok(Self { options: columns(&problem.options, &assets.markets)? })
+        Ok(Self { rows: Rows::new(&problem.options, &assets.markets)? })
     }
 
     pub(super) fn units(&self) -> i64 {
-        self.options.len() as i64
+        self.rows.options.len() as i64
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.options.len() * OPTION_BYTES
+        self.rows.bytes()
     }
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
-        greeks.add(isa, &self.options, range);
+        greeks.add(isa, &self.rows.options, range);
         Partial::Greeks(greeks)
     }
 
@@ -55,14 +63,34 @@ impl OptionTask {
         range: Range<usize>,
     ) -> Result<Partial, DeviceError> {
         let mut greeks = Box::<Greeks>::default();
-        pricing.greeks(device, &self.options, range, &mut greeks)?;
+        pricing.greeks(device, &self.rows.options, range, &mut greeks)?;
         Ok(Partial::Greeks(greeks))
+    }
+
+    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
+        let mut values = Vec::new();
+        for partial in partials {
+            let Partial::Greeks(greeks) = partial else { continue };
+            values.extend((0..greeks.price().len()).map(|place| OptionValue {
+                price: greeks.price()[place],
+                delta: greeks.delta()[place],
+                gamma: greeks.gamma()[place],
+                vega: greeks.vega()[place],
+                theta: greeks.theta()[place],
+                rho: greeks.rho()[place],
+                vanna: greeks.vanna()[place],
+                volga: greeks.volga()[place],
+                error: String::new(),
+            }));
+        }
+        RiskOutcome::Options(OptionResult { values: self.rows.with_bad(values, without_value) })
     }
 }
 
 #[derive(Debug)]
 pub(super) struct ImpliedTask {
-    options: Options,
+    rows: Rows,
+    /// Of the options that have numbers.
     prices: Vec<f64>,
 }
 
@@ -71,21 +99,24 @@ impl ImpliedTask {
         let count = problem.options.len();
         check_count("problem.options", count, 1..=OPTIONS_MAX)?;
         check_count("problem.prices", problem.prices.len(), count..=count)?;
-        Ok(Self { options: columns(&problem.options, &assets.markets)?, prices: problem.prices.clone() })
+        let rows = Rows::new(&problem.options, &assets.markets)?;
+        let is_good = |place: &usize| rows.bad.binary_search_by_key(place, |(bad, _)| *bad).is_err();
+        let prices = (0..count).filter(is_good).map(|place| problem.prices[place]).collect();
+        Ok(Self { rows, prices })
     }
 
     pub(super) fn units(&self) -> i64 {
-        self.options.len() as i64
+        self.rows.options.len() as i64
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.options.len() * OPTION_BYTES
+        self.rows.bytes()
     }
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
         let mut volatilities = Vec::with_capacity(range.len());
         let prices = &self.prices[range.clone()];
-        implied_volatility(isa, &self.options, range, prices, &mut volatilities);
+        implied_volatility(isa, &self.rows.options, range, prices, &mut volatilities);
         Partial::Volatilities(volatilities)
     }
 
@@ -97,8 +128,37 @@ impl ImpliedTask {
     ) -> Result<Partial, DeviceError> {
         let mut volatilities = Vec::with_capacity(range.len());
         let prices = &self.prices[range.clone()];
-        pricing.implied_volatility(device, &self.options, range, prices, &mut volatilities)?;
+        pricing.implied_volatility(device, &self.rows.options, range, prices, &mut volatilities)?;
         Ok(Partial::Volatilities(volatilities))
+    }
+
+    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
+        let mut volatilities = Vec::new();
+        for partial in partials {
+            let Partial::Volatilities(found) = partial else { continue };
+            volatilities.extend(found.iter().map(|found| ImpliedVolatility {
+                volatility: found.ok(),
+                error: found.err().map_or(String::new(), |error| error.to_string()),
+            }));
+        }
+        let without = |error| ImpliedVolatility { volatility: None, error };
+        let volatilities = self.rows.with_bad(volatilities, without);
+        RiskOutcome::ImpliedVolatilities(ImpliedVolatilityResult { volatilities })
+    }
+}
+
+fn without_value(error: String) -> OptionValue {
+    let none = f64::NAN;
+    OptionValue {
+        price: none,
+        delta: none,
+        gamma: none,
+        vega: none,
+        theta: none,
+        rho: none,
+        vanna: none,
+        volga: none,
+        error,
     }
 }
 
@@ -108,15 +168,51 @@ pub(super) fn without_volatility(assets: &[Asset]) -> Vec<Asset> {
     assets.iter().map(given).collect()
 }
 
-fn columns(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Options, RiskError> {
-    let mut options = Options::default();
-    for (number, option) in given.iter().enumerate() {
+impl Rows {
+    /// An option with a parameter that nothing can be priced with is one bad row; if there is no other, that is the error.
+    fn new(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Self, RiskError> {
+        let mut rows = Self { options: Options::default(), bad: Vec::new() };
+        let mut first = None;
+        for (number, option) in given.iter().enumerate() {
+            if let Err(error) = rows.push(number, option, assets) {
+                rows.bad.push((number, format!("{}: {}", error.field, error.message)));
+                first.get_or_insert(error);
+            }
+        }
+        match first {
+            Some(error) if rows.bad.len() == given.len() => Err(error),
+            _ => Ok(rows),
+        }
+    }
+
+    fn push(
+        &mut self,
+        number: usize,
+        option: &VanillaOption,
+        assets: &[AssetMarket],
+    ) -> Result<(), RiskError> {
         let field = |name: &str| format!("problem.options[{number}].{name}");
         let asset = asset_of(assets, option.asset, || field("asset"))?;
-        let pushed = options.push(kind_of(option.kind), asset, option.strike, option.expiry_years);
-        pushed.map_err(|error| of_option(error, field, option.asset))?;
+        let pushed = self.options.push(kind_of(option.kind), asset, option.strike, option.expiry_years);
+        pushed.map_err(|error| of_option(error, field, option.asset))
     }
-    Ok(options)
+
+    fn bytes(&self) -> usize {
+        let texts = self.bad.iter().map(|(_, error)| error.len());
+        (self.options.len() + self.bad.len()) * OPTION_BYTES + texts.sum::<usize>()
+    }
+
+    /// What was found of the good ones, with what stands for the bad ones between them, in the order of the request.
+    fn with_bad<T>(&self, found: Vec<T>, without: impl Fn(String) -> T) -> Vec<T> {
+        let mut all = Vec::with_capacity(found.len() + self.bad.len());
+        let mut found = found.into_iter();
+        for (place, error) in &self.bad {
+            all.extend(found.by_ref().take(place - all.len()));
+            all.push(without(error.clone()));
+        }
+        all.extend(found);
+        all
+    }
 }
 
 /// An asset by its index.
@@ -145,34 +241,4 @@ pub(super) fn kind_of(kind: risk::OptionKind) -> OptionKind {
         risk::OptionKind::Call => OptionKind::Call,
         risk::OptionKind::Put => OptionKind::Put,
     }
-}
-
-pub(super) fn outcome(partials: &[&Partial]) -> RiskOutcome {
-    let mut values = Vec::new();
-    for partial in partials {
-        let Partial::Greeks(greeks) = partial else { continue };
-        values.extend((0..greeks.price().len()).map(|place| OptionValue {
-            price: greeks.price()[place],
-            delta: greeks.delta()[place],
-            gamma: greeks.gamma()[place],
-            vega: greeks.vega()[place],
-            theta: greeks.theta()[place],
-            rho: greeks.rho()[place],
-            vanna: greeks.vanna()[place],
-            volga: greeks.volga()[place],
-        }));
-    }
-    RiskOutcome::Options(OptionResult { values })
-}
-
-pub(super) fn implied_outcome(partials: &[&Partial]) -> RiskOutcome {
-    let mut volatilities = Vec::new();
-    for partial in partials {
-        let Partial::Volatilities(found) = partial else { continue };
-        volatilities.extend(found.iter().map(|found| ImpliedVolatility {
-            volatility: found.ok(),
-            error: found.err().map_or(String::new(), |error| error.to_string()),
-        }));
-    }
-    RiskOutcome::ImpliedVolatilities(ImpliedVolatilityResult { volatilities })
 }

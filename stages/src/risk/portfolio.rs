@@ -21,7 +21,7 @@ use warptape_schemas::risk::{
 use super::assets::Resolved;
 use super::kept::{Follower, KeptProfits};
 use super::options::kind_of;
-use super::{Finished, Partial, Round, bad, check_count, check_length};
+use super::{Finished, Partial, Round, bad, check_count, check_length, cost};
 use measures::{Work, tail_of};
 
 /// Positions of a request at most: their risk has to fit into a record.
@@ -72,6 +72,17 @@ pub struct Tails {
     expected_shortfall: Tail,
     /// By book: its own value at risk and expected shortfall.
     books: Vec<[f64; 2]>,
+    /// Standard errors of both of the whole, where scenarios are drawn.
+    errors: Option<[f64; 2]>,
+}
+
+/// Value at risk and expected shortfall of the whole, and what is known of them.
+struct Whole {
+    measures: [f64; 2],
+    errors: Option<[f64; 2]>,
+    /// 0 for parametric risk.
+    scenarios: i64,
+    horizon_years: Option<f64>,
 }
 
 impl Tails {
@@ -147,6 +158,19 @@ impl PortfolioTask {
         scenarios + numbers * size_of::<f64>() + positions * size_of::<Position>()
     }
 
+    pub(super) fn cost_ns(&self) -> u64 {
+        let (books, positions) = (self.portfolio.parents().len(), self.portfolio.positions().len());
+        match &self.work {
+            Work::Parametric { covariance, .. } => cost::parametric(books, positions, covariance.assets()),
+            Work::Stress { scenarios, .. } => cost::revaluation(positions, scenarios.len()),
+            Work::Simulated { scenarios, confidence, .. } => {
+                let tail = tail_of(scenarios, *confidence) as u64;
+                cost::revaluation(positions, scenarios.len() + tail)
+                    .saturating_add(cost::ordering(books, scenarios.len()))
+            }
+        }
+    }
+
     /// Whether the next unit is one that cannot be cut.
     pub(super) fn is_aside(&self) -> bool {
         match &self.work {
@@ -197,12 +221,14 @@ impl PortfolioTask {
 
     pub(super) fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         match &self.work {
-            Work::Parametric { covariance, confidence } => self.parametric(isa, covariance, *confidence),
+            Work::Parametric { covariance, confidence, horizon_years } => {
+                self.parametric(isa, covariance, *confidence, *horizon_years)
+            }
             Work::Stress { scenarios, .. } => self.revalue(isa, scenarios, units),
-            Work::Simulated { scenarios, confidence, found } => match found.get() {
+            Work::Simulated { scenarios, confidence, are_drawn, found, .. } => match found.get() {
                 None => self.revalue(isa, scenarios, units),
                 Some(found) => match found.tails.get() {
-                    None => Partial::Tails(Box::new(self.tails(&found.profits, *confidence))),
+                    None => Partial::Tails(Box::new(self.tails(&found.profits, *confidence, *are_drawn))),
                     Some(tails) => self.parts(isa, scenarios, tails, units),
                 },
             },
@@ -241,16 +267,14 @@ impl PortfolioTask {
         Partial::Profits(Arc::new(profits))
     }
 
-    fn tails(&self, profits: &[Arc<Profits>], confidence: f64) -> Tails {
-        let of_book = |book: usize| -> (Tail, Tail, [f64; 2]) {
+    fn tails(&self, profits: &[Arc<Profits>], confidence: f64, are_drawn: bool) -> Tails {
+        let of_book = |book: usize| -> Tails {
             let profits: Vec<f64> = profits.iter().flat_map(|part| part.of_book(book)).copied().collect();
-            let (value_at_risk, expected_shortfall) = tails_of(&profits, confidence);
-            let own = [value_at_risk.loss(&profits), expected_shortfall.loss(&profits)];
-            (value_at_risk, expected_shortfall, own)
+            tails_of(&profits, confidence, are_drawn && book == 0)
         };
-        let (value_at_risk, expected_shortfall, whole) = of_book(0);
-        let others = (1..self.names.books.len()).map(|book| of_book(book).2);
-        Tails { value_at_risk, expected_shortfall, books: [whole].into_iter().chain(others).collect() }
+        let mut whole = of_book(0);
+        whole.books.extend((1..self.names.books.len()).map(|book| of_book(book).books[0]));
+        whole
     }
 
     /// What positions lose: first in the scenarios of the value at risk, then in each block of those of the expected shortfall.
@@ -282,7 +306,7 @@ impl PortfolioTask {
                 profits_of(partials).iter().for_each(|profits| all.append(profits));
                 Finished::Outcome(self.stress(names, &all))
             }
-            Work::Simulated { scenarios, found, .. } => {
+            Work::Simulated { scenarios, horizon_years, found, .. } => {
                 let Some(found) = found.get() else {
                     found.get_or_init(|| Found { profits: profits_of(partials), tails: OnceLock::new() });
                     return Finished::More(Round { first_unit: self.scenario_units(), units: 1 });
@@ -298,12 +322,18 @@ impl PortfolioTask {
                         units: units as i64,
                     });
                 };
-                Finished::Outcome(self.simulated(scenarios, tails, partials))
+                let whole = Whole {
+                    measures: tails.books[0],
+                    errors: tails.errors,
+                    scenarios: scenarios.len() as i64,
+                    horizon_years: *horizon_years,
+                };
+                Finished::Outcome(self.simulated(&whole, tails, partials))
             }
         }
     }
 
-    fn simulated(&self, scenarios: &Scenarios, tails: &Tails, partials: &[&Partial]) -> RiskOutcome {
+    fn simulated(&self, whole: &Whole, tails: &Tails, partials: &[&Partial]) -> RiskOutcome {
         let mut losses = Vec::new();
         for partial in partials {
             if let Partial::Losses(more) = partial {
@@ -318,37 +348,32 @@ impl PortfolioTask {
             loss_of_blocks(&losses)
         };
         let components = [value_at_risk.to_vec(), (0..positions).map(shortfall).collect()];
-        self.result(scenarios.len() as i64, tails.books[0], &tails.books, components)
+        self.result(whole, &tails.books, components)
     }
 
-    fn parametric(&self, isa: Isa, covariance: &Covariance, confidence: f64) -> Partial {
+    fn parametric(&self, isa: Isa, covariance: &Covariance, confidence: f64, horizon_years: f64) -> Partial {
         let of_book = |book: usize| -> Parametric {
             let risk = self.portfolio.parametric(isa, covariance, book, confidence);
-            risk.expect("checked with the request")
+            risk.expect(CHECKED)
         };
-        let whole = of_book(0);
+        let all = of_book(0);
         let books = 0..self.names.books.len();
         let own: Vec<[f64; 2]> = books
             .map(|book| of_book(book).total)
             .map(|own| [own.value_at_risk, own.expected_shortfall])
             .collect();
-        let positions = &whole.positions;
+        let positions = &all.positions;
         let columns = [
             positions.iter().map(|part| part.value_at_risk).collect(),
             positions.iter().map(|part| part.expected_shortfall).collect(),
         ];
-        let measures = [whole.total.value_at_risk, whole.total.expected_shortfall];
-        Partial::Outcome(Box::new(self.result(0, measures, &own, columns)))
+        let measures = [all.total.value_at_risk, all.total.expected_shortfall];
+        let whole = Whole { measures, errors: None, scenarios: 0, horizon_years: Some(horizon_years) };
+        Partial::Outcome(Box::new(self.result(&whole, &own, columns)))
     }
 
     /// `own` are the measures of each book alone, `components` those of positions in the whole.
-    fn result(
-        &self,
-        scenarios: i64,
-        [value_at_risk, expected_shortfall]: [f64; 2],
-        own: &[[f64; 2]],
-        components: [Vec<f64>; 2],
-    ) -> RiskOutcome {
+    fn result(&self, whole: &Whole, own: &[[f64; 2]], components: [Vec<f64>; 2]) -> RiskOutcome {
         let of_books = components.each_ref().map(|column| self.portfolio.book_sums(column));
         let values = self.portfolio.book_values();
         let book = |(number, name): (usize, &String)| BookRisk {
@@ -373,11 +398,14 @@ impl PortfolioTask {
         };
         RiskOutcome::Portfolio(PortfolioResult {
             value: values[0],
-            value_at_risk,
-            expected_shortfall,
-            scenarios,
+            value_at_risk: whole.measures[0],
+            expected_shortfall: whole.measures[1],
+            scenarios: whole.scenarios,
             books: self.names.books.iter().enumerate().map(book).collect(),
             positions: self.names.positions.iter().enumerate().map(position).collect(),
+            value_at_risk_error: whole.errors.map(|errors| errors[0]),
+            expected_shortfall_error: whole.errors.map(|errors| errors[1]),
+            horizon_years: whole.horizon_years,
         })
     }
 
@@ -410,15 +438,21 @@ fn range_of(scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {
 
 /// Value at risk and expected shortfall. Of profits that are finite, which those of checked numbers are unless they overflow: then
 /// all is lost in every scenario.
-fn tails_of(profits: &[f64], confidence: f64) -> (Tail, Tail) {
+fn tails_of(profits: &[f64], confidence: f64, has_errors: bool) -> Tails {
     let finite: Vec<f64> =
         profits.iter().map(|profit| if profit.is_finite() { *profit } else { f64::MIN }).collect();
     let ranked = Ranked::new(&finite).expect("there are scenarios, and they are finite");
-    (
-        ranked.value_at_risk(confidence).expect("checked with the request"),
-        ranked.expected_shortfall(confidence).expect("checked with the request"),
-    )
+    let value_at_risk = ranked.value_at_risk(confidence).expect(CHECKED);
+    let expected_shortfall = ranked.expected_shortfall(confidence).expect(CHECKED);
+    Tails {
+        books: vec![[value_at_risk.loss(profits), expected_shortfall.loss(profits)]],
+        errors: has_errors.then(|| ranked.standard_errors(&finite, confidence).expect(CHECKED)),
+        value_at_risk,
+        expected_shortfall,
+    }
 }
+
+const CHECKED: &str = "the confidence was checked with the request";
 
 fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfolio, RiskError> {
     // An index that is none is one that is not there.

@@ -59,6 +59,36 @@ pub fn expired(expire: &Expire) -> RiskError {
     RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message }
 }
 
+/// It would take longer than is allowed.
+pub fn too_costly(cost_ns: i64, cost_max_ns: i64) -> RiskError {
+    let seconds = |ns: i64| ns as f64 / 1e9;
+    let message = format!(
+        "estimated to take {:.3} s of one core, risk.cost_max_s allows {}: ask for less (samples, steps, scenarios, rules), or have \
+         the limit raised",
+        seconds(cost_ns),
+        seconds(cost_max_ns)
+    );
+    bad("problem", message)
+}
+
+/// Another request says that nobody needs an answer any more.
+pub fn cancelled(by: &str, tenant: &str, offset: i64) -> RiskError {
+    let message = format!("cancelled by request {by:?} of tenant {tenant:?}, at offset {offset}");
+    RiskError { code: RiskErrorCode::Expired, field: String::new(), message }
+}
+
+/// There is nothing to cancel.
+pub fn not_cancelled(request_id: &str, is_known: bool) -> RiskError {
+    let request_id = repeated(request_id);
+    let message = match is_known {
+        true => format!("{request_id} has its result already"),
+        false => format!(
+            "no request {request_id} came before in this partition: send it to the partition of that request, under the same key"
+        ),
+    };
+    bad("cancels", message)
+}
+
 /// Nothing comes of it but a panic.
 pub fn panicked() -> RiskError {
     let message = "these numbers make what computes the answer panic, which is a mistake of ours: the log of the process says where; \
@@ -91,6 +121,11 @@ impl RequestIds {
             self.known.remove(&oldest);
         }
         true
+    }
+
+    /// Whether an id was taken, as far as it is remembered.
+    pub fn contains(&self, request_id: &str) -> bool {
+        self.known.contains(&xxh3_128(request_id.as_bytes()))
     }
 }
 

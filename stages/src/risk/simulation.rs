@@ -17,9 +17,9 @@ use warptape_schemas::risk::{
 
 use super::american::{AmericanTask, Found};
 use super::assets::Resolved;
-use super::matrices::{MarketReturns, of_matrix};
+use super::matrices::{self, MarketReturns, of_matrix};
 use super::options::kind_of;
-use super::{Finished, Partial, Round, bad, check_count};
+use super::{Finished, Partial, Round, bad, check_count, cost};
 
 /// Samples of a request at most, times what is summed of each: sums of blocks are kept until the end, and added by who waits for it.
 const NUMBERS_MAX: i64 = 1 << 28;
@@ -46,6 +46,9 @@ enum Paths {
 
 impl SimulationTask {
     pub(super) fn new(problem: &SimulationProblem, seed: i64, assets: &Resolved) -> Result<Self, RiskError> {
+        if problem.steps < 1 {
+            return Err(bad("problem.steps", format!("{}; it must be from 1 on", problem.steps)));
+        }
         let paths_max = NUMBERS_MAX / numbers_of(problem);
         if !(1..=paths_max).contains(&problem.paths_max) {
             let given = problem.paths_max;
@@ -81,7 +84,24 @@ impl SimulationTask {
         }
     }
 
+    /// Of all samples that there may be, also where fewer do.
+    pub(super) fn cost_ns(&self) -> u64 {
+        let rule = match &self.paths {
+            Paths::American(american) => american.rule_cost_ns(),
+            _ => 0,
+        };
+        rule.saturating_add(cost::blocks(self.blocks_max, self.block_steps() as u64, self.has_greeks()))
+    }
+
     pub(super) fn unit_cost(&self) -> i64 {
+        match &self.paths {
+            Paths::American(american) if !american.is_found() => american.unit_cost(),
+            _ => self.block_steps(),
+        }
+    }
+
+    /// Steps of a sample of a block.
+    fn block_steps(&self) -> i64 {
         let of_basket = |spec: &BasketSpec| (spec.assets.len() as u32, spec.antithetic);
         let (steps, antithetic) = match &self.paths {
             Paths::Price(simulation) => (simulation.spec().steps, simulation.spec().antithetic),
@@ -90,7 +110,6 @@ impl SimulationTask {
             }
             Paths::Basket(basket) => of_basket(basket.spec()),
             Paths::BasketGreeks(greeks) => of_basket(greeks.simulation().spec()),
-            Paths::American(american) if !american.is_found() => return american.unit_cost(),
             Paths::American(american) => (american.spec().exercises, american.spec().antithetic),
         };
         i64::from(steps) * if antithetic { 2 } else { 1 }
@@ -194,7 +213,8 @@ impl SimulationTask {
             return Finished::More(next);
         }
         let done: u64 = partials.iter().map(|partial| self.blocks_of(partial)).sum();
-        let result = self.estimate(partials);
+        let mut result = self.estimate(partials);
+        result.standard_error_met = self.stop.map(|stop| result.standard_error <= stop.standard_error);
         match self.stop.map(|stop| stop.progress(done, |_| result.standard_error)) {
             // Of fewer blocks the error was too great in the round before.
             Some(Progress::Until(blocks)) if blocks > done => Finished::More(Round {
@@ -242,6 +262,7 @@ fn of_price(estimate: &Estimate) -> SimulationResult {
         standard_error: estimate.standard_error,
         paths: estimate.samples as i64,
         greeks: Vec::new(),
+        standard_error_met: None,
     }
 }
 
@@ -253,6 +274,7 @@ fn of_greeks(estimate: &GreekEstimate) -> SimulationResult {
         standard_error: price.standard_error,
         paths: samples as i64,
         greeks: greeks.map(|(name, measured)| greek(name.to_owned(), measured)).into(),
+        standard_error_met: None,
     }
 }
 
@@ -271,6 +293,7 @@ fn of_basket(estimate: &BasketGreekEstimate) -> SimulationResult {
         standard_error: estimate.price.standard_error,
         paths: estimate.samples as i64,
         greeks,
+        standard_error_met: None,
     }
 }
 
@@ -361,7 +384,7 @@ impl Paths {
         let field = "problem.correlations";
         let correlations = match &problem.correlations {
             Matrix::Given(numbers) if numbers.is_empty() && count == 1 => vec![1.0],
-            Matrix::Given(numbers) => numbers.clone(),
+            Matrix::Given(numbers) => matrices::correlations(count, numbers),
             Matrix::Market(_) => {
                 let covariance = MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count);
                 covariance.map_err(|error| of_matrix(&error, field))?.correlations()
@@ -446,9 +469,9 @@ fn sampling_of(problem: &SimulationProblem) -> Sampling {
     }
 }
 
+/// Not negative: that is checked before.
 fn steps_of(problem: &SimulationProblem) -> u32 {
-    // A negative number is none that is allowed.
-    u32::try_from(problem.steps).unwrap_or(0)
+    problem.steps as u32
 }
 
 /// Names the field where it stands in the request.

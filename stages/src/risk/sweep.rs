@@ -7,7 +7,7 @@ use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
 use warptape_schemas::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 
-use super::{Partial, bad, check_count};
+use super::{Partial, bad, check_count, cost};
 
 /// Rules of a request at most: their cells have to fit into a record.
 const RULES_MAX: usize = 20_000;
@@ -35,6 +35,12 @@ impl SweepTask {
             pushed.map_err(|error| bad(format!("problem.symbols[{number}].closes"), error.to_string()))?;
         }
         check_count("problem.symbols.closes", bars.len(), 1..=BARS_MAX)?;
+        for (number, rule) in problem.rules.iter().enumerate() {
+            if let Some((field, bars)) = windows_of(rule).into_iter().flatten().find(|(_, bars)| *bars < 1) {
+                let field = format!("problem.rules[{number}].{field}");
+                return Err(bad(field, format!("{bars}; it must be from 1 on")));
+            }
+        }
         let rules: Vec<TradingRule> = problem.rules.iter().map(rule_of).collect();
         for (number, rule) in rules.iter().enumerate() {
             rule.check().map_err(|error| bad(rule_field(number, &error), error.to_string()))?;
@@ -51,6 +57,10 @@ impl SweepTask {
 
     pub(super) fn bytes(&self) -> usize {
         self.bars.len() * size_of::<f64>() + self.rules.len() * size_of::<CellResult>()
+    }
+
+    pub(super) fn cost_ns(&self) -> u64 {
+        cost::sweep(self.rules.len(), self.bars.len())
     }
 
     pub(super) fn unit_cost(&self) -> i64 {
@@ -84,9 +94,19 @@ fn rule_field(number: usize, error: &SweepError) -> String {
     }
 }
 
+/// The windows of a rule with their names.
+fn windows_of(rule: &risk::TradingRule) -> [Option<(&'static str, i32)>; 2] {
+    match rule {
+        risk::TradingRule::EmaCross(rule) => [Some(("fast", rule.fast)), Some(("slow", rule.slow))],
+        risk::TradingRule::RsiReversion(rule) => [Some(("length", rule.length)), None],
+        risk::TradingRule::ZScoreReversion(rule) => [Some(("window", rule.window)), None],
+        risk::TradingRule::BandBreakout(rule) => [Some(("window", rule.window)), None],
+    }
+}
+
 fn rule_of(rule: &risk::TradingRule) -> TradingRule {
-    // A negative window is none that `check` allows.
-    let bars = |bars: i32| u32::try_from(bars).unwrap_or(0);
+    // None is negative: that was checked.
+    let bars = |bars: i32| bars as u32;
     match rule {
         risk::TradingRule::EmaCross(rule) => {
             TradingRule::EmaCross { fast: bars(rule.fast), slow: bars(rule.slow) }

@@ -1,3 +1,5 @@
+mod limits;
+
 use serde_json::{Value, json};
 use warptape_emulator::Emulator;
 
@@ -18,10 +20,11 @@ fn market_of(symbol: &str) -> Option<SymbolMarket> {
         last_sample: 1_000,
         sample_interval_ns: 1_000_000_000,
         decay: 0.94,
+        year_ns: 8_760.0 * 3.6e12,
     };
     match symbol {
-        "A:X" => Some(market(Some(101.0), &[100.0, 101.0, 100.0, 101.0])),
-        "A:Y" => Some(market(Some(50.0), &[50.0, 49.5, 50.5, 50.0, 50.25])),
+        "A:X" => Some(market(Some(101.0), &[100.0, 101.0].repeat(20))),
+        "A:Y" => Some(market(Some(50.0), &[50.0, 49.5, 50.5, 50.0, 50.25].repeat(9))),
         "A:NEW" => Some(market(Some(5.0), &[5.0, 5.0])),
         "A:SILENT" => Some(market(None, &[])),
         _ => None,
@@ -371,7 +374,7 @@ fn mistakes_are_named() {
     check(market("A:NONE", "spot"), RiskErrorCode::UnknownSymbol, "problem.assets[0].symbol", "A:NONE");
     let missing = RiskErrorCode::MissingMarketData;
     check(market("A:SILENT", "spot"), missing, "problem.assets[0].spot", "neither a trade");
-    check(market("A:NEW", "volatility"), missing, "problem.assets[0].volatility", "2 prices");
+    check(market("A:NEW", "volatility"), missing, "problem.assets[0].volatility", "1 returns");
     check(simulation(json!({"paths_max": 0})), bad, "problem.paths_max", "from 1");
     check(simulation(json!({"steps": -1})), bad, "problem.steps", "from 1");
     check(simulation(json!({"standard_error": 0.0})), bad, "problem.standard_error", "more than 0");

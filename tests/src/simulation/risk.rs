@@ -163,7 +163,8 @@ impl World {
             _ => self.results(partition),
         };
         self.coverage.answers_found += results.iter().filter(|result| result.offset >= committed).count();
-        self.core.on_requests_opened(partition, committed, Answered::of(&results, committed));
+        let found_before = self.requests.log[partition as usize].len() as i64;
+        self.core.on_requests_opened(partition, committed, found_before, Answered::of(&results, committed));
     }
 
     pub(super) fn deliver_requests(&mut self) -> Result<(), Failure> {
@@ -187,8 +188,7 @@ impl World {
         let mut read = (0_i32..).zip(&self.requests.reading).filter(|(_, reading)| reading.is_some());
         self.coverage.requests_held += usize::from(read.any(|(partition, _)| !self.has_market(partition)));
         let requests = records.iter().map(ReadRequest::of).collect();
-        self.core.on_requests(self.now_ns, partition, generation, requests);
-        Ok(())
+        Ok(self.core.on_requests(self.now_ns, partition, generation, requests)?)
     }
 
     /// The market was taken for a request.

@@ -41,6 +41,8 @@ pub fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
     // Many slices.
     config.scheduler.risk.slice_ns = 50_000;
+    // So that there are enough returns.
+    config.stages.market.sample_interval_ns = 100_000_000;
     config
 }
 

@@ -27,6 +27,8 @@ fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
     // Many slices.
     config.scheduler.risk.slice_ns = 50_000;
+    // So that there are enough returns.
+    config.stages.market.sample_interval_ns = 100_000_000;
     config
 }
 
@@ -208,6 +210,62 @@ fn check_without_room(limit: impl FnOnce(&mut RiskConfig), message: &str) {
         change(&mut records[at], |result| outcome_error(result).message = "come back later".to_owned());
     });
     assert_eq!(fields(&changed), ["outcome.risk_error.message"], "{changed}");
+}
+
+/// A request of minutes beside small ones, that one cancels; and one that is not begun.
+#[test]
+fn what_was_cancelled_and_what_cost_too_much_is_recomputed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    feed_life(&log, 0);
+    run_to_end(&log, config(1));
+    let live = live_asset(&symbol_of(&log, ASKED));
+    let asian = json!({"type": "asian", "kind": "call", "strike": 105.0});
+    let mut long = simulation(std::slice::from_ref(&live), &asian);
+    long["steps"] = json!(1_000);
+    long["paths_max"] = json!(30_000_000);
+    long["standard_error"] = Value::Null;
+    let mut longer = long.clone();
+    longer["steps"] = json!(65_536);
+    let cancel = |id: &str, other: &str| {
+        let mut request = request(id, json!({"type": "options", "assets": [], "options": []}));
+        request.cancels = Some(other.to_owned());
+        request
+    };
+    let requests = [
+        request("long", long),
+        request("longer", longer),
+        request("beside", options(&live, 90.0)),
+        cancel("stop", "long"),
+        cancel("again", "long"),
+        cancel("nobody", "unknown"),
+    ];
+    ask(&log, ASKED, &requests);
+    run_to_end(&log, EngineConfig { risk_cost_max_ns: 3_600_000_000_000, ..config(1) });
+    let found = results(&log, ASKED);
+    let code = |id: &str| code_of(found.iter().find(|result| result.request_id == id).expect(id));
+    let bad = Some(RiskErrorCode::BadParameter);
+    let codes = ["long", "longer", "beside", "stop", "again", "nobody"].map(code);
+    assert_eq!(codes, [Some(RiskErrorCode::Expired), bad, None, None, bad, bad]);
+    let report = verified(&log);
+    assert!(report.is_identical(), "{report}");
+
+    let with = |id: &str, change_it: &dyn Fn(&mut RiskResult)| {
+        diverged(&folder, &log, "risk.results", |records| {
+            let result = |record: &Record| decode_risk_result(&record.value).expect("a result");
+            let at = records.iter().position(|record| result(record).request_id == id).expect(id);
+            change(&mut records[at], change_it);
+        })
+    };
+    let by_another = with("long", &|result| {
+        let error = outcome_error(result);
+        error.message = error.message.replace("stop", "post");
+    });
+    assert_eq!(fields(&by_another), ["outcome.risk_error.message"], "{by_another}");
+    let cheaper = with("longer", &|result| result.cost_max_ns = i64::MAX);
+    assert!(!fields(&cheaper).is_empty(), "{cheaper}");
+    let dearer = with("beside", &|result| result.cost_ns += 1);
+    assert_eq!(fields(&dearer), ["cost_ns"], "{dearer}");
 }
 
 fn code_of(result: &RiskResult) -> Option<RiskErrorCode> {

@@ -174,6 +174,10 @@ impl EventLog for Faulty {
         self.log.claim(name)
     }
 
+    fn has_member(&self, group: &str) -> Result<bool, LogError> {
+        self.log.has_member(group)
+    }
+
     fn url(&self) -> String {
         self.log.url()
     }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use serde_json::json;
 use warptape_eventlog::{
     Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, Producer, TopicInfo, TopicPartition,
 };
 use warptape_replay::PartitionReader;
 use warptape_schemas::risk::{RiskRequest, RiskResult};
-use warptape_schemas::{decode_risk_result, encode_risk_request};
+use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request};
 
-use super::request::market_symbol;
+use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
@@ -30,44 +31,114 @@ pub struct Answer {
     pub offset: i64,
 }
 
-/// Sends a request under a transactional id that nobody else has, and waits for its result.
-pub fn ask(
+/// A request that is to be answered.
+pub struct Asked<'a> {
+    pub request: &'a RiskRequest,
+    /// Transactional id that nobody else has.
+    pub name: &'a str,
+    pub timeout: Duration,
+}
+
+impl Asked<'_> {
+    /// Sends the request and waits for its result. Who gives up waiting cancels it.
+    pub fn ask(&self, settings: &Settings) -> anyhow::Result<Answer> {
+        let names = &settings.topics.names;
+        // A log that does not exist is not made for this.
+        let shown = open_log(settings, Purpose::Show)?.log;
+        let partitions = partitions(&*shown, settings)?;
+        let (partition, key) = match &self.request.cancels {
+            Some(other) => place_of(&*shown, settings, partitions, other)?,
+            None => {
+                let key = market_symbol(&self.request.problem).unwrap_or(&self.request.request_id);
+                (partition_of(key, partitions), key.as_bytes().to_vec())
+            }
+        };
+        let requests = TopicPartition { topic: names.risk_requests.clone(), partition };
+        let results = TopicPartition { topic: names.risk_results.clone(), partition };
+
+        let log = open_log(settings, Purpose::Ask)?.log;
+        if !log.has_member(&settings.engine.group)? {
+            let url = log.url();
+            eprintln!(
+                "no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it, {} s at most",
+                self.timeout.as_secs()
+            );
+        }
+        // Where the results end now: the one that is waited for comes behind.
+        let mut reader = reader_at_end(&*log, &results)?;
+        let interrupt = Interrupt::install()?;
+        send(&log, requests.clone(), &key, self.request, self.name, &interrupt)?;
+
+        let id = &self.request.request_id;
+        if let Some((result, offset)) = wait_for(&mut *reader, id, self.timeout, &interrupt)? {
+            return Ok(Answer { result, place: results, offset });
+        }
+        let why = match interrupt.is_set() {
+            true => format!("interrupted before there was a result of {id}"),
+            false => format!(
+                "no result of {id} within {} s: no pipeline seems to run on this log, or it has much to do; `warptape run --log {}` \
+                 starts one",
+                self.timeout.as_secs(),
+                log.url()
+            ),
+        };
+        if self.request.cancels.is_some() {
+            bail!("{why}; it is in {} all the same", requests.topic);
+        }
+        self.cancel(&log, requests, &key, &interrupt)?;
+        let url = log.url();
+        bail!(
+            "{why}; it is cancelled, unless it was answered meanwhile: `warptape tail {} --from-beginning --log {url}` shows the result",
+            results.topic
+        )
+    }
+
+    /// Says that nobody waits for the result any more.
+    fn cancel(
+        &self,
+        log: &Arc<dyn EventLog>,
+        place: TopicPartition,
+        key: &[u8],
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        let id = &self.request.request_id;
+        let name = format!("{}-cancel", self.name);
+        let mut request = cancelling(id);
+        request.insert("request_id".to_owned(), json!(name));
+        request.insert("tenant".to_owned(), json!(self.request.tenant));
+        let request = serde_json::from_value(serde_json::Value::Object(request))?;
+        Ok(send(log, place, key, &request, &name, interrupt)?)
+    }
+}
+
+/// The partition and key of a request that may have no answer yet.
+fn place_of(
+    log: &dyn EventLog,
     settings: &Settings,
-    request: &RiskRequest,
-    transactional_id: &str,
-    timeout: Duration,
-) -> anyhow::Result<Answer> {
-    let names = &settings.topics.names;
-    // A log that does not exist is not made for this.
-    let partitions = partitions(&*open_log(settings, Purpose::Show)?.log, settings)?;
-    let key = market_symbol(&request.problem).unwrap_or(&request.request_id);
-    let partition = partition_of(key, partitions);
-    let requests = TopicPartition { topic: names.risk_requests.clone(), partition };
-    let results = TopicPartition { topic: names.risk_results.clone(), partition };
-
-    let log = open_log(settings, Purpose::Ask)?.log;
-    // Where the results end now: the one that is waited for comes behind.
-    let mut reader = reader_at_end(&*log, &results)?;
-    let interrupt = Interrupt::install()?;
-    send(&log, requests, key, request, transactional_id, &interrupt)?;
-
-    if let Some((result, offset)) = wait_for(&mut *reader, &request.request_id, timeout, &interrupt)? {
-        return Ok(Answer { result, place: results, offset });
+    partitions: i32,
+    request_id: &str,
+) -> anyhow::Result<(i32, Vec<u8>)> {
+    let topic = &settings.topics.names.risk_requests;
+    for partition in 0..partitions {
+        let place = TopicPartition { topic: topic.clone(), partition };
+        let OffsetRange { first, next } = log.reader(std::slice::from_ref(&place))?.offsets(&place)?;
+        // All before the committed one are answered.
+        let committed = log.committed(&settings.engine.group, &place)?.unwrap_or(first);
+        let range = OffsetRange { first: committed.clamp(first, next), next };
+        let mut reader = PartitionReader::open(log, place, range)?;
+        while let Some(record) = reader.next()? {
+            let is_it = |request: &RiskRequest| request.request_id == request_id && request.cancels.is_none();
+            if decode_risk_request(&record.value).is_ok_and(|request| is_it(&request)) {
+                return Ok((partition, record.key.unwrap_or_default()));
+            }
+        }
     }
-    let (id, url) = (&request.request_id, log.url());
-    let later = format!(
-        "the request is in {} all the same, and its result will be in partition {partition} of {}: `warptape tail {} \
-         --from-beginning --log {url}`",
-        names.risk_requests, names.risk_results, names.risk_results
+    let message = format!(
+        "no request {request_id} waits for an answer in {topic}: it has its result, or was never sent; `warptape tail {} \
+         --from-beginning` shows results",
+        settings.topics.names.risk_results
     );
-    if interrupt.is_set() {
-        bail!("interrupted before there was a result of {id}; {later}");
-    }
-    bail!(
-        "no result of {id} within {} s: no pipeline seems to run on this log, or it has much to do; `warptape run --log \
-         {url}` starts one; {later}",
-        timeout.as_secs()
-    )
+    bail!(message)
 }
 
 /// The first result of a request with its offset; `None` when the time is over, or at an interrupt.
@@ -97,7 +168,7 @@ fn wait_for(
 fn send(
     log: &Arc<dyn EventLog>,
     place: TopicPartition,
-    key: &str,
+    key: &[u8],
     request: &RiskRequest,
     transactional_id: &str,
     interrupt: &Interrupt,
@@ -154,7 +225,7 @@ struct RequestTransaction {
     place: TopicPartition,
     /// Where the partition ended before.
     end_before: i64,
-    key: String,
+    key: Vec<u8>,
     value: Vec<u8>,
 }
 
@@ -162,13 +233,13 @@ impl RequestTransaction {
     fn new(
         log: &dyn EventLog,
         place: TopicPartition,
-        key: &str,
+        key: &[u8],
         request: &RiskRequest,
     ) -> Result<Self, LogError> {
         let end_before = end_of(log, &place)?;
         let mut value = Vec::new();
         encode_risk_request(request, &mut value);
-        Ok(Self { place, end_before, key: key.to_owned(), value })
+        Ok(Self { place, end_before, key: key.to_vec(), value })
     }
 }
 
@@ -177,7 +248,7 @@ impl Transaction for RequestTransaction {
         producer.send(NewRecord {
             topic: self.place.topic.as_str().into(),
             partition: self.place.partition,
-            key: Some(self.key.as_bytes().into()),
+            key: Some(self.key.as_slice().into()),
             timestamp_ns: super::now_ns(),
             value: self.value.as_slice().into(),
             ..NewRecord::default()

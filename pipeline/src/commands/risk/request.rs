@@ -1,5 +1,7 @@
 //! The request that arguments ask for: read from a file, or made of flags in the same JSON form.
 
+mod parse;
+
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -44,15 +46,22 @@ pub fn request_of(
             (None, Some(file)) => read_object(file)?,
             (None, None) => return Err(UsageError("give FILE, or --symbols".to_owned()).into()),
         },
+        RiskCommand::Cancel(args) => cancelling(&args.cancels),
     };
     overlay(&mut request, command.asking(), now_ns, made_up_id);
-    let request = serde_json::from_value(Value::Object(request));
-    let mut request = request.map_err(|error| UsageError(format!("not a risk request: {error}")))?;
+    let mut request: RiskRequest = parse::request(request)?;
     check_kind(command, &request)?;
     if let (RiskCommand::Greeks(_), RiskProblem::Simulation(problem)) = (command, &mut request.problem) {
         problem.greeks = true;
     }
     Ok(request)
+}
+
+/// What cancels a request, but for its own id. It asks nothing besides.
+pub fn cancelling(request_id: &str) -> Map<String, Value> {
+    let mut request = of_problem(json!({"type": "options", "assets": [], "options": []}));
+    request.insert("cancels".to_owned(), json!(request_id));
+    request
 }
 
 fn of_problem(problem: Value) -> Map<String, Value> {
@@ -97,7 +106,7 @@ fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, m
 fn check_kind(command: &RiskCommand, request: &RiskRequest) -> Result<(), UsageError> {
     let fitting = fitting_commands(&request.problem);
     let name = name_of(command);
-    if fitting.contains(&name) {
+    if fitting.contains(&name) || request.cancels.is_some() {
         return Ok(());
     }
     Err(UsageError(format!(
@@ -116,6 +125,7 @@ fn name_of(command: &RiskCommand) -> &'static str {
         RiskCommand::Stress(_) => "stress",
         RiskCommand::Optimise(_) => "optimise",
         RiskCommand::Sweep(_) => "sweep",
+        RiskCommand::Cancel(_) => "cancel",
     }
 }
 

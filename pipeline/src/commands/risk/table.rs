@@ -15,10 +15,14 @@ use crate::commands::columns::{Align, aligned};
 use crate::commands::tail::layout::float;
 
 const NS_PER_MS: f64 = 1e6;
+const NS_PER_S: f64 = 1e9;
 
 /// The whole text of a result that is no error.
 pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str) -> String {
     let mut text = match (&answer.result.outcome, &request.problem) {
+        _ if answer.result.cancels.is_some() => {
+            format!("{} is cancelled\n", answer.result.cancels.as_deref().unwrap_or_default())
+        }
         (RiskOutcome::Options(result), RiskProblem::Options(problem)) => {
             options(result, &problem.options, wants_greeks)
         }
@@ -69,6 +73,10 @@ fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool)
     if wants_greeks {
         header.extend(columns(&[], &GREEKS));
     }
+    let has_bad = result.values.iter().any(|value| !value.error.is_empty());
+    if has_bad {
+        header.push(("WHY NOT", Align::Left));
+    }
     let row = |(value, option): (&OptionValue, &VanillaOption)| {
         let mut cells = option_cells(option);
         cells.push(float(value.price));
@@ -76,6 +84,9 @@ fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool)
             let greeks =
                 [value.delta, value.gamma, value.vega, value.theta, value.rho, value.vanna, value.volga];
             cells.extend(greeks.map(float));
+        }
+        if has_bad {
+            cells.push(value.error.clone());
         }
         cells
     };
@@ -105,6 +116,10 @@ fn simulation(result: &SimulationResult) -> String {
     rows.extend(result.greeks.iter().map(|greek| row(&greek.name, greek.value, greek.standard_error)));
     let mut text = aligned(&columns(&["NAME"], &["VALUE", "STANDARD ERROR"]), &rows);
     writeln!(text, "\nsamples    {}", result.paths).expect(STRING);
+    if result.standard_error_met == Some(false) {
+        writeln!(text, "missed     the standard error is greater than the one that was wanted")
+            .expect(STRING);
+    }
     text
 }
 
@@ -119,6 +134,15 @@ fn portfolio(result: &PortfolioResult) -> String {
             vec!["scenarios".to_owned(), result.scenarios.to_string()],
         ],
     );
+    let errors = result.value_at_risk_error.zip(result.expected_shortfall_error);
+    if let Some((of_value_at_risk, of_expected_shortfall)) = errors {
+        let [first, second] = [of_value_at_risk, of_expected_shortfall].map(float);
+        writeln!(text, "\nstandard errors {first} of the value at risk, {second} of the expected shortfall")
+            .expect(STRING);
+    }
+    if let Some(horizon_years) = result.horizon_years {
+        writeln!(text, "\nhorizon    {} years", float(horizon_years)).expect(STRING);
+    }
     let books: Vec<_> = result
         .books
         .iter()
@@ -239,6 +263,10 @@ fn as_of(taken: &MarketAsOf) -> String {
     }
     if let Some(volatility) = taken.volatility {
         write!(text, ", volatility {}", float(volatility)).expect(STRING);
+    }
+    if taken.returns > 0 {
+        let seconds = taken.window_ns as f64 / NS_PER_S;
+        write!(text, ", of {} returns over {} s", taken.returns, float(seconds)).expect(STRING);
     }
     write!(text, ", after the ticks before {}:{}", taken.partition, taken.next_offset).expect(STRING);
     text

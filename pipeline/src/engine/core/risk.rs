@@ -1,6 +1,7 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
 use warptape_eventlog::TopicPartition;
+use warptape_schemas::LifecycleEvent;
 use warptape_schemas::journal::{
     AsOf, Expire, Finish, Input, LaneId, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped, TaskId,
 };
@@ -10,18 +11,26 @@ use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
 use super::super::answered::Answered;
 use super::super::lanes::Slice;
 use super::super::risk::{
-    Asked, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared, RequestPartition, Turn,
+    Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared,
+    RequestPartition, Turn,
 };
 use super::super::{ReadRequest, RecordError};
 use super::{Command, Core};
 
 impl Core {
-    /// The requests of an owned partition are to be read, from the committed offset on.
-    pub fn on_requests_opened(&mut self, partition: i32, committed: i64, answered: Answered) {
+    /// The requests of an owned partition are to be read, from the committed offset on; those before `found_before` lay there when it
+    /// came.
+    pub fn on_requests_opened(
+        &mut self,
+        partition: i32,
+        committed: i64,
+        found_before: i64,
+        answered: Answered,
+    ) {
         self.generation += 1;
         let source = TopicPartition { topic: self.config.topics.risk_requests.clone(), partition };
         let generation = self.generation;
-        let requests = RequestPartition::new(source, generation, committed, answered);
+        let requests = RequestPartition::new(source, generation, committed, found_before, answered);
         self.risk.partitions.insert(partition, requests);
         self.commands.push(Command::ReadRequests { partition, offset: committed, generation });
     }
@@ -32,24 +41,41 @@ impl Core {
             && requests.generation == generation
         {
             requests.read_to = position;
+            self.tell_found(partition);
+        }
+    }
+
+    /// Says which requests had no answer when their partition came, once all of them are read.
+    fn tell_found(&mut self, partition: i32) {
+        let requests = self.risk.partitions.get_mut(&partition);
+        if let Some(detail) = requests.and_then(RequestPartition::take_found) {
+            tracing::warn!("{detail}");
+            self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
         }
     }
 
     /// Requests of a partition were read.
-    pub fn on_requests(&mut self, now_ns: i64, partition: i32, generation: u64, requests: Vec<ReadRequest>) {
+    pub fn on_requests(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        generation: u64,
+        requests: Vec<ReadRequest>,
+    ) -> Result<(), RecordError> {
         let end = self.requests_stop_offset(partition);
         if requests.last().is_some_and(|request| request.offset >= end) {
             // What lies before the end was given, if there was anything.
             self.on_requests_position(partition, generation, end);
         }
         for ReadRequest { offset, bytes, request } in requests {
-            let Some(requests) = self.risk.partitions.get_mut(&partition) else { return };
+            let Some(requests) = self.risk.partitions.get_mut(&partition) else { return Ok(()) };
             if requests.generation != generation || offset >= end {
-                return;
+                return Ok(());
             }
             if !requests.begin(offset) {
                 continue;
             }
+            requests.note(offset, request.as_deref().map_or("", |request| &request.request_id));
             let asked = Asked::new(partition, offset, request.as_deref().ok(), bytes, now_ns);
             let error = match request {
                 Err(error) => refusals::unreadable(&error),
@@ -57,12 +83,42 @@ impl Core {
                     refusals::duplicate(&request.request_id)
                 }
                 Ok(request) => {
-                    self.risk.arrivals.push(asked, request);
+                    match &request.cancels {
+                        Some(request_id) => self.cancel(now_ns, asked, request_id)?,
+                        None => self.risk.arrivals.push(asked, request),
+                    }
                     continue;
                 }
             };
             self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
         }
+        self.tell_found(partition);
+        Ok(())
+    }
+
+    /// Ends a request of the same partition, wherever it is, because another one says that nobody needs the answer. The result of the
+    /// cancelled one is put before that of the other: a transaction with the second alone would let the first begin again.
+    fn cancel(&mut self, now_ns: i64, by: Asked, request_id: &str) -> Result<(), RecordError> {
+        let error = refusals::cancelled(&by.request_id, &by.tenant, by.offset);
+        if let Some(asked) = self.risk.arrivals.cancel(by.partition, request_id) {
+            self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
+        } else if let Some(task) = self.risk.task_of(by.partition, request_id) {
+            self.answer(now_ns, task, RiskOutcome::Error(error));
+            self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
+        } else {
+            let Some(by) = self.risk.cancel_concluding(by, request_id) else { return Ok(()) };
+            self.refuse_to_cancel(now_ns, by, request_id);
+            return Ok(());
+        }
+        self.risk.confirm(now_ns, by, &self.config);
+        Ok(())
+    }
+
+    fn refuse_to_cancel(&mut self, now_ns: i64, by: Asked, request_id: &str) {
+        let requests = self.risk.partitions.get(&by.partition);
+        let is_known = requests.is_some_and(|requests| requests.answered.ids.contains(request_id));
+        let error = refusals::not_cancelled(request_id, is_known);
+        self.risk.refuse(now_ns, by, NO_SEQUENCE, error, &self.config);
     }
 
     /// Gives requests that are no tasks yet to the scheduler once their deadlines have passed: it refuses them, and what they ask
@@ -114,6 +170,12 @@ impl Core {
             }
             Ok(task) => {
                 asked.bytes += task.bytes();
+                asked.cost_ns = task.cost_ns();
+                if asked.cost_ns > self.config.risk_cost_max_ns {
+                    let error = refusals::too_costly(asked.cost_ns, self.config.risk_cost_max_ns);
+                    self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
+                    return Ok(());
+                }
                 let round = task.first_round();
                 let number = self.risk.open(asked, task, self.recorder.next_sequence());
                 self.submit(now_ns, number, round)
@@ -225,15 +287,23 @@ impl Core {
     /// A round is concluded: either that is the answer, or another round follows.
     pub fn on_concluded(&mut self, now_ns: i64, concluded: Concluded) -> Result<(), RecordError> {
         let Concluded { number, outcome } = concluded;
-        if !self.risk.take_concluded(number) {
-            return Ok(());
-        }
-        match outcome {
-            ConcludedRound::Answer(result) => {
+        let Some(Awaited { cancelled_by }) = self.risk.take_concluded(number) else { return Ok(()) };
+        match (outcome, cancelled_by) {
+            (ConcludedRound::Answer(result), cancelled_by) => {
                 self.risk.push(result);
+                if let Some(by) = cancelled_by {
+                    let request_id = by.cancels.clone().unwrap_or_default();
+                    self.refuse_to_cancel(now_ns, by, &request_id);
+                }
                 Ok(())
             }
-            ConcludedRound::More(open, round) => {
+            (ConcludedRound::More(open, _), Some(by)) => {
+                let error = refusals::cancelled(&by.request_id, &by.tenant, by.offset);
+                self.risk.end(now_ns, *open, error, &self.config);
+                self.risk.confirm(now_ns, by, &self.config);
+                Ok(())
+            }
+            (ConcludedRound::More(open, round), None) => {
                 self.risk.tasks.insert(number, open);
                 self.submit(now_ns, number, round)
             }

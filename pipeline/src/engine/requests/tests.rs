@@ -52,6 +52,10 @@ impl EventLog for HeldLog {
         self.log.claim(name)
     }
 
+    fn has_member(&self, group: &str) -> Result<bool, LogError> {
+        self.log.has_member(group)
+    }
+
     fn url(&self) -> String {
         self.log.url()
     }

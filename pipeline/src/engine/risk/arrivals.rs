@@ -34,6 +34,10 @@ pub(in super::super) struct Asked {
     /// Of its record, and of what its work may come to once that is known.
     pub(in super::super) bytes: usize,
     pub(in super::super) received_ns: i64,
+    /// What it is estimated to take; 0 until that is known.
+    pub(in super::super) cost_ns: i64,
+    /// The request that it cancels.
+    pub(in super::super) cancels: Option<String>,
 }
 
 impl Asked {
@@ -56,6 +60,8 @@ impl Asked {
             gang: request.is_some_and(|request| request.gang),
             bytes,
             received_ns: now_ns,
+            cost_ns: 0,
+            cancels: request.and_then(|request| request.cancels.as_deref()).map(refusals::repeated),
         }
     }
 
@@ -179,6 +185,27 @@ impl Arrivals {
             }
             None => self.preparing.get_mut(&number)?.abandon(),
         }
+    }
+
+    /// Takes a request of a partition by its id, which nobody waits for any more.
+    pub(in super::super) fn cancel(&mut self, partition: i32, request_id: &str) -> Option<Asked> {
+        let is_it = |asked: &Asked| asked.partition == partition && asked.request_id == request_id;
+        let waiting = self.waiting.iter().find(|(_, (asked, _))| is_it(asked)).map(|(&key, _)| key);
+        let (number, asked) = match waiting {
+            Some(key) => {
+                let (asked, _) = self.waiting.remove(&key)?;
+                self.waiting_bytes -= asked.bytes;
+                (key.1, asked)
+            }
+            None => {
+                let is_prepared = |preparing: &Preparing| preparing.asked.as_ref().is_some_and(is_it);
+                let (&number, preparing) =
+                    self.preparing.iter_mut().find(|(_, preparing)| is_prepared(preparing))?;
+                (number, preparing.abandon()?)
+            }
+        };
+        self.deadlines.retain(|&(_, _, other)| other != number);
+        Some(asked)
     }
 
     /// Forgets the requests of a partition, or all.

@@ -7,15 +7,15 @@ use super::Engine;
 impl Engine {
     pub(super) fn on_requests(&mut self, event: RequestEvent) -> Result<(), EngineError> {
         match event {
-            RequestEvent::Opened { partition, assignment, committed, answered } => {
+            RequestEvent::Opened { partition, assignment, committed, found_before, answered } => {
                 // It may have gone meanwhile, and even have come again.
                 if self.core.is_owned(partition, assignment) {
-                    self.core.on_requests_opened(partition, committed, answered);
+                    self.core.on_requests_opened(partition, committed, found_before, answered);
                 }
             }
             RequestEvent::Requests { partition, generation, requests } => {
                 Progress::add(&self.progress.risk_requests, requests.len() as u64);
-                self.core.on_requests(self.clock.now_ns(), partition, generation, requests);
+                self.core.on_requests(self.clock.now_ns(), partition, generation, requests)?;
             }
             RequestEvent::Position { partition, generation, position } => {
                 self.core.on_requests_position(partition, generation, position);

@@ -9,7 +9,7 @@ use warptape_kernels::portfolio::{
 use warptape_schemas::risk::{Matrix, PortfolioProblem, RiskError, RiskMeasure, StressScenario};
 
 use super::super::assets::Resolved;
-use super::super::matrices::{MarketReturns, of_matrix};
+use super::super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::super::{bad, check_count};
 use super::{CELLS_MAX, Found};
 
@@ -19,15 +19,31 @@ const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
 const COVARIANCE_ASSETS_MAX: usize = 256;
 /// Positions × blocks of the tail at most: what each loses in each is kept until the end.
 const PARTS_MAX: usize = 1 << 22;
+const HORIZON: &str = "problem.measure.horizon_years";
 /// Years ahead at most.
 const HORIZON_YEARS_MAX: f64 = 60.0;
 
 /// What is asked of a portfolio, in which scenarios.
 #[derive(Debug)]
 pub(super) enum Work {
-    Simulated { scenarios: Scenarios, confidence: f64, found: OnceLock<Found> },
-    Parametric { covariance: Covariance, confidence: f64 },
-    Stress { scenarios: Scenarios, names: Vec<String> },
+    Simulated {
+        scenarios: Scenarios,
+        confidence: f64,
+        /// `None` where only the asker knows it.
+        horizon_years: Option<f64>,
+        /// Whether measures have a standard error.
+        are_drawn: bool,
+        found: OnceLock<Found>,
+    },
+    Parametric {
+        covariance: Covariance,
+        confidence: f64,
+        horizon_years: f64,
+    },
+    Stress {
+        scenarios: Scenarios,
+        names: Vec<String>,
+    },
 }
 
 /// Scenarios of the tail, about.
@@ -42,7 +58,7 @@ impl Work {
             let field = "problem.measure.covariance";
             check_count("problem.assets", count, 1..=COVARIANCE_ASSETS_MAX)?;
             let covariance = match matrix {
-                Matrix::Given(numbers) => Covariance::new(count, numbers.clone()),
+                Matrix::Given(numbers) => Covariance::new(count, symmetric(count, numbers)),
                 Matrix::Market(_) => MarketReturns::of(assets, field)?.covariance(Isa::Baseline, count),
             };
             covariance.map_err(|error| of_matrix(&error, field))
@@ -58,11 +74,19 @@ impl Work {
             RiskMeasure::Historical(measure) => {
                 let field = "problem.measure.returns";
                 let market;
-                let returns = match &measure.returns {
-                    Matrix::Given(numbers) => numbers,
-                    Matrix::Market(_) => {
-                        market = MarketReturns::of(assets, field)?;
-                        &market.returns
+                let (returns, horizon_years) = match (&measure.returns, measure.horizon_years) {
+                    (Matrix::Given(numbers), None) => (numbers, None),
+                    (Matrix::Given(_), Some(_)) => {
+                        let message = "returns that are given have the horizon of their rows: give null";
+                        return Err(bad(HORIZON, message));
+                    }
+                    (Matrix::Market(_), horizon_years) => {
+                        let known = MarketReturns::of(assets, field)?;
+                        let of_sample = 1.0 / known.periods_per_year;
+                        let wanted = check_horizon(horizon_years.unwrap_or(of_sample))?;
+                        let (returns, horizon_years) = known.over(wanted, HORIZON)?;
+                        market = returns;
+                        (&market, Some(horizon_years))
                     }
                 };
                 if returns.is_empty() || returns.len() % count.max(1) != 0 {
@@ -74,7 +98,7 @@ impl Work {
                 }
                 let scenarios = Scenarios::historical(count, Returns::Logarithmic, returns);
                 let scenarios = scenarios.map_err(|error| bad(field, error.to_string()))?;
-                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
+                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?, horizon_years, false))
             }
             RiskMeasure::MonteCarlo(measure) => {
                 let scenarios = u64::try_from(measure.scenarios).unwrap_or(0);
@@ -87,18 +111,15 @@ impl Work {
                 let drawn = Drawn { key, scenarios, covariance: &covariance, horizon_years, means: &[] };
                 let scenarios = Scenarios::drawn(&drawn).map_err(|error| match error {
                     ScenarioError::Covariance(error) => of_matrix(&error, "problem.measure.covariance"),
-                    other => bad("problem.measure.horizon_years", other.to_string()),
+                    other => bad(HORIZON, other.to_string()),
                 })?;
-                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?))
+                Ok(Self::simulated(scenarios, confidence_of(measure.confidence)?, Some(horizon_years), true))
             }
             RiskMeasure::Parametric(measure) => {
-                let years = measure.horizon_years;
-                if !(years > 0.0 && years <= HORIZON_YEARS_MAX) {
-                    let message = format!("{years}; it must be more than 0 and at most {HORIZON_YEARS_MAX}");
-                    return Err(bad("problem.measure.horizon_years", message));
-                }
-                let covariance = covariance_of(&measure.covariance)?.scaled(years);
-                Ok(Self::Parametric { covariance, confidence: confidence_of(measure.confidence)? })
+                let horizon_years = check_horizon(measure.horizon_years)?;
+                let covariance = covariance_of(&measure.covariance)?.scaled(horizon_years);
+                let confidence = confidence_of(measure.confidence)?;
+                Ok(Self::Parametric { covariance, confidence, horizon_years })
             }
             RiskMeasure::Stress(stress) => {
                 let field = "problem.measure.scenarios";
@@ -114,8 +135,8 @@ impl Work {
         }
     }
 
-    fn simulated(scenarios: Scenarios, confidence: f64) -> Self {
-        Self::Simulated { scenarios, confidence, found: OnceLock::new() }
+    fn simulated(scenarios: Scenarios, confidence: f64, horizon_years: Option<f64>, are_drawn: bool) -> Self {
+        Self::Simulated { scenarios, confidence, horizon_years, are_drawn, found: OnceLock::new() }
     }
 
     /// Whether what is kept of positions and books fits.
@@ -150,6 +171,13 @@ impl Work {
             Self::Parametric { .. } => None,
         }
     }
+}
+
+fn check_horizon(years: f64) -> Result<f64, RiskError> {
+    if years > 0.0 && years <= HORIZON_YEARS_MAX {
+        return Ok(years);
+    }
+    Err(bad(HORIZON, format!("{years}; it must be more than 0 and at most {HORIZON_YEARS_MAX}")))
 }
 
 /// A shock for each asset: that of all, and its own on top.

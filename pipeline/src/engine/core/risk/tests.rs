@@ -1,3 +1,5 @@
+mod cancelling;
+
 use serde_json::{Value, json};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
@@ -27,7 +29,7 @@ impl Shell {
     /// Has restored a partition, outputs existing before an offset, and reads its requests.
     fn begin(sealed_offset: i64) -> Self {
         let (mut core, generation) = restored(sealed_offset);
-        core.on_requests_opened(PARTITION, 0, Answered::default());
+        core.on_requests_opened(PARTITION, 0, 0, Answered::default());
         let lane = LaneStages::on_host(&core.config.stages, Isa::Baseline);
         let generations = [generation, core.generation];
         let (preparations, conclusions) = (Vec::new(), Vec::new());
@@ -78,7 +80,7 @@ impl Shell {
 
     fn ask(&mut self, now_ns: i64, offset: i64, deadline_ns: Option<i64>) {
         let request = request(offset, deadline_ns, &json!({"from": "market"}));
-        self.core.on_requests(now_ns, PARTITION, self.generations[1], vec![request]);
+        self.core.on_requests(now_ns, PARTITION, self.generations[1], vec![request]).expect(TOLD);
         self.turn(now_ns);
     }
 
@@ -209,7 +211,7 @@ fn a_deadline_passes_whatever_a_request_waits_for() {
 fn a_deadline_that_none_may_have_is_no_deadline() {
     let mut shell = Shell::begin(0);
     let request = request(0, Some(-1), &json!(100.0));
-    shell.core.on_requests(5, PARTITION, shell.generations[1], vec![request]);
+    shell.core.on_requests(5, PARTITION, shell.generations[1], vec![request]).expect(TOLD);
     shell.turn(5);
     shell.prepare(5);
     let commit = shell.seal(5);
@@ -246,7 +248,7 @@ fn the_most_urgent_request_is_prepared_first() {
         let mut request = request(offset, None, &json!(100.0));
         let asked = request.request.as_mut().expect("it can be read");
         asked.class = serde_json::from_value(json!(class)).expect("a class");
-        shell.core.on_requests(0, PARTITION, shell.generations[1], vec![request]);
+        shell.core.on_requests(0, PARTITION, shell.generations[1], vec![request]).expect(TOLD);
     }
     assert!(shell.preparations.is_empty());
     shell.tick(1, 0);

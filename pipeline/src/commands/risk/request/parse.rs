@@ -1,0 +1,101 @@
+//! A request out of its JSON form, with mistakes named by where they stand: `problem.positions[3].quantity`.
+//!
+//! What has a `type` is read by that in two steps, since serde loses its place where it has to look for the type first.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use warptape_schemas::risk::{
+    Contract, HistoricalRisk, ImpliedVolatilities, Instrument, MonteCarloRisk, OptimisationProblem,
+    OptionValues, ParametricRisk, PortfolioProblem, RiskMeasure, RiskProblem, RiskRequest, SimulationProblem,
+    Stress, SweepProblem, TradingRule,
+};
+
+use crate::cli::UsageError;
+
+/// Reads a request.
+pub fn request(mut request: Map<String, Value>) -> Result<RiskRequest, UsageError> {
+    let given = request.get("problem").cloned();
+    // The rest is read with a problem in which nothing is wrong.
+    if given.is_some() {
+        request.insert("problem".to_owned(), json!({"type": "options", "assets": [], "options": []}));
+    }
+    let mut request: RiskRequest = read("", Value::Object(request))?;
+    if let Some(given) = given {
+        request.problem = problem(given)?;
+    }
+    Ok(request)
+}
+
+fn problem(value: Value) -> Result<RiskProblem, UsageError> {
+    let at = "problem";
+    let (kind, fields) = tagged(at, value)?;
+    check_parts(&fields)?;
+    Ok(match kind.as_str() {
+        "options" => RiskProblem::Options(read::<OptionValues>(at, fields)?),
+        "implied-volatilities" => RiskProblem::ImpliedVolatilities(read::<ImpliedVolatilities>(at, fields)?),
+        "simulation" => RiskProblem::Simulation(read::<SimulationProblem>(at, fields)?),
+        "portfolio" => RiskProblem::Portfolio(read::<PortfolioProblem>(at, fields)?),
+        "optimisation" => RiskProblem::Optimisation(read::<OptimisationProblem>(at, fields)?),
+        "sweep" => RiskProblem::Sweep(read::<SweepProblem>(at, fields)?),
+        _ => read(at, json!({"type": kind}))?,
+    })
+}
+
+/// Reads the parts that have a type of their own, for their mistakes.
+fn check_parts(fields: &Value) -> Result<(), UsageError> {
+    let part = |name: &str| fields.get(name).cloned();
+    if let Some(contract) = part("contract") {
+        read::<Contract>("problem.contract", contract)?;
+    }
+    if let Some(measure) = part("measure") {
+        let at = "problem.measure";
+        let (kind, fields) = tagged(at, measure.clone())?;
+        match kind.as_str() {
+            "historical" => drop(read::<HistoricalRisk>(at, fields)?),
+            "monte-carlo" => drop(read::<MonteCarloRisk>(at, fields)?),
+            "parametric" => drop(read::<ParametricRisk>(at, fields)?),
+            "stress" => drop(read::<Stress>(at, fields)?),
+            _ => drop(read::<RiskMeasure>(at, measure)?),
+        }
+    }
+    for (number, rule) in part("rules").iter().flat_map(Value::as_array).flatten().enumerate() {
+        read::<TradingRule>(&format!("problem.rules[{number}]"), rule.clone())?;
+    }
+    for (number, position) in part("positions").iter().flat_map(Value::as_array).flatten().enumerate() {
+        if let Some(instrument) = position.get("instrument") {
+            let at = format!("problem.positions[{number}].instrument");
+            read::<Instrument>(&at, instrument.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// The type of an object, and its other fields.
+fn tagged(at: &str, value: Value) -> Result<(String, Value), UsageError> {
+    let Value::Object(mut fields) = value else {
+        return Err(mistake(at, "an object with a `type` is expected"));
+    };
+    match fields.remove("type") {
+        Some(Value::String(kind)) => Ok((kind, Value::Object(fields))),
+        Some(other) => Err(mistake(at, &format!("type: {other} is no name of one"))),
+        None => Err(mistake(at, "missing field `type`")),
+    }
+}
+
+fn read<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, UsageError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = match (at, error.path().to_string().as_str()) {
+            (at, ".") => at.to_owned(),
+            ("", path) => path.to_owned(),
+            (at, path) => format!("{at}.{path}"),
+        };
+        mistake(&path, &error.inner().to_string())
+    })
+}
+
+fn mistake(at: &str, what: &str) -> UsageError {
+    match at {
+        "" => UsageError(format!("not a risk request: {what}")),
+        at => UsageError(format!("not a risk request: {at}: {what}")),
+    }
+}

@@ -1,0 +1,150 @@
+//! Requests that are cancelled, that cost too much, and that had no answer when their partition came.
+
+use super::*;
+
+fn cancels(offset: i64, request_id: &str) -> ReadRequest {
+    let problem = json!({"type": "options", "assets": [], "options": []});
+    let request = json!({"request_id": offset.to_string(), "tenant": "desk", "cancels": request_id,
+                         "problem": problem});
+    let request: RiskRequest = serde_json::from_value(request).expect("a request");
+    let mut record = unreadable(offset, 0);
+    encode_risk_request(&request, &mut record.value);
+    ReadRequest::of(&record)
+}
+
+impl Shell {
+    fn cancel(&mut self, now_ns: i64, offset: i64, request_id: &str) {
+        let request = cancels(offset, request_id);
+        self.core.on_requests(now_ns, PARTITION, self.generations[1], vec![request]).expect(TOLD);
+        self.turn(now_ns);
+    }
+}
+
+fn message(result: &RiskResult) -> &str {
+    match &result.outcome {
+        RiskOutcome::Error(error) => &error.message,
+        _ => "",
+    }
+}
+
+const BY: &str = "cancelled by request \"1\" of tenant \"desk\", at offset 1";
+
+/// Results in order: who, the code of its error, what it cancels.
+fn told(results: &[RiskResult]) -> Vec<(&str, Option<RiskErrorCode>, Option<&str>)> {
+    results
+        .iter()
+        .map(|result| (result.request_id.as_str(), code(result), result.cancels.as_deref()))
+        .collect()
+}
+
+#[test]
+fn a_request_is_cancelled_wherever_it_is() {
+    // It waits for its turn; it is being prepared; a lane has a slice of it.
+    for stage in 0..3 {
+        // Where the market is older than it has been, requests wait.
+        let mut shell = Shell::begin(i64::from(stage == 0));
+        if stage > 0 {
+            shell.tick(0, 0);
+        }
+        let now_ns = 1_000_000_000;
+        let asked = request(0, Some(9_000_000_000), &json!(100.0));
+        shell.core.on_requests(now_ns, PARTITION, shell.generations[1], vec![asked]).expect(TOLD);
+        if stage > 0 {
+            shell.core.on_time(now_ns).expect(TOLD);
+        }
+        if stage == 2 {
+            for command in shell.core.take_commands() {
+                if let Command::Prepare(preparation) = command {
+                    shell.core.on_prepared(now_ns, preparation.run()).expect(TOLD);
+                }
+            }
+            assert_eq!(shell.core.risk.tasks.len(), 1);
+        }
+        let by = cancels(1, "0");
+        shell.core.on_requests(now_ns, PARTITION, shell.generations[1], vec![by]).expect(TOLD);
+        let commit = shell.seal(now_ns);
+        let results = results(&commit);
+        let expected = [("0", Some(RiskErrorCode::Expired), None), ("1", None, Some("0"))];
+        assert_eq!(told(&results), expected, "{stage}");
+        assert_eq!(message(&results[0]), BY);
+        let dropped = commit.entries.iter().filter(|(_, entry)| {
+            matches!(decode_journal_entry(entry).expect("an entry").input, Input::TaskDropped(_))
+        });
+        assert_eq!(dropped.count(), usize::from(stage == 2), "{stage}");
+        // What was under way for it is for nothing.
+        shell.turn(now_ns);
+        while !shell.preparations.is_empty() {
+            shell.prepare(now_ns);
+        }
+        shell.turn(10_000_000_000);
+        assert!(!shell.core.has_risk_results() && shell.core.risk.tasks.is_empty());
+        assert_eq!(shell.core.wake_at_ns(), None);
+    }
+}
+
+#[test]
+fn what_has_its_answer_is_not_cancelled() {
+    let mut shell = Shell::begin(0);
+    shell.tick(0, 0);
+    shell.ask(1_000_000_000, 0, None);
+    shell.prepare(1_000_000_000);
+    // It is being put together, and nothing more is to be done.
+    shell.cancel(1_000_000_000, 1, "0");
+    shell.cancel(1_000_000_000, 2, "nobody");
+    shell.conclude(1_000_000_000);
+    let results = results(&shell.seal(1_000_000_000));
+    let bad = Some(RiskErrorCode::BadParameter);
+    assert_eq!(told(&results), [("2", bad, Some("nobody")), ("0", None, None), ("1", bad, Some("0"))]);
+    assert_eq!(message(&results[2]), "0 has its result already");
+    assert!(message(&results[0]).starts_with("no request nobody came before"), "{}", message(&results[0]));
+}
+
+#[test]
+fn what_would_take_too_long_is_refused() {
+    let mut shell = Shell::begin(0);
+    shell.tick(0, 0);
+    let asset = json!({"symbol": "A:X", "spot": 100.0, "volatility": 0.2});
+    let problem = json!({"type": "simulation", "assets": [asset], "expiry_years": 1.0, "steps": 65_536,
+                         "contract": {"type": "asian", "kind": "call", "strike": 100.0}, "paths_max": 1 << 28});
+    let asked: RiskRequest =
+        serde_json::from_value(json!({"request_id": "long", "problem": problem})).expect("a request");
+    let mut record = unreadable(0, 0);
+    encode_risk_request(&asked, &mut record.value);
+    let asked = ReadRequest::of(&record);
+    shell.core.on_requests(5, PARTITION, shell.generations[1], vec![asked]).expect(TOLD);
+    shell.turn(5);
+    shell.prepare(5);
+    let results = results(&shell.seal(5));
+    let [result] = &results[..] else { panic!("there is one request") };
+    assert_eq!((code(result), result.decision_sequence), (Some(RiskErrorCode::BadParameter), NO_SEQUENCE));
+    assert!(message(result).contains("risk.cost_max_s allows 3600:"), "{}", message(result));
+    assert_eq!(result.cost_max_ns, 3_600_000_000_000);
+    assert!(result.cost_ns > 14 * result.cost_max_ns, "{result:?}");
+}
+
+#[test]
+fn what_had_no_answer_when_its_partition_came_is_told() {
+    let (mut core, _) = restored(0);
+    let answered = Answered::default();
+    core.on_requests_opened(PARTITION, 0, 20, answered);
+    let generation = core.generation;
+    drop(core.take_commands());
+    let read = |core: &mut Core, offsets: std::ops::Range<i64>| {
+        let requests = offsets.map(|offset| request(offset, None, &json!(100.0))).collect();
+        core.on_requests(0, PARTITION, generation, requests).expect(TOLD);
+        let told = core.take_commands().into_iter().filter_map(|command| match command {
+            Command::Lifecycle(LifecycleEvent::Restored, detail) => Some(detail),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(read(&mut core, 0..19), [""; 0], "not all of them are read");
+    let told = read(&mut core, 19..25);
+    let [told] = &told[..] else { panic!("{told:?}") };
+    assert!(told.starts_with("risk.requests 0: 20 requests had no answer"), "{told}");
+    assert!(
+        told.contains("\"0\", \"1\"") && told.contains("and 4 more") && told.contains("done again"),
+        "{told}"
+    );
+    assert_eq!(read(&mut core, 25..26), [""; 0]);
+}

@@ -1,0 +1,111 @@
+//! What a request is estimated to cost before it is admitted: time of one core, by what its units are and how many there may come to be.
+//!
+//! The rates are no measurements of this machine, so that the same request is admitted or refused everywhere. They are some three times
+//! what one core with AVX-512 took (docs/benchmarks.md), which is about what one without AVX2 takes.
+
+use warptape_kernels::pricing::BLOCK_SAMPLES;
+
+/// An option in closed form with its Greeks.
+const OPTION_NS: u64 = 250;
+/// A volatility that a price implies.
+const IMPLIED_NS: u64 = 2_500;
+/// A step of a path.
+const STEP_NS: u64 = 10;
+/// Paths with Greeks, relative to those without.
+const GREEKS_FACTOR: u64 = 4;
+/// A date of a pilot path, by which it is found when to exercise.
+const PILOT_NS: u64 = 40;
+/// A position in a scenario.
+const POSITION_NS: u64 = 40;
+/// A profit that is put in order.
+const ORDERED_NS: u64 = 300;
+/// A position of a book whose risk is parametric.
+const PARAMETRIC_NS: u64 = 20;
+/// A product of the solver of an optimisation: it takes some dozens of factorisations.
+const SOLVER_NS: u64 = 100;
+/// A product of a covariance.
+const PRODUCT_NS: u64 = 2;
+/// A rule on a bar.
+const BAR_NS: u64 = 10;
+
+/// The greatest estimate.
+const COST_NS_MAX: u64 = i64::MAX as u64;
+
+/// Of options in closed form.
+pub(super) fn options(count: usize) -> u64 {
+    count as u64 * OPTION_NS
+}
+
+/// Of volatilities that prices imply.
+pub(super) fn implied(count: usize) -> u64 {
+    count as u64 * IMPLIED_NS
+}
+
+/// Of blocks of samples, each of so many steps of paths.
+pub(super) fn blocks(blocks: u64, steps: u64, has_greeks: bool) -> u64 {
+    let factor = if has_greeks { GREEKS_FACTOR } else { 1 };
+    product(&[blocks, BLOCK_SAMPLES as u64, steps, STEP_NS, factor])
+}
+
+/// Of finding when to exercise, by blocks of pilot paths.
+pub(super) fn exercise(dates: u64, blocks: u64) -> u64 {
+    product(&[dates, blocks, BLOCK_SAMPLES as u64, PILOT_NS])
+}
+
+/// Of revaluing positions in scenarios.
+pub(super) fn revaluation(positions: usize, scenarios: u64) -> u64 {
+    product(&[positions as u64, scenarios, POSITION_NS])
+}
+
+/// Of putting the profits of books in order.
+pub(super) fn ordering(books: usize, scenarios: u64) -> u64 {
+    product(&[books as u64, scenarios, ORDERED_NS])
+}
+
+/// Of parametric risk.
+pub(super) fn parametric(books: usize, positions: usize, assets: usize) -> u64 {
+    product(&[books as u64, positions as u64 + assets.pow(2) as u64, PARAMETRIC_NS])
+}
+
+/// Of weights of so many assets, and of a covariance of so many returns.
+pub(super) fn optimisation(assets: usize, returns: usize) -> u64 {
+    product(&[assets.pow(3) as u64, SOLVER_NS]).saturating_add(product(&[
+        assets as u64,
+        returns as u64,
+        PRODUCT_NS,
+    ]))
+}
+
+/// Of rules on bars.
+pub(super) fn sweep(rules: usize, bars: usize) -> u64 {
+    product(&[rules as u64, bars as u64, BAR_NS])
+}
+
+fn product(factors: &[u64]) -> u64 {
+    factors.iter().fold(1, |product, factor| u64::saturating_mul(product, *factor)).min(COST_NS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other requests wait for a unit that cannot be cut: the largest of each kind is seconds at most, of one lane.
+    #[test]
+    fn the_longest_unit_is_bounded() {
+        let longest = [
+            blocks(1, 2 * 65_536, true),
+            exercise(1, 128),
+            revaluation(8_000, 64),
+            ordering(1, 1 << 24),
+            parametric(1_000, 1_048, 256),
+            optimisation(256, 256 * 4_096),
+            sweep(8, 2_000_000),
+        ];
+        assert!(longest.iter().all(|&unit_ns| unit_ns < 6_000_000_000), "{longest:?}");
+    }
+
+    #[test]
+    fn the_greatest_estimate_is_a_number() {
+        assert_eq!(blocks(u64::MAX, u64::MAX, true), COST_NS_MAX);
+    }
+}
