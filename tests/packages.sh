@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by tests/run and tests/services: installs system packages that are missing, where it may.
+# Sourced by tests/run, tests/services and tests/gpu/run: installs system packages that are missing, where it may, and finds NVRTC.
 
 # packages_missing PACKAGE…: those that are not there, each followed by a space.
 packages_missing() {
@@ -48,4 +48,14 @@ install_packages() {
     echo "apt-get could not install: $missing- install them and run again"
     return 1
   fi
+}
+
+# nvrtc_folders PYTHON: the folders in which packages of this Python have NVRTC, a line each. CUDA 13's is nvidia/cu13/lib, and
+# nvidia/cuda_nvrtc/lib was CUDA 12's.
+nvrtc_folders() {
+  "$1" -c '
+import glob, os, sys
+names = [os.path.join(root, "nvidia", "*", "lib", "libnvrtc.so*") for root in sys.path]
+for folder in dict.fromkeys(os.path.dirname(path) for name in names for path in sorted(glob.glob(name))):
+    print(folder)'
 }

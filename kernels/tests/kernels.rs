@@ -1,6 +1,8 @@
 //! Behaviour of the kernels: against plain references, against TA-Lib, and against themselves under other instructions,
 //! other cuts and other paths to the same state.
 
+use std::io::Read;
+
 #[path = "kernels/bars.rs"]
 mod bars;
 #[path = "kernels/chain.rs"]
@@ -27,3 +29,10 @@ mod rivals;
 mod signals;
 #[path = "kernels/sweep.rs"]
 mod sweep;
+
+/// The text of a fixture. Fixtures are within the binary, because a machine with a GPU may have nothing but that.
+fn text_of(compressed: &[u8]) -> String {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).expect("it is text");
+    text
+}

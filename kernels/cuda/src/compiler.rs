@@ -68,8 +68,9 @@ pub(crate) fn library_names(driver_version: i32) -> Vec<OsString> {
 }
 
 /// What is said where there is no compiler.
-pub(crate) const NO_COMPILER: &str = "libnvrtc.so was not found: install the CUDA toolkit's NVRTC or pip install \
-                                      nvidia-cuda-nvrtc and put it on LD_LIBRARY_PATH";
+pub(crate) const NO_COMPILER: &str = "libnvrtc.so was not found: install the CUDA toolkit's NVRTC, or pip install \
+                                      nvidia-cuda-nvrtc and put its folder, site-packages/nvidia/cu13/lib \
+                                      (nvidia/cuda_nvrtc/lib before CUDA 13), on LD_LIBRARY_PATH";
 
 /// Compiles each program once for all who open a GPU of a kind.
 pub(crate) struct Compiler {

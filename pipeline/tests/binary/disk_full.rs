@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, SqliteLog};
@@ -73,8 +73,15 @@ impl Drop for Disk {
     }
 }
 
-fn feed(folder: &Path, log: &str) -> std::process::Output {
-    warptape(folder, &["feed", "synth", "--symbols", "50", "--ticks", TICKS, "--batch", "16", "--log", log])
+fn feed(folder: &Path, log: &str, seed: &str) -> Output {
+    let market = ["feed", "synth", "--symbols", "50", "--ticks", TICKS, "--seed", seed];
+    warptape(folder, &[&market[..], &["--batch", "16", "--log", log]].concat())
+}
+
+/// How many ticks there are.
+fn ticks(folder: &Path, log: &str) -> usize {
+    let tail = ["tail", "ticks", "--from-beginning", "--exit-at-end", "-o", "json", "--log", log];
+    texts(&warptape(folder, &tail), 0).0.lines().count()
 }
 
 fn run(folder: &Path, log: &str) -> Running {
@@ -117,7 +124,7 @@ fn fill_and_make_space(disk: &Disk) {
     std::fs::write(folder.join("w.toml"), CONFIGURATION).expect("a file");
     let path = disk.path().join("w.db");
     let url = format!("sqlite:{}", path.display());
-    texts(&feed(folder, &url), 0);
+    texts(&feed(folder, &url, "1"), 0);
     std::fs::copy(&path, folder.join("uninterrupted.db")).expect("the log fits here");
     let uninterrupted = SqliteLog::open(folder.join("uninterrupted.db"), Durability::Process).expect("a log");
     let mut undisturbed = run(folder, "sqlite:uninterrupted.db");
@@ -133,9 +140,6 @@ fn fill_and_make_space(disk: &Disk) {
     let (status, _, error) = run(folder, &url).finish();
     assert_eq!(status.code(), Some(1), "{error}");
     expect_full(&error);
-    let (_, error) = texts(&feed(folder, &url), 1);
-    expect_full(&error);
-    assert!(error.contains("stopped after 0 ticks were published"), "{error}");
 
     disk.make_space();
     let log = SqliteLog::open(&path, Durability::Process).expect("the log is sound");
@@ -148,4 +152,20 @@ fn fill_and_make_space(disk: &Disk) {
     assert_eq!(first_difference(&expected, &found), None);
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", &url];
     assert!(texts(&warptape(folder, &verify), 0).0.ends_with(" signals: identical\n"));
+    drop(log);
+
+    let before = ticks(folder, &url);
+    disk.fill();
+    let (_, error) = texts(&feed(folder, &url, "2"), 1);
+    expect_full(&error);
+    disk.make_space();
+    // Nobody chooses where space runs out: before the first tick, or behind some.
+    assert_eq!(ticks(folder, &url), before + said_published(&error), "{error}");
+}
+
+/// How many ticks a feed that failed says it has published; none where it did not come to that.
+fn said_published(error: &str) -> usize {
+    let said =
+        error.split_once("stopped after ").and_then(|(_, rest)| rest.split_once(" ticks were published"));
+    said.map_or(0, |(count, _)| count.replace(',', "").parse().expect("a number of ticks"))
 }

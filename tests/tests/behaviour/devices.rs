@@ -127,8 +127,15 @@ fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
     (count, hasher.finish())
 }
 
-/// The signals of runs on the processor, on one device, on several lanes of it, and on both are the same.
-fn check_placements(devices: &Arc<dyn Devices>, market: &Market) {
+/// Lanes on one device, on several lanes of it, and on both it and the processor.
+const PLACEMENTS: [&[(&str, i32)]; 3] = [
+    &[("cuda:0", 1), ("cpu:1", 0)],
+    &[("cuda:0#0", 1), ("cuda:0#1", 1), ("cuda:0#2", 1), ("cuda:0#3", 1)],
+    &[("cuda:0", 2), ("cpu:1", 1)],
+];
+
+/// The signals of runs on the processor and with lanes on devices are the same.
+fn check_placements(devices: &Arc<dyn Devices>, market: &Market, placements: &[&[(&str, i32)]]) {
     let signals = |lanes: &[(&str, i32)]| {
         let Run { signals, lifecycle, journal } = market.run(config(devices, lanes));
         let lost = lifecycle.iter().find(|event| event.event == LifecycleEvent::LaneLost);
@@ -138,10 +145,9 @@ fn check_placements(devices: &Arc<dyn Devices>, market: &Market) {
     };
     let expected = signals(&[("cpu:0", 1), ("cpu:1", 1)]);
     assert!(expected.iter().map(|(count, _)| count).sum::<u64>() > 1_000, "there is something to compare");
-    assert_eq!(expected, signals(&[("cuda:0", 1), ("cpu:1", 0)]), "one lane");
-    let four = [("cuda:0#0", 1), ("cuda:0#1", 1), ("cuda:0#2", 1), ("cuda:0#3", 1)];
-    assert_eq!(expected, signals(&four), "four lanes of one device");
-    assert_eq!(expected, signals(&[("cuda:0", 2), ("cpu:1", 1)]), "a device and the processor");
+    for lanes in placements {
+        assert_eq!(expected, signals(lanes), "{lanes:?}");
+    }
 }
 
 /// No lane works on its batches for longer than there is time, however they lie beside each other.
@@ -244,14 +250,14 @@ fn check_failover(devices: &Arc<dyn Devices>) {
 
 fn check_recordings(devices: &Arc<dyn Devices>) {
     if let Some(ticks) = recorded_ticks() {
-        check_placements(devices, &Market::new(ticks.into_iter()));
+        check_placements(devices, &Market::new(ticks.into_iter()), &PLACEMENTS);
     }
 }
 
 #[test]
 fn devices_do_not_show() {
     let devices: Arc<dyn Devices> = EMULATOR.clone();
-    check_placements(&devices, &Market::new(synthetic_ticks(TICKS)));
+    check_placements(&devices, &Market::new(synthetic_ticks(TICKS)), &PLACEMENTS);
     check_recordings(&devices);
 }
 
@@ -395,18 +401,45 @@ fn gpu() -> Arc<dyn Devices> {
     Arc::new(CudaDevices::new(None))
 }
 
+/// One placement over many ticks. Tests of a GPU are so small that each ends in minutes.
+fn check_gpu(placement: usize) {
+    let given = std::env::var("WARPTAPE_TEST_GPU_TICKS");
+    let ticks = given.map_or(GPU_TICKS, |ticks| ticks.parse().expect("a number of ticks"));
+    check_placements(&gpu(), &Market::new(synthetic_ticks(ticks)), &PLACEMENTS[placement..=placement]);
+}
+
 #[test]
 #[ignore = "needs a GPU: see tests/gpu/run"]
 fn a_gpu_does_not_show() {
-    let given = std::env::var("WARPTAPE_TEST_GPU_TICKS");
-    let ticks = given.map_or(GPU_TICKS, |ticks| ticks.parse().expect("a number of ticks"));
+    check_gpu(0);
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn lanes_of_a_gpu_do_not_show() {
+    check_gpu(1);
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_beside_the_processor_does_not_show() {
+    check_gpu(2);
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_gpu_does_not_show_on_recordings() {
     check_recordings(&gpu());
-    check_placements(&gpu(), &Market::new(synthetic_ticks(ticks)));
 }
 
 #[test]
 #[ignore = "needs a GPU: see tests/gpu/run"]
 fn faults_of_a_gpu_do_not_show() {
     check_faults(&gpu(), &Market::new(synthetic_ticks(TICKS)));
+}
+
+#[test]
+#[ignore = "needs a GPU: see tests/gpu/run"]
+fn a_long_tail_of_a_gpu_is_made_up_for() {
     check_failover(&gpu());
 }

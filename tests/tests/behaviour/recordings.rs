@@ -60,11 +60,16 @@ fn signals(ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
     (0..PARTITIONS).map(|partition| values(partition).collect()).collect()
 }
 
-fn fixture(name: &str) -> Vec<Vec<String>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
-    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+/// A fixture, which is within the binary because a machine with a GPU may have nothing but that.
+macro_rules! fixture {
+    ($name:literal) => {
+        ($name, rows(include_bytes!(concat!("../../fixtures/", $name))))
+    };
+}
+
+fn rows(compressed: &[u8]) -> Vec<Vec<String>> {
     let mut text = String::new();
-    GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("the fixture is text");
+    GzDecoder::new(compressed).read_to_string(&mut text).expect("the fixture is text");
     text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
@@ -82,8 +87,7 @@ fn bars<'a>(signals: &'a [Vec<Vec<u8>>], spec: &str) -> Bars<'a> {
     bars
 }
 
-fn check_bars(found: &Bars<'_>, fixture_name: &str) {
-    let rows = fixture(fixture_name);
+fn check_bars(found: &Bars<'_>, (fixture_name, rows): (&str, Vec<Vec<String>>)) {
     assert_eq!(found.len(), rows.len(), "{fixture_name}");
     for row in rows {
         let number = |column: usize| row[column].parse::<i64>().expect("the fixture has integers");
@@ -113,8 +117,7 @@ fn units_per_price(name: &str, bar: &Bar) -> f64 {
     }
 }
 
-fn check_indicators(found: &Bars<'_>, fixture_name: &str) {
-    let rows = fixture(fixture_name);
+fn check_indicators(found: &Bars<'_>, (fixture_name, rows): (&str, Vec<Vec<String>>)) {
     assert_eq!(found.len(), rows.len(), "{fixture_name}");
     for row in rows {
         let signal = &found[&(row[0].clone(), row[1].parse::<i64>().expect("a time"))];
@@ -141,9 +144,9 @@ fn bars_equal_decimal_arithmetic_and_indicators_equal_ta_lib() {
     assert_eq!(ticks.iter().filter(|tick| tick.kind == TickKind::Trade).count(), 51_252);
     let signals = signals(&ticks, 256, 4);
     let seconds = bars(&signals, "1s");
-    check_bars(&seconds, "bars_1s.csv.gz");
-    check_indicators(&seconds, "indicators_1s.csv.gz");
-    check_bars(&bars(&signals, "1m"), "bars_1m.csv.gz");
+    check_bars(&seconds, fixture!("bars_1s.csv.gz"));
+    check_indicators(&seconds, fixture!("indicators_1s.csv.gz"));
+    check_bars(&bars(&signals, "1m"), fixture!("bars_1m.csv.gz"));
 }
 
 #[test]

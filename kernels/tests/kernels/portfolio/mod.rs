@@ -8,8 +8,6 @@ mod reference;
 mod rules;
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 
 use warptape_kernels::portfolio::{Instrument, Portfolio, Position, Returns, Scenarios, Shock, Stress};
 use warptape_kernels::pricing::{AssetMarket, OptionKind};
@@ -19,10 +17,7 @@ struct Fixture(BTreeMap<String, Vec<Vec<f64>>>);
 
 impl Fixture {
     fn read() -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/portfolio.csv.gz");
-        let mut text = String::new();
-        let file = std::fs::File::open(path).expect("the fixture is there");
-        flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("it is text");
+        let text = crate::text_of(include_bytes!("../../../../tests/fixtures/portfolio.csv.gz"));
         let mut rows: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
         for line in text.lines() {
             let (name, numbers) = line.split_once(',').expect("a name and numbers");

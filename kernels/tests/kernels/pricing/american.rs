@@ -42,7 +42,7 @@ pub fn rows() -> Vec<Row> {
         let [delta, gamma, vega] = greeks;
         Row { spec, price, published, exact: [price, delta, gamma, vega, numbers[16], numbers[17]] }
     };
-    fixture("american").into_iter().map(row).collect()
+    fixture(include_bytes!("../../../../tests/fixtures/american.csv.gz")).into_iter().map(row).collect()
 }
 
 /// Some for devices: few dates.

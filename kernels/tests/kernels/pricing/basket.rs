@@ -38,7 +38,7 @@ pub fn rows() -> Vec<Row> {
         };
         Row { spec, price, exact: std::array::from_fn(|number| numbers[19 + number]) }
     };
-    fixture("basket").into_iter().map(row).collect()
+    fixture(include_bytes!("../../../../tests/fixtures/basket.csv.gz")).into_iter().map(row).collect()
 }
 
 /// For other tests.

@@ -20,7 +20,7 @@ fn rows() -> Vec<Row> {
         quantlib: std::array::from_fn(|i| numbers[7 + i]),
         exact: std::array::from_fn(|i| numbers[13 + i]),
     };
-    fixture("black_scholes").into_iter().map(row).collect()
+    fixture(include_bytes!("../../../../tests/fixtures/black_scholes.csv.gz")).into_iter().map(row).collect()
 }
 
 fn kind(sign: f64) -> OptionKind {

@@ -22,7 +22,7 @@ fn rows() -> Vec<Row> {
         spec: spec_of(std::array::from_fn(|number| numbers[number])),
         exact: std::array::from_fn(|number| numbers[10 + number]),
     };
-    fixture("greeks").into_iter().map(row).collect()
+    fixture(include_bytes!("../../../../tests/fixtures/greeks.csv.gz")).into_iter().map(row).collect()
 }
 
 fn sums(spec: SimulationSpec, isa: Isa, blocks: u64) -> Vec<GreekSums> {

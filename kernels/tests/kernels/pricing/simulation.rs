@@ -18,7 +18,7 @@ fn rows() -> Vec<Row> {
         let given = std::array::from_fn(|number| numbers[number]);
         Row { spec: spec_of(given), price: numbers[10] }
     };
-    fixture("simulation").into_iter().map(row).collect()
+    fixture(include_bytes!("../../../../tests/fixtures/simulation.csv.gz")).into_iter().map(row).collect()
 }
 
 /// By the first columns of a row of a fixture.
