@@ -8,6 +8,7 @@ pub mod commands;
 pub mod engine;
 pub mod hot;
 pub mod open;
+mod printable;
 pub mod publisher;
 pub mod registry;
 pub mod settings;

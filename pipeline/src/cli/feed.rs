@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
+use super::count::{parse_count, parse_count_from_one};
 use super::exit::UsageError;
 
 /// Arguments of `warptape feed`.
@@ -25,7 +26,7 @@ pub struct FeedArgs {
 /// Where ticks come from.
 #[derive(Clone, Debug, Subcommand)]
 pub enum FeedSource {
-    /// Recordings of Binance's combined streams, plain or gzip
+    /// Recordings of Binance's streams, combined or raw, plain or gzip
     BinanceCapture(BinanceCaptureArgs),
     /// CSV files: Binance's trade and aggTrade dumps by name, any other by --map
     Csv(CsvArgs),
@@ -42,7 +43,7 @@ pub struct FeedCommon {
     #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]
     pub batch: NonZeroUsize,
     /// Publish at most so many ticks a second
-    #[arg(long, value_name = "TICKS/S", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TICKS/S", value_parser = parse_count_from_one)]
     pub rate: Option<u64>,
 }
 
@@ -59,7 +60,9 @@ fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
 /// Arguments of `warptape feed binance-capture`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Several files are merged by the time at which they were received. The same ticker on two venues is two symbols.
+A line is the time of receipt in nanoseconds, a blank, and the JSON. Read are trade, aggTrade and bookTicker; a symbol's trades come \
+from trade or aggTrade, whichever is first. Several files are merged by the time at which they were received. The same ticker \
+on two venues is two symbols.
 
 Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz")]
 pub struct BinanceCaptureArgs {
@@ -172,8 +175,8 @@ pub struct SynthArgs {
     /// Symbols of the market
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=456_976))]
     pub symbols: u32,
-    /// Ticks to publish
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    /// Ticks to publish, such as 250000 or 1e6
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = parse_count)]
     pub ticks: u64,
     /// The same seed gives the same ticks on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]

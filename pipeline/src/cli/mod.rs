@@ -2,6 +2,7 @@
 //!
 //! It knows what can be typed and which settings flags stand for. What a command does is in `commands`.
 
+mod count;
 mod dlq;
 mod exit;
 mod feed;
@@ -17,6 +18,8 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::debug_fn;
 
 pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
@@ -34,6 +37,7 @@ pub use run::{DemoArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
 
 use crate::commands;
+use crate::printable::{printable_line, to_stderr};
 use crate::settings::{self, Assignment, Sources};
 
 /// Event-sourced stream processing of market data: ticks in, signals and decisions out, every run replayable.
@@ -104,11 +108,23 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let code = exit_code(&error);
             if code != 0 {
-                eprintln!("error: {error:#}");
+                to_stderr(format_args!("error: {}", told(&error)));
             }
             ExitCode::from(code)
         }
     }
+}
+
+/// An error and its causes, each of them once: some messages have their cause in them.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told += ": ";
+            told += &cause;
+        }
+    }
+    told
 }
 
 /// Whether a command uses the lanes that are configured: it alone needs their devices here.
@@ -178,11 +194,17 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
     };
     let hot_state =
         hot_state.map(|url| Assignment { giver: "--hot-state", key: "hot_state.url", value: url.clone() });
+    let flags: Vec<Assignment> = log.chain(hot_state).collect();
+    for flag in &flags {
+        if let Some(warning) = settings::exposed_password(flag) {
+            to_stderr(format_args!("warning: {warning}"));
+        }
+    }
     Ok(Sources {
         preferences: Vec::new(),
         file: cli.config.clone(),
         environment,
-        flags: log.chain(hot_state).collect(),
+        flags,
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         gpus: runs_lanes(&cli.command).then_some(commands::devices::PROBE),
     })
@@ -200,7 +222,20 @@ fn start_tracing(verbose: u8) -> anyhow::Result<()> {
         _ => EnvFilter::new(default),
     };
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
+    // The rest of a line is the program's own, and may have colours.
+    let fields = debug_fn(|writer, field, value| {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => write!(writer, "{}", printable_line(&value)),
+            name => write!(writer, "{name}={}", printable_line(&value)),
+        }
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .fmt_fields(fields.delimited(" "))
+        .init();
     Ok(())
 }
 
@@ -209,6 +244,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::sources::SourceError;
 
     #[test]
     fn the_definition_is_sound() {
@@ -223,6 +259,18 @@ mod tests {
             command.get_subcommands().filter(|inner| inner.get_name() != "help").for_each(check);
         }
         check(&Cli::command());
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let source = SourceError::Open { path: "a.csv".into(), source: missing() };
+        let error = anyhow::Error::new(source).context("stopped after 0 ticks were published");
+        assert_eq!(
+            told(&error),
+            format!("stopped after 0 ticks were published: cannot open a.csv: {}", missing())
+        );
+        assert_eq!(told(&anyhow::anyhow!("a").context("b")), "b: a");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::HotStateArg;
+use super::count::parse_count_from_one;
 
 /// Arguments of `warptape run`.
 #[derive(Clone, Debug, Args)]
@@ -31,8 +32,8 @@ The log is a new file: --log names another one than --data would, and must not e
 
 Example: warptape demo --ticks 2000000")]
 pub struct DemoArgs {
-    /// Stop after so many ticks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Stop after so many ticks, such as 2000000 or 2e6
+    #[arg(long, value_name = "N", value_parser = parse_count_from_one)]
     pub ticks: Option<u64>,
     /// Stop after so many seconds
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]

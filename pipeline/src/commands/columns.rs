@@ -2,6 +2,8 @@
 
 use time::OffsetDateTime;
 
+use crate::printable::printable_line;
+
 /// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -17,7 +19,7 @@ pub fn aligned(header: &[(&str, Align)], rows: &[Vec<String>]) -> String {
         .iter()
         .enumerate()
         .map(|(column, (title, _))| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
+            let cells = rows.iter().map(|row| printable_line(&row[column]).chars().count());
             cells.chain([title.chars().count()]).max().unwrap_or(0)
         })
         .collect();
@@ -32,13 +34,14 @@ pub fn aligned(header: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// One line of cells, each padded to a width and aligned.
+/// One line of printable cells, each padded to a width and aligned.
 pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> String {
     let mut text = String::new();
     for (index, (cell, width, align)) in cells.into_iter().enumerate() {
         if index > 0 {
             text.push_str("  ");
         }
+        let cell = printable_line(cell);
         match align {
             Align::Left => text.push_str(&format!("{cell:<width$}")),
             Align::Right => text.push_str(&format!("{cell:>width$}")),
@@ -46,6 +49,11 @@ pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> 
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// Named facts, each printable and in a line of its own.
+pub fn facts(facts: &[(&str, String)]) -> String {
+    facts.iter().map(|(name, fact)| format!("{name:<10} {}\n", printable_line(fact))).collect()
 }
 
 /// UTC with microseconds; a time that no calendar has is printed as the number it is.
@@ -73,6 +81,13 @@ mod tests {
         let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["bcde".to_owned(), "1000".to_owned()]];
         let text = aligned(&[("name", Align::Left), ("n", Align::Right)], &rows);
         assert_eq!(text, "name     n\na        1\nbcde  1000\n");
+    }
+
+    #[test]
+    fn a_cell_stays_in_its_line() {
+        let rows = [vec!["a\nb\u{202e}".to_owned(), "1".to_owned()]];
+        let header = [("name", Align::Left), ("n", Align::Right)];
+        assert_eq!(aligned(&header, &rows), "name            n\na\\u000ab\\u202e  1\n");
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! `warptape config check` and `warptape config show`.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use crate::cli::{ConfigArgs, ConfigCommand, DIVERGED};
+use crate::printable::stdout;
 use crate::settings::{self, SettingsError, Sources};
 
 /// Checks or shows what the sources amount to.
 pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     match (args.command, settings::load(sources)) {
         (ConfigCommand::Check, Ok(_)) => {
             match &sources.file {

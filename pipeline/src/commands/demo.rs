@@ -19,6 +19,7 @@ use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::engine::{Progress, Stop, run};
 use crate::hot::HotState;
 use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::sources::synth::{SynthConfig, SynthSource};
@@ -141,7 +142,7 @@ pub fn execute(
     let config =
         config.map(|path| format!(" -c {}", quoted(&path.display().to_string()))).unwrap_or_default();
     let url = quoted(&log.url());
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout();
     write_summary(&mut out, &summary, hot_status.as_deref())?;
     writeln!(out, "log        {}   it stays: delete it when you are done", log.url())?;
     writeln!(out, "\nNow prove that every decision and every signal can be replayed, bit for bit:")?;

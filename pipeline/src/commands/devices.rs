@@ -1,12 +1,13 @@
 //! `warptape devices`: what lanes run on.
 
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
 
 use warptape_cuda::{Clocks, CudaDevices, Gpu, PcieLink, Score, cache_folder};
 
+use crate::printable::stdout;
 use crate::settings::{GpuProbe, Settings};
 
 /// How this machine's GPUs are found and measured.
@@ -15,7 +16,7 @@ pub const PROBE: GpuProbe =
 
 /// Prints the processor, the GPUs and the configured lanes.
 pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     writeln!(stdout, "CPU: {}, {cores} cores available", model().as_deref().unwrap_or("unknown model"))?;
     writeln!(stdout, "Instructions: {}", instructions())?;

@@ -11,6 +11,7 @@ use self::letters::{Letter, Letters, Range};
 use super::columns::{Align, line, utc};
 use crate::cli::{DlqArgs, DlqCommand, DlqShowArgs, UsageError};
 use crate::open::{Purpose, open_log};
+use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
 
 /// Runs the command that was asked for.
@@ -34,7 +35,7 @@ const COLUMNS: [(&str, usize, Align); 6] = [
 fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.log;
     let letters = Letters::new(&*log, &settings.topics.names.dead_letter)?;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(stdout());
     let mut write_row = |cells: [String; 6]| {
         let columns = cells.iter().zip(COLUMNS).map(|(cell, (_, width, align))| (cell, width, align));
         writeln!(out, "{}", line(columns))
@@ -92,7 +93,7 @@ fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
             "{topic} partition {partition} has no record at offset {offset}; `warptape dlq list` shows what it has"
         ))
     })?;
-    write_letter(&mut io::stdout().lock(), topic, &letter)?;
+    write_letter(&mut stdout(), topic, &letter)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,7 +102,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     writeln!(out, "record     {topic} partition {} offset {}", letter.partition, record.offset)?;
     writeln!(out, "time       {}", utc(record.timestamp_ns))?;
     for (name, value) in &record.headers {
-        writeln!(out, "header     {name}: {}", String::from_utf8_lossy(value).escape_debug())?;
+        writeln!(out, "header     {name}: {}", printable_line(&String::from_utf8_lossy(value)))?;
     }
     let content = match &letter.content {
         Ok(content) => content,
@@ -112,7 +113,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     };
     writeln!(out, "source     {} partition {} offset {}", content.topic, content.partition, content.offset)?;
     writeln!(out, "reason     {}", content.reason.name())?;
-    writeln!(out, "detail     {}", content.detail.escape_debug())?;
+    writeln!(out, "detail     {}", printable_line(&content.detail))?;
     match &content.key {
         None => writeln!(out, "key        none")?,
         Some(key) => write_bytes(out, "key", key)?,

@@ -1,7 +1,7 @@
 //! `warptape feed`: ticks of a source into the log.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::{self, ExitCode};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,15 +9,16 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::topics::ready_topics;
-use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt};
+use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, UsageError};
 use crate::open::{Purpose, open_log};
+use crate::printable::stdout;
 use crate::publisher::Publisher;
 use crate::settings::Settings;
 use crate::sources::binance_capture::BinanceCapture;
 use crate::sources::csv::{BadLines, CsvConfig, CsvSource};
 use crate::sources::dbn::DbnSource;
 use crate::sources::synth::{SynthConfig, SynthSource};
-use crate::sources::{ProgressUnit, Source};
+use crate::sources::{PassedOver, ProgressUnit, Source};
 
 /// With a rate, ticks that are due wait for at most about this long before they are committed.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
@@ -57,8 +58,8 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         HumanCount((published.ticks as f64 / seconds.max(1e-9)) as u64),
     )?;
     let passed_over = source.passed_over();
-    if passed_over.ignored > 0 {
-        write!(summary, ", ignored {} events that are no ticks", HumanCount(passed_over.ignored))?;
+    if !passed_over.ignored.is_empty() {
+        write!(summary, ", {}", ignored(&passed_over))?;
     }
     if passed_over.bad > 0 {
         write!(summary, ", skipped {} bad lines", HumanCount(passed_over.bad))?;
@@ -66,7 +67,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     if interrupt.is_set() {
         summary.push_str(", interrupted");
     }
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     writeln!(stdout, "{summary}")?;
     if let Source::Csv(csv) = &source {
         for path in csv.aside_paths() {
@@ -74,6 +75,23 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An input that has something, and no tick, is not what was meant.
+fn refuse_nothing(passed_over: &PassedOver) -> Result<(), UsageError> {
+    if passed_over.ignored.is_empty() {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "no tick in the whole input: {}; feed what has trades or quotes",
+        ignored(passed_over)
+    )))
+}
+
+/// What makes no ticks, by kind.
+fn ignored(passed_over: &PassedOver) -> String {
+    let kinds = passed_over.ignored.iter().map(|(kind, count)| format!("{}×{kind}", HumanCount(*count)));
+    format!("ignored {}", kinds.collect::<Vec<_>>().join(", "))
 }
 
 fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
@@ -136,6 +154,10 @@ fn feed(
             break;
         }
         match source.next() {
+            None if taken == 0 => {
+                refuse_nothing(&source.passed_over())?;
+                break;
+            }
             None => break,
             Some(Ok(tick)) => publisher.push(tick)?,
             Some(Err(error)) => {

@@ -3,7 +3,7 @@
 mod result;
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use indicatif::HumanDuration;
 use serde::Serialize;
 use warptape_schemas::signal::INDICATORS;
 
-use super::columns::{Align, aligned};
+use super::columns::{Align, aligned, facts};
 use super::tail::{layout, rows::Row};
 use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
 use crate::engine::Clock;
@@ -20,7 +20,11 @@ use crate::hot::{
     signal_field,
 };
 use crate::open::{Purpose, open_log};
+use crate::printable::stdout;
 use crate::settings::Settings;
+
+/// A process that lives tells Redis of its lanes every second; a busy machine and clocks that differ have so much time.
+const SILENCE_NS_MAX: i64 = 10_000_000_000;
 
 /// Does what the arguments say.
 pub fn execute(args: &HotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -59,7 +63,7 @@ fn print<T: Serialize>(
     format: HotFormat,
     table: impl Fn(&T, i64) -> String,
 ) -> anyhow::Result<ExitCode> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     match format {
         HotFormat::Json => {
             serde_json::to_writer(&mut stdout, state)?;
@@ -112,7 +116,14 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
     }
     let lane = match lane {
         Some(lane) => {
+            let silent_ns = now_ns.saturating_sub(lane.written_ns);
             let state = match lane.state {
+                LaneState::Ready if position.is_none() => {
+                    "was ready when its journal was last written".to_owned()
+                }
+                LaneState::Ready if silent_ns > SILENCE_NS_MAX => {
+                    "silent, so that its process has ended or is cut off; was ready".to_owned()
+                }
                 LaneState::Ready => "ready".to_owned(),
                 LaneState::Stopped => "stopped with its process".to_owned(),
                 LaneState::Lost => format!("lost: {}", lane.reason),
@@ -132,16 +143,15 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
             format!("{behind} when written {written} by {node}")
         }
     };
-    let offset = latest.offset;
-    let committed = ago(latest.committed_ns);
-    format!(
-        "symbol     {symbol}\n\
-         source     {source}\n\
-         freshness  {behind}\n\
-         latest     signal {partition}:{offset}, committed {committed}\n\
-         placement  {place}\n\
-         lane       {lane}\n"
-    )
+    let (offset, committed) = (latest.offset, ago(latest.committed_ns));
+    facts(&[
+        ("symbol", symbol.clone()),
+        ("source", source.clone()),
+        ("freshness", behind),
+        ("latest", format!("signal {partition}:{offset}, committed {committed}")),
+        ("placement", place),
+        ("lane", lane),
+    ])
 }
 
 /// The indicators of the latest bar of each specification, side by side; empty without a bar.
@@ -235,6 +245,22 @@ mod tests {
             "\nrsi\n",
         ] {
             assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+        let ready = state.lane.clone().map(|lane| LaneValue { state: LaneState::Ready, ..lane });
+        let ready = SymbolState { lane: ready, ..state.clone() };
+        let silent =
+            "lane       cpu:1 silent, so that its process has ended or is cut off; was ready, as of ";
+        for (ready, now_ns, said) in [
+            (ready.clone(), 9_500_000_000, "lane       cpu:1 ready, as of 0.5 s ago\n"),
+            (ready.clone(), 19_000_000_000, "lane       cpu:1 ready, as of "),
+            (ready.clone(), 19_000_000_001, silent),
+            (
+                SymbolState { position: None, ..ready },
+                9_500_000_000,
+                "lane       cpu:1 was ready when its journal was last written, as of 0.5 s ago\n",
+            ),
+        ] {
+            assert!(table(&ready, now_ns).contains(said), "{said}");
         }
         let unknown = SymbolState { placement: None, lane: None, position: None, ..state };
         let text = table(&unknown, 9_500_000_000);

@@ -11,6 +11,7 @@ use warptape_schemas::signal::SignalKind;
 
 use crate::engine::Progress;
 use crate::hot::HotStatus;
+use crate::printable::{printable_line, to_stderr};
 
 /// How often the display is redrawn.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
@@ -72,16 +73,16 @@ impl Live {
             screen.ticks.set_message(line);
             screen.lanes.set_message(self.lanes());
             if let (Some(bar), Some(status)) = (&screen.hot_state, &self.hot_state) {
-                bar.set_message(format!("hot state  {status}"));
+                bar.set_message(printable_line(&format!("hot state  {status}")).into_owned());
             }
             let latest = self.progress.latest_signals();
             for (bar, signal) in screen.signals.iter().zip(latest.iter().rev()) {
-                bar.set_message(describe(signal));
+                bar.set_message(printable_line(&describe(signal)).into_owned());
             }
         } else if is_measured {
             eprintln!("{line}");
             if let Some(status) = &self.hot_state {
-                eprintln!("hot state  {status}");
+                to_stderr(format_args!("hot state  {status}"));
             }
         }
     }

@@ -11,6 +11,7 @@ use warptape_schemas::SchemaSource;
 
 use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
 use crate::settings::Settings;
 
 /// Runs the replay that was asked for.
@@ -47,7 +48,7 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
 }
 
 fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     match format {
         VerifyFormat::Text => writeln!(stdout, "{report}"),
         VerifyFormat::Json => {

@@ -5,7 +5,7 @@ mod exchange;
 mod request;
 mod table;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::{self, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,7 @@ use self::exchange::Asked;
 use self::request::request_of;
 use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
 use crate::open::{Purpose, open_log};
+use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
 
 /// Asks, and prints what is answered.
@@ -32,7 +33,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let asked = Asked { request: &request, name: &name, timeout: Duration::from_secs(asking.timeout_s) };
     let answer = asked.ask(settings)?;
 
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     let error = match &answer.result.outcome {
         RiskOutcome::Error(error) => Some(error),
         _ => None,
@@ -51,7 +52,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
     stdout.flush()?;
     if let Some(error) = error {
-        eprintln!("error: {}", said(error));
+        to_stderr(format_args!("error: {}", printable_line(&said(error))));
         return Ok(ExitCode::from(DIVERGED));
     }
     if let (RiskOutcome::Simulation(found), RiskProblem::Simulation(asked)) =

@@ -16,6 +16,7 @@ use crate::cli::{Interrupt, RunArgs};
 use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
 use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
 use crate::settings::Settings;
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
@@ -51,7 +52,7 @@ pub fn execute(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> 
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
     live.clear();
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;
     write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
@@ -140,7 +141,7 @@ pub(super) fn write_summary(
         let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
         writeln!(
             out,
-            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   from tick to signal"
+            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   of a signal, from the read of its tick to the commit"
         )?;
     }
     if let Some(status) = hot_state {

@@ -3,6 +3,7 @@
 //! A record that cannot be decoded is printed with the reason; it does not end the command.
 
 pub(super) mod layout;
+mod reasons;
 pub(super) mod rows;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use warptape_schemas::Describer;
 
 use crate::cli::{Interrupt, TailArgs, TailFormat, UsageError};
 use crate::open::{Purpose, open_log};
+use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
 
 /// How long a poll waits before Ctrl-C is looked at again.
@@ -36,8 +38,13 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let mut reader = log.reader(&partitions)?;
     let mut open = seek(&mut *reader, &partitions, args.from_beginning)?;
     let interrupt = Interrupt::install()?;
-    let mut printer = Printer::new(args, &topic.spec.name, BufWriter::new(io::stdout().lock()));
+    let mut waits = false;
+    let mut printer = Printer::new(args, &topic.spec.name, BufWriter::new(stdout()));
     while !interrupt.is_set() && (!args.exit_at_end || !open.is_empty()) {
+        if open.is_empty() && !waits {
+            waits = true;
+            to_stderr(format_args!("waiting for new records of {}; Ctrl-C ends", topic.spec.name));
+        }
         if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
             for record in &records {
                 // Records that came after the start are past the end that was asked for.
@@ -176,7 +183,11 @@ impl<'a, W: Write> Printer<'a, W> {
                     writeln!(self.output, "{}", layout.header())?;
                     self.header = Some(layout.schema);
                 }
-                writeln!(self.output, "{}", layout.line(line.partition, line.offset, row))
+                writeln!(self.output, "{}", layout.line(line.partition, line.offset, row))?;
+                for reason in reasons::reasons(&row.fields) {
+                    writeln!(self.output, "    {}", printable_line(&reason))?;
+                }
+                Ok(())
             }
         }
     }

@@ -1,14 +1,15 @@
 //! `warptape topics`: the topics of a log with their offsets; `topics create` makes those that are missing.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use warptape_eventlog::{EventLog, TopicInfo};
+use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
 use super::columns::{Align, aligned};
 use crate::cli::{TopicsArgs, TopicsCommand};
 use crate::open::{Purpose, open_log};
+use crate::printable::{stdout, to_stderr};
 use crate::publisher::{MissingTopics, create_missing_topics};
 use crate::settings::Settings;
 
@@ -25,7 +26,7 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Run)?.log;
     let missing = MissingTopics::find(&*log, &settings.topics.names, &settings.topic_plan())?;
     log.create_topics(&missing.specs)?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     if missing.specs.is_empty() {
         writeln!(out, "all topics are there")?;
     }
@@ -36,10 +37,19 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A log that nobody has used may be a path that was mistyped.
+fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
+    if log.topics()?.is_empty() {
+        to_stderr(format_args!("{} is a new log: nothing was in it", log.url()));
+    }
+    Ok(())
+}
+
 /// Makes sure that the topics are there: the embedded log gets what it lacks, on a cluster that is its operator's to
 /// decide. Gives the number of partitions of the topic of ticks.
 pub fn ready_topics(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     if !settings.is_on_kafka() {
+        say_if_new(log)?;
         return Ok(create_missing_topics(log, &settings.topics.names, &settings.topic_plan())?);
     }
     let missing = MissingTopics::find(log, &settings.topics.names, &settings.topic_plan())?;
@@ -58,7 +68,7 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i
 fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.bare;
     let text = table(&log.topics()?);
-    io::stdout().lock().write_all(text.as_bytes())?;
+    stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

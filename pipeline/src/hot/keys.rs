@@ -171,7 +171,7 @@ pub enum LaneState {
     Ready,
     /// It failed.
     Lost,
-    /// Its process ended in order.
+    /// Its process ended in order, or is about to.
     Stopped,
 }
 

@@ -68,11 +68,16 @@ impl Placements {
                 }
             }
             Input::LaneLost(lost) => self.set_lane(lost.lane, at_ns, LaneState::Lost, &lost.reason),
+            // Nothing comes back from it but the next start.
+            Input::Draining(_) => {
+                for lane in self.lanes.values_mut().filter(|lane| lane.state == LaneState::Ready) {
+                    (lane.state, lane.since_ns) = (LaneState::Stopped, at_ns);
+                }
+            }
             Input::LaneReady(ready) => self.set_lane(ready.lane, at_ns, LaneState::Ready, ""),
             Input::Started(_)
             | Input::Arrived(_)
             | Input::Woke(_)
-            | Input::Draining(_)
             | Input::Measured(_)
             | Input::Released(_)
             | Input::TaskArrived(_)
@@ -153,8 +158,8 @@ impl Placements {
 #[cfg(test)]
 mod tests {
     use warptape_schemas::journal::{
-        LaneLost, LaneReady, LaneSpec, PartitionAssigned, PartitionRevoked, Place, PolicyRef, RiskConfig,
-        SchedulerConfig, Started,
+        Draining, LaneLost, LaneReady, LaneSpec, PartitionAssigned, PartitionRevoked, Place, PolicyRef,
+        RiskConfig, SchedulerConfig, Started,
     };
 
     use super::*;
@@ -253,5 +258,9 @@ mod tests {
         assert!(placements.assigned().is_empty() && placements.group(0, 0).is_none());
         push(&mut placements, 8, started("b"), Vec::new());
         assert_eq!(placements.node(), Some("b"));
+        let lost = Input::LaneLost(LaneLost { lane: 1, reason: "fire".to_owned(), kept: false });
+        push(&mut placements, 9, lost, Vec::new());
+        push(&mut placements, 10, Input::Draining(Draining {}), Vec::new());
+        assert_eq!(lanes(&placements), [(0, LaneState::Stopped, 10, 0), (1, LaneState::Lost, 9, 0)]);
     }
 }

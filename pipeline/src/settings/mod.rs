@@ -31,7 +31,7 @@ pub use parts::{
     EngineSettings, GroupProtocol, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings, Settings,
     TopicSettings,
 };
-pub use secret::Secret;
+pub use secret::{Secret, exposed_password};
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
 pub use syntax::{LANES_MAX, gpu_of_lane};

@@ -9,7 +9,7 @@ use figment::value::Value;
 
 use super::keys::FILE_SUFFIX;
 use super::mistake::Mistake;
-use super::sources::{ENVIRONMENT_PREFIX, Leaf, Origin};
+use super::sources::{Assignment, ENVIRONMENT_PREFIX, Leaf, Origin};
 use crate::hot::without_password;
 
 /// Longest secret file, in bytes: a private key with its certificates has some thousand.
@@ -67,6 +67,21 @@ pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
 pub(super) fn is_misplaced(leaf: &Leaf) -> bool {
     let has_password = |text: &str| without_password(text) != text;
     matches!(leaf.origin, Origin::File { .. }) && leaf.value.as_str().is_some_and(has_password)
+}
+
+/// What is to be said of a flag that has a password in its address; nothing where it has none.
+pub fn exposed_password(flag: &Assignment) -> Option<String> {
+    let is_exposed = match flag.value.strip_prefix("kafka:") {
+        Some(brokers) => brokers.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')),
+        None => without_password(&flag.value) != flag.value,
+    };
+    let path = if flag.key == "log.url" { "kafka.properties.sasl.password" } else { flag.key };
+    is_exposed.then(|| {
+        let (giver, ways) = (flag.giver, ways_of(path));
+        format!(
+            "{giver} has a password, which all users of this machine see in its list of processes: use {ways}"
+        )
+    })
 }
 
 /// The mistake of a secret where it does not belong.

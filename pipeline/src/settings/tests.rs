@@ -450,8 +450,8 @@ fn properties_of_librdkafka_are_passed_on_but_warptapes_own() {
 
 #[test]
 fn a_whole_number_will_do_for_a_number() {
-    let (settings, _) = read("[stages.signals]\nzscore_threshold = 3", &[], &[]).unwrap();
-    assert_eq!(settings.stages.signals.zscore_threshold, 3.0);
+    let (settings, _) = read("[stages.signals]\nzscore_threshold = 4", &[], &[]).unwrap();
+    assert_eq!(settings.stages.signals.zscore_threshold, 4.0);
 }
 
 #[test]
@@ -499,4 +499,29 @@ fn the_example_file_is_the_table_of_keys() {
     let (settings, _) = read(&text, &[], &[]).unwrap();
     let (defaults, _) = load(&Sources { cores: 8, ..Sources::default() }).unwrap();
     assert_eq!(settings, defaults);
+}
+
+#[test]
+fn a_password_among_the_arguments_is_warned_of() {
+    let said =
+        |giver, key, value: &str| exposed_password(&Assignment { giver, key, value: value.to_owned() });
+    let hot = said("--hot-state", "hot_state.url", "redis://user:secret@cache").expect("it has a password");
+    assert_eq!(
+        hot,
+        "--hot-state has a password, which all users of this machine see in its list of processes: use environment \
+         variable WARPTAPE__HOT_STATE__URL, or WARPTAPE__HOT_STATE__URL_FILE with the path of a file that holds it"
+    );
+    for exposed in ["kafka:user:secret@broker:9092", "kafka://user:secret@broker:9092"] {
+        let log = said("--log", "log.url", exposed).expect("it has a password");
+        assert!(
+            log.contains("WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE") && !log.contains("secret"),
+            "{log}"
+        );
+    }
+    for sound in ["kafka:a:9092,b:9092", "sqlite:a:b@c.db"] {
+        assert_eq!(said("--log", "log.url", sound), None);
+    }
+    for sound in ["memory", "redis://cache", "redis://user@cache:6379"] {
+        assert_eq!(said("--hot-state", "hot_state.url", sound), None);
+    }
 }

@@ -33,6 +33,8 @@ pub use self::error::{FieldProblem, SourceError};
 pub use self::partition::partition_of;
 pub use self::time_unit::TimeUnit;
 
+use std::collections::BTreeMap;
+
 use warptape_schemas::tick::Tick;
 
 use self::binance_capture::BinanceCapture;
@@ -108,24 +110,60 @@ pub enum ProgressUnit {
 }
 
 /// What a source read without making a tick of it: nothing is dropped in silence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassedOver {
-    /// Well-formed input that is no tick, such as depth updates.
-    pub ignored: u64,
+    /// Well-formed input that is no tick, such as depth updates, by its kind.
+    pub ignored: BTreeMap<String, u64>,
     /// Lines that did not parse and were written aside.
     pub bad: u64,
 }
 
-impl std::ops::Add for PassedOver {
-    type Output = PassedOver;
+/// Kinds that are counted, those that input makes up among them, and bytes of a kind's name.
+const KINDS_MAX: usize = 32;
+const KIND_BYTES_MAX: usize = 64;
+/// What further kinds are counted as.
+const FURTHER_KINDS: &str = "something else";
 
-    fn add(self, other: PassedOver) -> PassedOver {
-        PassedOver { ignored: self.ignored + other.ignored, bad: self.bad + other.bad }
+impl PassedOver {
+    /// Counts one input of a kind.
+    fn ignore(&mut self, kind: &str) {
+        self.ignore_all(kind, 1);
+    }
+
+    fn ignore_all(&mut self, kind: &str, count: u64) {
+        if let Some(known) = self.ignored.get_mut(kind) {
+            *known += count;
+            return;
+        }
+        let is_countable = self.ignored.len() < KINDS_MAX && kind.len() <= KIND_BYTES_MAX;
+        let kind = if is_countable { kind } else { FURTHER_KINDS };
+        *self.ignored.entry(kind.to_owned()).or_default() += count;
     }
 }
 
 impl std::iter::Sum for PassedOver {
     fn sum<I: Iterator<Item = PassedOver>>(parts: I) -> PassedOver {
-        parts.fold(PassedOver::default(), std::ops::Add::add)
+        parts.fold(PassedOver::default(), |mut sum, part| {
+            part.ignored.iter().for_each(|(kind, count)| sum.ignore_all(kind, *count));
+            sum.bad += part.bad;
+            sum
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_bounded_and_all_are_counted() {
+        let mut one = PassedOver::default();
+        (0..100).for_each(|number| one.ignore(&format!("kind {number}")));
+        one.ignore("kind 7");
+        one.ignore(&"k".repeat(65));
+        assert_eq!(one.ignored.len(), KINDS_MAX + 1);
+        assert_eq!((one.ignored["kind 7"], one.ignored[FURTHER_KINDS]), (2, 69));
+        let both: PassedOver = [one.clone(), PassedOver { bad: 3, ..one }].into_iter().sum();
+        assert_eq!((both.ignored.values().sum::<u64>(), both.bad), (204, 3));
     }
 }

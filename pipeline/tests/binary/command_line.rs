@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 
-use super::processes::{Running, ends, folder, texts, warptape, warptape_with};
+use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
 #[test]
 fn help_has_an_example_for_every_command() {
@@ -283,10 +283,10 @@ fn a_closed_pipe_ends_tail_quietly() {
 #[test]
 fn a_fed_market_is_listed_and_read_back() {
     let folder = folder();
-    let feed =
-        ["feed", "synth", "--symbols", "5", "--ticks", "1000", "--batch", "10", "--log", "sqlite:w.db"];
+    let feed = ["feed", "synth", "--symbols", "5", "--ticks", "1e3", "--batch", "10", "--log", "sqlite:w.db"];
     let (out, error) = texts(&warptape(folder.path(), &feed), 0);
-    assert!(out.starts_with("published 1,000 ticks in 1") && error.is_empty(), "{out}{error}");
+    assert!(out.starts_with("published 1,000 ticks in 1"), "{out}");
+    assert_eq!(error, "sqlite:w.db is a new log: nothing was in it\n");
 
     let tail = ["tail", "ticks", "--from-beginning", "--exit-at-end", "--log", "sqlite:w.db"];
     let (table, _) = texts(&warptape(folder.path(), &tail), 0);
@@ -392,4 +392,66 @@ fn a_log_that_is_missing_or_no_log_is_exit_2() {
 
     let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "text.db"]), 2);
     assert!(error.contains("log.url (flag --log)") && error.contains("sqlite:PATH"), "{error}");
+}
+
+#[test]
+fn what_only_reads_makes_no_log() {
+    let folder = folder();
+    for command in [
+        &["tail", "ticks"][..],
+        &["topics"],
+        &["hot", "get", "A:X"],
+        &["hot", "result", "r"],
+        &["replay", "verify"],
+        &["replay", "verify", "--outputs"],
+        &["risk", "price", "--kind", "call", "--strike", "1", "--expiry-days", "1", "--symbol", "A:X"],
+    ] {
+        let arguments = [command, &["--log", "sqlite:mistyped.db"]].concat();
+        let (_, error) = texts(&warptape(folder.path(), &arguments), 2);
+        assert!(error.contains("mistyped.db"), "{command:?}: {error}");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+        assert!(left.is_empty(), "{command:?} makes {left:?}");
+    }
+}
+
+#[test]
+fn a_run_that_has_ended_tells_its_reasons_and_that_its_lanes_stopped() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("w.toml"), "stages.bars = [\"tick:1\"]\n").expect("a file");
+    let log = ["--log", "sqlite:w.db"];
+    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "1e3"][..], &log].concat();
+    texts(&warptape(folder, &feed), 0);
+    let mut run = Running::start(folder, &[&["run", "-c", "w.toml"][..], &log].concat());
+    let events = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    run_until_drained(&mut run, &events, "warptape");
+    let summary = run.stop("TERM");
+    assert!(summary.contains("of a signal, from the read of its tick to the commit"), "{summary}");
+
+    let tail = [&["tail", "journal", "--from-beginning", "--exit-at-end"][..], &log].concat();
+    let (journal, _) = texts(&warptape(folder, &tail), 0);
+    for part in ["\n    Place: group ", "the best score of rendezvous", "\n    Dispatch: batch 0 of "] {
+        assert!(journal.contains(part), "{part:?} is missing in:\n{journal}");
+    }
+    let (state, _) = texts(&warptape(folder, &[&["hot", "get", "SYNTH:AAAA"][..], &log].concat()), 0);
+    assert!(state.contains(" stopped with its process, as of "), "{state}");
+}
+
+#[test]
+fn a_recording_without_ticks_is_refused_and_kinds_are_counted() {
+    let folder = folder();
+    let folder = folder.path();
+    let kline = "5 {\"e\":\"kline\",\"E\":1723161255343,\"s\":\"B\"}\n";
+    let trade = "6 {\"e\":\"aggTrade\",\"E\":1723161255343,\"s\":\"B\",\"a\":1,\"p\":\"1.5\",\"q\":\"2\",\
+                 \"T\":1723161255342,\"m\":true}\n";
+    std::fs::write(folder.join("none.jsonl"), kline.repeat(3)).expect("a file");
+    std::fs::write(folder.join("raw.jsonl"), kline.repeat(3) + trade).expect("a file");
+    let feed = |file: &str, code: i32| {
+        let feed = ["feed", "binance-capture", file, "--venue", "V", "--log", "sqlite:w.db"];
+        texts(&warptape(folder, &feed), code)
+    };
+    let (_, error) = feed("none.jsonl", 2);
+    assert!(error.contains("no tick in the whole input: ignored 3×kline"), "{error}");
+    let (out, _) = feed("raw.jsonl", 0);
+    assert!(out.starts_with("published 1 ticks in 1 records") && out.contains("ignored 3×kline"), "{out}");
 }

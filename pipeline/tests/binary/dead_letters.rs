@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicSpec};
+use warptape_schemas::{DeadLetter, DeadLetterReason, encode_dead_letter};
 
 use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
@@ -156,6 +157,74 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     let said = dlq(folder, &["replay", "--offset", "0"]);
     assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
     assert_eq!(ends(&log, "ticks"), [4, 9]);
+}
+
+/// A letter that anybody wrote, about a record of any topic.
+fn forge(log: &SqliteLog, topic: &str, partition: i32, detail: &str) {
+    let mut value = Vec::new();
+    let letter = DeadLetter {
+        topic: topic.to_owned(),
+        partition,
+        offset: 0,
+        reason: DeadLetterReason::Other,
+        detail: detail.to_owned(),
+        key: None,
+        value: b"forged".to_vec(),
+    };
+    encode_dead_letter(&letter, &mut value);
+    send(log, "dead-letter", 0, &value);
+}
+
+#[test]
+fn replay_sends_to_what_the_pipeline_reads_and_nowhere_else() {
+    let folder = folder();
+    let folder = folder.path();
+    let log = poisoned(folder);
+    for topic in
+        ["signals", "journal", "late", "snapshots", "dead-letter", "lifecycle", "risk.results", "x\u{1b}[2J"]
+    {
+        forge(&log, topic, 0, "");
+    }
+    forge(&log, "ticks", 2, "");
+    forge(&log, "ticks", -1, "");
+    forge(&log, "risk.requests", 1, "");
+    let before = |topic| ends(&log, topic);
+    let outputs = ["signals", "journal", "late", "snapshots", "dead-letter", "lifecycle", "risk.results"];
+    let expected = outputs.map(before);
+    let said = dlq(folder, &["replay"]);
+    assert_eq!(outputs.map(before), expected, "{said}");
+    assert_eq!((before("ticks"), before("risk.requests")), (vec![2, 4], vec![0, 1]), "{said}");
+    let count = |part: &str| said.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(count("which the pipeline does not read: not sent"), 10, "{said}");
+    assert!(said.contains("1   said to be from signals partition 0, which"), "{said}");
+    let said = dlq(folder, &["replay", "--from", "0", "--to", "100"]);
+    assert_eq!(outputs.map(before), expected, "{said}");
+}
+
+#[test]
+fn what_a_terminal_obeys_is_never_printed() {
+    const OBEYED: &str = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}\u{2066}\u{200b}\u{2028}\r\t\u{7f}";
+    let folder = folder();
+    let folder = folder.path();
+    let log = poisoned(folder);
+    forge(&log, OBEYED, 0, OBEYED);
+    let at = (ends(&log, "dead-letter")[0] - 1).to_string();
+    let tail = ["tail", "dead-letter", "--from-beginning", "--exit-at-end"];
+    for command in [
+        &["dlq", "list"][..],
+        &["dlq", "show", &at],
+        &["dlq", "replay"],
+        &tail,
+        &[&tail[..], &["-o", "json"]].concat(),
+    ] {
+        let arguments = [command, &["--log", "sqlite:w.db"]].concat();
+        let (out, error) = texts(&warptape(folder, &arguments), 0);
+        let is_obeyed = |text: &str| {
+            text.chars().any(|c| c != '\n' && (c.is_control() || (!c.is_ascii() && OBEYED.contains(c))))
+        };
+        assert!(!is_obeyed(&out) && !is_obeyed(&error), "{command:?}: {out:?}{error:?}");
+        assert!(out.contains("\\u001b]0;title\\u0007\\u009b2J\\u202e\\u2066\\u200b"), "{command:?}: {out:?}");
+    }
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! How far a partition was replayed is the committed offset of a consumer group that is only for this, and it commits in
 //! the transaction that sends the records. So a second call goes on where the first one ended, however that was. Two
 //! calls at once share a transactional id: the newer fences the older before it looks how far that had come.
+//!
+//! What a letter says of itself is not trusted: anybody may write one. Records go only to the topics that the pipeline reads.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,6 +17,7 @@ use warptape_schemas::DeadLetter;
 use super::letters::{Letter, Letters, Range};
 use crate::cli::DlqReplayArgs;
 use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
 
 /// Records of one transaction.
@@ -34,6 +37,7 @@ pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<Exit
     let group = format!("{}.dlq", settings.engine.group);
     let mut resend = Resend {
         producer: bare.producer(&group)?,
+        targets: targets(&*bare, settings)?,
         log: &*bare,
         letters: &letters,
         group,
@@ -49,13 +53,15 @@ pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<Exit
             Some(range) => resend.range(partition, range)?,
         }
     }
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     write!(stdout, "{}", resend.counts.text(range.is_some()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 struct Resend<'a> {
     producer: Box<dyn Producer>,
+    /// The topics that the pipeline reads, each with its number of partitions: no record is sent elsewhere.
+    targets: BTreeMap<String, i32>,
     log: &'a dyn EventLog,
     letters: &'a Letters<'a>,
     group: String,
@@ -80,6 +86,16 @@ struct Counts {
     /// Whether what an earlier call had passed was not sent again.
     passes_over: bool,
     unreadable: u64,
+    /// By topic and partition that letters name and the pipeline does not read.
+    refused: BTreeMap<(String, i32), u64>,
+}
+
+/// The topics of records that are processed, as configured and as they are.
+fn targets(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<BTreeMap<String, i32>> {
+    let names = &settings.topics.names;
+    let specs = log.topics()?.into_iter().map(|info| info.spec);
+    let read = specs.filter(|spec| [&names.ticks, &names.risk_requests].contains(&&spec.name));
+    Ok(read.map(|spec| (spec.name, spec.partitions)).collect())
 }
 
 impl Resend<'_> {
@@ -104,7 +120,8 @@ impl Resend<'_> {
         let before = self.replayed_before(partition)?;
         let letters = self.letters;
         letters.read(partition, range, &mut |letter| {
-            self.counts.again += u64::from(letter.record.offset < before && letter.content.is_ok());
+            let is_sent = letter.content.as_ref().is_ok_and(|content| self.is_target(content));
+            self.counts.again += u64::from(letter.record.offset < before && is_sent);
             self.add(letter);
             if self.pending.is_due() { self.commit(None) } else { Ok(()) }
         })?;
@@ -117,6 +134,9 @@ impl Resend<'_> {
 
     fn add(&mut self, letter: Letter) {
         match letter.content {
+            Ok(content) if !self.is_target(&content) => {
+                *self.counts.refused.entry((content.topic, content.partition)).or_default() += 1;
+            }
             Ok(content) => {
                 self.pending.bytes += content.value.len();
                 self.pending.letters.push(content);
@@ -127,6 +147,11 @@ impl Resend<'_> {
                 self.counts.unreadable += 1;
             }
         }
+    }
+
+    /// Does the pipeline read what the letter says it came from?
+    fn is_target(&self, letter: &DeadLetter) -> bool {
+        self.targets.get(&letter.topic).is_some_and(|partitions| (0..*partitions).contains(&letter.partition))
     }
 
     /// Sends what is pending, together with how far the partition is replayed then.
@@ -177,6 +202,12 @@ impl Counts {
         }
         if self.unreadable > 0 {
             text += &format!("unreadable {:>8}   no dead letters, passed over\n", self.unreadable);
+        }
+        for ((topic, partition), count) in &self.refused {
+            text += &format!(
+                "refused    {count:>8}   said to be from {} partition {partition}, which the pipeline does not read: not sent\n",
+                printable_line(topic)
+            );
         }
         if self.passes_over {
             text += "What an earlier call replayed was not sent again; --offset, --from and --to do that.\n";

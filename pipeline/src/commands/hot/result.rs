@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::ago;
-use crate::commands::columns::{Align, aligned};
+use crate::commands::columns::{Align, aligned, facts};
 use crate::commands::tail::layout::float;
 use crate::hot::RequestState;
 
@@ -15,24 +15,16 @@ pub fn table(state: &RequestState, now_ns: i64) -> String {
     let record = &result.record;
     let word = |name: &str| cell(&record[name]);
     let (partition, offset, committed) = (result.partition, result.offset, ago(now_ns, result.committed_ns));
-    let mut text = format!(
-        "request    {}\n\
-         source     {}\n\
-         result     {partition}:{offset}, committed {committed}\n\
-         asked      by {}, {}, as {}:{}:{}\n\
-         answered   {}\n",
-        state.request_id,
-        state.source,
-        word("tenant"),
-        word("class"),
-        word("topic"),
-        word("partition"),
-        word("offset"),
-        answered(record),
-    );
-    for as_of in record["as_of"].as_array().into_iter().flatten() {
-        writeln!(text, "as of      {}", market(as_of)).expect("a string takes any text");
-    }
+    let request = format!("{}:{}:{}", word("topic"), word("partition"), word("offset"));
+    let mut rows = vec![
+        ("request", state.request_id.clone()),
+        ("source", state.source.clone()),
+        ("result", format!("{partition}:{offset}, committed {committed}")),
+        ("asked", format!("by {}, {}, as {request}", word("tenant"), word("class"))),
+        ("answered", answered(record)),
+    ];
+    rows.extend(record["as_of"].as_array().into_iter().flatten().map(|as_of| ("as of", market(as_of))));
+    let mut text = facts(&rows);
     if let Some((kind, outcome)) = record["outcome"].as_object().and_then(|outcome| outcome.iter().next()) {
         writeln!(text, "outcome    {kind}\n").expect("a string takes any text");
         text.push_str(&fields(outcome));
@@ -93,11 +85,10 @@ fn records(items: &[Value]) -> String {
     aligned(&header, &items.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A value on one line, without quotes.
+/// A value without quotes.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if text.chars().any(char::is_control) => text.escape_debug().to_string(),
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, float),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(" "),
@@ -160,7 +151,7 @@ mod tests {
             "in 3.000 ms, by no lane\n",
             "outcome    RiskError\n",
             "\ncode     EXPIRED\n",
-            "\nmessage  too\\nlate\n",
+            "\nmessage  too\\u000alate\n",
         ] {
             assert!(text.contains(part), "{part:?} is missing in:\n{text}");
         }

@@ -1,41 +1,58 @@
 //! One recording: its lines to ticks, with the time that spot book tickers lack.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use warptape_schemas::tick::{Side, Tick, TickKind};
 
-use super::message::{self, CaptureEvent};
+use super::message::{self, CaptureEvent, TradeStream};
 use crate::sources::input::{FileProgress, Lines};
 use crate::sources::symbol::join_symbol;
 use crate::sources::{FieldProblem, PassedOver, SourceError};
+
+/// The stream that each symbol's trades are taken from, which is the first that told one: all files know it, so that no trade
+/// comes as itself and within an aggregate.
+pub(super) type TradeStreams = Arc<Mutex<HashMap<String, TradeStream>>>;
 
 /// Ticks of one recording, in the order of its lines.
 pub(super) struct CaptureFile {
     lines: Lines,
     venue: String,
+    trade_streams: TradeStreams,
     /// Greatest event time so far; 0 before any.
     event_time_ns_max: i64,
-    ignored: u64,
+    passed_over: PassedOver,
 }
 
 impl CaptureFile {
-    pub(super) fn open(venue: &str, path: &Path) -> Result<CaptureFile, SourceError> {
-        let lines = Lines::open(path)?;
-        Ok(CaptureFile { lines, venue: venue.to_owned(), event_time_ns_max: 0, ignored: 0 })
+    pub(super) fn open(
+        venue: &str,
+        path: &Path,
+        trade_streams: TradeStreams,
+    ) -> Result<CaptureFile, SourceError> {
+        Ok(CaptureFile {
+            lines: Lines::open(path)?,
+            venue: venue.to_owned(),
+            trade_streams,
+            event_time_ns_max: 0,
+            passed_over: PassedOver::default(),
+        })
     }
 
     pub(super) fn progress(&self) -> &FileProgress {
         self.lines.progress()
     }
 
-    pub(super) fn passed_over(&self) -> PassedOver {
-        PassedOver { ignored: self.ignored, bad: 0 }
+    pub(super) fn passed_over(&self) -> &PassedOver {
+        &self.passed_over
     }
 
-    /// The tick of the current line; nothing where it holds none.
+    /// The tick of the current line. Where it holds none, what it holds is counted.
     fn tick(&mut self) -> Result<Option<Tick>, FieldProblem> {
         let line = self.lines.line();
         if line.is_empty() {
+            self.passed_over.ignore("empty line");
             return Ok(None);
         }
         let (receive_time_ns, message) = message::parse_line(line)?;
@@ -45,21 +62,34 @@ impl CaptureFile {
             join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
         };
         Ok(match message.event {
-            CaptureEvent::Trade { price_e9: 0, .. } | CaptureEvent::Trade { size_e9: 0, .. } => None,
-            CaptureEvent::Trade { ticker, event_time_ns, trade_id, price_e9, size_e9, side } => Some(Tick {
-                symbol: symbol(ticker)?,
-                kind: TickKind::Trade,
-                event_time_ns,
-                receive_time_ns,
-                trade_id,
-                side,
-                price_e9,
-                size_e9,
-                bid_price_e9: 0,
-                bid_size_e9: 0,
-                ask_price_e9: 0,
-                ask_size_e9: 0,
-            }),
+            CaptureEvent::Trade { price_e9: 0, .. } | CaptureEvent::Trade { size_e9: 0, .. } => {
+                self.passed_over.ignore("trade of price or size 0");
+                None
+            }
+            CaptureEvent::Trade { stream, ticker, event_time_ns, trade_id, price_e9, size_e9, side } => {
+                let symbol = symbol(ticker)?;
+                if !is_taken(&self.trade_streams, &symbol, stream) {
+                    self.passed_over.ignore(match stream {
+                        TradeStream::Trades => "trade of a symbol with aggTrade before",
+                        TradeStream::Aggregates => "aggTrade of a symbol with trade before",
+                    });
+                    return Ok(None);
+                }
+                Some(Tick {
+                    symbol,
+                    kind: TickKind::Trade,
+                    event_time_ns,
+                    receive_time_ns,
+                    trade_id,
+                    side,
+                    price_e9,
+                    size_e9,
+                    bid_price_e9: 0,
+                    bid_size_e9: 0,
+                    ask_price_e9: 0,
+                    ask_size_e9: 0,
+                })
+            }
             CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask } => Some(Tick {
                 symbol: symbol(ticker)?,
                 kind: TickKind::Quote,
@@ -78,8 +108,23 @@ impl CaptureFile {
                 ask_price_e9: ask.price_e9,
                 ask_size_e9: ask.size_e9,
             }),
-            CaptureEvent::Other => None,
+            CaptureEvent::Other(name) => {
+                self.passed_over.ignore(name);
+                None
+            }
         })
+    }
+}
+
+/// Whether trades of the symbol are taken from the stream.
+fn is_taken(streams: &TradeStreams, symbol: &str, stream: TradeStream) -> bool {
+    let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
+    match streams.get(symbol) {
+        Some(taken) => *taken == stream,
+        None => {
+            streams.insert(symbol.to_owned(), stream);
+            true
+        }
     }
 }
 
@@ -95,7 +140,7 @@ impl Iterator for CaptureFile {
             }
             match self.tick() {
                 Ok(Some(tick)) => return Some(Ok(tick)),
-                Ok(None) => self.ignored += 1,
+                Ok(None) => {}
                 Err(problem) => {
                     let path = self.lines.path().to_owned();
                     return Some(Err(SourceError::BadLine { path, line: self.lines.number(), problem }));
@@ -124,9 +169,11 @@ mod tests {
 
     fn read(bytes: &[u8]) -> (Vec<Result<Tick, String>>, PassedOver) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut file = CaptureFile::open("V", &write_file(&folder, "a.jsonl", bytes)).expect("opens");
+        let mut file =
+            CaptureFile::open("V", &write_file(&folder, "a.jsonl", bytes), TradeStreams::default())
+                .expect("opens");
         let ticks = (&mut file).map(|tick| tick.map_err(|error| error.to_string())).collect();
-        (ticks, file.passed_over())
+        (ticks, file.passed_over().clone())
     }
 
     fn quote(event_time_ns: i64, receive_time_ns: i64, book: [i64; 4]) -> Result<Tick, String> {
@@ -172,10 +219,33 @@ mod tests {
             quote(1_723_161_255_343_000_000, 1004, [E9, 2 * E9, 3 * E9, 4 * E9]),
             quote(1_723_161_256_313_000_000, 1008, [E9, 2 * E9, 3 * E9, 4 * E9]),
         ];
-        // Ignored: the depth update, the snapshot, the trade of nothing, the kline, the empty line.
-        let ignored = PassedOver { ignored: 5, bad: 0 };
-        assert_eq!(read(SPOT.as_bytes()), (expected.clone(), ignored));
+        let kinds =
+            ["depthUpdate", "event without a name", "trade of price or size 0", "kline", "empty line"];
+        let ignored = PassedOver { ignored: kinds.map(|kind| (kind.to_owned(), 1)).into(), bad: 0 };
+        assert_eq!(read(SPOT.as_bytes()), (expected.clone(), ignored.clone()));
         assert_eq!(read(&gzip(SPOT.as_bytes())), (expected, ignored));
+    }
+
+    #[test]
+    fn trades_come_from_one_stream_of_a_symbol() {
+        let trade = |stream: &str, symbol: &str, id: u32| {
+            format!(
+                "1 {{\"e\":\"{stream}\",\"E\":1723161255343,\"s\":\"{symbol}\",\"t\":{id},\"a\":{id},\"p\":\"1\",\"q\":\"2\",\
+                 \"T\":1723161255342,\"m\":true}}\n"
+            )
+        };
+        let lines = [
+            trade("aggTrade", "A", 1),
+            trade("trade", "B", 2),
+            trade("trade", "A", 3),
+            trade("aggTrade", "B", 4),
+            trade("aggTrade", "A", 5),
+        ];
+        let (ticks, passed_over) = read(lines.concat().as_bytes());
+        let taken: Vec<_> = ticks.into_iter().map(|tick| tick.expect("a trade").trade_id).collect();
+        assert_eq!(taken, [1, 2, 5]);
+        let kinds = ["trade of a symbol with aggTrade before", "aggTrade of a symbol with trade before"];
+        assert_eq!(passed_over.ignored, kinds.map(|kind| (kind.to_owned(), 1)).into());
     }
 
     #[test]

@@ -21,9 +21,32 @@ pub(super) struct CaptureMessage<'a> {
 
 /// The events that matter.
 pub(super) enum CaptureEvent<'a> {
-    Trade { ticker: &'a str, event_time_ns: i64, trade_id: i64, price_e9: i64, size_e9: i64, side: Side },
-    BookTicker { ticker: &'a str, event_time_ns: Option<i64>, bid: Level, ask: Level },
-    Other,
+    Trade {
+        stream: TradeStream,
+        ticker: &'a str,
+        event_time_ns: i64,
+        trade_id: i64,
+        price_e9: i64,
+        size_e9: i64,
+        side: Side,
+    },
+    BookTicker {
+        ticker: &'a str,
+        event_time_ns: Option<i64>,
+        bid: Level,
+        ask: Level,
+    },
+    /// Its name.
+    Other(&'a str),
+}
+
+/// The streams that tell trades. Both tell all of them, so that one of a symbol is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TradeStream {
+    /// Each trade.
+    Trades,
+    /// Trades of one order at one price as one.
+    Aggregates,
 }
 
 /// Best bid or offer; zeros where there is none.
@@ -32,17 +55,23 @@ pub(super) struct Level {
     pub(super) size_e9: i64,
 }
 
-/// Parses `<receive ns> <JSON>`.
+/// Parses `<receive ns> <JSON>`. The JSON is an event, or a combined stream's envelope with an event as its `data`.
 pub(super) fn parse_line(line: &[u8]) -> Result<(i64, CaptureMessage<'_>), FieldProblem> {
     let space = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
     let (receive, json) = line.split_at(space);
     let unit = TimeUnit::Nanoseconds;
     let receive_time_ns =
         unit.parse_ns(receive).ok_or_else(|| FieldProblem::new("receive time", receive, unit.expected()))?;
-    let envelope: Envelope = serde_json::from_slice(json).map_err(|error| {
-        FieldProblem::new("event", json, format!("the JSON of a combined stream ({error})"))
-    })?;
-    Ok((receive_time_ns, envelope.data.unwrap_or_default().into_message()?))
+    let event = match parse_json(json)? {
+        Envelope { data: Some(event) } => event,
+        Envelope { data: None } => parse_json(json)?,
+    };
+    Ok((receive_time_ns, event.into_message()?))
+}
+
+fn parse_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, FieldProblem> {
+    serde_json::from_slice(json)
+        .map_err(|error| FieldProblem::new("event", json, format!("the JSON of a stream's event ({error})")))
 }
 
 #[derive(Deserialize)]
@@ -84,20 +113,21 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn into_message(self) -> Result<CaptureMessage<'a>, FieldProblem> {
         let (event, times_ns) = match self.e {
-            Scalar::Text("trade") => {
-                let event_time_ns = self.transaction_time.time_ns("T")?;
-                (self.trade(event_time_ns)?, [self.event_time.optional_time_ns("E")?, Some(event_time_ns)])
-            }
+            Scalar::Text("trade") => self.trade(TradeStream::Trades)?,
+            Scalar::Text("aggTrade") => self.trade(TradeStream::Aggregates)?,
             Scalar::Text("bookTicker") => {
                 let times_ns = self.both_times_ns()?;
                 let [event_time_ns, transaction_time_ns] = times_ns;
                 (self.book_ticker(transaction_time_ns.or(event_time_ns))?, times_ns)
             }
-            Scalar::Text("depthUpdate") => (CaptureEvent::Other, self.both_times_ns()?),
+            Scalar::Text(name @ "depthUpdate") => (CaptureEvent::Other(name), self.both_times_ns()?),
             // Spot book tickers name no event: they are known by their fields.
             Scalar::Absent if self.is_spot_book_ticker() => (self.book_ticker(None)?, [None, None]),
             // What `T` means depends on the event (of a mark price: the next funding, in the future).
-            _ => (CaptureEvent::Other, [self.event_time.optional_time_ns("E").unwrap_or(None), None]),
+            name => {
+                let name = if let Scalar::Text(name) = name { name } else { "event without a name" };
+                (CaptureEvent::Other(name), [self.event_time.optional_time_ns("E").unwrap_or(None), None])
+            }
         };
         let event_time_ns_max = times_ns.into_iter().flatten().max().unwrap_or(0);
         Ok(CaptureMessage { event_time_ns_max, event })
@@ -107,16 +137,23 @@ impl<'a> Fields<'a> {
         Ok([self.event_time.optional_time_ns("E")?, self.transaction_time.optional_time_ns("T")?])
     }
 
-    fn trade(&self, event_time_ns: i64) -> Result<CaptureEvent<'a>, FieldProblem> {
-        Ok(CaptureEvent::Trade {
+    /// A trade, and both of its times.
+    fn trade(&self, stream: TradeStream) -> Result<(CaptureEvent<'a>, [Option<i64>; 2]), FieldProblem> {
+        let event_time_ns = self.transaction_time.time_ns("T")?;
+        let event = CaptureEvent::Trade {
+            stream,
             ticker: self.s.ticker()?,
             event_time_ns,
-            trade_id: self.t.integer("t")?,
+            trade_id: match stream {
+                TradeStream::Trades => self.t.integer("t")?,
+                TradeStream::Aggregates => self.a.integer("a")?,
+            },
             price_e9: self.p.decimal_e9("p")?,
             size_e9: self.q.decimal_e9("q")?,
             // The maker waited, so the other side was the aggressor.
             side: if self.m.boolean("m")? { Side::Sell } else { Side::Buy },
-        })
+        };
+        Ok((event, [self.event_time.optional_time_ns("E")?, Some(event_time_ns)]))
     }
 
     fn is_spot_book_ticker(&self) -> bool {
@@ -271,6 +308,27 @@ mod tests {
     const TRADE: &str = r#"5 {"data":{"e":"trade","E":1723161255343,"s":"B","t":9,"p":"1.5","q":"2","T":1723161255342,"m":false}}"#;
 
     #[test]
+    fn an_event_needs_no_envelope_and_a_trade_may_be_of_several() {
+        let raw = TRADE.replace("{\"data\":", "").replace("}}", "}");
+        let aggregate = r#"5 {"e":"aggTrade","E":1723161255343,"s":"B","a":26129,"p":"1.5","q":"2","f":100,"l":105,"T":1723161255342,"m":true,"M":true}"#;
+        let combined = aggregate.replacen('{', "{\"stream\":\"b@aggTrade\",\"data\":{", 1) + "}";
+        for (line, expected) in [
+            (TRADE, (TradeStream::Trades, 9)),
+            (&raw, (TradeStream::Trades, 9)),
+            (aggregate, (TradeStream::Aggregates, 26_129)),
+            (&combined, (TradeStream::Aggregates, 26_129)),
+        ] {
+            let (_, message) =
+                parse_line(line.as_bytes()).map_err(|problem| problem.to_string()).expect(line);
+            let CaptureEvent::Trade { stream, trade_id, event_time_ns, .. } = message.event else {
+                panic!("{line}")
+            };
+            assert_eq!(((stream, trade_id), event_time_ns), (expected, 1_723_161_255_342_000_000), "{line}");
+        }
+        check(&aggregate.replace("\"a\":26129,", ""), "a");
+    }
+
+    #[test]
     fn every_field_of_a_trade_is_checked() {
         assert!(matches!(
             parse_line(TRADE.as_bytes()).map(|(_, message)| message.event),
@@ -289,6 +347,7 @@ mod tests {
             TRADE.replace("\"trade\"", "\"markPriceUpdate\"").replace("1723161255342", "1923161255342");
         let (_, message) = parse_line(other.as_bytes()).expect("an event of another kind");
         assert_eq!(message.event_time_ns_max, 1_723_161_255_343_000_000, "its T is no event time");
+        assert!(matches!(message.event, CaptureEvent::Other("markPriceUpdate")));
         check(&TRADE[..TRADE.len() - 1], "event");
         check(&TRADE[1..], "receive time");
         check(&TRADE.replacen('5', "0", 1), "receive time");

@@ -20,7 +20,7 @@ pub(super) struct CsvFile {
     aside: Option<AsideFile>,
     /// Whether the current line was read by `open` and is data.
     line_waits: bool,
-    ignored: u64,
+    empty_lines: u64,
 }
 
 impl CsvFile {
@@ -48,7 +48,7 @@ impl CsvFile {
         };
         let line_waits = has_line && !has_header;
         let aside = AsideFile::of(path, &config.bad_lines);
-        Ok(CsvFile { lines, fields, plan, aside, line_waits, ignored: 0 })
+        Ok(CsvFile { lines, fields, plan, aside, line_waits, empty_lines: 0 })
     }
 
     pub(super) fn progress(&self) -> &FileProgress {
@@ -56,7 +56,12 @@ impl CsvFile {
     }
 
     pub(super) fn passed_over(&self) -> PassedOver {
-        PassedOver { ignored: self.ignored, bad: self.aside.as_ref().map_or(0, AsideFile::count) }
+        let bad = self.aside.as_ref().map_or(0, AsideFile::count);
+        let mut passed_over = PassedOver { bad, ..PassedOver::default() };
+        if self.empty_lines > 0 {
+            passed_over.ignore_all("empty line", self.empty_lines);
+        }
+        passed_over
     }
 
     pub(super) fn aside_path(&self) -> Option<&Path> {
@@ -75,7 +80,7 @@ impl CsvFile {
                 line = without_mark(line);
             }
             if line.is_empty() {
-                self.ignored += 1;
+                self.empty_lines += 1;
                 continue;
             }
             let tick = self.fields.split(line).and_then(|()| self.plan.tick(&self.fields));

@@ -223,7 +223,10 @@ fn bad_lines_are_written_aside_byte_for_byte() {
         let mut source = CsvSource::open(&[path], &config).expect("opens");
         let times: Vec<i64> = (&mut source).map(|tick| tick.expect("skipped").event_time_ns).collect();
         assert_eq!(times, [1, 4]);
-        assert_eq!(source.passed_over(), PassedOver { ignored: 1, bad: 4 });
+        assert_eq!(
+            source.passed_over(),
+            PassedOver { ignored: [("empty line".to_owned(), 1)].into(), bad: 4 }
+        );
         assert_eq!(source.aside_paths(), [&expected_path]);
         assert_eq!(std::fs::read(&expected_path).expect("written"), bad.concat());
     }

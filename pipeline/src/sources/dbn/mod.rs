@@ -56,7 +56,7 @@ impl DbnSource {
 
     /// Records that are no ticks.
     pub fn passed_over(&self) -> PassedOver {
-        self.merge.inputs().iter().map(|file| PassedOver { ignored: file.ignored, bad: 0 }).sum()
+        self.merge.inputs().iter().map(|file| file.passed_over.clone()).sum()
     }
 }
 
@@ -80,7 +80,7 @@ struct DbnFile {
     record: u64,
     /// Bytes of these records, uncompressed.
     records_bytes: u64,
-    ignored: u64,
+    passed_over: PassedOver,
 }
 
 impl DbnFile {
@@ -91,8 +91,16 @@ impl DbnFile {
         // The records that matter are the same in versions 1 to 3; as they are, their bytes can be counted.
         let decoder = DbnDecoder::with_upgrade_policy(stream, VersionUpgradePolicy::AsIs).map_err(failed)?;
         let reader = RecordReader::new(decoder.metadata(), venue).map_err(failed)?;
-        let (path, ticks) = (path.to_owned(), VecDeque::new());
-        Ok(DbnFile { path, decoder, progress, reader, ticks, record: 0, records_bytes: 0, ignored: 0 })
+        Ok(DbnFile {
+            path: path.to_owned(),
+            decoder,
+            progress,
+            reader,
+            ticks: VecDeque::new(),
+            record: 0,
+            records_bytes: 0,
+            passed_over: PassedOver::default(),
+        })
     }
 
     /// The next tick, past records that make none.
@@ -110,10 +118,13 @@ impl DbnFile {
             };
             self.record += 1;
             self.records_bytes += record.record_size() as u64;
+            let kind = record.header().rtype().map_or("record of an unknown type", |kind| kind.as_str());
             if let Err(problem) = self.reader.read(record, &mut self.ticks) {
                 return Err(self.error(problem));
             }
-            self.ignored += u64::from(self.ticks.is_empty());
+            if self.ticks.is_empty() {
+                self.passed_over.ignore(kind);
+            }
         }
     }
 

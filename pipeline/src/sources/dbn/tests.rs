@@ -124,7 +124,7 @@ fn trades_plain_and_compressed() {
     for compressed in [false, true] {
         let (ticks, passed_over) = read(&encode(Schema::Trades, &records, compressed), None);
         assert_eq!(ticks.as_deref(), Ok(&expected[..]));
-        assert_eq!(passed_over.ignored, 0);
+        assert_eq!(passed_over, PassedOver::default());
     }
     let (ticks, _) = read(&encode(Schema::Trades, &records[..1], true), Some("NASDAQ"));
     assert_eq!(ticks.expect("good")[0].symbol, "NASDAQ:AAPL");
@@ -143,7 +143,7 @@ fn books_give_quotes_and_trades() {
     let one_sided = quote(2, (0, 0), (101 * E9, 6 * E9));
     let (ticks, passed_over) = read(&encode(Schema::Mbp1, &records, true), None);
     assert_eq!(ticks, Ok(vec![first, traded.clone(), one_sided]));
-    assert_eq!(passed_over, PassedOver { ignored: 1, bad: 0 });
+    assert_eq!(passed_over, PassedOver { ignored: [("mbp-1".to_owned(), 1)].into(), bad: 0 });
     // In tbbo the book comes with its trade only.
     let (ticks, _) = read(&encode(Schema::Tbbo, &records[1..2], false), None);
     assert_eq!(ticks, Ok(vec![quote(1, (100 * E9, 5 * E9), (101 * E9, 6 * E9)), traded]));
@@ -167,7 +167,10 @@ fn a_record_without_receive_time_has_its_event_time_s_symbol() {
 fn trades_of_spreads_are_passed_over() {
     let records = [0, -5 * E9].map(|price| TradeMsg { price, ..trade_message(0, b'A') });
     let (ticks, passed_over) = read(&encode(Schema::Trades, &records, false), None);
-    assert_eq!((ticks, passed_over), (Ok(vec![]), PassedOver { ignored: 2, bad: 0 }));
+    assert_eq!(
+        (ticks, passed_over),
+        (Ok(vec![]), PassedOver { ignored: [("mbp-0".to_owned(), 2)].into(), bad: 0 })
+    );
 }
 
 #[test]

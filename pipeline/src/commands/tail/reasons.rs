@@ -1,0 +1,313 @@
+//! Decisions of the scheduler in words, each with what spoke for it.
+
+use serde_json::Value;
+
+use super::layout::branch;
+use crate::commands::columns::utc;
+
+/// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`.
+pub fn reasons(entry: &Value) -> impl Iterator<Item = String> + '_ {
+    let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
+    entry["decisions"].as_array().into_iter().flatten().map(move |decision| reason(decision, at_ns))
+}
+
+fn reason(decision: &Value, at_ns: i64) -> String {
+    let name = branch(decision);
+    let fields = decision.as_object().and_then(|object| object.values().next()).unwrap_or(&Value::Null);
+    let of = Fields { fields, at_ns };
+    let words = match name {
+        "Place" => of.place(),
+        "Dispatch" => of.dispatch(),
+        "Pause" => format!(
+            "partition {} is not read on: {} of its rows wait here, above the mark of {}",
+            of.text("partition"),
+            of.text("waiting_rows"),
+            of.text("high_water_rows"),
+        ),
+        "Resume" => format!(
+            "partition {} is read again: {} of its rows wait here, and the mark is {}",
+            of.text("partition"),
+            of.text("waiting_rows"),
+            of.text("low_water_rows"),
+        ),
+        "Fence" => format!(
+            "lane {} is cut off, and {} groups lose it: {}",
+            of.text("lane"),
+            of.text("groups"),
+            of.text("reason"),
+        ),
+        "Restore" => format!(
+            "partition {} is restored from snapshot and log, because lane {} is lost",
+            of.text("partition"),
+            of.text("lost_lane"),
+        ),
+        "WakeAt" => format!("wants to be woken at {}, unless something comes first", of.time("at_ns")),
+        "Release" => format!(
+            "lane {} lets go of group {} of partition {}: {}",
+            of.text("lane"),
+            of.text("group"),
+            of.text("partition"),
+            route(&fields["route"]),
+        ),
+        "Admit" => format!(
+            "task {} of {} ({}) is accepted, and {} are known now",
+            of.text("task"),
+            of.text("tenant"),
+            of.text("class"),
+            of.text("tasks"),
+        ),
+        "Reject" => of.reject(),
+        "Split" => of.split(),
+        "Reserve" => format!(
+            "lanes {} are kept for task {} until {}, because {} of them are busy",
+            of.text("lanes"),
+            of.text("task"),
+            of.time("until_ns"),
+            of.text("busy"),
+        ),
+        "RunSlice" => of.run_slice(),
+        "Expire" => format!(
+            "task {} is given up, with {} slices running: its deadline {} has passed",
+            of.text("task"),
+            of.text("slices_running"),
+            of.time("deadline_ns"),
+        ),
+        "Finish" => format!(
+            "task {} is done, in {} slices and {} of lanes' time",
+            of.text("task"),
+            of.text("slices"),
+            milliseconds(of.number("service_ns")),
+        ),
+        // Of a newer version.
+        _ => fields.to_string(),
+    };
+    format!("{name}: {words}")
+}
+
+/// The fields of a decision that was made at a time.
+struct Fields<'a> {
+    fields: &'a Value,
+    at_ns: i64,
+}
+
+impl Fields<'_> {
+    fn text(&self, name: &str) -> String {
+        text(&self.fields[name])
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        self.fields[name].as_i64().unwrap_or(0)
+    }
+
+    fn time(&self, name: &str) -> String {
+        utc(self.number(name))
+    }
+
+    fn place(&self) -> String {
+        let scores = list(&self.fields["candidates"], |candidate| {
+            let [lane, score, placed, most] =
+                ["lane", "score", "groups_placed", "groups_max"].map(|name| text(&candidate[name]));
+            format!("lane {lane} {score} ({placed} of {most} groups)")
+        });
+        let excluded = list(&self.fields["excluded"], |excluded| {
+            let why = match excluded["reason"].as_str() {
+                Some("LOST") => "is lost",
+                Some("FULL") => "has all the groups it may have",
+                Some("SLOWER") => "is of the slower kind",
+                other => other.unwrap_or_default(),
+            };
+            format!("lane {} {why}", text(&excluded["lane"]))
+        });
+        let policy = &self.fields["policy"];
+        let mut words = format!(
+            "group {} of partition {} goes to lane {} with epoch {}: the best score of {} {}: {scores}",
+            self.text("group"),
+            self.text("partition"),
+            self.text("lane"),
+            self.text("epoch"),
+            text(&policy["id"]),
+            text(&policy["version"]),
+        );
+        if !excluded.is_empty() {
+            words += &format!("; {excluded}");
+        }
+        let why = &self.fields["route"];
+        if !why.is_null() {
+            words += &format!("; {}", route(why));
+        }
+        words
+    }
+
+    fn dispatch(&self) -> String {
+        let why = match self.fields["reason"].as_str() {
+            Some("IDLE") => "the lane has nothing to do",
+            Some("FULL") => "as many rows wait as a batch may have",
+            Some("DEADLINE") => "the oldest row allows no further waiting",
+            Some("DRAIN") => "the pipeline drains",
+            other => other.unwrap_or_default(),
+        };
+        let telemetry = &self.fields["telemetry"];
+        let takes = self.fields["takes"].as_array().map_or(0, Vec::len);
+        format!(
+            "batch {} of {} rows of {takes} groups to lane {}: {why}; the oldest came {} ago, {} rows of {} batches are \
+             in flight there, the end is predicted in {}",
+            self.text("batch"),
+            self.text("rows"),
+            self.text("lane"),
+            milliseconds(self.at_ns - self.number("oldest_arrival_ns")),
+            text(&telemetry["in_flight_rows"]),
+            text(&telemetry["in_flight_batches"]),
+            milliseconds(self.number("predicted_finish_ns") - self.at_ns),
+        )
+    }
+
+    fn reject(&self) -> String {
+        let why = match self.fields["reason"].as_str() {
+            Some("OVERLOADED") => format!(
+                "{} of {} tasks are known, and {} of {} bytes with its own",
+                self.text("tasks"),
+                self.text("tasks_max"),
+                self.text("bytes"),
+                self.text("bytes_max"),
+            ),
+            Some("EXPIRED") => format!("its deadline {} has passed", self.time("deadline_ns")),
+            other => other.unwrap_or_default().to_owned(),
+        };
+        format!("task {} is refused: {why}", self.text("task"))
+    }
+
+    fn split(&self) -> String {
+        let shares = list(&self.fields["shares"], |share| {
+            let [lane, from, to, score] = ["lane", "from", "to", "score"].map(|name| text(&share[name]));
+            format!("lane {lane} units {from} to {to} for a score of {score}")
+        });
+        let gang =
+            if self.fields["gang"] == true { "which begin together" } else { "each as it comes to it" };
+        format!(
+            "task {} is shared out ({}) among lanes, {gang}: {shares}",
+            self.text("task"),
+            self.text("policy")
+        )
+    }
+
+    fn run_slice(&self) -> String {
+        format!(
+            "lane {} does units {} to {} of task {}, because it is free: {} ({}) has had the least service, {}, and {} \
+             tasks wait; the end is predicted in {}",
+            self.text("lane"),
+            self.text("from"),
+            self.text("to"),
+            self.text("task"),
+            self.text("tenant"),
+            self.text("class"),
+            milliseconds(self.number("tenant_service_ns")),
+            self.text("tasks_waiting"),
+            milliseconds(self.number("predicted_finish_ns") - self.at_ns),
+        )
+    }
+}
+
+/// Why a group is on lanes of one kind.
+fn route(route: &Value) -> String {
+    let number = |name: &str| milliseconds(route[name].as_i64().unwrap_or(0));
+    format!(
+        "{} rows are predicted to take {} on the processor and {} on devices",
+        text(&route["rows"]),
+        number("host_ns"),
+        number("device_ns"),
+    )
+}
+
+fn list(items: &Value, words: impl Fn(&Value) -> String) -> String {
+    items.as_array().into_iter().flatten().map(words).collect::<Vec<_>>().join(", ")
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(_) => list(value, text),
+        other => other.to_string(),
+    }
+}
+
+fn milliseconds(ns: i64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(decision: Value, expected: &str) {
+        let entry = json!({"at_ns": 5_000_000, "decisions": [decision]});
+        assert_eq!(reasons(&entry).collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn a_placement_says_who_was_asked_and_who_was_not() {
+        check(
+            json!({"warptape.Place": {
+                "partition": 1, "group": 7, "lane": 2, "epoch": 3, "policy": {"id": "rendezvous", "version": 2},
+                "candidates": [
+                    {"lane": 0, "score": -40, "groups_placed": 1, "groups_max": 5},
+                    {"lane": 2, "score": 91, "groups_placed": 0, "groups_max": 5},
+                ],
+                "excluded": [{"lane": 1, "reason": "LOST"}, {"lane": 3, "reason": "FULL"}],
+                "random_stream": 1, "random_counter": 0, "propensity_ppm": 1_000_000,
+                "route": {"kind": "DEVICE", "rows": 900, "break_even_rows": 400, "host_ns": 2_000_000, "device_ns": 1_000_000},
+            }}),
+            "Place: group 7 of partition 1 goes to lane 2 with epoch 3: the best score of rendezvous 2: lane 0 -40 (1 of 5 \
+             groups), lane 2 91 (0 of 5 groups); lane 1 is lost, lane 3 has all the groups it may have; 900 rows are \
+             predicted to take 2.000 ms on the processor and 1.000 ms on devices",
+        );
+    }
+
+    #[test]
+    fn a_batch_says_why_now() {
+        check(
+            json!({"Dispatch": {
+                "batch": 4, "lane": 1, "rows": 812, "bytes": 1, "reason": "DEADLINE",
+                "takes": [{"partition": 0, "group": 1, "epoch": 1, "rows": 812}],
+                "telemetry": {"in_flight_rows": 10, "in_flight_batches": 1, "in_flight_bytes": 9, "service_ps_per_row": 5},
+                "oldest_arrival_ns": 4_000_000, "predicted_finish_ns": 5_500_000,
+            }}),
+            "Dispatch: batch 4 of 812 rows of 1 groups to lane 1: the oldest row allows no further waiting; the oldest came \
+             1.000 ms ago, 10 rows of 1 batches are in flight there, the end is predicted in 0.500 ms",
+        );
+    }
+
+    #[test]
+    fn every_decision_has_words_without_gaps() {
+        const NAMES: [&str; 15] = [
+            "Place", "Dispatch", "Pause", "Resume", "Fence", "Restore", "WakeAt", "Release", "Admit",
+            "Reject", "Split", "Reserve", "RunSlice", "Expire", "Finish",
+        ];
+        let schema: Value =
+            serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();
+        let decisions =
+            schema["fields"].as_array().unwrap().iter().find(|field| field["name"] == "decisions").unwrap();
+        let decisions = decisions["type"]["items"].as_array().unwrap();
+        let names: Vec<_> = decisions.iter().map(|decision| decision["name"].as_str().unwrap()).collect();
+        assert_eq!(names, NAMES, "a decision of a new kind wants words");
+        for decision in decisions {
+            let fields = decision["fields"].as_array().unwrap().iter();
+            let fields = fields.map(|field| (field["name"].as_str().unwrap().to_owned(), json!(1))).collect();
+            let name = decision["name"].as_str().unwrap().to_owned();
+            let words = reason(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0);
+            let is_route = |part: &str| part.contains("rows are predicted");
+            let own: Vec<_> = words.split("; ").filter(|part| !is_route(part)).collect();
+            // What is within a field is not there; a field that the schema does not have would be null.
+            let gaps = own.join("; ").matches("null").count();
+            let within = match decision["name"].as_str().unwrap() {
+                "Place" => 2,
+                "Dispatch" => 2,
+                "Release" => 1,
+                _ => 0,
+            };
+            assert!(gaps <= within, "{words}");
+        }
+        check(json!({"Later": {"x": 1}}), "Later: {\"x\":1}");
+    }
+}
