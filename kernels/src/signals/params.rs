@@ -16,7 +16,8 @@ pub struct SignalParams {
 
 impl Default for SignalParams {
     fn default() -> Self {
-        Self { rsi_upper: 70.0, rsi_lower: 30.0, zscore_threshold: 2.0 }
+        // Not the width of the Bollinger bands, whose window is the z-score's: each break of a band would be a z-score as well.
+        Self { rsi_upper: 70.0, rsi_lower: 30.0, zscore_threshold: 3.0 }
     }
 }
 
@@ -43,6 +44,14 @@ impl SignalParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IndicatorParams;
+
+    #[test]
+    fn no_default_alert_says_what_another_says() {
+        let (signals, indicators) = (SignalParams::default(), IndicatorParams::default());
+        let z_score = (indicators.zscore, signals.zscore_threshold);
+        assert_ne!(z_score, (indicators.bollinger, indicators.bollinger_width));
+    }
 
     #[test]
     fn all_mistakes_are_named_at_once() {

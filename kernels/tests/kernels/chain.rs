@@ -9,6 +9,11 @@ use warptape_kernels::{
 
 use crate::market::Market;
 
+/// Thresholds that values of short windows pass: a z-score over n bars is at most √(n − 1).
+pub fn signal_params() -> SignalParams {
+    SignalParams { zscore_threshold: 2.0, ..SignalParams::default() }
+}
+
 /// Short windows, some of them equal, so that all become available within few bars.
 pub fn short_params() -> IndicatorParams {
     IndicatorParams {
@@ -60,7 +65,7 @@ impl Chain {
             bars: market.specs.iter().map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns)).collect(),
             quotes: QuoteSlab::default(),
             indicators: market.specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
-            signals: market.specs.iter().map(|_| SignalSlab::new(SignalParams::default())).collect(),
+            signals: market.specs.iter().map(|_| SignalSlab::new(signal_params())).collect(),
             out: vec![Outputs::default(); market.specs.len()],
         };
         chain.quotes.resize(slots);
@@ -109,7 +114,7 @@ impl Chain {
         for (spec, text) in market.specs.iter().enumerate() {
             self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, slots, bytes)?;
             self.indicators[spec] = IndicatorSlab::read(params.clone(), slots, bytes)?;
-            self.signals[spec] = SignalSlab::read(SignalParams::default(), slots, bytes)?;
+            self.signals[spec] = SignalSlab::read(signal_params(), slots, bytes)?;
         }
         assert!(bytes.is_empty(), "{} bytes were not read", bytes.len());
         Ok(())

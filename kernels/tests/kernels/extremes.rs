@@ -1,11 +1,10 @@
 //! The greatest numbers that there are: no panic, no overflow, and the right answer where there is one.
 
 use warptape_kernels::{
-    BarSlab, BarSpec, ClosedBars, Indicator, IndicatorColumns, IndicatorSlab, Isa, Rows, SignalParams,
-    SignalSlab,
+    BarSlab, BarSpec, ClosedBars, Indicator, IndicatorColumns, IndicatorSlab, Isa, Rows, SignalSlab,
 };
 
-use crate::chain::short_params;
+use crate::chain::{short_params, signal_params};
 
 const LARGEST: i64 = i64::MAX - 1;
 
@@ -23,7 +22,7 @@ fn run(trades: &[(i64, i64)]) -> (ClosedBars, IndicatorColumns) {
     indicators.resize(1);
     let mut columns = IndicatorColumns::default();
     indicators.update(Isa::detect(), &closed, &mut columns);
-    let mut signals = SignalSlab::new(SignalParams::default());
+    let mut signals = SignalSlab::new(signal_params());
     signals.resize(1);
     signals.detect(&closed, &columns, &mut Vec::new());
     (closed, columns)

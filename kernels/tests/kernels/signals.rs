@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use warptape_kernels::{Indicator, Isa, SignalKind, SignalParams};
+use warptape_kernels::{Indicator, Isa, SignalKind};
 
 use crate::bars::specs;
-use crate::chain::{Chain, Outputs, short_params};
+use crate::chain::{Chain, Outputs, short_params, signal_params};
 use crate::market::Market;
 
 const KINDS: [SignalKind; 9] = [
@@ -24,7 +24,7 @@ const KINDS: [SignalKind; 9] = [
 fn numbers(kind: SignalKind, out: &Outputs, bar: usize) -> (f64, f64) {
     let at = |indicator: Indicator| f64::from_bits(out.indicators[bar][indicator as usize]);
     let close = out.closed[0].close_e9[bar] as f64 / 1e9;
-    let params = SignalParams::default();
+    let params = signal_params();
     match kind {
         SignalKind::Bar => (close, 0.0),
         SignalKind::EmaCrossUp | SignalKind::EmaCrossDown => (at(Indicator::EmaFast), at(Indicator::EmaSlow)),

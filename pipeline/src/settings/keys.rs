@@ -513,10 +513,11 @@ pub const KEYS: &[Key] = &[
     ),
     number(
         "stages.signals.zscore_threshold",
-        2.0,
+        3.0,
         0.01,
         100.0,
-        "Distance from the mean that calls for a reversion.",
+        "Distance from the mean, in standard deviations, that calls for a reversion. With the width of the Bollinger \
+         bands, and their window as `zscore`, each break of a band is a z-score as well (docs/indicators.md).",
     ),
     integer(
         "stages.market.sample_interval_ms",

@@ -13,11 +13,11 @@ use warptape_kernels::device::{
 };
 use warptape_kernels::{
     BarSlab, BarSpec, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab,
-    Isa, QuoteSlab, RowKind, Rows, SignalParams, SignalSlab,
+    Isa, QuoteSlab, RowKind, Rows, SignalSlab,
 };
 
 use crate::bars::specs;
-use crate::chain::short_params;
+use crate::chain::{short_params, signal_params};
 use crate::market::{Market, Numbers};
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -97,7 +97,7 @@ impl Group {
             quotes: QuoteSlab::default(),
             bars: specs.iter().map(|spec| BarSlab::new(*spec, lateness_ns)).collect(),
             indicators: specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
-            signals: specs.iter().map(|_| SignalSlab::new(SignalParams::default())).collect(),
+            signals: specs.iter().map(|_| SignalSlab::new(signal_params())).collect(),
         };
         group.quotes.resize(slots);
         group.bars.iter_mut().for_each(|slab| slab.resize(slots));
@@ -171,7 +171,7 @@ fn run_on<'a>(
             group += 1;
         }
         let (closed, columns, detected) = &mut out[group][bar.spec as usize];
-        let signals = SignalParams::default();
+        let signals = signal_params();
         bar.receive(slot as u32, &parts[group], row, &signals, (closed, columns, detected));
     }
     Ok(out.iter().map(|by_spec| by_spec.iter().map(lines).collect()).collect())
@@ -199,7 +199,7 @@ fn compare(
         bars: specs(),
         allowed_lateness_ns: lateness_ns,
         indicators: params.clone(),
-        signals: SignalParams::default(),
+        signals: signal_params(),
     };
     let market = |group: u64| Market {
         seed: seed ^ group << 32,
@@ -296,7 +296,7 @@ fn batches_beside_each_other_are_as_one_by_one() {
             bars: specs.to_vec(),
             allowed_lateness_ns: LATENESS_NS,
             indicators: short_params(),
-            signals: SignalParams::default(),
+            signals: signal_params(),
         };
         let mut slab =
             DeviceSlab::new("emulator", Box::new(emulator.device(usize::MAX)), config, SLOTS).unwrap();
