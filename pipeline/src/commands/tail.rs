@@ -184,8 +184,9 @@ impl<'a, W: Write> Printer<'a, W> {
                     self.header = Some(layout.schema);
                 }
                 writeln!(self.output, "{}", layout.line(line.partition, line.offset, row))?;
-                for reason in reasons::reasons(&row.fields) {
-                    writeln!(self.output, "    {}", printable_line(&reason))?;
+                if layout.schema == "JournalEntry" {
+                    reasons::reasons(&row.fields)
+                        .try_for_each(|reason| writeln!(self.output, "    {}", printable_line(&reason)))?;
                 }
                 Ok(())
             }
