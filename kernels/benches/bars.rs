@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use warptape_kernels::device::{GroupRows, StagedRows};
-use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuoteSlab, Rows};
+use warptape_kernels::{BarSlab, BarSpec, ClosedBars, Rows};
 
 const SLOTS: u32 = 100;
 const BATCHES: usize = 64;
@@ -52,6 +52,7 @@ fn fold(criterion: &mut Criterion) {
         ("1s and 1m, trades", u64::MAX - 1, &["1s", "1m"]),
         ("1s and 1m, a quote per trade", 1, &["1s", "1m"]),
         ("tick:100", u64::MAX - 1, &["tick:100"]),
+        ("tick:100, a quote per trade", 1, &["tick:100"]),
     ] {
         let batches = batches(trades_per_quote);
         let specs: Vec<BarSpec> = specs.iter().map(|text| text.parse().expect("a specification")).collect();
@@ -59,8 +60,6 @@ fn fold(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             let mut closed = ClosedBars::default();
             bencher.iter(|| {
-                let mut quotes = QuoteSlab::default();
-                quotes.resize(SLOTS as usize);
                 let slab = |spec: &BarSpec| {
                     let mut slab = BarSlab::new(*spec, LATENESS_NS);
                     slab.resize(SLOTS as usize);
@@ -71,10 +70,8 @@ fn fold(criterion: &mut Criterion) {
                     for slab in &mut slabs {
                         closed.clear();
                         slab.fold(rows, 0..rows.len(), &mut closed);
-                        quotes.fill(rows, 0..rows.len(), &mut closed);
                         black_box(&closed);
                     }
-                    quotes.fold(rows, 0..rows.len());
                 }
             });
         });

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Rows ──▶ BarSlab::fold ──▶ ClosedBars ──▶ IndicatorSlab::update ──▶ IndicatorColumns ──▶ SignalSlab::detect
-//!    └───▶ QuoteSlab::fill ──────┘                                                              └──▶ Vec<Detected>
+//!                                                                                               └──▶ Vec<Detected>
 //! ```
 //!
 //! # Numeric contract
@@ -34,7 +34,9 @@ mod signals;
 mod state;
 pub mod sweep;
 
-pub use bars::{BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuoteSlab};
+pub use bars::{
+    BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuotesByArrival, RECENT_QUOTES_MAX,
+};
 pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};
 pub use isa::{Isa, Present};
 pub use rows::{RowKind, Rows};

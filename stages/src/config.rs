@@ -6,6 +6,23 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::MarketConfig;
 
+/// Which of a symbol's quotes a bar has, and which of its prices the market takes for the newest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuoteOrder {
+    /// The last to arrive: the rule of journals that record none, and only for running them again.
+    #[default]
+    Arrival,
+    /// The last by event time, and by arrival among equals; of a bar, of those before its end.
+    EventTime,
+}
+
+impl QuoteOrder {
+    fn is_arrival(&self) -> bool {
+        *self == Self::Arrival
+    }
+}
+
 /// Everything besides the log that the outputs are a function of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +40,9 @@ pub struct StageConfig {
     /// What risk requests find of the market.
     #[serde(default, skip_serializing_if = "MarketConfig::is_default")]
     pub market: MarketConfig,
+    /// Which quotes and prices count as the newest.
+    #[serde(default, skip_serializing_if = "QuoteOrder::is_arrival")]
+    pub quotes: QuoteOrder,
 }
 
 impl StageConfig {

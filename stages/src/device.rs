@@ -8,7 +8,7 @@ use warptape_kernels::device::{
 };
 use warptape_kernels::{RowKind, SignalParams};
 
-use crate::{GroupInput, GroupOutput, GroupStage, StageConfig};
+use crate::{GroupInput, GroupOutput, GroupStage, QuoteOrder, StageConfig};
 
 /// Slots that there is room for at first.
 const CAPACITY_MIN: usize = 1024;
@@ -46,8 +46,10 @@ struct Part<K> {
 }
 
 impl<K: Ord + Copy> DeviceGroups<K> {
-    /// No groups, on a device of this name.
+    /// No groups, on a device of this name. Panics where bars are to have the quotes that arrived last: only a log's former
+    /// outputs are made like that, and on no device.
     pub fn new(name: &str, device: Box<dyn Device>, config: &StageConfig) -> Result<Self, DeviceError> {
+        assert_eq!(config.quotes, QuoteOrder::EventTime, "only reruns of former logs have another rule");
         let slab = SlabConfig {
             bars: config.bars.clone(),
             allowed_lateness_ns: config.allowed_lateness_ns,

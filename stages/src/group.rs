@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
-    BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorSlab, Isa, QuoteSlab, RowKind, Rows, SignalSlab,
+    BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorSlab, Isa, QuotesByArrival, RowKind, Rows,
+    SignalSlab,
 };
 use warptape_schemas::encode_signal;
 use warptape_schemas::signal::{Bar, Signal, SignalKind};
 
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
-use crate::{SignalChunk, SignalKey, StageConfig, StageError};
+use crate::{QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
 
 /// Version of the group's snapshot bytes.
-const STATE_VERSION: u32 = 1;
+const STATE_VERSION: u32 = 2;
 
 /// A symbol that got the next free slot of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +114,8 @@ pub struct GroupStage {
     config_fingerprint: u64,
     /// Number in the partition and name, by slot.
     symbols: Vec<(u32, String)>,
-    quotes: QuoteSlab,
+    /// Where bars have the quotes that arrived last.
+    quotes_by_arrival: Option<QuotesByArrival>,
     pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
     order: Vec<(SignalKey, u32)>,
@@ -135,7 +137,7 @@ impl GroupStage {
             isa,
             config_fingerprint: config.fingerprint(),
             symbols: Vec::new(),
-            quotes: QuoteSlab::default(),
+            quotes_by_arrival: (config.quotes == QuoteOrder::Arrival).then(QuotesByArrival::default),
             specs: specs.collect(),
             order: Vec::new(),
         }
@@ -175,12 +177,16 @@ impl GroupStage {
         for state in &mut self.specs {
             state.closed.clear();
             state.bars.fold(rows, range.clone(), &mut state.closed);
-            self.quotes.fill(rows, range.clone(), &mut state.closed);
+            if let Some(quotes) = &mut self.quotes_by_arrival {
+                quotes.fill(rows, range.clone(), &mut state.closed);
+            }
             state.indicators.update(self.isa, &state.closed, &mut state.columns);
             state.detected.clear();
             state.signals.detect(&state.closed, &state.columns, &mut state.detected);
         }
-        self.quotes.fold(rows, range);
+        if let Some(quotes) = &mut self.quotes_by_arrival {
+            quotes.fold(rows, range);
+        }
         self.emit(&mut output.signals);
     }
 
@@ -218,12 +224,14 @@ impl GroupStage {
     /// The slabs, for a device that has their state.
     pub(crate) fn slot_state(&mut self) -> SlotState<'_> {
         let specs = self.specs.iter_mut().map(SpecState::slot_state).collect();
-        SlotState { quotes: &mut self.quotes, specs }
+        SlotState { specs }
     }
 
     fn resize(&mut self) {
         let slots = self.symbols.len();
-        self.quotes.resize(slots);
+        if let Some(quotes) = &mut self.quotes_by_arrival {
+            quotes.resize(slots);
+        }
         for state in &mut self.specs {
             state.bars.resize(slots);
             state.indicators.resize(slots);
@@ -231,8 +239,10 @@ impl GroupStage {
         }
     }
 
-    /// Device-neutral bytes of the state: equal states have equal bytes.
+    /// Device-neutral bytes of the state: equal states have equal bytes. Panics where bars have the quotes that arrived last: logs
+    /// are run again by that rule, from their beginning, and no snapshots are taken.
     pub fn write(&self, out: &mut Vec<u8>) {
+        assert!(self.quotes_by_arrival.is_none(), "only reruns of former logs have such quotes");
         put_u32(out, STATE_VERSION);
         put_u64(out, self.config_fingerprint);
         put_u32(out, self.symbols.len() as u32);
@@ -240,7 +250,6 @@ impl GroupStage {
             put_u32(out, *number);
             put_text(out, name);
         }
-        self.quotes.write(out);
         for state in &self.specs {
             state.bars.write(out);
             state.indicators.write(out);
@@ -265,7 +274,6 @@ impl GroupStage {
             stage.symbols.push((number, get_text(bytes, "symbol")?));
         }
         let slots = stage.symbols.len();
-        stage.quotes = QuoteSlab::read(slots, bytes)?;
         for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
             state.bars = BarSlab::read(*spec, config.allowed_lateness_ns, slots, bytes)?;
             state.indicators = IndicatorSlab::read(config.indicators.clone(), slots, bytes)?;

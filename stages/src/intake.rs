@@ -29,7 +29,7 @@ const ROWS_BY_GROUP_MIN: usize = 8;
 /// Rows of a record that a group keeps room for at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
-const STATE_VERSION: u32 = 2;
+const STATE_VERSION: u32 = 3;
 
 /// The group of a symbol within its partition.
 pub fn group_of(symbol: &str, groups: u32) -> u32 {
@@ -82,7 +82,7 @@ impl PartitionIntake {
             group_slots: vec![0; config.groups_per_partition as usize],
             event_time_max_ns: None,
             next_close_ns: i64::MAX,
-            market: Market::new(config.market),
+            market: Market::new(config.market, config.quotes),
             dealt: vec![Vec::new(); config.groups_per_partition as usize],
         }
     }
@@ -152,8 +152,8 @@ impl PartitionIntake {
         let (symbols, kinds) = (&ticks.symbol[first..], &ticks.kind[first..]);
         for (index, (&symbol, kind)) in symbols.iter().zip(kinds).enumerate() {
             match kind {
-                TickKind::Trade => self.market.trade(symbol, prices[index]),
-                TickKind::Quote => self.market.quote(symbol, bids[index], asks[index]),
+                TickKind::Trade => self.market.trade(symbol, times[index], prices[index]),
+                TickKind::Quote => self.market.quote(symbol, times[index], bids[index], asks[index]),
             }
             self.dealt[self.places[symbol as usize].group as usize].push(index as u32);
         }
@@ -200,7 +200,7 @@ impl PartitionIntake {
             let rows = &mut queues[place.group as usize].rows;
             match ticks.kind[row] {
                 TickKind::Trade => {
-                    self.market.trade(symbol, ticks.price_e9[row]);
+                    self.market.trade(symbol, time_ns, ticks.price_e9[row]);
                     rows.push_trade(
                         place.slot,
                         time_ns,
@@ -212,7 +212,7 @@ impl PartitionIntake {
                 }
                 TickKind::Quote => {
                     let (bid, ask) = (ticks.bid_price_e9[row], ticks.ask_price_e9[row]);
-                    self.market.quote(symbol, bid, ask);
+                    self.market.quote(symbol, time_ns, bid, ask);
                     rows.push_quote(place.slot, time_ns, bid, ask, offset, index);
                 }
             }
@@ -309,7 +309,7 @@ impl PartitionIntake {
             let watermark_ns = event_time_max_ns.saturating_sub(config.allowed_lateness_ns);
             intake.next_close_ns = intake.close_after(watermark_ns);
         }
-        intake.market = Market::read(config.market, intake.places.len(), bytes)?;
+        intake.market = Market::read(config.market, config.quotes, intake.places.len(), bytes)?;
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
@@ -369,6 +369,7 @@ mod tests {
             indicators: Default::default(),
             signals: Default::default(),
             market: Default::default(),
+            quotes: Default::default(),
         };
         let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
         let state = |intake: &PartitionIntake| {

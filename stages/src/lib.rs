@@ -14,7 +14,7 @@ mod market;
 mod outputs;
 pub mod risk;
 
-pub use config::StageConfig;
+pub use config::{QuoteOrder, StageConfig};
 pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};

@@ -8,7 +8,8 @@
 //!
 //! Kept on the host, beside the intake, where it costs a tick one store: what is asked of it are a few symbols now and then. It
 //! is a function of the partition's log, like everything else: a sample is taken when event time first comes to a multiple of the
-//! interval, and late ticks are not seen.
+//! interval, and late ticks are not seen. Prices are the last by event time: a tick that arrives out of order never replaces a
+//! newer one.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::StageError;
 use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+use crate::{QuoteOrder, StageError};
 
 /// Returns that are kept of each symbol at most.
 const WINDOW_MAX: u32 = 4_096;
@@ -156,7 +157,10 @@ impl fmt::Debug for Samples {
 /// The last that was heard of a symbol; 0 where nothing was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastPrices {
+    trade_time_ns: i64,
     trade_e9: i64,
+    /// Of the last quote with both sides.
+    quote_time_ns: i64,
     bid_e9: i64,
     ask_e9: i64,
 }
@@ -176,6 +180,7 @@ impl LastPrices {
 #[derive(Debug)]
 pub(crate) struct Market {
     config: MarketConfig,
+    order: QuoteOrder,
     /// By symbol number.
     last: Vec<LastPrices>,
     /// Changed in place unless a request still has them.
@@ -187,9 +192,9 @@ pub(crate) struct Market {
 }
 
 impl Market {
-    pub(crate) fn new(config: MarketConfig) -> Self {
+    pub(crate) fn new(config: MarketConfig, order: QuoteOrder) -> Self {
         let samples = Arc::default();
-        Self { config, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
+        Self { config, order, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
     /// There are so many symbols now.
@@ -212,16 +217,20 @@ impl Market {
     }
 
     #[inline]
-    pub(crate) fn trade(&mut self, symbol: u32, price_e9: i64) {
-        self.last[symbol as usize].trade_e9 = price_e9;
+    pub(crate) fn trade(&mut self, symbol: u32, time_ns: i64, price_e9: i64) {
+        let last = &mut self.last[symbol as usize];
+        if time_ns >= last.trade_time_ns || self.order == QuoteOrder::Arrival {
+            (last.trade_time_ns, last.trade_e9) = (time_ns, price_e9);
+        }
     }
 
     #[inline]
-    pub(crate) fn quote(&mut self, symbol: u32, bid_e9: i64, ask_e9: i64) {
+    pub(crate) fn quote(&mut self, symbol: u32, time_ns: i64, bid_e9: i64, ask_e9: i64) {
+        let last = &mut self.last[symbol as usize];
+        let is_newest = time_ns >= last.quote_time_ns || self.order == QuoteOrder::Arrival;
         // One with a single side has no mid: the one before it stays.
-        if bid_e9 > 0 && ask_e9 > 0 {
-            let last = &mut self.last[symbol as usize];
-            (last.bid_e9, last.ask_e9) = (bid_e9, ask_e9);
+        if is_newest && bid_e9 > 0 && ask_e9 > 0 {
+            (last.quote_time_ns, last.bid_e9, last.ask_e9) = (time_ns, bid_e9, ask_e9);
         }
     }
 
@@ -264,7 +273,9 @@ impl Market {
         put_i64(out, self.last_sample);
         put_i64(out, self.next_sample_ns);
         for last in &self.last {
-            [last.trade_e9, last.bid_e9, last.ask_e9].into_iter().for_each(|price| put_i64(out, price));
+            let LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9 } = *last;
+            let numbers = [trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9];
+            numbers.into_iter().for_each(|number| put_i64(out, number));
         }
         put_u32(out, self.samples.len() as u32);
         for row in self.samples.iter() {
@@ -274,14 +285,20 @@ impl Market {
     }
 
     /// Reads what was written of a partition with so many symbols.
-    pub(crate) fn read(config: MarketConfig, symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
-        let mut market = Self::new(config);
+    pub(crate) fn read(
+        config: MarketConfig,
+        order: QuoteOrder,
+        symbols: usize,
+        bytes: &mut &[u8],
+    ) -> Result<Self, StageError> {
+        let mut market = Self::new(config, order);
         market.last_sample = get_i64(bytes, "last sample")?;
         market.next_sample_ns = get_i64(bytes, "next sample")?;
         for _ in 0..symbols {
-            let mut price = || get_i64(bytes, "last price");
-            let (trade_e9, bid_e9, ask_e9) = (price()?, price()?, price()?);
-            market.last.push(LastPrices { trade_e9, bid_e9, ask_e9 });
+            let mut next = || get_i64(bytes, "last prices");
+            let (trade_time_ns, trade_e9) = (next()?, next()?);
+            let (quote_time_ns, bid_e9, ask_e9) = (next()?, next()?, next()?);
+            market.last.push(LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9 });
         }
         let samples = get_u32(bytes, "sample count")?;
         if samples > config.window + 1 {
@@ -306,7 +323,8 @@ mod tests {
     use super::*;
 
     fn market() -> Market {
-        let mut market = Market::new(MarketConfig { window: 3, ..MarketConfig::default() });
+        let mut market =
+            Market::new(MarketConfig { window: 3, ..MarketConfig::default() }, QuoteOrder::EventTime);
         market.grow(2);
         market
     }
@@ -317,18 +335,18 @@ mod tests {
     fn a_sample_is_the_last_price_before_its_time() {
         let mut market = market();
         market.advance(S + 1);
-        market.trade(0, 5 * S);
+        market.trade(0, S + 1, 5 * S);
         market.advance(2 * S - 1);
-        market.trade(0, 6 * S);
+        market.trade(0, 2 * S - 1, 6 * S);
         assert_eq!(market.of(0, 7, 8).samples.prices(), [0.0; 0]);
         market.advance(2 * S);
-        market.trade(0, 7 * S);
+        market.trade(0, 2 * S, 7 * S);
         let of = market.of(0, 7, 8);
         assert_eq!((of.samples.prices(), of.spot, of.last_sample), (vec![6.0], Some(7.0), 2));
         assert_eq!((of.partition, of.next_offset), (7, 8));
         // Two intervals without a tick, and an interval in which the other symbol begins.
         market.advance(4 * S);
-        market.quote(1, 10 * S, 11 * S);
+        market.quote(1, 4 * S, 10 * S, 11 * S);
         market.advance(5 * S);
         assert_eq!(market.of(0, 0, 0).samples.prices(), [6.0, 7.0, 7.0, 7.0]);
         assert_eq!(market.of(1, 0, 0).samples.prices(), [10.5]);
@@ -343,7 +361,7 @@ mod tests {
         let mut market = market();
         for second in 1..5 {
             market.advance(second * S);
-            market.trade(0, second * S);
+            market.trade(0, second * S, second * S);
         }
         let taken = market.of(0, 0, 0);
         market.advance(6 * S);
@@ -355,14 +373,32 @@ mod tests {
     fn a_quote_with_one_side_has_no_mid() {
         let mut market = market();
         assert_eq!(market.of(0, 0, 0).spot, None);
-        market.quote(0, 10 * S, 0);
+        market.quote(0, S, 10 * S, 0);
         assert_eq!(market.of(0, 0, 0).spot, None);
-        market.trade(0, 9 * S);
+        market.trade(0, S, 9 * S);
         assert_eq!(market.of(0, 0, 0).spot, Some(9.0));
-        market.quote(0, 10 * S, 12 * S);
+        market.quote(0, S, 10 * S, 12 * S);
         assert_eq!(market.of(0, 0, 0).spot, Some(11.0));
-        market.quote(0, 0, 13 * S);
+        market.quote(0, S, 0, 13 * S);
         assert_eq!(market.of(0, 0, 0).spot, Some(11.0), "the last mid");
+    }
+
+    #[test]
+    fn a_price_out_of_order_never_replaces_a_newer_one() {
+        let spots = |order| {
+            let mut market = Market::new(MarketConfig::default(), order);
+            market.grow(2);
+            for (time_ns, price) in [(5, 50), (3, 30), (5, 55), (4, 40)] {
+                market.trade(0, time_ns, price * S);
+                market.quote(1, time_ns, price * S, price * S);
+            }
+            // What has one side is none, and makes no other one old.
+            market.quote(1, 9, 90 * S, 0);
+            market.quote(1, 4, 45 * S, 45 * S);
+            [0, 1].map(|symbol| market.of(symbol, 0, 0).spot)
+        };
+        assert_eq!(spots(QuoteOrder::EventTime), [Some(55.0); 2]);
+        assert_eq!(spots(QuoteOrder::Arrival), [Some(40.0), Some(45.0)]);
     }
 
     #[test]
@@ -370,15 +406,16 @@ mod tests {
         let mut market = market();
         for second in 1..9 {
             market.advance(second * S);
-            market.trade(0, second);
+            market.trade(0, second * S, second);
             if second > 4 {
-                market.quote(1, second, second + 1);
+                market.quote(1, second * S, second, second + 1);
             }
         }
         let mut bytes = Vec::new();
         market.write(&mut bytes);
         let mut rest = bytes.as_slice();
-        let mut again = Market::read(market.config, 2, &mut rest).expect("what was written");
+        let mut again =
+            Market::read(market.config, QuoteOrder::EventTime, 2, &mut rest).expect("what was written");
         assert!(rest.is_empty());
         for market in [&mut market, &mut again] {
             market.advance(9 * S);
@@ -387,7 +424,7 @@ mod tests {
             assert_eq!(market.of(symbol, 0, 0), again.of(symbol, 0, 0));
         }
         for length in 0..bytes.len() {
-            assert!(Market::read(market.config, 2, &mut &bytes[..length]).is_err());
+            assert!(Market::read(market.config, QuoteOrder::EventTime, 2, &mut &bytes[..length]).is_err());
         }
     }
 }

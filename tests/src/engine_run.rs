@@ -14,7 +14,7 @@ use warptape_pipeline::engine::{
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
-use warptape_stages::StageConfig;
+use warptape_stages::{QuoteOrder, StageConfig};
 
 /// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
@@ -70,6 +70,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
         indicators: Default::default(),
         signals: Default::default(),
         market: Default::default(),
+        quotes: QuoteOrder::EventTime,
     }
 }
 

@@ -1,19 +1,21 @@
-// Folds trades into bars and closes them: the twin of `slab.rs`, `time.rs`, `filled.rs` and `quotes.rs`. Rows come sorted by
-// slot, each slot's in log order; trades, quotes and watermarks apart.
+// Folds trades and quotes into bars and closes them: the twin of `slab.rs`, `time.rs`, `filled.rs` and `quotes.rs`. Rows come
+// sorted by slot, each slot's in log order; trades, quotes and watermarks apart.
 //
 //   fold_runs    one thread per RUN of trades: neighbours of one slot and bar become one part, so that a busy slot's
 //                trades are folded in parallel. Folding is exact and associative.
+//   fold_quotes  the same for quotes of time bars: the last by event time is what counts of neighbours.
 //   close_bars   one thread per slot: merges its parts into its open bars, and closes those that are over or full.
-//   fold_quotes  one thread per slot, after all specifications: its last quote.
 //
 // Volume bars have no parts, because where one ends depends on where the one before it ended: their trades are taken one by
-// one. Prices and sizes of trades are not negative.
+// one. So are quotes for bars by count or volume. Prices and sizes of trades are not negative.
 
 #include "device.cuh"
 
 namespace warptape {
 
 static const u64 RUN = 32;
+// As in `quotes.rs`.
+static const i64 RECENT_QUOTES_MAX = 64;
 
 enum Kind { TIME, TRADES, VOLUME };
 
@@ -28,6 +30,10 @@ struct Bar {
     i64 low_e9;
     i64 close_e9;
     i64 trades;
+    i64 quoted;  // Whether it has a quote; there are bars with a quote and no trades.
+    i64 quote_time_ns;
+    i64 bid_e9;
+    i64 ask_e9;
 };
 
 // What neighbouring trades of one slot and bar come to.
@@ -48,9 +54,21 @@ struct Trade {
 };
 
 struct Quote {
-    u64 row;
+    u32 place;
+    u32 row;
+    i64 time_ns;
     i64 bid_e9;
     i64 ask_e9;
+};
+
+// The last by event time of neighbouring quotes of one slot and bar.
+struct QuotePart {
+    i64 number;
+    i64 time_ns;
+    i64 bid_e9;
+    i64 ask_e9;
+    u32 place;
+    u32 first_row;
 };
 
 // A watermark.
@@ -63,12 +81,14 @@ struct FoldArgs {
     u64 spec;  // Number of the specification.
     u64 kind;
     i64 parameter;  // Interval in nanoseconds, number of trades, or volume in 1e-9.
-    u64 places;     // Slots that may change.
+    i64 allowed_lateness_ns;
+    u64 places;  // Slots that may change.
     const u32 *slot;  // By place.
     const u32 *group;  // By place: whose watermarks are its.
     u64 trades;
     const u32 *trade_begin;  // By place, and the end.
     const Trade *trade;
+    u64 quotes;
     const u32 *quote_begin;  // By place, and the end.
     const Quote *quote;
     const u32 *mark_begin;  // By group, and the end.
@@ -76,10 +96,11 @@ struct FoldArgs {
     u64 open_max;
     Bar *open;        // By slot, so many for each, by ascending number.
     u64 *open_count;  // By slot.
-    i64 *bid_e9;      // By slot.
-    i64 *ask_e9;
-    Part *parts;        // By trade: each run's at its first trades.
-    u32 *part_count;    // By run.
+    i64 *kept_quotes;  // By slot, words of each side by side: time bars' as `LastQuote`, others' as `RecentQuotes`.
+    Part *parts;       // By trade: each run's at its first trades.
+    u32 *part_count;   // By run.
+    QuotePart *quote_parts;  // By quote, likewise.
+    u32 *quote_part_count;
     u64 closed_max;
     u32 *closed_count;
     u32 *failed;  // Set where there were more open or closed bars than there is room for: then the state is no more good.
@@ -92,10 +113,10 @@ __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 
 
 __device__ inline Bar bar_of_trade(const Trade &trade, i64 number) {
     i64 time_ns = trade.time_ns, price = trade.price_e9, size = trade.size_e9;
-    return {(i128)size, (i128)price * size, number, time_ns, time_ns, price, price, price, price, 1};
+    return {(i128)size, (i128)price * size, number, time_ns, time_ns, price, price, price, price, 1, 0, 0, 0, 0};
 }
 
-// Adds what came after it.
+// Adds trades that came after those it has.
 __device__ inline void add(bool by_event_time, Bar &bar, const Bar &later) {
     if (by_event_time && later.open_time_ns < bar.open_time_ns) {
         bar.open_time_ns = later.open_time_ns;
@@ -156,6 +177,30 @@ extern "C" __global__ void fold_runs(const __grid_constant__ FoldArgs args) {
     args.part_count[run] = count;
 }
 
+extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
+    u64 run = thread_number();
+    u64 begin = run * RUN;
+    if (args.kind != TIME || begin >= args.quotes) return;
+    u64 end = begin + RUN < args.quotes ? begin + RUN : args.quotes;
+    u32 count = 0;
+    QuotePart part = {};
+    for (u64 at = begin; at < end; ++at) {
+        const Quote &quote = args.quote[at];
+        i64 number = floor_divide(quote.time_ns, args.parameter);
+        if (at > begin && part.place == quote.place && part.number == number) {
+            if (quote.time_ns < part.time_ns) continue;
+            part.time_ns = quote.time_ns;
+            part.bid_e9 = quote.bid_e9;
+            part.ask_e9 = quote.ask_e9;
+            continue;
+        }
+        if (at > begin) args.quote_parts[begin + count++] = part;
+        part = {number, quote.time_ns, quote.bid_e9, quote.ask_e9, quote.place, quote.row};
+    }
+    args.quote_parts[begin + count++] = part;
+    args.quote_part_count[run] = count;
+}
+
 // The first of some positions from which on a condition holds.
 template <typename Condition>
 __device__ u32 first_where(u32 begin, u32 end, Condition holds) {
@@ -167,6 +212,77 @@ __device__ u32 first_where(u32 begin, u32 end, Condition holds) {
     return begin;
 }
 
+// Goes through the parts of one place, in the order of their rows.
+template <typename Part>
+struct Walk {
+    const Part *parts;
+    const u32 *part_count;
+    u32 place;
+    u64 run;
+    u64 end;  // Of its trades or quotes.
+    u32 number;
+
+    // The part that it has come to; null behind the last.
+    __device__ const Part *at() {
+        for (; run * RUN < end; ++run, number = 0) {
+            for (; number < part_count[run]; ++number) {
+                const Part &part = parts[run * RUN + number];
+                if (part.place == place) return &part;
+            }
+        }
+        return 0;
+    }
+};
+
+// Time bars: bid and ask of a slot's last quote before all of its open bars.
+struct LastQuote {
+    static const u32 WORDS = 2;
+    i64 *words;
+};
+
+// Bars by count or volume: a slot's newest quotes by event time, oldest first, in a ring: where it begins, how many there are,
+// and of each its event time, bid and ask.
+struct RecentQuotes {
+    static const u32 WORDS = 2 + 3 * RECENT_QUOTES_MAX;
+    i64 *words;
+
+    __device__ i64 *at(i64 position) const { return words + 2 + 3 * ((words[0] + position) % RECENT_QUOTES_MAX); }
+
+    __device__ void forget_oldest() {
+        words[0] = (words[0] + 1) % RECENT_QUOTES_MAX;
+        --words[1];
+    }
+
+    __device__ void add(const Quote &quote, i64 allowed_lateness_ns) {
+        i64 position = words[1];
+        while (position > 0 && at(position - 1)[0] > quote.time_ns) --position;
+        if (words[1] == RECENT_QUOTES_MAX) {
+            if (position == 0) return;
+            forget_oldest();
+            --position;
+        }
+        for (i64 to = words[1]; to > position; --to) {
+            for (u32 word = 0; word < 3; ++word) at(to)[word] = at(to - 1)[word];
+        }
+        i64 *added = at(position);
+        added[0] = quote.time_ns;
+        added[1] = quote.bid_e9;
+        added[2] = quote.ask_e9;
+        ++words[1];
+        // A trade to come may ask for what is not older, and for the last before that.
+        i128 settled_ns = (i128)at(words[1] - 1)[0] - allowed_lateness_ns;
+        while (words[1] > 1 && at(1)[0] <= settled_ns) forget_oldest();
+    }
+
+    // The last quote at an event time or before; null where none is kept.
+    __device__ const i64 *before(i64 time_ns) const {
+        for (i64 position = words[1]; position > 0; --position) {
+            if (at(position - 1)[0] <= time_ns) return at(position - 1);
+        }
+        return 0;
+    }
+};
+
 // One slot's open bars.
 struct Closing {
     const FoldArgs &args;
@@ -174,8 +290,9 @@ struct Closing {
     Bar *open;
     u32 count;
     u32 last;  // Its last closed bar.
+    u32 next_quote;  // Bars by count or volume: the first quote that is not among the recent ones.
 
-    __device__ void close(const Bar &bar, i64 start_ns, i64 end_ns, u32 row) {
+    __device__ void close(const Bar &bar, i64 start_ns, i64 end_ns, i64 bid_e9, i64 ask_e9, u32 row) {
         u32 id = atomicAdd(args.closed_count, 1u);
         if (id >= args.closed_max) {
             *args.failed = 1;
@@ -184,8 +301,6 @@ struct Closing {
         if (last == NONE) args.first[place] = id;
         else args.closed[last].next = id;
         last = id;
-        u32 begin = args.quote_begin[place];
-        u32 behind = first_where(begin, args.quote_begin[place + 1], [&](u32 quote) { return args.quote[quote].row > row; });
         ClosedBar &closed = args.closed[id];
         closed.volume_e9 = bar.volume_e9;
         closed.notional_e18 = bar.notional_e18;
@@ -196,8 +311,8 @@ struct Closing {
         closed.low_e9 = bar.low_e9;
         closed.close_e9 = bar.close_e9;
         closed.trades = bar.trades;
-        closed.bid_e9 = behind > begin ? args.quote[behind - 1].bid_e9 : args.bid_e9[slot];
-        closed.ask_e9 = behind > begin ? args.quote[behind - 1].ask_e9 : args.ask_e9[slot];
+        closed.bid_e9 = bid_e9;
+        closed.ask_e9 = ask_e9;
         closed.place = place;
         closed.row = row;
         closed.next = NONE;
@@ -210,31 +325,76 @@ struct Closing {
         u32 behind = first_where(marks_begin, marks_end, [&](u32 mark) { return args.mark[mark].row > row; });
         if (behind == marks_begin) return;
         i64 watermark_ns = args.mark[behind - 1].time_ns;
+        i64 *quote = args.kept_quotes + (u64)slot * LastQuote::WORDS;
         u32 over = 0;
         for (; over < count; ++over) {
-            i64 end_ns = time_of((i128)open[over].number + 1, args.parameter);
+            const Bar &bar = open[over];
+            i64 end_ns = time_of((i128)bar.number + 1, args.parameter);
             if (end_ns > watermark_ns) break;
+            if (bar.quoted) {
+                quote[0] = bar.bid_e9;
+                quote[1] = bar.ask_e9;
+            }
+            if (bar.trades == 0) continue;
             u32 mark = first_where(marks_begin, behind, [&](u32 mark) { return args.mark[mark].time_ns >= end_ns; });
-            close(open[over], time_of(open[over].number, args.parameter), end_ns, (u32)args.mark[mark].row);
+            i64 start_ns = time_of(bar.number, args.parameter);
+            close(bar, start_ns, end_ns, quote[0], quote[1], (u32)args.mark[mark].row);
         }
         for (u32 bar = over; bar < count; ++bar) open[bar - over] = open[bar];
         count -= over;
     }
 
-    __device__ void add_by_time(const Part &part) {
-        close_before(part.first_row);
-        u32 position = first_where(0, count, [&](u32 bar) { return open[bar].number >= part.bar.number; });
-        if (position < count && open[position].number == part.bar.number) {
-            add(true, open[position], part.bar);
-            return;
-        }
+    // The open bar with a number, which is opened where there is none; null where there is no room for it.
+    __device__ Bar *bar_at(i64 number) {
+        u32 position = first_where(0, count, [&](u32 bar) { return open[bar].number >= number; });
+        if (position < count && open[position].number == number) return open + position;
         if (count >= args.open_max) {
             *args.failed = 1;
-            return;
+            return 0;
         }
         for (u32 bar = count; bar > position; --bar) open[bar] = open[bar - 1];
-        open[position] = part.bar;
         ++count;
+        open[position] = {};
+        open[position].number = number;
+        return open + position;
+    }
+
+    __device__ void add_by_time(const Part &part) {
+        close_before(part.first_row);
+        Bar *bar = bar_at(part.bar.number);
+        if (!bar) return;
+        if (bar->trades > 0) {
+            add(true, *bar, part.bar);
+            return;
+        }
+        Bar begun = part.bar;
+        begun.quoted = bar->quoted;
+        begun.quote_time_ns = bar->quote_time_ns;
+        begun.bid_e9 = bar->bid_e9;
+        begun.ask_e9 = bar->ask_e9;
+        *bar = begun;
+    }
+
+    __device__ void add_quotes_by_time(const QuotePart &part) {
+        close_before(part.first_row);
+        Bar *bar = bar_at(part.number);
+        if (!bar || (bar->quoted && part.time_ns < bar->quote_time_ns)) return;
+        bar->quoted = 1;
+        bar->quote_time_ns = part.time_ns;
+        bar->bid_e9 = part.bid_e9;
+        bar->ask_e9 = part.ask_e9;
+    }
+
+    __device__ RecentQuotes recent_quotes() { return {args.kept_quotes + (u64)slot * RecentQuotes::WORDS}; }
+
+    // Takes in the quotes before a row.
+    __device__ void add_quotes_before(u32 row) {
+        RecentQuotes recent = recent_quotes();
+        for (; next_quote < args.quote_begin[place + 1]; ++next_quote) {
+            const Quote &quote = args.quote[next_quote];
+            if (quote.row > row) break;
+            recent.add(quote, args.allowed_lateness_ns);
+        }
     }
 
     __device__ void add_until_full(const Bar &bar, u32 row) {
@@ -243,9 +403,30 @@ struct Closing {
         count = 1;
         bool full = args.kind == TRADES ? open[0].trades >= args.parameter : open[0].volume_e9 >= args.parameter;
         if (full) {
-            close(open[0], open[0].open_time_ns, open[0].close_time_ns, row);
+            add_quotes_before(row);
+            const i64 *quote = recent_quotes().before(open[0].close_time_ns);
+            i64 bid_e9 = quote ? quote[1] : 0, ask_e9 = quote ? quote[2] : 0;
+            close(open[0], open[0].open_time_ns, open[0].close_time_ns, bid_e9, ask_e9, row);
             count = 0;
         }
+    }
+
+    // Time bars: takes in all parts, trades and quotes as their rows come.
+    __device__ void add_parts_by_time(Walk<Part> trades, Walk<QuotePart> quotes) {
+        for (;;) {
+            const Part *of_trades = trades.at();
+            const QuotePart *of_quotes = quotes.at();
+            if (of_trades && (!of_quotes || of_trades->first_row < of_quotes->first_row)) {
+                add_by_time(*of_trades);
+                ++trades.number;
+            } else if (of_quotes) {
+                add_quotes_by_time(*of_quotes);
+                ++quotes.number;
+            } else {
+                break;
+            }
+        }
+        close_before(NONE);
     }
 };
 
@@ -255,35 +436,28 @@ extern "C" __global__ void close_bars(const __grid_constant__ FoldArgs args) {
     u32 slot = args.slot[place], group = args.group[place];
     Closing closing = {
         args, (u32)place, slot, args.mark_begin[group], args.mark_begin[group + 1],
-        args.open + slot * args.open_max, (u32)args.open_count[slot], NONE,
+        args.open + slot * args.open_max, (u32)args.open_count[slot], NONE, args.quote_begin[place],
     };
     args.first[place] = NONE;
     u64 begin = args.trade_begin[place], end = args.trade_begin[place + 1];
-    if (args.kind == VOLUME) {
-        for (u64 trade = begin; trade < end; ++trade) {
-            closing.add_until_full(bar_of_trade(args.trade[trade], 0), args.trade[trade].row);
-        }
+    Walk<Part> trades = {args.parts, args.part_count, (u32)place, begin / RUN, end, 0};
+    if (args.kind == TIME) {
+        u64 quotes_begin = args.quote_begin[place], quotes_end = args.quote_begin[place + 1];
+        Walk<QuotePart> quotes = {
+            args.quote_parts, args.quote_part_count, (u32)place, quotes_begin / RUN, quotes_end, 0,
+        };
+        closing.add_parts_by_time(trades, quotes);
     } else {
-        for (u64 run = begin / RUN; run * RUN < end; ++run) {
-            for (u32 number = 0; number < args.part_count[run]; ++number) {
-                const Part &part = args.parts[run * RUN + number];
-                if (part.place != place) continue;
-                if (args.kind == TIME) closing.add_by_time(part);
-                else closing.add_until_full(part.bar, part.last_row);
+        if (args.kind == VOLUME) {
+            for (u64 trade = begin; trade < end; ++trade) {
+                closing.add_until_full(bar_of_trade(args.trade[trade], 0), args.trade[trade].row);
             }
+        } else {
+            for (; const Part *part = trades.at(); ++trades.number) closing.add_until_full(part->bar, part->last_row);
         }
+        closing.add_quotes_before(NONE);
     }
-    if (args.kind == TIME) closing.close_before(NONE);
     args.open_count[slot] = closing.count;
-}
-
-extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
-    u64 place = thread_number();
-    if (place >= args.places) return;
-    u32 end = args.quote_begin[place + 1];
-    if (end == args.quote_begin[place]) return;
-    args.bid_e9[args.slot[place]] = args.quote[end - 1].bid_e9;
-    args.ask_e9[args.slot[place]] = args.quote[end - 1].ask_e9;
 }
 
 }  // namespace warptape

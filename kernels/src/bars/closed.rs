@@ -27,7 +27,7 @@ pub struct ClosedBars {
     pub notional_e18: Vec<i128>,
     /// Number of trades.
     pub trades: Vec<i64>,
-    /// Bid price of the slot's last quote before the bar closed; 0 where there was none. [`crate::QuoteSlab`] fills it.
+    /// Bid price of the slot's last quote before the bar's end; 0 where there was none.
     pub bid_price_e9: Vec<i64>,
     /// Ask price, likewise.
     pub ask_price_e9: Vec<i64>,
@@ -81,14 +81,14 @@ impl ClosedBars {
         }
     }
 
-    /// Adds a bar of `slot` that the row at `row` closed.
+    /// Adds a bar of `slot` from start to end, with its bid and ask, that the row at `row` closed.
     #[inline]
     pub(crate) fn push(
         &mut self,
         slot: u32,
-        start_ns: i64,
-        end_ns: i64,
+        [start_ns, end_ns]: [i64; 2],
         bar: &OpenBar,
+        [bid_e9, ask_e9]: [i64; 2],
         rows: &Rows,
         row: usize,
     ) {
@@ -102,8 +102,8 @@ impl ClosedBars {
         self.volume_e9.push(bar.volume_e9);
         self.notional_e18.push(bar.notional_e18);
         self.trades.push(bar.trades);
-        self.bid_price_e9.push(0);
-        self.ask_price_e9.push(0);
+        self.bid_price_e9.push(bid_e9);
+        self.ask_price_e9.push(ask_e9);
         self.offset.push(rows.offset[row]);
         self.index.push(rows.index[row]);
         self.row.push(u32::try_from(row).expect("rows of a batch are counted in 32 bits"));

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::open::OpenBar;
+use super::quotes::{Quote, RECENT_QUOTES_MAX, RecentQuotes};
 use super::slab::{BarSlab, OpenBars};
 use super::spec::BarSpec;
 
@@ -20,6 +21,8 @@ pub struct DeviceBar {
     low_e9: i64,
     close_e9: i64,
     trades: i64,
+    quoted: i64,
+    quote: [i64; 3],
 }
 
 /// What neighbouring trades come to: as `Part` of `bars.cu`. Only the device looks into it.
@@ -28,6 +31,14 @@ pub struct DeviceBar {
 pub struct DevicePart {
     bar: DeviceBar,
     rows: [u32; 4],
+}
+
+/// The last of neighbouring quotes: as `QuotePart` of `bars.cu`. Only the device looks into it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct DeviceQuotePart {
+    numbers: [i64; 4],
+    rows: [u32; 2],
 }
 
 /// A trade: as `Trade` of `bars.cu`, and so are the next two.
@@ -44,7 +55,9 @@ pub(crate) struct DeviceTrade {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceQuote {
-    pub row: u64,
+    pub place: u32,
+    pub row: u32,
+    pub time_ns: i64,
     pub bid_e9: i64,
     pub ask_e9: i64,
 }
@@ -56,11 +69,11 @@ pub(crate) struct DeviceMark {
     pub time_ns: i64,
 }
 
-/// Trades that one thread of `fold_runs` takes.
+/// Trades that one thread of `fold_runs` takes, and quotes of `fold_quotes`.
 pub const RUN: usize = 32;
 
 /// What the kernels that fold bars are given: as `FoldArgs` of `bars.cu`. All but `kind`, `parameter`, `places`,
-/// `trades`, `open_max` and `closed_max` are addresses.
+/// `allowed_lateness_ns`, `trades`, `quotes`, `open_max` and `closed_max` are addresses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "bars.cu says what each one is")]
@@ -68,12 +81,14 @@ pub struct FoldArgs {
     pub spec: u64,
     pub kind: u64,
     pub parameter: i64,
+    pub allowed_lateness_ns: i64,
     pub places: u64,
     pub slot: u64,
     pub group: u64,
     pub trades: u64,
     pub trade_begin: u64,
     pub trade: u64,
+    pub quotes: u64,
     pub quote_begin: u64,
     pub quote: u64,
     pub mark_begin: u64,
@@ -81,10 +96,11 @@ pub struct FoldArgs {
     pub open_max: u64,
     pub open: u64,
     pub open_count: u64,
-    pub bid_e9: u64,
-    pub ask_e9: u64,
+    pub kept_quotes: u64,
     pub parts: u64,
     pub part_count: u64,
+    pub quote_parts: u64,
+    pub quote_part_count: u64,
     pub closed_max: u64,
     pub closed_count: u64,
     pub failed: u64,
@@ -102,7 +118,7 @@ impl FoldArgs {
             BarSpec::Volume { volume_e9 } => (2, volume_e9),
         };
         let open_max = spec.open_bars_max(allowed_lateness_ns) as u64;
-        Self { kind, parameter, open_max, ..Self::default() }
+        Self { kind, parameter, allowed_lateness_ns, open_max, ..Self::default() }
     }
 }
 
@@ -130,6 +146,48 @@ impl BarSlab {
     }
 }
 
+/// Words that a slot's quotes take under a specification: bid and ask, or a ring of them with where it begins and how many there
+/// are, each its event time, bid and ask.
+pub(crate) fn quote_words(spec: BarSpec) -> usize {
+    match spec {
+        BarSpec::Time { .. } => 2,
+        BarSpec::Ticks { .. } | BarSpec::Volume { .. } => 2 + 3 * RECENT_QUOTES_MAX,
+    }
+}
+
+impl BarSlab {
+    /// Quotes of a slot as a device has them.
+    pub(crate) fn quotes(&self, slot: usize) -> Vec<i64> {
+        match &self.open {
+            OpenBars::Time(bars) => bars.last_quote(slot).to_vec(),
+            OpenBars::Filled(bars) => {
+                let quotes = bars.quotes(slot).iter();
+                let head = [0, quotes.len() as i64];
+                let of_quotes =
+                    quotes.flat_map(|Quote { time_ns, bid_e9, ask_e9 }| [*time_ns, *bid_e9, *ask_e9]);
+                let mut words: Vec<i64> = head.into_iter().chain(of_quotes).collect();
+                words.resize(2 + 3 * RECENT_QUOTES_MAX, 0);
+                words
+            }
+        }
+    }
+
+    /// Sets them.
+    pub(crate) fn set_quotes(&mut self, slot: usize, words: &[i64]) {
+        let (head, ring) = words.split_at(2);
+        match &mut self.open {
+            OpenBars::Time(bars) => bars.set_last_quote(slot, [head[0], head[1]]),
+            OpenBars::Filled(bars) => {
+                let quotes = (head[0]..head[0] + head[1]).map(|at| {
+                    let of_quote = &ring[3 * (at as usize % RECENT_QUOTES_MAX)..][..3];
+                    Quote { time_ns: of_quote[0], bid_e9: of_quote[1], ask_e9: of_quote[2] }
+                });
+                bars.set_quotes(slot, quotes.collect::<RecentQuotes>());
+            }
+        }
+    }
+}
+
 impl DeviceBar {
     fn new(number: i64, bar: &OpenBar) -> Self {
         let OpenBar {
@@ -142,7 +200,9 @@ impl DeviceBar {
             low_e9,
             close_e9,
             trades,
+            quote,
         } = *bar;
+        let of_quote = quote.unwrap_or_default();
         Self {
             volume_e9,
             notional_e18,
@@ -154,6 +214,8 @@ impl DeviceBar {
             low_e9,
             close_e9,
             trades,
+            quoted: quote.is_some().into(),
+            quote: [of_quote.time_ns, of_quote.bid_e9, of_quote.ask_e9],
         }
     }
 
@@ -168,8 +230,11 @@ impl DeviceBar {
             low_e9,
             close_e9,
             trades,
+            quoted,
+            quote: [quote_time_ns, bid_e9, ask_e9],
             ..
         } = *self;
+        let quote = Quote { time_ns: quote_time_ns, bid_e9, ask_e9 };
         OpenBar {
             volume_e9,
             notional_e18,
@@ -180,6 +245,7 @@ impl DeviceBar {
             low_e9,
             close_e9,
             trades,
+            quote: (quoted != 0).then_some(quote),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::closed::ClosedBars;
 use super::open::OpenBar;
+use super::quotes::{Quote, RecentQuotes};
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
 use crate::state::{get_u8, put_u8};
@@ -19,17 +20,21 @@ pub(crate) enum Fill {
 #[derive(Clone, Debug)]
 pub(crate) struct FilledBars {
     fill: Fill,
+    allowed_lateness_ns: i64,
     /// By slot; without trades where the slot has no open bar.
     open: Vec<OpenBar>,
+    /// By slot.
+    quotes: Vec<RecentQuotes>,
 }
 
 impl FilledBars {
-    pub fn new(fill: Fill) -> Self {
-        Self { fill, open: Vec::new() }
+    pub fn new(fill: Fill, allowed_lateness_ns: i64) -> Self {
+        Self { fill, allowed_lateness_ns, open: Vec::new(), quotes: Vec::new() }
     }
 
     pub fn resize(&mut self, slots: usize) {
         self.open.resize(self.open.len().max(slots), OpenBar::default());
+        self.quotes.resize(self.quotes.len().max(slots), RecentQuotes::default());
     }
 
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
@@ -49,10 +54,16 @@ impl FilledBars {
         is_full: impl Fn(&OpenBar) -> bool,
     ) {
         for row in range {
-            if rows.kind[row] != RowKind::Trade {
-                continue;
-            }
             let (slot, time_ns) = (rows.slot[row], rows.time_ns[row]);
+            match rows.kind[row] {
+                RowKind::Trade => {}
+                RowKind::Quote => {
+                    let quote = Quote { time_ns, bid_e9: rows.price_e9[row], ask_e9: rows.size_e9[row] };
+                    self.quotes[slot as usize].add(quote, self.allowed_lateness_ns);
+                    continue;
+                }
+                RowKind::Watermark | RowKind::Barrier => continue,
+            }
             let bar = &mut self.open[slot as usize];
             if bar.trades == 0 {
                 *bar = OpenBar::of_trade(time_ns, rows.price_e9[row], rows.size_e9[row]);
@@ -60,7 +71,8 @@ impl FilledBars {
                 bar.add_by_arrival(time_ns, rows.price_e9[row], rows.size_e9[row]);
             }
             if is_full(bar) {
-                closed.push(slot, bar.open_time_ns, bar.close_time_ns, bar, rows, row);
+                let quote = self.quotes[slot as usize].at(bar.close_time_ns);
+                closed.push(slot, [bar.open_time_ns, bar.close_time_ns], bar, quote, rows, row);
                 bar.trades = 0;
             }
         }
@@ -76,9 +88,20 @@ impl FilledBars {
         self.open[slot] = bar;
     }
 
-    /// Writes for each slot whether a bar is open, and the bar.
+    /// Quotes that are kept of a slot.
+    pub fn quotes(&self, slot: usize) -> &RecentQuotes {
+        &self.quotes[slot]
+    }
+
+    /// Sets them.
+    pub fn set_quotes(&mut self, slot: usize, quotes: RecentQuotes) {
+        self.quotes[slot] = quotes;
+    }
+
+    /// Writes for each slot its quotes, whether a bar is open, and the bar.
     pub fn write(&self, out: &mut Vec<u8>) {
-        for bar in &self.open {
+        for (bar, quotes) in self.open.iter().zip(&self.quotes) {
+            quotes.write(out);
             put_u8(out, u8::from(bar.trades > 0));
             if bar.trades > 0 {
                 bar.write(out);
@@ -87,9 +110,15 @@ impl FilledBars {
     }
 
     /// Reads what [`FilledBars::write`] wrote.
-    pub fn read(fill: Fill, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
-        let mut bars = Self::new(fill);
+    pub fn read(
+        fill: Fill,
+        allowed_lateness_ns: i64,
+        slots: usize,
+        bytes: &mut &[u8],
+    ) -> Result<Self, StateError> {
+        let mut bars = Self::new(fill, allowed_lateness_ns);
         for _ in 0..slots {
+            bars.quotes.push(RecentQuotes::read(bytes)?);
             bars.open.push(match get_u8(bytes, "open bar")? {
                 0 => OpenBar::default(),
                 1 => OpenBar::read(bytes)?,

@@ -1,4 +1,4 @@
-//! Ticks to bars, in exact integers; quotes beside them. Knows slots and rows, not what they belong to.
+//! Ticks to bars, in exact integers, with the quotes that they saw. Knows slots and rows, not what they belong to.
 //!
 //! A trade with price p and size q at event time t belongs to
 //!
@@ -8,12 +8,22 @@
 //! - *tick and volume bars*: the one open bar of its slot, which closes at the trade that reaches the count or volume;
 //!   a trade is never split. Open and close are the first and last price by arrival.
 //!
+//! A bar's bid and ask are those of a quote of its slot, by event time, and by arrival among equals:
+//!
+//! - *time bars*: the last quote before the bar's end. A quote that comes when the bar is closed is not before its end, or it is
+//!   late; so which quote it is does not depend on when the watermark closes the bar.
+//! - *tick and volume bars*: the last quote at the event time of the trade that ends the bar or before, of those that arrived
+//!   before that trade. Where [`RECENT_QUOTES_MAX`] quotes with later event times arrived before it, there is none.
+//!
+//! A bar that no such quote came before has 0 for both.
+//!
 //! `high = max p`, `low = min p`, `volume = Σ q`, `notional = Σ p·q`. Sums have 128 bits: volume cannot overflow (2^63
 //! trades of 2^63), notional saturates, which takes two trades at the greatest price and size that there are.
 //!
 //! An open bar is one record, not one entry in each of ten columns: folding a trade touches all of one bar and nothing
 //! of its neighbours, which is two cache lines here and would be ten there.
 
+mod by_arrival;
 mod closed;
 pub(crate) mod device;
 mod filled;
@@ -23,7 +33,8 @@ mod slab;
 mod spec;
 mod time;
 
+pub use by_arrival::QuotesByArrival;
 pub use closed::ClosedBars;
-pub use quotes::QuoteSlab;
+pub use quotes::RECENT_QUOTES_MAX;
 pub use slab::BarSlab;
 pub use spec::{BarSpec, BarSpecError, OPEN_BARS_MAX};

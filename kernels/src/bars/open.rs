@@ -1,9 +1,10 @@
-//! One open bar: how a trade changes it, and its bytes.
+//! One open bar: how trades and quotes change it, and its bytes.
 
+use super::quotes::Quote;
 use crate::StateError;
 use crate::state::{get_i64, get_i128, put_i64, put_i128};
 
-/// A bar that is not closed yet; without trades it stands for none.
+/// A bar that is not closed yet; without trades it will be none, and without a quote too it stands for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenBar {
     pub volume_e9: i128,
@@ -17,9 +18,17 @@ pub(crate) struct OpenBar {
     pub low_e9: i64,
     pub close_e9: i64,
     pub trades: i64,
+    /// Time bars: the last quote within the bar.
+    pub quote: Option<Quote>,
 }
 
 impl OpenBar {
+    /// Whether there are neither trades nor a quote.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.trades == 0 && self.quote.is_none()
+    }
+
     /// The bar of a first trade.
     #[inline(always)]
     pub fn of_trade(time_ns: i64, price_e9: i64, size_e9: i64) -> Self {
@@ -33,6 +42,15 @@ impl OpenBar {
             low_e9: price_e9,
             close_e9: price_e9,
             trades: 1,
+            quote: None,
+        }
+    }
+
+    /// Keeps a quote that arrived after those before, if it is the last by event time.
+    #[inline(always)]
+    pub fn add_quote(&mut self, quote: Quote) {
+        if self.quote.is_none_or(|last| quote.time_ns >= last.time_ns) {
+            self.quote = Some(quote);
         }
     }
 
@@ -68,7 +86,7 @@ impl OpenBar {
         self.trades += 1;
     }
 
-    /// Writes the bar.
+    /// Writes the bar but for its quote.
     pub fn write(&self, out: &mut Vec<u8>) {
         for value in
             [self.open_time_ns, self.close_time_ns, self.open_e9, self.high_e9, self.low_e9, self.close_e9]
@@ -108,6 +126,7 @@ impl OpenBar {
             low_e9,
             close_e9,
             trades,
+            quote: None,
         })
     }
 }

@@ -1,97 +1,99 @@
-//! The last quote of each slot, and the one that each closed bar saw.
+//! Quotes by event time: which one a bar saw.
 
-use std::ops::Range;
+use std::collections::VecDeque;
 
-use super::closed::ClosedBars;
 use crate::StateError;
-use crate::rows::{RowKind, Rows};
-use crate::state::{expect_head, get_i64, put_head, put_i64};
+use crate::state::{get_i64, get_u32, put_i64, put_u32};
 
-const STATE_VERSION: u32 = 1;
+/// Quotes of a slot that bars by count or volume keep at most.
+pub const RECENT_QUOTES_MAX: usize = 64;
 
-/// Bid and ask price of each slot's last quote.
-///
-/// For each range of rows: fold it with every [`super::BarSlab`], then [`QuoteSlab::fill`] for each of their results,
-/// then [`QuoteSlab::fold`] once.
-#[derive(Clone, Debug, Default)]
-pub struct QuoteSlab {
-    quotes: Vec<Quote>,
-    /// The quotes as they were at a row within the range that is being filled from; no part of the state.
-    walked: Vec<Quote>,
-}
-
+/// A slot's best bid and ask from an event time on; a price of 0 is a side without orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Quote {
-    bid_price_e9: i64,
-    ask_price_e9: i64,
+pub(crate) struct Quote {
+    pub time_ns: i64,
+    pub bid_e9: i64,
+    pub ask_e9: i64,
 }
 
-impl QuoteSlab {
-    /// Makes room for `slots` slots; there are never fewer than before.
-    pub fn resize(&mut self, slots: usize) {
-        self.quotes.resize(self.quotes.len().max(slots), Quote::default());
-    }
-
-    /// Fills bid and ask of bars that rows of `range` closed: the slot's last quote before that row in log order, 0 where
-    /// there is none. The slab must stand at the start of the range and stays there.
-    pub fn fill(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
-        if closed.is_empty() {
-            return;
-        }
-        self.walked.clone_from(&self.quotes);
-        let mut next = range.start;
-        for bar in 0..closed.len() {
-            let row = closed.row[bar] as usize;
-            debug_assert!(range.contains(&row), "bars were closed by rows of another range");
-            apply(&mut self.walked, rows, next..row.max(next));
-            next = row.max(next);
-            let quote = self.walked[closed.slot[bar] as usize];
-            closed.bid_price_e9[bar] = quote.bid_price_e9;
-            closed.ask_price_e9[bar] = quote.ask_price_e9;
-        }
-    }
-
-    /// Takes in the quotes of `range`. Panics at a slot there is no room for.
-    pub fn fold(&mut self, rows: &Rows, range: Range<usize>) {
-        apply(&mut self.quotes, rows, range);
-    }
-
-    /// Bid and ask price of a slot's last quote.
-    pub(crate) fn quote(&self, slot: usize) -> [i64; 2] {
-        [self.quotes[slot].bid_price_e9, self.quotes[slot].ask_price_e9]
-    }
-
-    /// Sets them.
-    pub(crate) fn set_quote(&mut self, slot: usize, [bid_price_e9, ask_price_e9]: [i64; 2]) {
-        self.quotes[slot] = Quote { bid_price_e9, ask_price_e9 };
-    }
-
-    /// Adds the state's bytes.
+impl Quote {
+    /// Writes the quote.
     pub fn write(&self, out: &mut Vec<u8>) {
-        put_head(out, STATE_VERSION, self.quotes.len());
-        for quote in &self.quotes {
-            put_i64(out, quote.bid_price_e9);
-            put_i64(out, quote.ask_price_e9);
-        }
+        [self.time_ns, self.bid_e9, self.ask_e9].into_iter().for_each(|value| put_i64(out, value));
     }
 
-    /// Reads what [`QuoteSlab::write`] wrote for the same number of slots, and moves `bytes` behind it.
-    pub fn read(slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
-        expect_head(bytes, "quote state", STATE_VERSION, slots)?;
-        let mut quotes = Vec::new();
-        for _ in 0..slots {
-            let bid_price_e9 = get_i64(bytes, "bid price")?;
-            quotes.push(Quote { bid_price_e9, ask_price_e9: get_i64(bytes, "ask price")? });
-        }
-        Ok(Self { quotes, walked: Vec::new() })
+    /// Reads what [`Quote::write`] wrote.
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
+        let mut next = || get_i64(bytes, "quote");
+        Ok(Self { time_ns: next()?, bid_e9: next()?, ask_e9: next()? })
     }
 }
 
-fn apply(quotes: &mut [Quote], rows: &Rows, range: Range<usize>) {
-    for row in range {
-        if rows.kind[row] == RowKind::Quote {
-            quotes[rows.slot[row] as usize] =
-                Quote { bid_price_e9: rows.price_e9[row], ask_price_e9: rows.size_e9[row] };
+/// A slot's newest quotes by event time: those that trades to come may ask for, [`RECENT_QUOTES_MAX`] of them at most.
+///
+/// A bar by count or volume ends at a trade, at whatever event time that trade has. A trade that is not late is not older than
+/// the slot's newest quote by more than the allowed lateness, so that of all quotes from before that, one is enough.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecentQuotes {
+    /// Ascending by event time, and by arrival among equals.
+    quotes: VecDeque<Quote>,
+}
+
+impl RecentQuotes {
+    /// Takes in a quote that arrived after those before.
+    #[inline]
+    pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64) {
+        let newer = self.quotes.iter().rev().take_while(|kept| kept.time_ns > quote.time_ns).count();
+        if self.quotes.len() == RECENT_QUOTES_MAX {
+            if newer == RECENT_QUOTES_MAX {
+                return;
+            }
+            self.quotes.pop_front();
         }
+        self.quotes.insert(self.quotes.len() - newer, quote);
+        let newest_ns = self.quotes[self.quotes.len() - 1].time_ns;
+        let settled_ns = newest_ns.saturating_sub(allowed_lateness_ns);
+        while self.quotes.len() > 1 && self.quotes[1].time_ns <= settled_ns {
+            self.quotes.pop_front();
+        }
+    }
+
+    /// Bid and ask of the last quote at an event time or before; 0 where none is kept.
+    #[inline]
+    pub fn at(&self, time_ns: i64) -> [i64; 2] {
+        let found = self.quotes.iter().rev().find(|quote| quote.time_ns <= time_ns);
+        found.map_or([0; 2], |quote| [quote.bid_e9, quote.ask_e9])
+    }
+
+    /// The quotes, oldest first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Quote> {
+        self.quotes.iter()
+    }
+
+    /// Writes how many quotes there are, and each, oldest first.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_u32(out, self.quotes.len() as u32);
+        self.quotes.iter().for_each(|quote| quote.write(out));
+    }
+
+    /// Reads what [`RecentQuotes::write`] wrote.
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
+        let count = get_u32(bytes, "recent quotes")? as usize;
+        if count > RECENT_QUOTES_MAX {
+            return Err(StateError::Impossible { what: "recent quotes", found: format!("{count} quotes") });
+        }
+        let quotes = (0..count).map(|_| Quote::read(bytes)).collect::<Result<VecDeque<_>, _>>()?;
+        if !quotes.iter().is_sorted_by_key(|quote| quote.time_ns) {
+            let found = "quotes that are not in the order of their event times".to_owned();
+            return Err(StateError::Impossible { what: "recent quotes", found });
+        }
+        Ok(Self { quotes })
+    }
+}
+
+impl FromIterator<Quote> for RecentQuotes {
+    /// Quotes as they were kept, oldest first.
+    fn from_iter<I: IntoIterator<Item = Quote>>(quotes: I) -> Self {
+        Self { quotes: quotes.into_iter().collect() }
     }
 }

@@ -1,4 +1,4 @@
-//! Open bars of one specification for all slots of a group.
+//! Open bars of one specification, and the quotes that they need, for all slots of a group.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::StateError;
 use crate::rows::Rows;
 use crate::state::{expect_head, expect_i64, put_head, put_i64};
 
-const STATE_VERSION: u32 = 1;
+const STATE_VERSION: u32 = 2;
 
 /// Open bars of one specification for all slots of a group.
 #[derive(Clone, Debug)]
@@ -32,8 +32,12 @@ impl BarSlab {
         let open_max = spec.open_bars_max(allowed_lateness_ns);
         let open = match spec {
             BarSpec::Time { interval_ns } => OpenBars::Time(TimeBars::new(interval_ns, open_max)),
-            BarSpec::Ticks { count } => OpenBars::Filled(FilledBars::new(Fill::Trades(count))),
-            BarSpec::Volume { volume_e9 } => OpenBars::Filled(FilledBars::new(Fill::VolumeE9(volume_e9))),
+            BarSpec::Ticks { count } => {
+                OpenBars::Filled(FilledBars::new(Fill::Trades(count), allowed_lateness_ns))
+            }
+            BarSpec::Volume { volume_e9 } => {
+                OpenBars::Filled(FilledBars::new(Fill::VolumeE9(volume_e9), allowed_lateness_ns))
+            }
         };
         Self { spec, slots: 0, open }
     }
@@ -47,11 +51,10 @@ impl BarSlab {
         }
     }
 
-    /// Folds the trades of `range` and adds the bars that they and the watermarks close to `closed`, without bid and
-    /// ask: [`super::QuoteSlab::fill`] adds those.
+    /// Folds the trades and quotes of `range` and adds the bars that trades and watermarks close to `closed`.
     ///
     /// Panics at a slot there is no room for, and where more time bars are open than the lateness allows: whoever makes
-    /// rows leaves out late trades and puts a watermark row before each tick that moves the watermark over a boundary.
+    /// rows leaves out late ticks and puts a watermark row before each tick that moves the watermark over a boundary.
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
         match &mut self.open {
             OpenBars::Time(bars) => bars.fold(rows, range, closed),
@@ -88,11 +91,14 @@ impl BarSlab {
                 OpenBars::Time(TimeBars::read(interval_ns, open_max, slots, bytes)?)
             }
             BarSpec::Ticks { count } => {
-                OpenBars::Filled(FilledBars::read(Fill::Trades(count), slots, bytes)?)
+                OpenBars::Filled(FilledBars::read(Fill::Trades(count), allowed_lateness_ns, slots, bytes)?)
             }
-            BarSpec::Volume { volume_e9 } => {
-                OpenBars::Filled(FilledBars::read(Fill::VolumeE9(volume_e9), slots, bytes)?)
-            }
+            BarSpec::Volume { volume_e9 } => OpenBars::Filled(FilledBars::read(
+                Fill::VolumeE9(volume_e9),
+                allowed_lateness_ns,
+                slots,
+                bytes,
+            )?),
         };
         Ok(Self { spec, slots, open })
     }

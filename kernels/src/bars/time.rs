@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::closed::ClosedBars;
 use super::open::OpenBar;
+use super::quotes::Quote;
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
-use crate::state::{get_i64, get_u32, put_i64, put_u32};
+use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
 /// Open bars of one interval, oldest first. How many there are is bounded by the lateness that the watermark allows.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct TimeBars {
     open: Vec<OpenRow>,
     /// Rows without bars, for the next bars to open.
     spare: Vec<OpenRow>,
+    /// By slot: bid and ask of the last quote before all open bars; 0 where there is none.
+    last_quotes: Vec<[i64; 2]>,
 }
 
 /// The bars of all slots with the same number.
@@ -26,13 +29,13 @@ pub(crate) struct TimeBars {
 struct OpenRow {
     /// The bar spans event times `number · interval .. (number + 1) · interval`.
     number: i64,
-    /// By slot; without trades where the slot has no such bar.
+    /// By slot; empty where the slot has neither trades nor quotes in it.
     bars: Vec<OpenBar>,
-    /// Slots that have such a bar, in the order of their first trade.
+    /// Slots whose bars are not empty, in the order of their first tick.
     touched: Vec<u32>,
 }
 
-/// The bar that the trades in hand fall into.
+/// The bar that the ticks in hand fall into.
 #[derive(Clone, Copy)]
 struct Current {
     position: usize,
@@ -48,7 +51,7 @@ impl Current {
 impl TimeBars {
     pub fn new(interval_ns: i64, open_max: i64) -> Self {
         assert!(interval_ns > 0, "BarSpec::check and FromStr let no such interval through");
-        Self { interval_ns, open_max, slots: 0, open: Vec::new(), spare: Vec::new() }
+        Self { interval_ns, open_max, slots: 0, open: Vec::new(), spare: Vec::new(), last_quotes: Vec::new() }
     }
 
     pub fn resize(&mut self, slots: usize) {
@@ -56,6 +59,7 @@ impl TimeBars {
         for row in self.open.iter_mut().chain(&mut self.spare) {
             row.bars.resize(self.slots, OpenBar::default());
         }
+        self.last_quotes.resize(self.slots, [0; 2]);
     }
 
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
@@ -76,17 +80,31 @@ impl TimeBars {
                     let open = &mut self.open[current.position];
                     let bar = &mut open.bars[slots[row] as usize];
                     if bar.trades == 0 {
-                        *bar = OpenBar::of_trade(time_ns, prices_e9[row], sizes_e9[row]);
-                        open.touched.push(slots[row]);
+                        if bar.is_empty() {
+                            open.touched.push(slots[row]);
+                        }
+                        let of_trade = OpenBar::of_trade(time_ns, prices_e9[row], sizes_e9[row]);
+                        *bar = OpenBar { quote: bar.quote, ..of_trade };
                     } else {
                         bar.add_by_event_time(time_ns, prices_e9[row], sizes_e9[row]);
                     }
+                }
+                RowKind::Quote => {
+                    if time_ns < current.start_ns || time_ns >= current.end_ns {
+                        current = self.bar_at(time_ns);
+                    }
+                    let open = &mut self.open[current.position];
+                    let bar = &mut open.bars[slots[row] as usize];
+                    if bar.is_empty() {
+                        open.touched.push(slots[row]);
+                    }
+                    bar.add_quote(Quote { time_ns, bid_e9: prices_e9[row], ask_e9: sizes_e9[row] });
                 }
                 RowKind::Watermark => {
                     self.close(time_ns, rows, first + row, closed);
                     current = Current::NONE;
                 }
-                RowKind::Quote | RowKind::Barrier => {}
+                RowKind::Barrier => {}
             }
         }
     }
@@ -113,7 +131,8 @@ impl TimeBars {
         Current { position, start_ns: self.start_ns(number), end_ns: self.end_ns(number) }
     }
 
-    /// Closes the bars that end at the watermark or before.
+    /// Closes the bars that end at the watermark or before, oldest first, so that a bar without a quote of its own has the last
+    /// one of those before it.
     fn close(&mut self, watermark_ns: i64, rows: &Rows, cause: usize, closed: &mut ClosedBars) {
         let count = self.open.iter().take_while(|row| self.end_ns(row.number) <= watermark_ns).count();
         for position in 0..count {
@@ -123,8 +142,14 @@ impl TimeBars {
             row.touched.sort_unstable();
             for slot in row.touched.drain(..) {
                 let bar = &mut row.bars[slot as usize];
-                closed.push(slot, start_ns, end_ns, bar, rows, cause);
-                bar.trades = 0;
+                let quote = &mut self.last_quotes[slot as usize];
+                if let Some(Quote { bid_e9, ask_e9, .. }) = bar.quote.take() {
+                    *quote = [bid_e9, ask_e9];
+                }
+                if bar.trades > 0 {
+                    closed.push(slot, [start_ns, end_ns], bar, *quote, rows, cause);
+                    bar.trades = 0;
+                }
             }
         }
         self.spare.extend(self.open.drain(..count));
@@ -141,7 +166,7 @@ impl TimeBars {
 
     /// Open bars of a slot with their numbers, oldest first.
     pub fn of_slot(&self, slot: usize) -> impl Iterator<Item = (i64, &OpenBar)> {
-        self.open.iter().map(move |row| (row.number, &row.bars[slot])).filter(|(_, bar)| bar.trades > 0)
+        self.open.iter().map(move |row| (row.number, &row.bars[slot])).filter(|(_, bar)| !bar.is_empty())
     }
 
     /// Sets a bar of a slot that does not have it.
@@ -152,15 +177,56 @@ impl TimeBars {
         row.touched.push(slot as u32);
     }
 
-    /// Writes for each slot how many bars are open, and their numbers and contents, oldest first.
+    /// Bid and ask of a slot's last quote before all open bars; 0 where there is none.
+    pub fn last_quote(&self, slot: usize) -> [i64; 2] {
+        self.last_quotes[slot]
+    }
+
+    /// Sets them.
+    pub fn set_last_quote(&mut self, slot: usize, quote: [i64; 2]) {
+        self.last_quotes[slot] = quote;
+    }
+
+    /// Writes for each slot the last quote before its open bars, how many these are, and their numbers and contents, oldest
+    /// first.
     pub fn write(&self, out: &mut Vec<u8>) {
         for slot in 0..self.slots {
+            self.last_quotes[slot].into_iter().for_each(|price| put_i64(out, price));
             put_u32(out, self.of_slot(slot).count() as u32);
             for (number, bar) in self.of_slot(slot) {
                 put_i64(out, number);
-                bar.write(out);
+                put_u8(out, u8::from(bar.trades > 0) | u8::from(bar.quote.is_some()) << 1);
+                if bar.trades > 0 {
+                    bar.write(out);
+                }
+                if let Some(quote) = bar.quote {
+                    quote.write(out);
+                }
             }
         }
+    }
+
+    /// Reads an open bar with this number.
+    fn read_bar(number: i64, interval_ns: i64, bytes: &mut &[u8]) -> Result<OpenBar, StateError> {
+        let parts = get_u8(bytes, "parts of an open bar")?;
+        if !(1..=3).contains(&parts) {
+            let found = format!("parts {parts:#b}");
+            return Err(StateError::Impossible { what: "open bar", found });
+        }
+        let of_trades = if parts & 1 == 0 { OpenBar::default() } else { OpenBar::read(bytes)? };
+        let quote = if parts & 2 == 0 { None } else { Some(Quote::read(bytes)?) };
+        let bar = OpenBar { quote, ..of_trades };
+        let within = |time_ns: i64| time_ns.div_euclid(interval_ns) == number;
+        let of_trades = bar.trades == 0
+            || bar.open_time_ns <= bar.close_time_ns && within(bar.open_time_ns) && within(bar.close_time_ns);
+        if of_trades && bar.quote.is_none_or(|quote| within(quote.time_ns)) {
+            return Ok(bar);
+        }
+        let found = format!(
+            "bar {number} with trades from {} to {} ns and {:?}",
+            bar.open_time_ns, bar.close_time_ns, bar.quote
+        );
+        Err(StateError::Impossible { what: "open bar times", found })
     }
 
     /// Reads what [`TimeBars::write`] wrote.
@@ -173,20 +239,15 @@ impl TimeBars {
         let mut bars = Self::new(interval_ns, open_max);
         bars.resize(slots);
         for slot in 0..slots {
+            let bid_e9 = get_i64(bytes, "last bid price")?;
+            bars.last_quotes[slot] = [bid_e9, get_i64(bytes, "last ask price")?];
             let mut last = None;
             for _ in 0..get_u32(bytes, "open bars")? {
                 let number = get_i64(bytes, "open bar number")?;
-                let bar = OpenBar::read(bytes)?;
-                let within = |time_ns: i64| time_ns.div_euclid(interval_ns) == number;
-                let times = bar.open_time_ns <= bar.close_time_ns
-                    && within(bar.open_time_ns)
-                    && within(bar.close_time_ns);
-                if !times || last.is_some_and(|last| last >= number) {
-                    let found = format!(
-                        "bar {number} after {last:?} with trades from {} to {} ns",
-                        bar.open_time_ns, bar.close_time_ns
-                    );
-                    return Err(StateError::Impossible { what: "open bar times", found });
+                let bar = Self::read_bar(number, interval_ns, bytes)?;
+                if last.is_some_and(|last| last >= number) {
+                    let found = format!("bar {number} after {last:?}");
+                    return Err(StateError::Impossible { what: "open bar numbers", found });
                 }
                 last = Some(number);
                 let known = bars.open.binary_search_by_key(&number, |row| row.number).is_ok();

@@ -1,8 +1,8 @@
 //! Batches of rows that move the slots of a slab on.
 //!
 //! ```text
-//! StagedRows ──▶ fold_runs ──▶ close_bars ──▶ update_indicators ──▶ detect_signals     (for each bar specification)
-//!                fold_quotes ──▶ scan_places ──▶ scan_tiles ──▶ gather_bars ──▶ closed bars, in order, to the host
+//! StagedRows ──▶ fold_runs ──▶ fold_quotes ──▶ close_bars ──▶ update_indicators ──▶ detect_signals     (for each bar specification)
+//!                scan_places ──▶ scan_tiles ──▶ gather_bars ──▶ closed bars, in order, to the host
 //! ```
 
 use bytemuck::{cast_slice_mut, pod_read_unaligned};
@@ -10,7 +10,7 @@ use bytemuck::{cast_slice_mut, pod_read_unaligned};
 use super::closed::{ClosedBarsArgs, DeviceClosedBar};
 use super::slab::{DeviceSlab, Layout};
 use super::slots::{
-    CLOSES, MoveArgs, NUMBERS, OPEN, OPEN_COUNT, QUOTE_FIELDS, SPEC_FIELDS, SQUARED_RETURNS, WEIGHTS, ZONES,
+    CLOSES, MoveArgs, NUMBERS, OPEN, OPEN_COUNT, QUOTES, SPEC_FIELDS, SQUARED_RETURNS, WEIGHTS, ZONES,
 };
 use super::staged::{ALIGNMENT, GroupRows, StagedRows};
 use super::{
@@ -18,7 +18,7 @@ use super::{
     SCAN_PLACES, SCAN_TILES, UPDATE_INDICATORS,
 };
 use crate::bars::BarSpec;
-use crate::bars::device::{DevicePart, FoldArgs, RUN};
+use crate::bars::device::{DevicePart, DeviceQuotePart, FoldArgs, RUN};
 use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE};
 use crate::indicators::device::IndicatorArgs;
 use crate::signals::device::SignalArgs;
@@ -60,6 +60,8 @@ struct Work {
     first: Address,
     parts: Address,
     part_count: Address,
+    quote_parts: Address,
+    quote_part_count: Address,
 }
 
 impl DeviceSlab {
@@ -70,7 +72,7 @@ impl DeviceSlab {
         let input = self.input.next(self.device.as_mut(), bytes)?;
         let args = rows.write(self.device.staging(bytes)?, input);
         self.device.upload(input, bytes)?;
-        Ok(StagedBatch { args: FoldArgs { bid_e9: self.memory[0], ask_e9: self.memory[1], ..args } })
+        Ok(StagedBatch { args })
     }
 
     /// Runs rows that were staged last, and waits for the bars that they close.
@@ -90,7 +92,6 @@ impl DeviceSlab {
         for spec in 0..self.config.bars.len() {
             self.run_spec(spec, &rows, &work)?;
         }
-        self.launch(&FOLD_QUOTES, &rows, places)?;
         let guess = self.guess(&work);
         let compaction = CompactionArgs {
             places: rows.places,
@@ -132,7 +133,7 @@ impl DeviceSlab {
 
     /// Room for a batch, where nothing is counted yet.
     fn work_for(&mut self, rows: &FoldArgs) -> Result<Work, DeviceError> {
-        let (places, trades) = (rows.places as usize, rows.trades as usize);
+        let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let closed_max = self.closed_max(rows.slot, places, trades)?;
         let mut layout = Layout::default();
         let closed_by_place = layout.add::<u32>(places);
@@ -143,6 +144,8 @@ impl DeviceSlab {
         let first = layout.add::<u32>(places);
         let parts = layout.add::<DevicePart>(trades);
         let part_count = layout.add::<u32>(trades.div_ceil(RUN));
+        let quote_parts = layout.add::<DeviceQuotePart>(quotes);
+        let quote_part_count = layout.add::<u32>(quotes.div_ceil(RUN));
         let at = self.work.next(self.device.as_mut(), layout.bytes)?;
         self.device.clear(at, ordered as usize)?;
         Ok(Work {
@@ -155,22 +158,28 @@ impl DeviceSlab {
             first: at + first,
             parts: at + parts,
             part_count: at + part_count,
+            quote_parts: at + quote_parts,
+            quote_part_count: at + quote_part_count,
         })
     }
 
     /// Folds rows under one specification, and moves indicators and zones on.
     fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &Work) -> Result<(), DeviceError> {
-        let (places, trades) = (rows.places as usize, rows.trades as usize);
+        let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
         let fold = FoldArgs {
             spec: spec as u64,
             kind: of_spec.kind,
             parameter: of_spec.parameter,
+            allowed_lateness_ns: of_spec.allowed_lateness_ns,
             open_max: of_spec.open_max,
             open: self.field(spec, OPEN),
             open_count: self.field(spec, OPEN_COUNT),
+            kept_quotes: self.field(spec, QUOTES),
             parts: work.parts,
             part_count: work.part_count,
+            quote_parts: work.quote_parts,
+            quote_part_count: work.quote_part_count,
             closed_max: work.closed_max as u64,
             closed_count: work.counters,
             failed: work.counters + 4,
@@ -193,6 +202,9 @@ impl DeviceSlab {
         let zones = self.field(spec, ZONES);
         let signals = SignalArgs { bars, zones, ..SignalArgs::new(&self.config.signals) };
         self.launch(&FOLD_RUNS, &fold, trades.div_ceil(RUN))?;
+        if let BarSpec::Time { .. } = self.config.bars[spec] {
+            self.launch(&FOLD_QUOTES, &fold, quotes.div_ceil(RUN))?;
+        }
         self.launch(&CLOSE_BARS, &fold, places)?;
         self.launch(&UPDATE_INDICATORS, &indicators, places)?;
         self.launch(&DETECT_SIGNALS, &signals, places)
@@ -223,7 +235,7 @@ impl DeviceSlab {
 
     /// Open bars of slots, whose numbers are at an address.
     fn open_bars(&mut self, spec: usize, slot: Address, places: usize) -> Result<usize, DeviceError> {
-        let number = QUOTE_FIELDS + SPEC_FIELDS * spec + OPEN_COUNT;
+        let number = SPEC_FIELDS * spec + OPEN_COUNT;
         let (field, memory) = (self.fields[number], self.memory[number]);
         let at = self.scratch.room(self.device.as_mut(), field.bytes(places))?;
         let args = MoveArgs {

@@ -81,10 +81,10 @@ const BARS: Source = Source { name: "bars.cu", text: include_str!("../bars/bars.
 /// Folds runs of trades, 32 of them a thread: takes [`FoldArgs`].
 pub const FOLD_RUNS: Kernel = Kernel { function: "fold_runs", args: "warptape::FoldArgs", source: BARS };
 
-/// Merges what `fold_runs` made into open bars, and closes them: takes [`FoldArgs`].
+/// Merges what `fold_runs` and `fold_quotes` made into open bars, and closes them: takes [`FoldArgs`].
 pub const CLOSE_BARS: Kernel = Kernel { function: "close_bars", args: "warptape::FoldArgs", source: BARS };
 
-/// Keeps the last quotes: takes [`FoldArgs`].
+/// Folds runs of quotes for time bars, 32 of them a thread: takes [`FoldArgs`].
 pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptape::FoldArgs", source: BARS };
 
 impl Kernel {

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut};
 
-use super::slots::{Field, MoveArgs, QUOTE_FIELDS, SPEC_FIELDS, SlotState, Words, fields, pack, unpack};
+use super::slots::{Field, MoveArgs, SPEC_FIELDS, SlotState, Words, fields, pack, unpack};
 use super::staged::padded;
 use super::{Address, Device, DeviceError, Kernel, MOVE_SLOTS};
 use crate::bars::BarSpec;
@@ -219,7 +219,7 @@ impl DeviceSlab {
     }
 
     pub(super) fn field(&self, spec: usize, field: usize) -> Address {
-        self.memory[QUOTE_FIELDS + SPEC_FIELDS * spec + field]
+        self.memory[SPEC_FIELDS * spec + field]
     }
 
     fn allocate(&mut self, capacity: usize) -> Result<Vec<Address>, DeviceError> {

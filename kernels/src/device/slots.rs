@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Address;
 use super::slab::SlabConfig;
-use crate::bars::device::DeviceBar;
-use crate::bars::{BarSlab, QuoteSlab};
+use crate::bars::BarSlab;
+use crate::bars::device::{DeviceBar, quote_words};
 use crate::indicators::IndicatorSlab;
 use crate::indicators::device::IndicatorArrays;
 use crate::signals::SignalSlab;
@@ -36,8 +36,6 @@ pub struct MoveArgs {
 
 /// State of the slots of a group on the host.
 pub struct SlotState<'a> {
-    /// Last quotes.
-    pub quotes: &'a mut QuoteSlab,
     /// By bar specification.
     pub specs: Vec<SpecState<'a>>,
 }
@@ -72,9 +70,6 @@ impl Field {
     }
 }
 
-/// Fields before those of the specifications: bid and ask.
-pub(super) const QUOTE_FIELDS: usize = 2;
-
 /// Fields of a specification, in their order.
 pub(super) const OPEN: usize = 0;
 pub(super) const OPEN_COUNT: usize = 1;
@@ -83,12 +78,13 @@ pub(super) const CLOSES: usize = 3;
 pub(super) const SQUARED_RETURNS: usize = 4;
 pub(super) const WEIGHTS: usize = 5;
 pub(super) const ZONES: usize = 6;
-pub(super) const SPEC_FIELDS: usize = 7;
+pub(super) const QUOTES: usize = 7;
+pub(super) const SPEC_FIELDS: usize = 8;
 
-/// All fields of a slab: those of quotes, then those of each specification.
+/// All fields of a slab: those of each specification.
 pub(super) fn fields(config: &SlabConfig) -> Vec<Field> {
     let by_word = |words| Field { words, by_word: true };
-    let mut fields = vec![by_word(1); QUOTE_FIELDS];
+    let mut fields = Vec::new();
     let of_one_slot = IndicatorArrays::new(&config.indicators, 1);
     for spec in &config.bars {
         let open_max = config.open_max(*spec);
@@ -100,6 +96,7 @@ pub(super) fn fields(config: &SlabConfig) -> Vec<Field> {
             by_word(of_one_slot.squared_returns.len()),
             by_word(of_one_slot.weights.len()),
             by_word(1),
+            Field { words: quote_words(*spec), by_word: false },
         ];
         fields.extend(of_spec);
     }
@@ -109,9 +106,6 @@ pub(super) fn fields(config: &SlabConfig) -> Vec<Field> {
 /// All words of so many slots, field by field, with no room between them.
 pub(super) fn pack(config: &SlabConfig, slots: usize, state: &SlotState<'_>) -> Vec<u64> {
     let mut packed = Vec::new();
-    for side in 0..2 {
-        packed.extend((0..slots).map(|slot| state.quotes.quote(slot)[side] as u64));
-    }
     for (spec, of_spec) in config.bars.iter().zip(&state.specs) {
         let open_max = config.open_max(*spec);
         let mut open = vec![DeviceBar::default(); open_max * slots];
@@ -129,6 +123,8 @@ pub(super) fn pack(config: &SlabConfig, slots: usize, state: &SlotState<'_>) -> 
             packed.extend_from_slice(bytemuck::cast_slice(numbers));
         }
         packed.extend(of_spec.signals.packed_zones().take(slots).map(u64::from));
+        (0..slots)
+            .for_each(|slot| packed.extend_from_slice(bytemuck::cast_slice(&of_spec.bars.quotes(slot))));
     }
     packed
 }
@@ -140,10 +136,6 @@ pub(super) fn unpack(config: &SlabConfig, slots: usize, mut packed: &[u64], stat
         packed = rest;
         taken
     };
-    let quotes = [take(1), take(1)];
-    for slot in 0..slots {
-        state.quotes.set_quote(slot, quotes.map(|side| side[slot] as i64));
-    }
     for (spec, of_spec) in config.bars.iter().zip(&mut state.specs) {
         let open_max = config.open_max(*spec);
         // Packed words are not aligned for bars.
@@ -163,10 +155,13 @@ pub(super) fn unpack(config: &SlabConfig, slots: usize, mut packed: &[u64], stat
             numbers.copy_from_slice(bytemuck::cast_slice(words));
         }
         let zones = take(1);
+        let quote_words = quote_words(*spec);
+        let quotes = take(quote_words);
         for slot in 0..slots {
             of_spec.bars.set_open_bars(slot, &open[open_max * slot..][..open_count[slot] as usize]);
             arrays.gather(slot, of_spec.indicators, slot);
             of_spec.signals.set_packed_zones(slot, zones[slot] as u8);
+            of_spec.bars.set_quotes(slot, bytemuck::cast_slice(&quotes[quote_words * slot..][..quote_words]));
         }
     }
 }

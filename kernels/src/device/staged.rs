@@ -135,8 +135,13 @@ impl<'a> StagedRows<'a> {
                     }
                     RowKind::Quote => {
                         let next = &mut self.quote_begin[place];
-                        quotes_out[*next as usize] =
-                            DeviceQuote { row: number.into(), bid_e9: price_e9, ask_e9: size_e9 };
+                        quotes_out[*next as usize] = DeviceQuote {
+                            place: place as u32,
+                            row: number,
+                            time_ns,
+                            bid_e9: price_e9,
+                            ask_e9: size_e9,
+                        };
                         *next += 1;
                     }
                     RowKind::Watermark => {
@@ -157,6 +162,7 @@ impl<'a> StagedRows<'a> {
             trades: trades as u64,
             trade_begin,
             trade,
+            quotes: quotes as u64,
             quote_begin,
             quote,
             mark_begin,

@@ -1,7 +1,7 @@
 //! Bars against their definition.
 
 use proptest::prelude::*;
-use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuoteSlab, Rows};
+use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuotesByArrival, RECENT_QUOTES_MAX, Rows};
 
 use crate::market::Market;
 use crate::reference;
@@ -17,11 +17,8 @@ pub fn specs() -> Vec<BarSpec> {
 fn fold(spec: BarSpec, allowed_lateness_ns: i64, slots: usize, rows: &Rows) -> ClosedBars {
     let mut slab = BarSlab::new(spec, allowed_lateness_ns);
     slab.resize(slots);
-    let mut quotes = QuoteSlab::default();
-    quotes.resize(slots);
     let mut closed = ClosedBars::default();
     slab.fold(rows, 0..rows.len(), &mut closed);
-    quotes.fill(rows, 0..rows.len(), &mut closed);
     closed
 }
 
@@ -86,15 +83,55 @@ fn open_and_close_go_by_event_time_and_then_by_arrival() {
 }
 
 #[test]
-fn a_bar_has_the_last_quote_before_its_close() {
+fn a_time_bar_has_the_last_quote_by_event_time_before_its_end() {
     let mut rows = Rows::default();
-    rows.push_trade(0, 0, 5, 1, 0, 0);
-    rows.push_quote(1, 0, 7, 8, 0, 1);
-    rows.push_trade(0, 0, 5, 1, 0, 2);
-    rows.push_quote(0, 0, 1, 2, 0, 3);
-    rows.push_trade(0, 0, 5, 1, 0, 4);
-    rows.push_quote(0, 0, 3, 4, 0, 5);
-    let closed = fold(BarSpec::Ticks { count: 1 }, 0, 2, &rows);
-    assert_eq!(closed.bid_price_e9, [0, 0, 1]);
-    assert_eq!(closed.ask_price_e9, [0, 0, 2]);
+    rows.push_trade(0, 1_500, 5, 1, 0, 0);
+    // Out of order, at the end, after it, and of another slot.
+    for (slot, time_ns, bid_e9) in [(0, 1_900, 7), (0, 1_200, 6), (0, 2_000, 8), (0, 2_300, 9), (1, 1_950, 1)]
+    {
+        rows.push_quote(slot, time_ns, bid_e9, bid_e9 + 1, 0, 1);
+    }
+    // Bars without quotes of their own, one of them after an interval without anything.
+    rows.push_trade(0, 3_500, 5, 1, 0, 2);
+    rows.push_trade(1, 5_500, 5, 1, 0, 3);
+    rows.push_trade(2, 5_500, 5, 1, 0, 4);
+    // What is still not late.
+    rows.push_quote(0, 3_100, 3, 4, 0, 5);
+    rows.push_watermark(6_000, 1, 0);
+    let closed = fold(BarSpec::Time { interval_ns: 1_000 }, 5_000, 3, &rows);
+    assert_eq!(closed.slot, [0, 0, 1, 2]);
+    assert_eq!(closed.bid_price_e9, [7, 3, 1, 0]);
+    assert_eq!(closed.ask_price_e9, [8, 4, 2, 0]);
+    let mut quotes = QuotesByArrival::default();
+    quotes.resize(3);
+    let mut by_arrival = closed;
+    quotes.fill(&rows, 0..rows.len(), &mut by_arrival);
+    assert_eq!(by_arrival.bid_price_e9, [3, 3, 1, 0], "the former rule");
+}
+
+#[test]
+fn a_bar_by_count_has_the_last_quote_that_is_not_after_its_last_trade() {
+    let mut rows = Rows::default();
+    rows.push_trade(0, 9, 5, 1, 0, 0);
+    rows.push_quote(1, 5, 7, 8, 0, 1);
+    rows.push_trade(0, 9, 5, 1, 0, 2);
+    rows.push_quote(0, 5, 1, 2, 0, 3);
+    rows.push_quote(0, 6, 3, 4, 0, 4);
+    // Its time is between those of the two; then at the second; then a quote of the same time that comes after it.
+    rows.push_trade(0, 5, 5, 1, 0, 5);
+    rows.push_trade(0, 6, 5, 1, 0, 6);
+    rows.push_quote(0, 6, 5, 6, 0, 7);
+    let spec = BarSpec::Ticks { count: 1 };
+    let closed = fold(spec, 10, 2, &rows);
+    assert_eq!(closed.bid_price_e9, [0, 0, 1, 3]);
+    assert_eq!(closed.ask_price_e9, [0, 0, 2, 4]);
+    for index in 1..RECENT_QUOTES_MAX as u32 {
+        rows.push_quote(0, 7, 9, 9, 1, index);
+    }
+    rows.push_trade(0, 6, 5, 1, 2, 0);
+    assert_eq!(fold(spec, 10, 2, &rows).bid_price_e9[4], 5, "as many as can be kept");
+    rows.push_quote(0, 8, 9, 9, 3, 0);
+    rows.push_trade(0, 6, 5, 1, 3, 1);
+    rows.push_trade(0, 7, 5, 1, 3, 2);
+    assert_eq!(fold(spec, 10, 2, &rows).bid_price_e9[5..], [0, 9], "one more");
 }

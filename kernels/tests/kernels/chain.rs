@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use warptape_kernels::{
-    BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa,
-    QuoteSlab, Rows, SignalParams, SignalSlab, StateError,
+    BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows,
+    SignalParams, SignalSlab, StateError,
 };
 
 use crate::market::Market;
@@ -40,7 +40,6 @@ pub fn short_params() -> IndicatorParams {
 pub struct Chain {
     isa: Isa,
     bars: Vec<BarSlab>,
-    quotes: QuoteSlab,
     indicators: Vec<IndicatorSlab>,
     signals: Vec<SignalSlab>,
     /// By specification.
@@ -63,12 +62,10 @@ impl Chain {
         let mut chain = Self {
             isa,
             bars: market.specs.iter().map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns)).collect(),
-            quotes: QuoteSlab::default(),
             indicators: market.specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
             signals: market.specs.iter().map(|_| SignalSlab::new(signal_params())).collect(),
             out: vec![Outputs::default(); market.specs.len()],
         };
-        chain.quotes.resize(slots);
         for spec in 0..market.specs.len() {
             chain.bars[spec].resize(slots);
             chain.indicators[spec].resize(slots);
@@ -81,19 +78,16 @@ impl Chain {
         for spec in 0..self.bars.len() {
             let mut closed = ClosedBars::default();
             self.bars[spec].fold(rows, range.clone(), &mut closed);
-            self.quotes.fill(rows, range.clone(), &mut closed);
             let mut columns = IndicatorColumns::default();
             self.indicators[spec].update(self.isa, &closed, &mut columns);
             let mut detected = Vec::new();
             self.signals[spec].detect(&closed, &columns, &mut detected);
             self.out[spec].add(closed, &columns, &detected);
         }
-        self.quotes.fold(rows, range);
     }
 
     pub fn state(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.quotes.write(&mut bytes);
         for spec in 0..self.bars.len() {
             self.bars[spec].write(&mut bytes);
             self.indicators[spec].write(&mut bytes);
@@ -110,7 +104,6 @@ impl Chain {
         mut bytes: &[u8],
     ) -> Result<(), StateError> {
         let (slots, bytes) = (market.slots as usize, &mut bytes);
-        self.quotes = QuoteSlab::read(slots, bytes)?;
         for (spec, text) in market.specs.iter().enumerate() {
             self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, slots, bytes)?;
             self.indicators[spec] = IndicatorSlab::read(params.clone(), slots, bytes)?;

@@ -42,16 +42,18 @@ pub struct Market {
 }
 
 impl Market {
-    /// Trades and quotes of random walks, about 10 per second of event time over all slots.
+    /// Trades and quotes of random walks, about 10 per second of event time over all slots; of every fourth seed many more, and most
+    /// of them quotes.
     pub fn rows(&self) -> Rows {
         let mut numbers = Numbers::new(self.seed);
         let mut prices: Vec<i64> =
             (0..self.slots).map(|slot| 1_000_000_000 * (10 + 37 * i64::from(slot))).collect();
+        let is_dense = self.seed.is_multiple_of(4);
         let mut rows = Rows::default();
         let (mut now_ns, mut latest_ns, mut watermark_ns) =
             (1_723_000_000_000_000_000_i64, i64::MIN, i64::MIN);
         for tick in 0..self.ticks {
-            now_ns += numbers.below(200_000_000) as i64;
+            now_ns += numbers.below(if is_dense { 5_000_000 } else { 200_000_000 }) as i64;
             // A few ticks come late, some too late; a few share their time with others.
             let behind_ns = match numbers.below(10) {
                 0..=6 => 0,
@@ -78,7 +80,9 @@ impl Market {
             let price = &mut prices[slot as usize];
             *price = (*price + (numbers.below(2_000_001) as i64 - 1_000_000) * 3).max(1_000_000);
             match numbers.below(8) {
-                0 => rows.push_quote(slot, time_ns, *price - 10, *price + 10, offset, index),
+                number if number == 0 || is_dense && number > 2 => {
+                    rows.push_quote(slot, time_ns, *price - 10, *price + 10, offset, index)
+                }
                 1 => rows.push_barrier(tick as i64, offset, index),
                 _ => {
                     let size_e9 = numbers.below(3_000_000_000) as i64;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use warptape_kernels::{BarSpec, ClosedBars, INDICATORS, Indicator, IndicatorParams, RowKind, Rows};
+use warptape_kernels::{
+    BarSpec, ClosedBars, INDICATORS, Indicator, IndicatorParams, RECENT_QUOTES_MAX, RowKind, Rows,
+};
 
 /// The bars that rows close, by definition.
 pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
@@ -18,8 +20,7 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
     for (cause, bar) in found {
         let prices: Vec<i64> = bar.trades.iter().map(|&row| rows.price_e9[row]).collect();
         let sizes: Vec<i64> = bar.trades.iter().map(|&row| rows.size_e9[row]).collect();
-        let quote =
-            (0..cause).rev().find(|&row| rows.kind[row] == RowKind::Quote && rows.slot[row] == bar.slot);
+        let quote = quote(spec, rows, cause, &bar);
         closed.slot.push(bar.slot);
         closed.start_ns.push(bar.start_ns);
         closed.end_ns.push(bar.end_ns);
@@ -38,6 +39,19 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
         closed.row.push(cause as u32);
     }
     closed
+}
+
+/// Row of the quote that a bar has: of a time bar the last by event time and arrival before its end, whenever it came; of others
+/// the last at its end or before, of those that came before the row that closed it.
+fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
+    let of_slot = |&row: &usize| rows.kind[row] == RowKind::Quote && rows.slot[row] == bar.slot;
+    let last = |quotes: Vec<usize>| quotes.into_iter().max_by_key(|&row| (rows.time_ns[row], row));
+    if let BarSpec::Time { .. } = spec {
+        return last((0..rows.len()).filter(of_slot).filter(|&row| rows.time_ns[row] < bar.end_ns).collect());
+    }
+    let (after, quotes): (Vec<usize>, Vec<usize>) =
+        (0..cause).filter(of_slot).partition(|&row| rows.time_ns[row] > bar.end_ns);
+    if after.len() < RECENT_QUOTES_MAX { last(quotes) } else { None }
 }
 
 struct Bar {

@@ -10,7 +10,7 @@ use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
-use warptape_stages::{MarketConfig, StageConfig};
+use warptape_stages::{MarketConfig, QuoteOrder, StageConfig};
 
 use super::lanes::{self, GpuProbe};
 use super::mistake::Mistake;
@@ -382,6 +382,7 @@ fn stages(values: &Values) -> StageConfig {
             decay: values.number("stages.market.decay"),
             trading_hours_a_year: values.number("stages.market.trading_hours_a_year"),
         },
+        quotes: QuoteOrder::EventTime,
     }
 }
 

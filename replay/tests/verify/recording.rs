@@ -184,7 +184,7 @@ fn stage_config(lateness_ms: i64) -> StageConfig {
     StageConfig::from_json(&format!(
         r#"{{"bars": ["1s", "tick:5"], "allowed_lateness_ns": {lateness_ns}, "groups_per_partition": 3,
             "indicators": {{"sma": 3, "ema_fast": 2, "ema_slow": 4, "bollinger": 3, "rsi": 3, "zscore": 3}},
-            "signals": {{}}}}"#
+            "signals": {{}}, "quotes": "event_time"}}"#
     ))
     .unwrap()
 }

@@ -12,8 +12,8 @@ use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_stages::{
-    Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge,
-    StageConfig,
+    Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, QuoteOrder,
+    SignalMerge, StageConfig,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -26,6 +26,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         indicators: Default::default(),
         signals: Default::default(),
         market: Default::default(),
+        quotes: QuoteOrder::EventTime,
     }
 }
 
@@ -276,7 +277,78 @@ fn a_device_gives_what_the_host_gives() {
     assert!(beside.get() > 100, "{} batches were begun beside others", beside.get());
 }
 
+/// Bars of each symbol with their quotes, as ticks of these symbols come to: nothing is late, and all bars close.
+fn quotes_of(
+    config: &StageConfig,
+    ticks: &[Tick],
+    symbols: &[String],
+) -> Vec<(String, String, i64, [i64; 2])> {
+    let mut partition = Partition::new(config);
+    let of_symbols = ticks.iter().filter(|tick| symbols.contains(&tick.symbol));
+    let last_ns = ticks.iter().map(|tick| tick.event_time_ns).max().unwrap_or(0);
+    let end = trade("Y:END", last_ns + 60 * SECOND_NS, 1);
+    for (offset, tick) in of_symbols.chain([&end]).enumerate() {
+        partition.accept(offset as i64, tick);
+        partition.run(usize::MAX);
+    }
+    assert!(partition.late.is_empty());
+    let signals = partition.signals();
+    let decoded = signals.iter().map(|signal| decode_signal(signal).unwrap());
+    let mut quotes: Vec<_> = decoded
+        .filter(|signal| signal.symbol != "Y:END")
+        .filter_map(|signal| {
+            let bar = signal.bar?;
+            let quote = [bar.bid_price_e9, bar.ask_price_e9];
+            Some((signal.symbol.to_string(), signal.bar_spec.to_string(), signal.bar_start_ns, quote))
+        })
+        .collect();
+    quotes.sort();
+    quotes
+}
+
+#[test]
+fn a_former_configuration_has_the_quotes_that_arrived_last() {
+    let config = config(&["1s"], 0);
+    let former = config.to_json().replace(r#","quotes":"event_time""#, "");
+    let former = StageConfig::from_json(&former).unwrap();
+    assert_eq!((former.quotes, config.quotes), (QuoteOrder::Arrival, QuoteOrder::EventTime));
+    let quote = |time_ns, bid_e9| Tick {
+        kind: TickKind::Quote,
+        bid_price_e9: bid_e9,
+        ask_price_e9: bid_e9 + 1,
+        price_e9: 0,
+        size_e9: 0,
+        ..trade("X:A", time_ns, 0)
+    };
+    let ticks = [
+        quote(10 * SECOND_NS + 1, 10),
+        trade("X:A", 10 * SECOND_NS + 2, 5),
+        quote(10 * SECOND_NS + 3, 20),
+        trade("X:B", 11 * SECOND_NS, 5),
+    ];
+    let ticks = [&ticks[..], &[quote(11 * SECOND_NS, 30)]].concat();
+    let delayed = |config: &StageConfig| {
+        let config = StageConfig { allowed_lateness_ns: SECOND_NS, ..config.clone() };
+        let symbols = ["X:A", "X:B"].map(str::to_owned);
+        quotes_of(&config, &ticks, &symbols)[0].3
+    };
+    assert_eq!(delayed(&config), [20, 21]);
+    assert_eq!(delayed(&former), [30, 31], "the bar closes when the quote after its end is there");
+}
+
 proptest! {
+    /// What a bar's quote is does not depend on when other symbols have it closed.
+    #[test]
+    fn quotes_of_bars_are_a_function_of_their_symbol_alone(ticks in ticks()) {
+        let config = config(&["1s", "3s", "tick:3", "volume:4"], 10 * SECOND_NS);
+        let symbols: Vec<String> = (0..5).map(|symbol| format!("X:{symbol}")).collect();
+        let all = quotes_of(&config, &ticks, &symbols);
+        let mut alone: Vec<_> =
+            symbols.iter().flat_map(|symbol| quotes_of(&config, &ticks, std::slice::from_ref(symbol))).collect();
+        alone.sort();
+        prop_assert_eq!(all, alone);
+    }
+
     /// Cuts, and a restore at any point, change neither signals nor late ticks nor the bytes of the state.
     #[test]
     fn cuts_and_restores_do_not_show(

@@ -49,15 +49,20 @@ pub fn stage_config() -> StageConfig {
 
 /// Values of the signals topic, by partition.
 fn signals(ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
+    signals_of(PARTITIONS, ticks, batch, lanes)
+}
+
+/// Values of the signals topic of a log with so many partitions.
+fn signals_of(partitions: i32, ticks: &[Tick], batch: usize, lanes: i32) -> Vec<Vec<Vec<u8>>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
-    feed(&log, PARTITIONS, batch, ticks.iter().cloned());
+    feed(&log, partitions, batch, ticks.iter().cloned());
     let summary = run_to_end(&log, engine_config(stage_config(), lanes));
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (ticks.len() as u64, 0, 0));
     let values =
         |partition| read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value);
-    (0..PARTITIONS).map(|partition| values(partition).collect()).collect()
+    (0..partitions).map(|partition| values(partition).collect()).collect()
 }
 
 /// A fixture, which is within the binary because a machine with a GPU may have nothing but that.
@@ -156,4 +161,41 @@ fn lanes_do_not_show_on_recordings() {
     let one = signals(&ticks, 64, 1);
     assert_eq!(one, signals(&ticks, 64, 3));
     assert_eq!(one, signals(&ticks, 64, 8));
+}
+
+/// Bid and ask of each bar, by symbol and start.
+fn quotes(signals: &[Vec<Vec<u8>>], spec: &str) -> BTreeMap<(String, i64), [i64; 2]> {
+    let quote = |signal: Signal<'_>| {
+        let bar = signal.bar.expect("a bar signal has its bar");
+        [bar.bid_price_e9, bar.ask_price_e9]
+    };
+    bars(signals, spec).into_iter().map(|(key, signal)| (key, quote(signal))).collect()
+}
+
+#[test]
+fn no_bar_of_the_recordings_has_a_quote_from_after_its_end() {
+    let Some(ticks) = recorded_ticks() else { return };
+    let four = signals(&ticks, 256, 2);
+    let one = signals_of(1, &ticks, 64, 1);
+    let mut quotes_of: BTreeMap<&str, Vec<&Tick>> = BTreeMap::new();
+    for tick in ticks.iter().filter(|tick| tick.kind == TickKind::Quote) {
+        quotes_of.entry(&tick.symbol).or_default().push(tick);
+    }
+    for (spec, interval_ns) in [("1s", 1_000_000_000), ("1m", 60_000_000_000)] {
+        let found = quotes(&four, spec);
+        for ((symbol, start_ns), found) in &found {
+            let before =
+                quotes_of[symbol.as_str()].iter().filter(|tick| tick.event_time_ns < start_ns + interval_ns);
+            // The last of several with one time is the one that arrived last.
+            let last = before.max_by_key(|tick| tick.event_time_ns);
+            let expected = last.map_or([0; 2], |tick| [tick.bid_price_e9, tick.ask_price_e9]);
+            assert_eq!(*found, expected, "{spec} bar of {symbol} at {start_ns}");
+        }
+        assert!(found.values().filter(|quote| **quote != [0; 2]).count() > 10);
+        // With one partition other symbols close the bars, at other moments.
+        let of_one = quotes(&one, spec);
+        let in_both = found.iter().filter_map(|(key, quote)| Some((key, quote, of_one.get(key)?)));
+        let differing = in_both.clone().filter(|(_, quote, other)| quote != other).count();
+        assert_eq!((differing, in_both.count() > 10), (0, true), "{spec}");
+    }
 }

@@ -14,7 +14,7 @@ use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
-use warptape_stages::StageConfig;
+use warptape_stages::{QuoteOrder, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 
 const PARTITIONS: i32 = 2;
@@ -191,6 +191,7 @@ fn stage_config() -> StageConfig {
         indicators: Default::default(),
         signals: Default::default(),
         market: Default::default(),
+        quotes: QuoteOrder::EventTime,
     }
 }
 
