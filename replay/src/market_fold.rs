@@ -92,8 +92,10 @@ impl PartitionFold {
         self.columns.clear();
         // What is rejected is a dead letter, and nothing of the market.
         if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_ok() {
-            let mut late = Vec::new();
-            self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut late);
+            let (offset, written_ns) = (record.offset, record.timestamp_ns);
+            let queues = &mut self.queues;
+            // Nor is what is refused for its times.
+            drop(self.intake.accept(offset, written_ns, &self.columns, 0, queues, &mut Vec::new()));
             self.queues.iter_mut().for_each(|queue| *queue = GroupQueue::default());
         }
     }

@@ -87,10 +87,16 @@ impl Rerun {
     /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
     fn accept(&mut self, record: &Record, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         self.columns.clear();
-        match self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns) {
+        self.late.clear();
+        let decoded = self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns);
+        let dealt = decoded.and_then(|rows| {
+            let (offset, written_ns) = (record.offset, record.timestamp_ns);
+            let (columns, queues, late) = (&self.columns, &mut self.queues, &mut self.late);
+            self.intake.accept(offset, written_ns, columns, 0, queues, late)?;
+            Ok(rows)
+        });
+        match dealt {
             Ok(rows) => {
-                self.late.clear();
-                self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
                 let Some(outputs) = outputs else { return Ok(()) };
                 self.ticks += rows as u64;
                 for &late in &self.late {

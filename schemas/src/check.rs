@@ -31,6 +31,22 @@ pub enum TickProblem {
     /// An event time of 0.
     #[error("0 is no time; write nanoseconds since 1970-01-01")]
     NoTime,
+    /// An event time far ahead of all before.
+    #[error(
+        "{time_ns} is {ahead_s} s ahead of {reference_ns}, the greatest event time that the partition has come to, and \
+         stages.future_max_ms allows {allowed_s} s: correct it; where data begin again after a gap, several such records in a row \
+         are followed",
+        ahead_s = time_ns.saturating_sub(*.reference_ns) / 1_000_000_000,
+        allowed_s = future_max_ns / 1_000_000_000
+    )]
+    TooFarAhead {
+        /// The event time.
+        time_ns: i64,
+        /// What it is ahead of.
+        reference_ns: i64,
+        /// How far ahead it may be.
+        future_max_ns: i64,
+    },
     /// A value in a field of the other kind of tick.
     #[error("{value} in a {kind}; write 0, or send a second tick of the other kind", kind = kind_name(*.kind))]
     NotOfKind {
@@ -81,7 +97,7 @@ impl InvalidTick {
             TickProblem::NotOfKind { .. } => DeadLetterReason::WrongFields,
             TickProblem::UnknownKind(_) => DeadLetterReason::BadKind,
             TickProblem::UnknownSide(_) => DeadLetterReason::BadSide,
-            TickProblem::NoTime => DeadLetterReason::BadTime,
+            TickProblem::NoTime | TickProblem::TooFarAhead { .. } => DeadLetterReason::BadTime,
             TickProblem::NoPrice => DeadLetterReason::BadPrice,
             TickProblem::EmptySymbol
             | TickProblem::LongSymbol(_)

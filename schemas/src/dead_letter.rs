@@ -29,7 +29,7 @@ pub enum DeadLetterReason {
     BadKind,
     /// Unknown side.
     BadSide,
-    /// A time that is 0, negative or not a number.
+    /// A time that is 0, negative, not a number, or far ahead of all before.
     BadTime,
     /// A price that is negative or not a number, or a trade without one.
     BadPrice,

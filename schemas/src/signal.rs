@@ -41,9 +41,9 @@ pub struct Bar {
     pub volume_e9: i64,
     /// Number of trades.
     pub trades: i64,
-    /// Best bid when the bar closed, in log order; 0 if no quote came yet.
+    /// Best bid by the last quote before the bar's end in event time; 0 if there is none.
     pub bid_price_e9: i64,
-    /// Best offer when the bar closed; 0 if no quote came yet.
+    /// Best offer by the same quote; 0 if there is none.
     pub ask_price_e9: i64,
     /// Indicator values, in the order of [`INDICATORS`].
     pub indicators: [Option<f64>; INDICATOR_COUNT],

@@ -43,6 +43,9 @@ pub struct StageConfig {
     /// Which quotes and prices count as the newest.
     #[serde(default, skip_serializing_if = "QuoteOrder::is_arrival")]
     pub quotes: QuoteOrder,
+    /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub future_max_ns: Option<i64>,
 }
 
 impl StageConfig {
@@ -62,6 +65,9 @@ impl StageConfig {
         }
         if self.allowed_lateness_ns < 0 {
             mistakes.push(format!("allowed_lateness: {} ns, must not be negative", self.allowed_lateness_ns));
+        }
+        if self.future_max_ns.is_some_and(|future_max_ns| future_max_ns < 1) {
+            mistakes.push("future_max: must be positive".to_owned());
         }
         if !(1..=4096).contains(&self.groups_per_partition) {
             mistakes

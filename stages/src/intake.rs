@@ -1,7 +1,10 @@
 //! The host side of a partition: numbers its symbols, judges lateness, and deals rows to its groups.
 //!
 //! ```text
-//!   record (columns) ──► late?  ──yes──► late topic
+//!   record (columns) ──► far ahead? ──yes──► dead letter
+//!                          │no
+//!                          ▼
+//!                         late?  ──yes──► late topic
 //!                          │no
 //!                          ▼
 //!                   watermark moves past an interval's end? ──► watermark row to every group with symbols
@@ -13,11 +16,12 @@
 //! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
 
 use warptape_kernels::RowKind;
-use warptape_schemas::SymbolTable;
 use warptape_schemas::tick::{TickColumns, TickKind};
+use warptape_schemas::{InvalidTick, SymbolTable};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
+use crate::jump::Jump;
 use crate::market::Market;
 use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
@@ -67,6 +71,8 @@ pub struct PartitionIntake {
     /// The watermark at which the next time bar of any interval closes.
     next_close_ns: i64,
     market: Market,
+    /// Records far ahead that were refused.
+    jump: Jump,
     /// Rows of the record at hand, by group; kept for its memory.
     dealt: Vec<Vec<u32>>,
 }
@@ -83,6 +89,7 @@ impl PartitionIntake {
             event_time_max_ns: None,
             next_close_ns: i64::MAX,
             market: Market::new(config.market, config.quotes),
+            jump: Jump::default(),
             dealt: vec![Vec::new(); config.groups_per_partition as usize],
         }
     }
@@ -109,18 +116,27 @@ impl PartitionIntake {
     }
 
     /// Deals the rows `first..` of `ticks`, which are those of the record at `offset`, to the group queues (one per
-    /// group, by index); late rows go to `late` instead.
+    /// group, by index); late rows go to `late` instead. `written_ns` is when the record was written to the log, 0 where that is
+    /// not known.
+    ///
+    /// # Errors
+    /// If the record has a tick too far ahead: then no row is dealt and no symbol of the record is numbered.
     pub fn accept(
         &mut self,
         offset: i64,
+        written_ns: i64,
         ticks: &TickColumns,
         first: usize,
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
-    ) {
+    ) -> Result<(), InvalidTick> {
         assert_eq!(queues.len(), self.group_slots.len(), "one queue per group");
-        self.place_new_symbols(offset, queues);
         let times_ns = &ticks.event_time_ns[first..];
+        if let Err(error) = self.judge(times_ns, written_ns) {
+            self.symbols.truncate(self.places.len());
+            return Err(error);
+        }
+        self.place_new_symbols(offset, queues);
         let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * queues.len();
         match is_large.then(|| self.calm_until(times_ns)).flatten() {
             Some(time_ns) => {
@@ -129,6 +145,16 @@ impl PartitionIntake {
             }
             None => self.deal_row_by_row(offset, ticks, first, queues, late),
         }
+        Ok(())
+    }
+
+    /// Whether a record with ticks of these times is accepted.
+    fn judge(&mut self, times_ns: &[i64], written_ns: i64) -> Result<(), InvalidTick> {
+        let Some(future_max_ns) = self.config.future_max_ns else { return Ok(()) };
+        let reference_ns = self.event_time_max_ns.or(Some(written_ns).filter(|written_ns| *written_ns > 0));
+        let Some(reference_ns) = reference_ns else { return Ok(()) };
+        let watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
+        self.jump.judge(times_ns, reference_ns, future_max_ns, watermark_ns)
     }
 
     /// The greatest event time after ticks with these times, if none of them is behind the watermark that they leave, ends a
@@ -279,6 +305,7 @@ impl PartitionIntake {
             put_text(out, self.symbols.name(number as u32));
         }
         self.market.write(out);
+        self.jump.write(out);
     }
 
     /// Restores what [`PartitionIntake::write`] wrote.
@@ -310,6 +337,7 @@ impl PartitionIntake {
             intake.next_close_ns = intake.close_after(watermark_ns);
         }
         intake.market = Market::read(config.market, config.quotes, intake.places.len(), bytes)?;
+        intake.jump = Jump::read(bytes)?;
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
@@ -370,6 +398,7 @@ mod tests {
             signals: Default::default(),
             market: Default::default(),
             quotes: Default::default(),
+            future_max_ns: None,
         };
         let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
         let state = |intake: &PartitionIntake| {
@@ -398,7 +427,9 @@ mod tests {
                         };
                         way.set(way.get() + 1);
                     }
-                    intake.accept(offset, &columns, first, &mut dealt, &mut late);
+                    intake
+                        .accept(offset, 0, &columns, first, &mut dealt, &mut late)
+                        .expect("nothing is too far ahead");
                     reference.place_new_symbols(offset, &mut expected);
                     reference.deal_row_by_row(offset, &columns, first, &mut expected, &mut expected_late);
                     prop_assert_eq!(state(&intake), state(&reference));

@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod group;
 mod intake;
+mod jump;
 mod market;
 mod outputs;
 pub mod risk;

@@ -182,7 +182,7 @@ fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
                     &row_columns
                 }
             };
-            intake.accept(index as i64, columns, 0, &mut queues, &mut late);
+            intake.accept(index as i64, 0, columns, 0, &mut queues, &mut late).expect("nothing is far ahead");
         }
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {

@@ -71,6 +71,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
+        future_max_ns: Some(4 * 86_400 * 1_000_000_000),
     }
 }
 

@@ -47,6 +47,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
         market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
         quotes: QuoteOrder::EventTime,
+        future_max_ns: [None, Some(8_000 * MILLISECOND_NS)][random.index(2)],
     }
 }
 

@@ -1,4 +1,5 @@
-//! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal.
+//! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal. When records
+//! were written is not known.
 
 use warptape_kernels::Isa;
 use warptape_schemas::TickDecoder;
@@ -24,7 +25,7 @@ pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     for (offset, record) in (0_i64..).zip(records) {
         let mut columns = TickColumns::default();
         if decoder.decode(record, intake.symbols_mut(), &mut columns).is_ok() {
-            intake.accept(offset, &columns, 0, &mut queues, &mut Vec::new());
+            drop(intake.accept(offset, 0, &columns, 0, &mut queues, &mut Vec::new()));
         }
     }
     intake
@@ -46,7 +47,10 @@ pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
             continue;
         }
         let mut late = Vec::new();
-        intake.accept(offset, &columns, 0, &mut queues, &mut late);
+        if intake.accept(offset, 0, &columns, 0, &mut queues, &mut late).is_err() {
+            outputs.dead.push(offset);
+            continue;
+        }
         outputs.late.extend(late.iter().map(|late| (offset, late.index as i32)));
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {

@@ -144,10 +144,16 @@ impl Partition {
                 self.digests.push_back((record.offset, tick_record_digest(record)));
             }
             self.columns.clear();
-            match decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns) {
+            self.late.clear();
+            let decoded = decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns);
+            let dealt = decoded.and_then(|rows| {
+                let (offset, written_ns) = (record.offset, record.timestamp_ns);
+                let (columns, queues, late) = (&self.columns, &mut self.queues, &mut self.late);
+                self.intake.accept(offset, written_ns, columns, 0, queues, late)?;
+                Ok(rows)
+            });
+            match dealt {
                 Ok(rows) => {
-                    self.late.clear();
-                    self.intake.accept(record.offset, &self.columns, 0, &mut self.queues, &mut self.late);
                     if record.offset >= self.counted_offset {
                         accepted.ticks += rows as u64;
                         accepted.late += self.late.len() as u64;

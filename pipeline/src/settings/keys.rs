@@ -460,6 +460,15 @@ pub const KEYS: &[Key] = &[
         "How far a tick's event time may lie behind the greatest one seen in its partition, in milliseconds.",
     ),
     integer(
+        "stages.future_max_ms",
+        345_600_000,
+        1,
+        9_000_000_000_000,
+        "How far a tick's event time may lie ahead of the greatest one seen in its partition, in milliseconds: a record with one \
+         further ahead is a dead letter. After a longer gap in the data, the first 7 records of each partition are. The default \
+         of four days is longer than markets close over a weekend and a holiday; less is safer where they do not close.",
+    ),
+    integer(
         "stages.groups_per_partition",
         16,
         1,

@@ -383,6 +383,7 @@ fn stages(values: &Values) -> StageConfig {
             trading_hours_a_year: values.number("stages.market.trading_hours_a_year"),
         },
         quotes: QuoteOrder::EventTime,
+        future_max_ns: Some(values.integer("stages.future_max_ms") * 1_000_000),
     }
 }
 

@@ -379,13 +379,16 @@ impl Partition {
         let partition = self.source.partition;
         let (mut columns, mut late) = (TickColumns::default(), Vec::new());
         let decoded = TickDecoder::new().decode(&record.value, self.intake.symbols_mut(), &mut columns);
+        let queues = &mut self.queues;
+        let dealt = decoded.and_then(|_| {
+            Ok(self.intake.accept(record.offset, record.timestamp_ns, &columns, 0, queues, &mut late)?)
+        });
         let mut bytes = Vec::new();
-        if let Err(error) = decoded {
+        if let Err(error) = dealt {
             encode_dead_letter_of(&self.source, record, &error, &mut bytes);
             outputs.push(new_record("dead-letter", partition, None, bytes));
             return Vec::new();
         }
-        self.intake.accept(record.offset, &columns, 0, &mut self.queues, &mut late);
         for late in late {
             let mut bytes = Vec::new();
             let symbols = self.intake.symbols_mut();

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use warptape_emulator::Emulator;
 use warptape_kernels::{Isa, RowKind};
-use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_schemas::{DeadLetterReason, InvalidTick, decode_signal};
 use warptape_stages::{
     Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, QuoteOrder,
     SignalMerge, StageConfig,
@@ -27,6 +27,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
+        future_max_ns: None,
     }
 }
 
@@ -74,9 +75,13 @@ impl Partition {
     }
 
     fn accept(&mut self, offset: i64, tick: &Tick) {
+        self.try_accept(offset, tick).unwrap();
+    }
+
+    fn try_accept(&mut self, offset: i64, tick: &Tick) -> Result<(), InvalidTick> {
         let mut columns = TickColumns::default();
         columns.push(tick, self.intake.symbols_mut());
-        self.intake.accept(offset, &columns, 0, &mut self.queues, &mut self.late);
+        self.intake.accept(offset, 0, &columns, 0, &mut self.queues, &mut self.late)
     }
 
     /// Runs up to `rows` rows of each group.
@@ -139,6 +144,53 @@ fn lateness_is_judged_at_each_tick() {
     assert!(partition.late.is_empty(), "as old as the watermark is not late");
     partition.accept(2, &trade("X:A", 9 * SECOND_NS - 1, 5));
     assert_eq!(partition.late, [Late { index: 0, watermark_ns: 9 * SECOND_NS }]);
+}
+
+#[test]
+fn one_time_far_ahead_makes_nothing_late() {
+    let config = StageConfig { future_max_ns: Some(60 * SECOND_NS), ..config(&["1s"], SECOND_NS) };
+    let mut partition = Partition::new(&config);
+    partition.accept(0, &trade("X:A", 10 * SECOND_NS, 5));
+    let error = partition.try_accept(1, &trade("X:NEW", 900_000 * SECOND_NS, 5)).unwrap_err();
+    assert_eq!(error.reason(), DeadLetterReason::BadTime);
+    assert!(error.to_string().contains("stages.future_max_ms"), "{error}");
+    assert_eq!(partition.intake.symbol_count(), 1, "what is refused numbers no symbol");
+    partition.accept(2, &trade("X:B", 11 * SECOND_NS, 5));
+    partition.accept(3, &trade("X:A", 10 * SECOND_NS, 5));
+    assert!(partition.late.is_empty());
+    // Markets open again a week later. A restore on the way changes nothing.
+    let monday_ns = 604_800 * SECOND_NS;
+    let mut refused = 0;
+    for offset in 4..20 {
+        let accepted = partition.try_accept(offset, &trade("X:A", monday_ns + offset * SECOND_NS, 5));
+        refused += usize::from(accepted.is_err());
+        if offset % 3 == 0 {
+            partition.run(usize::MAX);
+            partition = partition.restored();
+        }
+    }
+    assert_eq!((refused, partition.late.len()), (7, 0));
+    // A log that suffers already is run under a configuration with a limit, and does not.
+    let without = StageConfig { future_max_ns: None, ..config };
+    let mut suffering = Partition::new(&without);
+    suffering.accept(0, &trade("X:A", 900_000 * SECOND_NS, 5));
+    suffering.accept(1, &trade("X:A", 10 * SECOND_NS, 5));
+    assert_eq!(suffering.late.len(), 1, "the rule of journals that record no limit");
+}
+
+#[test]
+fn the_first_tick_is_compared_with_when_it_was_written() {
+    let config = StageConfig { future_max_ns: Some(60 * SECOND_NS), ..config(&["1s"], SECOND_NS) };
+    let mut partition = Partition::new(&config);
+    let mut accept = |time_ns, written_ns| {
+        let mut columns = TickColumns::default();
+        columns.push(&trade("X:A", time_ns, 5), partition.intake.symbols_mut());
+        let Partition { intake, queues, late, .. } = &mut partition;
+        intake.accept(0, written_ns, &columns, 0, queues, late).is_ok()
+    };
+    assert!(!accept(161 * SECOND_NS, 100 * SECOND_NS));
+    assert!(accept(10 * SECOND_NS, 100 * SECOND_NS));
+    assert!(!accept(161 * SECOND_NS, 200 * SECOND_NS), "from then on event times count alone");
 }
 
 #[test]

@@ -192,6 +192,7 @@ fn stage_config() -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
+        future_max_ns: None,
     }
 }
 
