@@ -375,7 +375,7 @@ impl RiskTask {
         Finished::Outcome(match &self.work {
             Work::Options(task) => task.outcome(partials),
             Work::ImpliedVolatilities(task) => task.outcome(partials),
-            Work::Sweep(_) => sweep::outcome(partials),
+            Work::Sweep(task) => task.outcome(partials),
             Work::Simulation(task) => return task.finish(partials),
             Work::Portfolio(task) => return task.finish(partials),
             Work::Optimisation(task) => return task.finish(partials),

@@ -35,6 +35,7 @@ use account::Account;
 use rules::{Block, LANES};
 
 pub use device::sweep_on_device;
+pub use rules::blocks;
 
 /// Bars that all rules work through before the next ones, so that they stay in the cache; as in `sweep.cu`.
 const CHUNK: usize = 4_096;

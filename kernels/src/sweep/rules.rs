@@ -27,20 +27,9 @@ enum Kind {
 }
 
 impl Block {
-    /// Blocks of all rules: those of a kind side by side, in their order.
+    /// Blocks of all rules.
     pub fn all(rules: &[TradingRule]) -> Vec<Self> {
-        let is_of: [fn(&TradingRule) -> bool; 4] = [
-            |rule| matches!(rule, TradingRule::EmaCross { .. }),
-            |rule| matches!(rule, TradingRule::RsiReversion { .. }),
-            |rule| matches!(rule, TradingRule::ZScoreReversion { .. }),
-            |rule| matches!(rule, TradingRule::BandBreakout { .. }),
-        ];
-        let mut blocks = Vec::new();
-        for is_of in is_of {
-            let cells: Vec<usize> = (0..rules.len()).filter(|&cell| is_of(&rules[cell])).collect();
-            blocks.extend(cells.chunks(LANES).map(|cells| Self::new(cells, rules)));
-        }
-        blocks
+        blocks(rules).iter().map(|cells| Self::new(cells, rules)).collect()
     }
 
     fn new(cells: &[usize], rules: &[TradingRule]) -> Self {
@@ -83,6 +72,23 @@ impl Block {
             Kind::Breakout(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
         }
     }
+}
+
+/// The rules that are computed side by side, by their numbers: up to eight of one kind, in their order. As long as they come together,
+/// they take as long as one of them alone.
+pub fn blocks(rules: &[TradingRule]) -> Vec<Vec<usize>> {
+    let is_of: [fn(&TradingRule) -> bool; 4] = [
+        |rule| matches!(rule, TradingRule::EmaCross { .. }),
+        |rule| matches!(rule, TradingRule::RsiReversion { .. }),
+        |rule| matches!(rule, TradingRule::ZScoreReversion { .. }),
+        |rule| matches!(rule, TradingRule::BandBreakout { .. }),
+    ];
+    let mut blocks = Vec::new();
+    for is_of in is_of {
+        let cells: Vec<usize> = (0..rules.len()).filter(|&cell| is_of(&rules[cell])).collect();
+        blocks.extend(cells.chunks(LANES).map(<[usize]>::to_vec));
+    }
+    blocks
 }
 
 trait Rules: Clone {

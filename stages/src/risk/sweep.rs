@@ -1,17 +1,19 @@
-//! Sweeps of trading rules. A unit is a rule over all bars.
+//! Sweeps of trading rules. A unit is a block of rules over all bars: as many of one kind as the processor computes side by side.
 
 use std::ops::Range;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError, WorkMemory};
-use warptape_kernels::sweep::{CellResult, SweepBars, SweepError, TradingRule, sweep, sweep_on_device};
+use warptape_kernels::sweep::{
+    CellResult, SweepBars, SweepError, TradingRule, blocks, sweep, sweep_on_device,
+};
 use warptape_schemas::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 
 use super::{Partial, bad, check_count, cost};
 
 /// Rules of a request at most: their cells have to fit into a record.
 const RULES_MAX: usize = 20_000;
-/// Bars of a request at most: lanes do a rule over all of them at once, and other requests wait meanwhile.
+/// Bars of a request at most: lanes do a block of rules over all of them at once, and other requests wait meanwhile.
 const BARS_MAX: usize = 2_000_000;
 /// Bars of a unit of cost.
 const COST_BARS: usize = 64;
@@ -22,6 +24,8 @@ const SYMBOLS_MAX: usize = 10_000;
 pub(super) struct SweepTask {
     bars: SweepBars,
     rules: Vec<TradingRule>,
+    /// The rules of each unit, by their numbers in the request.
+    blocks: Vec<Vec<usize>>,
     cost: f64,
 }
 
@@ -48,11 +52,12 @@ impl SweepTask {
         if !(0.0..=1.0).contains(&problem.cost) {
             return Err(bad("problem.cost", format!("{}; it must be from 0 to 1", problem.cost)));
         }
-        Ok(Self { bars, rules, cost: problem.cost })
+        let blocks = blocks(&rules);
+        Ok(Self { bars, rules, blocks, cost: problem.cost })
     }
 
     pub(super) fn units(&self) -> i64 {
-        self.rules.len() as i64
+        self.blocks.len() as i64
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -67,8 +72,13 @@ impl SweepTask {
         self.bars.len().div_ceil(COST_BARS) as i64
     }
 
+    /// The rules of some units, one block after the other.
+    fn rules_of(&self, units: Range<usize>) -> Vec<TradingRule> {
+        self.blocks[units].iter().flatten().map(|&rule| self.rules[rule]).collect()
+    }
+
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
-        let cells = sweep(isa, &self.bars, &self.rules[range], self.cost);
+        let cells = sweep(isa, &self.bars, &self.rules_of(range), self.cost);
         Partial::Cells(cells.expect(CHECKED))
     }
 
@@ -78,9 +88,26 @@ impl SweepTask {
         memory: &mut WorkMemory,
         range: Range<usize>,
     ) -> Result<Partial, DeviceError> {
-        let cells = sweep_on_device(device, memory, &self.bars, &self.rules[range], self.cost)?;
+        let cells = sweep_on_device(device, memory, &self.bars, &self.rules_of(range), self.cost)?;
         Ok(Partial::Cells(cells.expect(CHECKED)))
     }
+
+    /// The cells of all units, in the order of the request's rules.
+    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
+        let mut rules = self.blocks.iter().flatten();
+        let mut cells = Vec::with_capacity(self.rules.len());
+        for partial in partials {
+            let Partial::Cells(found) = partial else { continue };
+            cells.extend(found.iter().zip(rules.by_ref()).map(|(cell, &rule)| (rule, of_cell(cell))));
+        }
+        cells.sort_unstable_by_key(|(rule, _)| *rule);
+        RiskOutcome::Sweep(SweepResult { cells: cells.into_iter().map(|(_, cell)| cell).collect() })
+    }
+}
+
+fn of_cell(cell: &CellResult) -> SweepCell {
+    let CellResult { profit, drawdown, sharpe, trades } = *cell;
+    SweepCell { profit, drawdown, sharpe, trades: trades as i64 }
 }
 
 const CHECKED: &str = "rules and cost were checked";
@@ -121,19 +148,4 @@ fn rule_of(rule: &risk::TradingRule) -> TradingRule {
             TradingRule::BandBreakout { window: bars(rule.window), width: rule.width }
         }
     }
-}
-
-pub(super) fn outcome(partials: &[&Partial]) -> RiskOutcome {
-    let cell = |cell: &CellResult| SweepCell {
-        profit: cell.profit,
-        drawdown: cell.drawdown,
-        sharpe: cell.sharpe,
-        trades: cell.trades as i64,
-    };
-    let mut cells = Vec::new();
-    for partial in partials {
-        let Partial::Cells(found) = partial else { continue };
-        cells.extend(found.iter().map(cell));
-    }
-    RiskOutcome::Sweep(SweepResult { cells })
 }

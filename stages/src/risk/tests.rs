@@ -56,7 +56,16 @@ fn problems() -> Vec<Value> {
     let rule =
         |window: i32| json!({"type": "z-score-reversion", "window": window, "entry": 1.0, "exit": 0.2});
     let rules: Vec<Value> = (2..40).map(rule).collect();
+    // Of all kinds, by turns.
+    let mixed = |number: i32| match number % 4 {
+        0 => json!({"type": "ema-cross", "fast": number + 2, "slow": number + 9}),
+        1 => json!({"type": "band-breakout", "window": number + 3, "width": 1.0}),
+        2 => json!({"type": "rsi-reversion", "length": number, "low": 40.0, "high": 60.0}),
+        _ => rule(number),
+    };
+    let mixed: Vec<Value> = (0..77).map(mixed).collect();
     vec![
+        json!({"type": "sweep", "rules": mixed, "cost": 1e-4, "symbols": [{"symbol": "a", "closes": closes}]}),
         json!({"type": "options", "assets": [asset()], "options": options}),
         json!({"type": "implied-volatilities", "assets": [asset()], "options": options, "prices": prices}),
         simulation(json!({})),
@@ -172,6 +181,31 @@ fn neither_cuts_nor_devices_show() {
             assert_eq!(found, whole, "all rounds on a device");
         }
     }
+}
+
+/// A unit of a sweep fills the lanes of a vector, whatever the order of the rules is, and cells have the order of the request.
+#[test]
+fn rules_of_a_kind_are_one_unit() {
+    let sweep = |rules: &[Value]| {
+        let closes: Vec<f64> = (0..300_i32).map(|bar| 100.0 + f64::from(bar * 7919 % 101) / 10.0).collect();
+        task(json!({"type": "sweep", "rules": rules, "symbols": [{"symbol": "a", "closes": closes}]}))
+            .expect("a good problem")
+    };
+    let cross = |number: i32| json!({"type": "ema-cross", "fast": 5 + number % 25, "slow": 40 + number / 25});
+    let crosses: Vec<Value> = (0..250).map(cross).collect();
+    assert_eq!(sweep(&crosses).first_round().units, 32);
+    let bands = |number: i32| json!({"type": "band-breakout", "window": 3 + number, "width": 1.0});
+    let turns: Vec<Value> = (0..20).flat_map(|number| [cross(number), bands(number)]).collect();
+    let task = sweep(&turns);
+    assert_eq!(task.first_round().units, 6, "20 of each kind, in eights");
+    let RiskOutcome::Sweep(whole) = task.outcome(Isa::detect()) else { panic!("cells") };
+    let alone = turns.iter().map(|rule| {
+        let RiskOutcome::Sweep(one) = sweep(std::slice::from_ref(rule)).outcome(Isa::Baseline) else {
+            panic!("a cell")
+        };
+        one.cells[0].clone()
+    });
+    assert_eq!(whole.cells, alone.collect::<Vec<_>>());
 }
 
 /// A portfolio of which little has changed since is not computed again, and nobody sees it.
