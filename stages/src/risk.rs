@@ -12,6 +12,7 @@
 mod american;
 mod assets;
 mod cost;
+mod early_exercise;
 mod kept;
 mod matrices;
 pub mod optimisation;
@@ -38,6 +39,7 @@ use warptape_schemas::risk::{
 
 use crate::SymbolMarket;
 use assets::Resolved;
+use early_exercise::EarlyExerciseTask;
 pub use kept::KeptProfits;
 use optimise::OptimisationTask;
 use options::{ImpliedTask, OptionTask};
@@ -75,6 +77,7 @@ enum Work {
     Options(OptionTask),
     ImpliedVolatilities(ImpliedTask),
     Simulation(Box<SimulationTask>),
+    EarlyExercise(EarlyExerciseTask),
     Portfolio(Box<PortfolioTask>),
     Optimisation(OptimisationTask),
     Sweep(SweepTask),
@@ -198,6 +201,10 @@ impl RiskTask {
                 let assets = Resolved::new(&options::without_volatility(&problem.assets), market_of)?;
                 (Work::ImpliedVolatilities(ImpliedTask::new(problem, &assets)?), assets)
             }
+            RiskProblem::Simulation(problem) if early_exercise::is_asked(problem) => {
+                let assets = Resolved::with_matrix(&problem.assets, &problem.correlations, market_of)?;
+                (Work::EarlyExercise(EarlyExerciseTask::new(problem, &assets)?), assets)
+            }
             RiskProblem::Simulation(problem) => {
                 let assets = Resolved::with_matrix(&problem.assets, &problem.correlations, market_of)?;
                 let task = SimulationTask::new(problem, request.seed, &assets)?;
@@ -218,6 +225,16 @@ impl RiskTask {
         Ok(Self { work, as_of: assets.as_of })
     }
 
+    /// The same by the rules of earlier versions, for results that were made then; none where these have not changed.
+    pub fn of_before(self) -> Option<Self> {
+        let work = match self.work {
+            Work::Options(task) => Work::Options(task.of_before()),
+            Work::Simulation(task) => Work::Simulation(Box::new(task.of_before()?)),
+            _ => return None,
+        };
+        Some(Self { work, as_of: self.as_of })
+    }
+
     /// Takes what earlier requests had computed of the same, and keeps what it computes. Answers do not differ by that.
     #[must_use]
     pub fn following(mut self, kept: &KeptProfits) -> Self {
@@ -233,7 +250,11 @@ impl RiskTask {
         match &self.work {
             Work::Portfolio(task) => task.is_aside(),
             Work::Optimisation(task) => task.is_aside(),
-            Work::Options(_) | Work::ImpliedVolatilities(_) | Work::Simulation(_) | Work::Sweep(_) => false,
+            Work::Options(_)
+            | Work::ImpliedVolatilities(_)
+            | Work::Simulation(_)
+            | Work::EarlyExercise(_)
+            | Work::Sweep(_) => false,
         }
     }
 
@@ -243,6 +264,7 @@ impl RiskTask {
             Work::Options(task) => task.bytes(),
             Work::ImpliedVolatilities(task) => task.bytes(),
             Work::Simulation(task) => task.bytes(),
+            Work::EarlyExercise(task) => task.bytes(),
             Work::Portfolio(task) => task.bytes(),
             Work::Optimisation(task) => task.bytes(),
             Work::Sweep(task) => task.bytes(),
@@ -260,6 +282,7 @@ impl RiskTask {
             Work::Options(_) => "options".to_owned(),
             Work::ImpliedVolatilities(_) => "implied-volatilities".to_owned(),
             Work::Simulation(task) => task.rate_key(),
+            Work::EarlyExercise(task) => task.rate_key().to_owned(),
             Work::Portfolio(task) => task.rate_key().to_owned(),
             Work::Optimisation(task) => task.rate_key().to_owned(),
             Work::Sweep(_) => "sweep".to_owned(),
@@ -269,7 +292,10 @@ impl RiskTask {
     /// What a unit costs, relative to other tasks of the same key.
     pub fn unit_cost(&self) -> i64 {
         match &self.work {
-            Work::Options(_) | Work::ImpliedVolatilities(_) | Work::Optimisation(_) => 1,
+            Work::Options(_)
+            | Work::ImpliedVolatilities(_)
+            | Work::EarlyExercise(_)
+            | Work::Optimisation(_) => 1,
             Work::Simulation(task) => task.unit_cost(),
             Work::Portfolio(task) => task.unit_cost(),
             Work::Sweep(task) => task.unit_cost(),
@@ -282,6 +308,7 @@ impl RiskTask {
             Work::Options(task) => cost::options(task.units() as usize),
             Work::ImpliedVolatilities(task) => cost::implied(task.units() as usize),
             Work::Simulation(task) => task.cost_ns(),
+            Work::EarlyExercise(_) => cost::boundary(),
             Work::Portfolio(task) => task.cost_ns(),
             Work::Optimisation(task) => task.cost_ns(),
             Work::Sweep(task) => task.cost_ns(),
@@ -296,7 +323,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(task) => task.units(),
             Work::Simulation(task) => return task.first_round(),
             Work::Portfolio(task) => return task.first_round(),
-            Work::Optimisation(_) => 1,
+            Work::EarlyExercise(_) | Work::Optimisation(_) => 1,
             Work::Sweep(task) => task.units(),
         };
         Round { first_unit: 0, units }
@@ -308,6 +335,7 @@ impl RiskTask {
             Work::Options(task) => task.run(isa, places(units)),
             Work::ImpliedVolatilities(task) => task.run(isa, places(units)),
             Work::Simulation(task) => task.run(isa, units),
+            Work::EarlyExercise(task) => task.run(isa),
             Work::Portfolio(task) => task.run(isa, units),
             Work::Optimisation(task) => task.run(isa),
             Work::Sweep(task) => task.run(isa, places(units)),
@@ -345,6 +373,7 @@ impl RiskTask {
             Work::Options(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::ImpliedVolatilities(task) => task.run_on_device(&mut memory.pricing, device, places(units)),
             Work::Simulation(task) => task.run_on_device(&mut memory.pricing, device, units),
+            Work::EarlyExercise(task) => task.run_on_device(device, &mut memory.work),
             Work::Portfolio(task) => task.run_on_device(device, &mut memory.work, units),
             Work::Optimisation(task) => task.run_on_device(device, &mut memory.work),
             Work::Sweep(task) => task.run_on_device(device, &mut memory.work, places(units)),
@@ -377,6 +406,7 @@ impl RiskTask {
             Work::ImpliedVolatilities(task) => task.outcome(partials),
             Work::Sweep(task) => task.outcome(partials),
             Work::Simulation(task) => return task.finish(partials),
+            Work::EarlyExercise(_) => early_exercise::outcome(partials),
             Work::Portfolio(task) => return task.finish(partials),
             Work::Optimisation(task) => return task.finish(partials),
         })

@@ -184,6 +184,17 @@ pub const SIMULATE_AMERICANS: Kernel =
 pub const SIMULATE_AMERICAN_GREEKS: Kernel =
     Kernel { function: "simulate_american_greeks", args: "warptape::AmericanArgs", source: AMERICAN };
 
+const EARLY_EXERCISE: Source =
+    Source { name: "early_exercise.cu", text: include_str!("../pricing/early_exercise/early_exercise.cu") };
+
+/// Improves boundaries of early exercise: takes `EarlyExerciseArgs`.
+pub const IMPROVE_BOUNDARIES: Kernel =
+    Kernel { function: "improve_boundaries", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
+
+/// Finds what early exercise is worth: takes `EarlyExerciseArgs`.
+pub const WEIGH_PREMIUMS: Kernel =
+    Kernel { function: "weigh_premiums", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
+
 /// Sums over lanes: takes `SumArgs`.
 pub const SUM_LANES: Kernel = Kernel {
     function: "sum_lanes",
@@ -219,7 +230,7 @@ pub const SUM_PRODUCTS: Kernel =
     Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
 /// All kernels.
-pub const KERNELS: [Kernel; 25] = [
+pub const KERNELS: [Kernel; 27] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -238,6 +249,8 @@ pub const KERNELS: [Kernel; 25] = [
     SIMULATE_BASKET_GREEKS,
     SIMULATE_AMERICANS,
     SIMULATE_AMERICAN_GREEKS,
+    IMPROVE_BOUNDARIES,
+    WEIGH_PREMIUMS,
     SUM_LANES,
     DRAW_NORMALS,
     MOVE_SPOTS,

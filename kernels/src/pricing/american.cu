@@ -16,7 +16,7 @@ struct AmericanArgs {
     Term moneyness, drift, diffusion;
     double bumped[2];  // Moneyness, for Greeks alone.
     double inverse_width, step_rate, step_years;
-    const double *rule;  // By date: a discount, and four coefficients.
+    const double *rule;  // By date: a discount, what exercise pays at least, and four coefficients.
     double *lanes;       // By block and sum, of each lane.
 };
 
@@ -35,13 +35,14 @@ struct Walk {
         for (int spot = 0; spot < SPOTS; ++spot) stops[spot] = {(T)0.0, (T)0.0};
     }
 
-    __device__ void step(const AmericanArgs &args, const T *moneyness, T date, const T *continuation, T z) {
+    __device__ void step(const AmericanArgs &args, const T *moneyness, T date, T least, const T *continuation, T z) {
         x = x + ((T)args.drift.value + (T)args.diffusion.value * z);
         T growth = exp_of(x);
         for (int spot = 0; spot < SPOTS; ++spot) {
             T pays = (T)args.sign * (moneyness[spot] * growth - (T)1.0);
             const T coefficients[4] = {continuation[0], continuation[1], continuation[2], continuation[3]};
-            bool stops_here = stops[spot].date == (T)0.0 && pays > (T)0.0 && pays >= estrin(coefficients, pays);
+            bool stops_here =
+                stops[spot].date == (T)0.0 && pays > (T)0.0 && pays >= least && pays >= estrin(coefficients, pays);
             if (stops_here) stops[spot] = {x, date};
         }
     }
@@ -53,16 +54,17 @@ __device__ inline void walk(const AmericanArgs &args, const T *moneyness, u64 gr
     walks[0].start();
     walks[1].start();
     const double *rule = args.rule;
-    for (u64 date = 0; date < args.source.steps; ++date, rule += 5) {
+    for (u64 date = 0; date < args.source.steps; ++date, rule += 6) {
         T z = normal_of(drawn<T>(args.source, group, lane, (u32)date, STREAM_STEPS));
-        const T continuation[4] = {(T)rule[1], (T)rule[2], (T)rule[3], (T)rule[4]};
+        const T continuation[4] = {(T)rule[2], (T)rule[3], (T)rule[4], (T)rule[5]};
+        T least = (T)rule[1];
         T number = (T)(double)(date + 1);
-        walks[0].step(args, moneyness, number, continuation, z);
-        if (args.is_antithetic) walks[1].step(args, moneyness, number, continuation, -z);
+        walks[0].step(args, moneyness, number, least, continuation, z);
+        if (args.is_antithetic) walks[1].step(args, moneyness, number, least, continuation, -z);
     }
 }
 
-__device__ inline double discount_of(const AmericanArgs &args, double date) { return args.rule[5 * ((u64)date - 1)]; }
+__device__ inline double discount_of(const AmericanArgs &args, double date) { return args.rule[6 * ((u64)date - 1)]; }
 
 template <typename T>
 __device__ inline double paid_of(const AmericanArgs &args, T x, double date) {

@@ -49,6 +49,8 @@ pub struct AmericanSpec {
     pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,
+    /// Whether it is held wherever the European option is worth more than exercise pays. Results were made without until there was this.
+    pub is_floored: bool,
 }
 
 /// An American option with its rule.
@@ -153,7 +155,8 @@ impl AmericanSimulation {
         let (spec, terms, continuations) = search.into_parts();
         let now = terms.pays(0.0);
         let discounts = (0..=spec.exercises).map(|date| exp(-(terms.step_rate * f64::from(date)))).collect();
-        let rule = Rule { continuations, discounts, is_now: now > 0.0 && now >= later };
+        let least = if spec.is_floored { terms.european.value } else { 0.0 };
+        let rule = Rule { continuations, discounts, is_now: now > 0.0 && now >= later && now >= least };
         Self { spec, terms, rule }
     }
 

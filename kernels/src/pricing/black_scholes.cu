@@ -55,8 +55,10 @@ extern "C" __global__ void price_options(const __grid_constant__ OptionArgs args
     bool is_outer = (sign > 0.0) == is_call;
     double outer_asset = is_call ? larger : smaller, outer_cash = is_call ? smaller : larger;
     double price = is_outer ? outer : sign * whole.difference + outer;
-    double asset = is_outer ? outer_asset : whole.asset - outer_asset;
-    double cash = is_outer ? outer_cash : whole.cash - outer_cash;
+    double rest = near < -2.0 ? mills.near : most - larger;
+    double lesser = is_call ? whole.cash - smaller : whole.asset - smaller;
+    double asset = is_outer ? outer_asset : is_call ? rest : lesser;
+    double cash = is_outer ? outer_cash : is_call ? lesser : rest;
     double by_deviation = spot * inverse, by_spot = deviation * inverse;
     dense = INVERSE_SQRT_TWO_PI * dense;
     double vega = dense * root;

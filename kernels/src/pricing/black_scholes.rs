@@ -64,7 +64,12 @@ impl Greeks {
     /// Adds those of some options, in order.
     pub fn add(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
         self.columns.iter_mut().for_each(|column| column.reserve(range.len()));
-        isa.run(Batch { options, range, greeks: self });
+        isa.run(Batch::<true> { options, range, greeks: self });
+    }
+
+    /// Adds them with the bits of earlier versions: where `σ√T` is more than 4, legs that are nearly nothing lost their digits.
+    pub fn add_as_before(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
+        isa.run(Batch::<false> { options, range, greeks: self });
     }
 
     /// Adds those of others behind these.
@@ -80,13 +85,14 @@ impl Greeks {
     }
 }
 
-struct Batch<'a> {
+/// Some options, with all digits of legs that are nearly nothing, or not.
+struct Batch<'a, const DIGITS: bool> {
     options: &'a Options,
     range: Range<usize>,
     greeks: &'a mut Greeks,
 }
 
-impl Work for Batch<'_> {
+impl<const DIGITS: bool> Work for Batch<'_, DIGITS> {
     #[inline(always)]
     fn run(self) {
         let Batch { options, range, greeks } = self;
@@ -96,7 +102,7 @@ impl Work for Batch<'_> {
             for column in &greeks.columns {
                 prefetch_behind(column, LANES);
             }
-            of_options(&load(options, first, count, &mut rest), &mut steps);
+            of_options::<DIGITS>(&load(options, first, count, &mut rest), &mut steps);
             for (column, found) in greeks.columns.iter_mut().zip(&steps.found) {
                 column.extend_from_slice(&found[..count]);
             }
@@ -136,6 +142,9 @@ pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &
     }
     Given(options.columns.each_ref().map(|column| column[first..].first_chunk().expect("as many are there")))
 }
+
+/// Where `d₁` and `d₂` are both farther from 0 than this and on different sides, `σ√T` is more than 4.
+const DEEP: f64 = -2.0;
 
 /// What is computed of some options on the way. Made once, since zeros cost as much as a step does, and aligned, since what
 /// crosses lines of the cache is written twice.
@@ -212,7 +221,7 @@ impl Discounted {
 /// that is out of the money – the call where the strike is above the forward, else the put – is what Mills's ratio falls from the
 /// one to the other, and the other option has that and what it is worth without volatility.
 #[inline(always)]
-fn of_options(given: &Given, steps: &mut Steps) {
+fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
     let Steps { d1, d2, root, deviation, inverse, .. } = steps;
     for lane in 0..LANES {
@@ -259,8 +268,12 @@ fn of_options(given: &Given, steps: &mut Steps) {
         let (outer_asset, outer_cash) = if is_call { (larger, smaller) } else { (smaller, larger) };
         let inner = sign[lane] * forward[lane] + outer;
         price[lane] = if is_outer { outer } else { inner };
-        asset[lane] = if is_outer { outer_asset } else { asset_whole[lane] - outer_asset };
-        cash[lane] = if is_outer { outer_cash } else { cash_whole[lane] - outer_cash };
+        // Of the other option: what is left of the whole. Where that is little, it is what the larger leg was made of.
+        let rest = if DIGITS & (near < DEEP) { mills.near } else { whole[lane] - larger };
+        let lesser = if is_call { cash_whole[lane] - smaller } else { asset_whole[lane] - smaller };
+        let (inner_asset, inner_cash) = if is_call { (rest, lesser) } else { (lesser, rest) };
+        asset[lane] = if is_outer { outer_asset } else { inner_asset };
+        cash[lane] = if is_outer { outer_cash } else { inner_cash };
     }
     let Steps { d1, d2, root, deviation, inverse, dense, price, asset, cash, found, .. } = steps;
     for lane in 0..LANES {

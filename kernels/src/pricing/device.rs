@@ -10,6 +10,7 @@ use super::basket::BasketSimulation;
 use super::basket_greeks::BasketGreekSimulation;
 use super::black_scholes::{GREEK_COLUMNS, Greeks};
 use super::draws::LANES;
+use super::exercise::Continuation;
 use super::greeks::{GreekSimulation, GreekSums};
 use super::implied::{NoVolatility, volatility_of};
 use super::options::{OPTION_COLUMNS, Options};
@@ -317,8 +318,11 @@ impl DevicePricing {
     ) -> Result<(), DeviceError> {
         let (spec, rule) = (simulation.spec(), simulation.rule());
         let dates = rule.discounts[1..].iter().zip(&rule.continuations);
-        let table: Vec<f64> =
-            dates.flat_map(|(discount, [a, b, c, d])| [*discount, *a, *b, *c, *d]).collect();
+        let table: Vec<f64> = dates
+            .flat_map(|(discount, Continuation { least, value: [a, b, c, d] })| {
+                [*discount, *least, *a, *b, *c, *d]
+            })
+            .collect();
         let points = spec.sampling.directions(spec.exercises, 1);
         let blocks = args.first_block..args.first_block + args.blocks;
         self.sum_blocks(

@@ -5,6 +5,9 @@
 //! exercise pays in strikes. The paths themselves go back from expiry: at date k of n the Brownian motion that is `W` a date later is
 //! normal about `W·k/(k + 1)` with the variance `k/(k + 1)` (a Brownian bridge to 0 now), so that only one date of them is kept, and the
 //! search may pause between any two dates. Sums over paths have the shape of those of prices.
+//!
+//! What waiting is worth is taken for what the European option is worth at least: where that is more than exercise pays – out to a price
+//! that is found for each date beforehand – no path stops, whatever the regression says. So no rule is worth less than to wait for expiry.
 
 use super::american::{AmericanSpec, AmericanTerms};
 use super::draws::{Draws, LANES, Lanes, Stream};
@@ -12,7 +15,7 @@ use super::options::ParameterError;
 use super::sampling::{Sampling, Source};
 use super::sums::{GROUPS, sum_halves, sum_tree};
 use crate::isa::{Isa, Work};
-use crate::math::{Real, estrin, exp};
+use crate::math::{Real, estrin, exp, normal_cdf};
 
 /// Polynomials that continuation values are made of.
 pub(crate) const BASIS: usize = 4;
@@ -22,17 +25,65 @@ const SUMS: usize = MOMENTS + BASIS;
 /// What is left of a polynomial's square, of 1, when those before explain it: then it is left out.
 const PIVOT_MIN: f64 = 1e-10;
 
-/// Coefficients of a continuation value, in strikes.
-pub(crate) type Continuation = [f64; BASIS];
+/// When an option is exercised on a date, in strikes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Continuation<T = f64> {
+    /// What exercise pays at least where it is not less than the European option is worth.
+    pub least: T,
+    /// Coefficients of the value of waiting.
+    pub value: [T; BASIS],
+}
+
 /// At expiry.
-const NOTHING: Continuation = [0.0; BASIS];
+const NOTHING: Continuation = Continuation { least: 0.0, value: [0.0; BASIS] };
 /// Where nothing is known.
-const NEVER: Continuation = [f64::INFINITY, 0.0, 0.0, 0.0];
+const NEVER: [f64; BASIS] = [f64::INFINITY, 0.0, 0.0, 0.0];
+
+impl Continuation {
+    pub fn of<T: Real>(&self) -> Continuation<T> {
+        Continuation { least: T::of(self.least), value: self.value.map(T::of) }
+    }
+}
 
 /// Whether exercise pays more than to wait.
 #[inline(always)]
-pub(crate) fn is_exercised<T: Real>(y: T, continuation: &[T; BASIS]) -> bool {
-    (y > T::of(0.0)) & (y >= estrin(continuation, y))
+pub(crate) fn is_exercised<T: Real>(y: T, continuation: &Continuation<T>) -> bool {
+    (y > T::of(0.0)) & (y >= continuation.least) & (y >= estrin(&continuation.value, y))
+}
+
+/// The first distance from the strike, in deviations of what is left, that is looked at, and how often it is doubled.
+const FIRST_DEVIATIONS: f64 = 0.05;
+const DOUBLINGS: u32 = 10;
+const HALVINGS: u32 = 50;
+
+/// What exercise pays at least where that is not less than the European option is worth, so many dates before expiry; infinite where it
+/// never is.
+fn least(terms: &AmericanTerms, dates_left: u32) -> f64 {
+    let left = f64::from(dates_left);
+    let (mean, deviation) = (terms.drift.value * left, terms.diffusion.value * left.sqrt());
+    let (discount, growth) = (exp(-(terms.step_rate * left)), exp(mean + 0.5 * (deviation * deviation)));
+    let pays = |distance: f64| terms.sign * (exp(terms.sign * distance) - 1.0);
+    let is_enough = |distance: f64| {
+        let moneyness = exp(terms.sign * distance);
+        let below = (terms.sign * distance + mean) / deviation;
+        let asset = moneyness * growth * normal_cdf(terms.sign * (below + deviation));
+        pays(distance) >= discount * (terms.sign * (asset - normal_cdf(terms.sign * below)))
+    };
+    let (mut low, mut high) = (0.0, FIRST_DEVIATIONS * deviation);
+    for _ in 0..DOUBLINGS {
+        if is_enough(high) {
+            break;
+        }
+        (low, high) = (high, 2.0 * high);
+    }
+    if !is_enough(high) {
+        return f64::INFINITY;
+    }
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        if is_enough(middle) { high = middle } else { low = middle }
+    }
+    pays(high)
 }
 
 /// The search for a rule: date after date, from the last one back. Each step is a function of the one before, whoever takes it.
@@ -138,7 +189,9 @@ impl Work for Dates<'_> {
             } else {
                 let sums: Vec<[f64; SUMS]> =
                     blocks.map(|(values, pays)| block_sums(values, pays, discount)).collect();
-                regressed(&sum_tree(&sums))
+                let is_floored = search.spec.is_floored;
+                let least = if is_floored { least(&search.terms, exercises - date) } else { 0.0 };
+                Continuation { least, value: regressed(&sum_tree(&sums)) }
             };
             search.continuations[date as usize - 1] = continuation;
             for (values, pays) in search.values.iter_mut().zip(&pays) {
@@ -173,7 +226,7 @@ fn block_sums(values: &mut [Lanes<f64>], pays: &[Lanes<f64>], discount: f64) -> 
 
 /// Least squares by Cholesky's factors of the normal equations, scaled to ones on the diagonal. A polynomial that those before
 /// explain has no coefficient.
-fn regressed(sums: &[f64; SUMS]) -> Continuation {
+fn regressed(sums: &[f64; SUMS]) -> [f64; BASIS] {
     if sums[0] == 0.0 || !sums.iter().all(|sum| sum.is_finite()) {
         return NEVER;
     }
@@ -242,6 +295,9 @@ mod tests {
         let found = regressed(&sums_of(&[(0.5, 0.25), (0.5, 0.75)]));
         assert!((estrin(&found, 0.5) - 0.5).abs() < 1e-14, "{found:?}");
         assert_eq!(regressed(&[0.0; SUMS]), NEVER);
-        assert!(!is_exercised(0.9, &NEVER) && is_exercised(0.1, &NOTHING) && !is_exercised(0.0, &NOTHING));
+        let never = Continuation { value: NEVER, ..NOTHING };
+        assert!(!is_exercised(0.9, &never) && is_exercised(0.1, &NOTHING) && !is_exercised(0.0, &NOTHING));
+        let late = Continuation { least: 0.2, ..NOTHING };
+        assert!(!is_exercised(0.1, &late) && is_exercised(0.2, &late));
     }
 }

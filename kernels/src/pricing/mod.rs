@@ -9,6 +9,7 @@ mod black_scholes;
 mod correlations;
 mod device;
 pub(crate) mod draws;
+mod early_exercise;
 mod exercise;
 mod greeks;
 mod implied;
@@ -29,6 +30,7 @@ pub use basket_greeks::{AssetGreeks, BasketGreekEstimate, BasketGreekSimulation}
 pub use black_scholes::Greeks;
 pub use correlations::CorrelationError;
 pub use device::DevicePricing;
+pub use early_exercise::{AmericanError, AmericanGreeks, AmericanOption, AmericanValue};
 pub use exercise::RuleSearch;
 pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};
 pub use implied::{NoVolatility, implied_volatility};

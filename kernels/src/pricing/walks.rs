@@ -4,7 +4,7 @@
 
 use super::american::AmericanSimulation;
 use super::draws::{Draws, LANES, Lanes, Stream};
-use super::exercise::{BASIS, is_exercised};
+use super::exercise::{Continuation, is_exercised};
 use super::sampling::Source;
 use crate::math::Real;
 
@@ -35,7 +35,7 @@ pub(super) struct Walks<'a, T, const SPOTS: usize> {
     pub of: &'a AmericanSimulation,
     steps: Steps<T, SPOTS>,
     /// By date.
-    rule: Vec<[T; BASIS]>,
+    rule: Vec<Continuation<T>>,
     source: Source,
     draws: Draws<T>,
     z: Lanes<T>,
@@ -59,7 +59,7 @@ impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
     }
 
     #[inline(always)]
-    fn step(&mut self, steps: &Steps<T, SPOTS>, date: T, continuation: &[T; BASIS], z: &Lanes<T>) {
+    fn step(&mut self, steps: &Steps<T, SPOTS>, date: T, continuation: &Continuation<T>, z: &Lanes<T>) {
         let mut growth = [T::of(0.0); LANES];
         for ((x, growth), z) in self.x.iter_mut().zip(&mut growth).zip(z) {
             *x = *x + (steps.drift + steps.diffusion * *z);
@@ -91,7 +91,7 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
         Self {
             of,
             steps,
-            rule: of.rule().continuations.iter().map(|continuation| continuation.map(T::of)).collect(),
+            rule: of.rule().continuations.iter().map(Continuation::of).collect(),
             source: Source::new(spec.sampling, spec.key, spec.exercises, 1),
             draws: Draws::new(),
             z: [T::of(0.0); LANES],

@@ -223,7 +223,7 @@ pub struct SimulationFlags {
     /// The barrier
     #[arg(long, value_name = "B")]
     pub barrier: Option<f64>,
-    /// Steps of a path: the fixings of an Asian, the exercise dates of an American; else 1
+    /// Steps of a path: the fixings of an Asian, the exercise dates of an American that is simulated; else 1
     #[arg(long, value_name = "N")]
     pub steps: Option<i32>,
     /// Most samples; 1,048,576 where not given
@@ -244,14 +244,20 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
+    /// Whether an American option is asked for, and nothing of its simulation.
+    pub fn is_of_boundary(&self) -> bool {
+        self.contract.as_deref() == Some("american") && !self.any_of_paths()
+    }
+
     /// Whether any of them is given.
     pub fn any(&self) -> bool {
-        let SimulationFlags { contract, barrier_kind, barrier, steps, paths, .. } = self;
-        let SimulationFlags { standard_error, precision, sampling, antithetic, .. } = self;
-        contract.is_some()
-            || barrier_kind.is_some()
-            || barrier.is_some()
-            || steps.is_some()
+        let SimulationFlags { contract, barrier_kind, barrier, .. } = self;
+        contract.is_some() || barrier_kind.is_some() || barrier.is_some() || self.any_of_paths()
+    }
+
+    fn any_of_paths(&self) -> bool {
+        let SimulationFlags { steps, paths, standard_error, precision, sampling, antithetic, .. } = self;
+        steps.is_some()
             || paths.is_some()
             || standard_error.is_some()
             || precision.is_some()

@@ -59,6 +59,7 @@ pub(super) fn answered(
             return refused(found, Some(request), error);
         }
     };
+    let as_of = task.as_of().to_vec();
     let cost_ns = match end {
         // Its deadline may have passed before anything was known of it.
         AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired && found.cost_ns == 0 => 0,
@@ -66,7 +67,7 @@ pub(super) fn answered(
     };
     let outcome = match end {
         AdmissionEnd::Finished if cancelled.is_some() || cost_ns > found.cost_max_ns => withdrawn(),
-        AdmissionEnd::Finished => task.outcome(isa),
+        AdmissionEnd::Finished => outcome_of(task, &found.outcome, isa),
         AdmissionEnd::Rejected(reject) => RiskOutcome::Error(refusals::rejected(&reject)),
         AdmissionEnd::Expired(expire) => RiskOutcome::Error(refusals::expired(&expire)),
         AdmissionEnd::Dropped => cancelled.cloned().map_or_else(withdrawn, RiskOutcome::Error),
@@ -81,7 +82,7 @@ pub(super) fn answered(
         tenant: request.tenant.clone(),
         class: request.class,
         outcome,
-        as_of: task.as_of().to_vec(),
+        as_of,
         seed: request.seed,
         cost_ns,
         cancels: None,
@@ -119,6 +120,13 @@ pub(super) fn by_earlier_rules(found: &RiskResult, request: &Result<RiskRequest,
         seed: request.seed,
         ..found.clone()
     }
+}
+
+/// What comes of a task: what was found, if it is what earlier versions made of it by the rules of then.
+fn outcome_of(task: RiskTask, found: &RiskOutcome, isa: Isa) -> RiskOutcome {
+    let outcome = task.outcome(isa);
+    let before = if outcome == *found { None } else { task.of_before() };
+    before.map(|before| before.outcome(isa)).filter(|before| before == found).unwrap_or(outcome)
 }
 
 /// The result of a request that no task can be made of.
@@ -162,6 +170,9 @@ pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome, costs: Costs) 
     }
     let error = task.err();
     let RiskOutcome::Error(found) = found else { return error };
+    if error.is_none() && refusals::without_paths(request).as_ref() == Some(found) {
+        return Some(found.clone());
+    }
     let is_found = |error: &RiskError| (error.code, &error.field) == (found.code, &found.field);
     let makes_it = |symbol: &String, other: Option<Known>| {
         let market_of = |asked: &str| match other {
@@ -264,6 +275,38 @@ mod tests {
         assert_eq!(refusal(&of_none, &RiskOutcome::Error(error.clone()), Costs::default()), Some(error));
         let good = request(json!([given(), given()]), 1.0);
         assert!(!is_right(&good, UNKNOWN, "problem.assets[1].symbol"));
+    }
+
+    /// Simulations of American options were below the European price, and are right so in logs of then.
+    #[test]
+    fn what_an_earlier_version_answered_is_right_by_its_rules() {
+        let problem = json!({"type": "simulation", "assets": [{"symbol": "A", "spot": 100.0, "volatility": 0.2, "rate": 0.03}],
+                             "contract": {"type": "american", "kind": "call", "strike": 100.0}, "expiry_years": 1.0,
+                             "steps": 8, "paths_max": 512});
+        let request =
+            serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request");
+        let task = || RiskTask::new(&request, &|_: &str| None).expect("a good request");
+        let now = task().outcome(Isa::Baseline);
+        let mut before = task().of_before().expect("the rules have changed").outcome(Isa::Baseline);
+        assert_ne!(now, before);
+        assert_eq!(outcome_of(task(), &now, Isa::Baseline), now);
+        assert_eq!(outcome_of(task(), &before, Isa::Baseline), before);
+        let RiskOutcome::Simulation(result) = &mut before else { panic!("no price") };
+        result.price += 1e-12;
+        assert_eq!(outcome_of(task(), &before, Isa::Baseline), now, "a changed result is none of both");
+    }
+
+    /// So they were refused, without a decision.
+    #[test]
+    fn an_american_option_without_paths_may_have_been_refused() {
+        let problem = json!({"type": "simulation", "assets": [{"symbol": "A", "spot": 100.0, "volatility": 0.2}],
+                             "contract": {"type": "american", "kind": "call", "strike": 100.0}, "expiry_years": 1.0});
+        let request =
+            serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request");
+        let message = "0; it must be from 1 to 268435456".to_owned();
+        let error = RiskError { code: BAD, field: "problem.paths_max".to_owned(), message };
+        assert_eq!(refusal(&request, &RiskOutcome::Error(error.clone())), Some(error));
+        assert!(!is_right(&request, BAD, "problem.paths_max"), "in other words it was not");
     }
 
     #[test]

@@ -149,7 +149,8 @@ pub struct SimulationProblem {
     /// Years until expiry, from 3e-9 to 60.
     pub expiry_years: f64,
     /// Steps of equal length, from 1 to 65,536: the fixings of an Asian, the exercise dates of an American.
-    /// Other contracts need one only.
+    /// Other contracts need one only. 0 of an American that is not simulated.
+    #[serde(default)]
     pub steps: i32,
     /// What paths are computed in.
     #[serde(default)]
@@ -164,7 +165,9 @@ pub struct SimulationProblem {
     #[serde(default)]
     pub greeks: bool,
     /// Most samples, rounded up to whole blocks of 512, of SOBOL to 32 of them; with a wanted standard error
-    /// fewer may do.
+    /// fewer may do. 0 of an American where nothing of a simulation is asked for: then it may be exercised at any
+    /// time, and is priced without one.
+    #[serde(default)]
     pub paths_max: i64,
     /// Stop at the first check (the samples double from one to the next) at which the standard error of the
     /// price is no greater; null: take all samples.
@@ -259,7 +262,8 @@ pub struct Basket {
     pub weights: Vec<f64>,
 }
 
-/// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz).
+/// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz), or at
+/// any time, by the boundary of exercise, where no simulation is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct American {
@@ -284,7 +288,8 @@ pub enum Contract {
     Lookback(Lookback),
     /// Paid on the weighted sum of the prices of all assets at expiry.
     Basket(Basket),
-    /// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz).
+    /// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz), or at
+    /// any time, by the boundary of exercise, where no simulation is asked for.
     American(American),
 }
 

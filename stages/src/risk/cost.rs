@@ -15,6 +15,8 @@ const STEP_NS: u64 = 10;
 const GREEKS_FACTOR: u64 = 4;
 /// A date of a pilot path, by which it is found when to exercise.
 const PILOT_NS: u64 = 40;
+/// An American option by its boundary of exercise, with Greeks.
+const BOUNDARY_NS: u64 = 20_000_000;
 /// A position in a scenario.
 const POSITION_NS: u64 = 40;
 /// A profit that is put in order.
@@ -50,6 +52,11 @@ pub(super) fn blocks(blocks: u64, steps: u64, has_greeks: bool) -> u64 {
 /// Of finding when to exercise, by blocks of pilot paths.
 pub(super) fn exercise(dates: u64, blocks: u64) -> u64 {
     product(&[dates, blocks, BLOCK_SAMPLES as u64, PILOT_NS])
+}
+
+/// Of an American option by its boundary of exercise.
+pub(super) fn boundary() -> u64 {
+    BOUNDARY_NS
 }
 
 /// Of revaluing positions in scenarios.

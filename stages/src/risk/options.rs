@@ -34,12 +34,19 @@ struct Rows {
 #[derive(Debug)]
 pub(super) struct OptionTask {
     rows: Rows,
+    /// Whether numbers have the bits of earlier versions.
+    is_of_before: bool,
 }
 
 impl OptionTask {
     pub(super) fn new(problem: &OptionValues, assets: &Resolved) -> Result<Self, RiskError> {
         check_count("problem.options", problem.options.len(), 1..=OPTIONS_MAX)?;
-        Ok(Self { rows: Rows::new(&problem.options, &assets.markets)? })
+        Ok(Self { rows: Rows::new(&problem.options, &assets.markets)?, is_of_before: false })
+    }
+
+    /// The same with the bits of before.
+    pub(super) fn of_before(self) -> Self {
+        Self { is_of_before: true, ..self }
     }
 
     pub(super) fn units(&self) -> i64 {
@@ -52,7 +59,10 @@ impl OptionTask {
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
-        greeks.add(isa, &self.rows.options, range);
+        match self.is_of_before {
+            false => greeks.add(isa, &self.rows.options, range),
+            true => greeks.add_as_before(isa, &self.rows.options, range),
+        }
         Partial::Greeks(greeks)
     }
 

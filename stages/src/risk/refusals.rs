@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use warptape_schemas::DecodeError;
 use warptape_schemas::journal::{Expire, Reject, RejectReason};
-use warptape_schemas::risk::{RiskError, RiskErrorCode};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskProblem, RiskRequest};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::bad;
+use super::{bad, early_exercise, simulation};
 
 /// Bytes that are repeated at most.
 const REPEATED_BYTES_MAX: usize = 128;
@@ -26,6 +26,12 @@ pub fn repeated(text: &str) -> String {
         end -= 1;
     }
     text[..end].to_owned()
+}
+
+/// An American option without samples, as earlier versions refused it; now it is priced without a simulation.
+pub fn without_paths(request: &RiskRequest) -> Option<RiskError> {
+    let RiskProblem::Simulation(problem) = &request.problem else { return None };
+    early_exercise::is_asked(problem).then(|| simulation::check_paths(problem).err()).flatten()
 }
 
 /// A request before it had the same id.

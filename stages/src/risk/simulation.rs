@@ -49,11 +49,7 @@ impl SimulationTask {
         if problem.steps < 1 {
             return Err(bad("problem.steps", format!("{}; it must be from 1 on", problem.steps)));
         }
-        let paths_max = NUMBERS_MAX / numbers_of(problem);
-        if !(1..=paths_max).contains(&problem.paths_max) {
-            let given = problem.paths_max;
-            return Err(bad("problem.paths_max", format!("{given}; it must be from 1 to {paths_max}")));
-        }
+        check_paths(problem)?;
         if problem.standard_error.is_some_and(|wanted| wanted.is_nan() || wanted <= 0.0) {
             return Err(bad("problem.standard_error", "it must be more than 0, or null to take all samples"));
         }
@@ -61,6 +57,14 @@ impl SimulationTask {
         let stop = problem.standard_error.map(|standard_error| StopRule { standard_error, blocks_max });
         let paths = Paths::new(problem, seed as u64, assets)?;
         Ok(Self { paths, blocks_max, stop })
+    }
+
+    /// The same by the rules of before, if they have changed: American options were not floored.
+    pub(super) fn of_before(self) -> Option<Self> {
+        let Paths::American(american) = self.paths else { return None };
+        let spec = AmericanSpec { is_floored: false, ..*american.spec() };
+        let american = AmericanTask::new(spec, american.has_greeks()).ok()?;
+        Some(Self { paths: Paths::American(american), ..self })
     }
 
     pub(super) fn rate_key(&self) -> String {
@@ -256,6 +260,15 @@ impl SimulationTask {
     }
 }
 
+/// How many samples there may be.
+pub(super) fn check_paths(problem: &SimulationProblem) -> Result<(), RiskError> {
+    let (given, paths_max) = (problem.paths_max, NUMBERS_MAX / numbers_of(problem));
+    if (1..=paths_max).contains(&given) {
+        return Ok(());
+    }
+    Err(bad("problem.paths_max", format!("{given}; it must be from 1 to {paths_max}")))
+}
+
 fn of_price(estimate: &Estimate) -> SimulationResult {
     SimulationResult {
         price: estimate.price,
@@ -441,6 +454,7 @@ impl Paths {
             sampling: sampling_of(problem),
             precision,
             key,
+            is_floored: true,
         };
         let task = AmericanTask::new(spec, problem.greeks);
         task.map(Paths::American).map_err(|error| to_risk_error(&error, 0))
@@ -457,7 +471,7 @@ fn numbers_of(problem: &SimulationProblem) -> i64 {
 }
 
 /// The only asset.
-fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
+pub(super) fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
     check_count("problem.assets", assets.markets.len(), 1..=1)?;
     Ok(assets.markets[0])
 }
@@ -475,7 +489,7 @@ fn steps_of(problem: &SimulationProblem) -> u32 {
 }
 
 /// Names the field where it stands in the request.
-fn to_risk_error(error: &ParameterError, asset: usize) -> RiskError {
+pub(super) fn to_risk_error(error: &ParameterError, asset: usize) -> RiskError {
     let field = match error.field {
         "spot" | "rate" | "dividend_yield" | "volatility" => {
             format!("problem.assets[{asset}].{}", error.field)

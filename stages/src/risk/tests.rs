@@ -47,6 +47,14 @@ fn simulation(changes: Value) -> Value {
     problem
 }
 
+/// An American option of which nothing of a simulation is asked.
+fn american(changes: Value) -> Value {
+    let contract = json!({"type": "american", "kind": "call", "strike": 100.0});
+    let mut problem = simulation(json!({"contract": contract, "steps": 0, "paths_max": 0}));
+    problem.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+    problem
+}
+
 /// A problem of each kind.
 fn problems() -> Vec<Value> {
     let option = |strike: i32| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
@@ -79,6 +87,7 @@ fn problems() -> Vec<Value> {
                           "contract": {"type": "basket", "kind": "call", "strike": 100.0, "weights": [0.4, 0.6]}}),
         ),
         simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}})),
+        american(json!({"greeks": true})),
         simulation(json!({"contract": {"type": "american", "kind": "put", "strike": 100.0}, "steps": 21,
                           "greeks": true, "precision": "mixed", "sampling": "sobol"})),
         simulation(
@@ -284,6 +293,66 @@ fn a_rule_is_found_in_short_rounds() {
     let twice = |units: Range<i64>| if units.end <= 7 { run(units) } else { task.run(Isa::detect(), units) };
     let (found, _) = outcome(&task, 64, twice);
     assert_eq!(found, RiskOutcome::Simulation(plain));
+}
+
+/// An American option is simulated where anything of a simulation is asked for, and otherwise priced without: a call without dividends
+/// is the European one.
+#[test]
+fn an_american_option_is_priced_without_simulation_unless_one_is_asked() {
+    let of = |changes: Value| {
+        let task = task(american(changes)).expect("a good problem");
+        let RiskOutcome::Simulation(result) = task.outcome(Isa::detect()) else { panic!("a price") };
+        (task.rate_key(), result)
+    };
+    let plain = json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": 0.03});
+    let (key, result) = of(json!({"assets": [plain], "greeks": true}));
+    assert_eq!((key.as_str(), result.paths, result.standard_error), ("american/boundary/greeks", 0, 0.0));
+    assert!((result.price - 9.413_403_383_853_02).abs() < 1e-12, "{}", result.price);
+    let names: Vec<&str> = result.greeks.iter().map(|greek| greek.name.as_str()).collect();
+    assert_eq!(names, ["delta", "gamma", "vega", "theta", "rho"]);
+    assert!(result.greeks.iter().all(|greek| greek.standard_error == 0.0));
+    let (key, result) = of(json!({}));
+    assert_eq!((key.as_str(), result.greeks.len()), ("american/boundary", 0));
+    let (key, simulated) = of(json!({"paths_max": 40 * BLOCK, "steps": 50}));
+    assert_eq!((key.as_str(), simulated.paths), ("american/f64", 40 * BLOCK));
+    assert!((simulated.price - result.price).abs() < 0.02 * result.price, "{simulated:?} and {result:?}");
+    // Half a simulation is none, and no less a mistake than before.
+    for half in [json!({"steps": 50}), json!({"standard_error": 0.1}), json!({"sampling": "sobol"})] {
+        assert_eq!(task(american(half)).expect_err("no samples").field, "problem.paths_max");
+    }
+    let negative =
+        json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": -0.03, "dividend_yield": -0.01});
+    let error = task(american(json!({"assets": [negative]}))).expect_err("two boundaries");
+    assert_eq!((error.code, error.field.as_str()), (RiskErrorCode::BadParameter, "problem.assets[0].rate"));
+}
+
+/// What earlier versions answered can be answered again.
+#[test]
+fn the_rules_of_before_are_kept() {
+    let plain = json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": 0.03});
+    let problem = american(json!({"assets": [plain], "paths_max": 8 * BLOCK, "steps": 12}));
+    let price = |task: RiskTask| match task.outcome(Isa::detect()) {
+        RiskOutcome::Simulation(result) => result.price,
+        other => panic!("{other:?}"),
+    };
+    let new = || task(problem.clone()).expect("a good problem");
+    assert!((price(new()) - 9.413_403_383_853_02).abs() < 1e-9, "never exercised early");
+    assert!(price(new().of_before().expect("they have changed")) < 9.4);
+    assert!(task(simulation(json!({}))).expect("a good problem").of_before().is_none());
+    let rho = |volatility: f64, of_before: bool| {
+        let asset = json!({"symbol": "any", "spot": 100.0, "volatility": volatility});
+        let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 1.0});
+        let task =
+            task(json!({"type": "options", "assets": [asset], "options": [option]})).expect("a good problem");
+        let task = if of_before { task.of_before().expect("they have changed") } else { task };
+        let RiskOutcome::Options(result) = task.outcome(Isa::detect()) else { panic!("numbers") };
+        result.values[0].rho
+    };
+    assert_eq!(rho(3.9, true).to_bits(), rho(3.9, false).to_bits());
+    assert!(rho(20.0, true) == 0.0 && rho(20.0, false) > 0.0, "all digits were lost");
+    let refused = refusals::without_paths(&request(american(json!({})))).expect("it was none");
+    assert_eq!(refused.message, "0; it must be from 1 to 268435456");
+    assert_eq!(refusals::without_paths(&request(problem)), None);
 }
 
 /// A basket has Greeks by asset, in the order of the request.

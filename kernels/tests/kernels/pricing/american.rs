@@ -36,6 +36,7 @@ pub fn rows() -> Vec<Row> {
             sampling: Sampling::Random,
             precision: Precision::F64,
             key: 11,
+            is_floored: true,
         };
         let [published, greeks] =
             [[10, 11, 12], [13, 14, 15]].map(|columns| columns.map(|column: usize| numbers[column]));
@@ -124,6 +125,31 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
         one.run(Isa::detect(), 0..2, &mut first);
         assert_eq!(whole, [first, rest].concat());
     }
+}
+
+/// Prices are not below those of European options by more than chance, however many dates there are, and a call without dividends is the
+/// European one, since it is never exercised.
+#[test]
+fn no_price_is_below_the_european_one() {
+    let spec = AmericanSpec {
+        market: AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.0, volatility: 0.2 },
+        kind: OptionKind::Call,
+        strike: 100.0,
+        expiry_years: 1.0,
+        pilot_blocks: 16,
+        ..rows().remove(0).spec
+    };
+    for exercises in [4, 12, 50] {
+        let found = estimate(AmericanSpec { exercises, ..spec }, 16).price;
+        assert!((found - 9.413_403_383_853).abs() < 1e-9, "{found} by {exercises} dates");
+    }
+    let before = estimate(AmericanSpec { exercises: 50, is_floored: false, ..spec }, 16);
+    assert!(before.price < 9.413 - 5.0 * before.standard_error, "{before:?} as it was before");
+    let market = AssetMarket { dividend_yield: 0.02, rate: 0.05, ..spec.market };
+    let call = AmericanSpec { market, exercises: 50, ..spec };
+    let Estimate { price, standard_error, .. } = estimate(call, 64);
+    let european = estimate(AmericanSpec { exercises: 1, ..call }, 1).price;
+    assert!(price > european - 3.0 * standard_error, "{price} ± {standard_error} below {european}");
 }
 
 /// A call without dividends is never exercised early, what is far in the money with interest is at once.

@@ -279,3 +279,35 @@ fn a_price_without_a_volatility_says_why() {
     ];
     assert_eq!(found, expected.map(Err));
 }
+
+/// Where `σ√T` is more than 4 one leg of the option in the money is nearly nothing, and keeps its digits.
+#[test]
+fn legs_that_are_nearly_nothing_keep_their_digits() {
+    use warptape_kernels::math::{exp, ln, normal_cdf};
+    let (spot, rate, dividend_yield) = (100.0, 0.03, 0.01);
+    for volatility in [3.9, 4.5, 7.5, 12.0, 25.0, 60.0] {
+        for (years, strike) in [(1.0, 60.0), (1.0, 100.0), (1.1, 160.0)] {
+            let market = AssetMarket { spot, rate, dividend_yield, volatility };
+            let mut options = Options::default();
+            for kind in [OptionKind::Call, OptionKind::Put] {
+                options.push(kind, &market, strike, years).expect("in range");
+            }
+            let mut greeks = Greeks::default();
+            greeks.add(Isa::detect(), &options, 0..2);
+            let deviation = volatility * f64::sqrt(years);
+            let drift = (rate - dividend_yield + 0.5 * volatility * volatility) * years;
+            let d1 = (ln(spot / strike) + drift) / deviation;
+            let of_asset = -exp(-dividend_yield * years) * normal_cdf(-d1);
+            let of_cash = years * strike * exp(-rate * years) * normal_cdf(d1 - deviation);
+            // Both are of the order of exp(−d²/2): as exact as the square of d is here.
+            let allowed = 1e-13 + 1e-15 * d1 * d1;
+            for (found, expected) in [(greeks.delta()[1], of_asset), (greeks.rho()[0], of_cash)] {
+                let off = (found / expected - 1.0).abs();
+                assert!(
+                    off < allowed,
+                    "{market:?}, strike {strike}: {found} instead of {expected}, off by {off:e}"
+                );
+            }
+        }
+    }
+}

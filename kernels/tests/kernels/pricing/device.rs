@@ -4,9 +4,9 @@ use warptape_cuda::CudaDevices;
 use warptape_emulator::Emulator;
 use warptape_kernels::Isa;
 use warptape_kernels::device::{
-    Device, DeviceError, Devices, IMPLY_VOLATILITIES, Kernel, PRICE_OPTIONS, SIMULATE_AMERICAN_GREEKS,
-    SIMULATE_AMERICANS, SIMULATE_BASKET_GREEKS, SIMULATE_BASKETS, SIMULATE_BLOCKS, SIMULATE_GREEKS,
-    SUM_LANES,
+    Device, DeviceError, Devices, IMPLY_VOLATILITIES, IMPROVE_BOUNDARIES, Kernel, PRICE_OPTIONS,
+    SIMULATE_AMERICAN_GREEKS, SIMULATE_AMERICANS, SIMULATE_BASKET_GREEKS, SIMULATE_BASKETS, SIMULATE_BLOCKS,
+    SIMULATE_GREEKS, SUM_LANES, WEIGH_PREMIUMS, WorkMemory,
 };
 use warptape_kernels::pricing::{
     AmericanGreekSimulation, AmericanSimulation, BasketGreekSimulation, BasketSimulation, BasketSpec,
@@ -17,6 +17,7 @@ use warptape_kernels::pricing::{
 use super::american::some_americans;
 use super::basket::some_baskets;
 use super::black_scholes::some_options;
+use super::early_exercise;
 use super::simulation::some_specs;
 
 /// Bits, and one form of what is no number.
@@ -139,6 +140,20 @@ fn compare_americans(device: &mut dyn Device) -> Result<(), String> {
     pricing.release(device).map_err(failed)
 }
 
+fn compare_early_exercise(device: &mut dyn Device) -> Result<(), String> {
+    let mut memory = WorkMemory::default();
+    for (number, option) in early_exercise::some_options().into_iter().enumerate() {
+        let has_greeks = number % 2 == 0;
+        let expected = option.value(Isa::detect(), has_greeks);
+        let found =
+            option.value_on_device(device, &mut memory, has_greeks).map_err(|error| error.to_string())?;
+        if expected != found {
+            return Err(format!("{option:?} is worth {found:?}, not {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Kernels that work together, and what compares them.
 type Family = (&'static [Kernel], fn(&mut dyn Device) -> Result<(), String>);
 
@@ -148,7 +163,8 @@ const SIMULATIONS: Family =
     (&[SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES], |device| compare_simulations(device, &some_specs()));
 const BASKETS: Family = (&[SIMULATE_BASKETS, SIMULATE_BASKET_GREEKS, SUM_LANES], compare_baskets);
 const AMERICANS: Family = (&[SIMULATE_AMERICANS, SIMULATE_AMERICAN_GREEKS, SUM_LANES], compare_americans);
-const FAMILIES: [Family; 4] = [OPTIONS, SIMULATIONS, BASKETS, AMERICANS];
+const EARLY_EXERCISE: Family = (&[IMPROVE_BOUNDARIES, WEIGH_PREMIUMS], compare_early_exercise);
+const FAMILIES: [Family; 5] = [OPTIONS, SIMULATIONS, BASKETS, AMERICANS, EARLY_EXERCISE];
 
 #[test]
 fn emulated_kernels_give_the_bits_of_their_twins() {
@@ -172,7 +188,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 67] = [
+const FAULTS: [(&str, &str, &str); 79] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -233,7 +249,8 @@ const FAULTS: [(&str, &str, &str); 67] = [
     ("basket.cu", "sides[side].rho = -paid", "sides[side].rho = paid"),
     ("basket.cu", "OF_ALL + OF_ASSET * asset + greek", "OF_ALL + OF_ASSET * asset"),
     ("american.cu", "pays >= estrin", "pays * (T)1.01 >= estrin"),
-    ("american.cu", "rule += 5", "rule += 0"),
+    ("american.cu", "rule += 6", "rule += 0"),
+    ("american.cu", "pays >= least && ", ""),
     ("american.cu", "control + paid_of(args, walks[1].x, last)", "control + paid_of(args, walks[0].x, last)"),
     ("american.cu", "stops[spot].date == (T)0.0", "stops[spot].date >= (T)0.0"),
     ("american.cu", "(u64)date - 1", "(u64)date - (date > 1.0 ? 2 : 1)"),
@@ -246,6 +263,17 @@ const FAULTS: [(&str, &str, &str); 67] = [
     ("american.cu", "greeks_of_walk(args, walks[1], other)", "greeks_of_walk(args, walks[0], other)"),
     ("greeks.cuh", "-price.by[YEARS]", "price.by[YEARS]"),
     ("sums.cuh", "payoff * payoff", "payoff * payoff * 1.0000000000000002"),
+    ("early_exercise.cu", "lanes[lane] + lanes[lane + half]", "lanes[lane] + lanes[2 * half - 1 - lane]"),
+    ("early_exercise.cu", "point % POINT_LANES", "point / 8 % POINT_LANES"),
+    ("early_exercise.cu", "smooth ? below.density / deviation", "smooth ? below.cdf"),
+    ("early_exercise.cu", "above.cdf + above.density / deviation", "above.density / deviation"),
+    ("early_exercise.cu", "thread % NODES", "(thread + 1) % NODES"),
+    ("early_exercise.cu", "put * (NODES + 1)", "put * NODES"),
+    ("early_exercise.cu", "thread * (NODES + 1)", "thread * NODES"),
+    ("early_exercise.cu", "degree > 0", "degree > 1"),
+    ("early_exercise.cu", "put.rate - put.carry + 0.5", "put.rate - put.carry - 0.5"),
+    ("early_exercise.cu", "lift * d1 / deviation", "lift * d1"),
+    ("early_exercise.cu", "density_and_cdf(deviation - d1)", "density_and_cdf(-d1)"),
     ("sobol.cuh", "number ^ number >> 1", "number"),
     ("draws.cuh", "dimension += source.steps", "dimension += 1"),
     ("draws.cuh", "round * GROUPS + group % GROUPS", "round + group % GROUPS"),
@@ -260,6 +288,7 @@ fn family_of(file: &str) -> Family {
         "exp.cuh" | "ln.cuh" | "polynomial.cuh" | "normal.cuh" | "black_scholes.cu" => OPTIONS,
         "philox.cuh" | "real.cuh" | "sobol.cuh" | "sums.cuh" | "sums.cu" | "basket.cu" => BASKETS,
         "american.cu" | "greeks.cuh" => AMERICANS,
+        "early_exercise.cu" => EARLY_EXERCISE,
         _ => SIMULATIONS,
     }
 }

@@ -6,6 +6,7 @@ mod basket;
 mod basket_greeks;
 mod black_scholes;
 mod device;
+mod early_exercise;
 mod greeks;
 mod sampling;
 mod simulation;

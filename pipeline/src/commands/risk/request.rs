@@ -195,6 +195,12 @@ fn price_problem(args: &PriceArgs) -> Result<Value, UsageError> {
         let options = [vanilla(option)?];
         return Ok(json!({"type": "options", "assets": [asset], "options": options}));
     }
+    if simulation.is_of_boundary() {
+        let contract = contract(option, simulation)?;
+        return Ok(
+            json!({"type": "simulation", "assets": [asset], "contract": contract, "expiry_years": expiry_years}),
+        );
+    }
     Ok(json!({
         "type": "simulation",
         "assets": [asset],
@@ -268,7 +274,9 @@ fn steps(simulation: &SimulationFlags) -> Result<i32, UsageError> {
     match (simulation.steps, simulation.contract.as_deref()) {
         (Some(steps), _) => Ok(steps),
         (None, Some("asian")) => Err(missing("--steps N, the number of fixings")),
-        (None, Some("american")) => Err(missing("--steps N, the number of exercise dates")),
+        (None, Some("american")) => Err(missing(
+            "--steps N, the number of exercise dates, or nothing of a simulation, to exercise at any time",
+        )),
         (None, _) => Ok(1),
     }
 }

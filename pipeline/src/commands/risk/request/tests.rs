@@ -104,6 +104,16 @@ fn any_flag_of_a_simulation_makes_one() {
         ),
     );
     assert_eq!(market_symbol(&greeks.problem), None);
+    // Of an American option, those of its simulation.
+    let american = json!({"type": "american", "kind": "call", "strike": 100.0});
+    check(
+        &format!("price {flags} --strike 100 --contract american"),
+        simulation(american.clone(), json!({"steps": 0, "paths_max": 0})),
+    );
+    check(
+        &format!("price {flags} --strike 100 --contract american --steps 50"),
+        simulation(american, json!({"steps": 50})),
+    );
     check(
         &format!("price {flags} --contract lookback"),
         simulation(json!({"type": "lookback", "kind": "call"}), json!({})),
@@ -126,7 +136,7 @@ fn what_flags_lack_is_named() {
     check_error("price --kind call --symbol A:X --expiry-days 1", "--strike");
     let whole = "price --kind call --symbol A:X --expiry-days 1 --strike 1";
     check_error(&format!("{whole} --contract asian"), "--steps N, the number of fixings");
-    check_error(&format!("{whole} --contract american"), "--steps N, the number of exercise dates");
+    check_error(&format!("{whole} --contract american --paths 9"), "--steps N, the number of exercise dates");
     check_error(&format!("{whole} --contract barrier --barrier 2"), "--barrier-kind");
     check_error(&format!("{whole} --contract barrier --barrier-kind up-in"), "--barrier B");
     check_error(

@@ -1,0 +1,173 @@
+//! The boundaries of several puts, improved in step until all stand still, whoever takes the integrals.
+
+use std::convert::Infallible;
+
+use super::nodes::{CHEBYSHEV, NODES};
+use super::points::{Curve, Levels, NO_LEVEL, Premium, Put, improved, premium};
+use crate::isa::{Isa, Work};
+use crate::math::{exp, ln_of_positive};
+
+/// A boundary stands still when no level changes by more.
+const STILL: f64 = 1e-13;
+/// Or after so many steps, if none changes by more than this.
+const STEPS_MAX: usize = 96;
+const NEARLY_STILL: f64 = 1e-7;
+/// The boundary of an option without expiry is so much below where it begins at expiry, at least.
+const ENDLESS_MAX: f64 = 1.0 - 1e-12;
+/// The least level that is begun with.
+const LEVEL_MIN: f64 = -600.0;
+
+/// Who takes integrals.
+pub trait Integrals {
+    type Error;
+
+    /// Better levels by curves through these.
+    fn improve(
+        &mut self,
+        puts: &[Put],
+        curves: &[Curve],
+        levels: &[Levels],
+    ) -> Result<Vec<Levels>, Self::Error>;
+
+    /// What exercise beyond the curves is worth.
+    fn premiums(&mut self, puts: &[Put], curves: &[Curve]) -> Result<Vec<Premium>, Self::Error>;
+}
+
+/// What became of a put.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settled {
+    /// Whether it is best to exercise now.
+    pub is_exercised: bool,
+    pub premium: Premium,
+}
+
+/// Finds the boundaries of puts, and their premiums; none if one does not settle. All take as many steps as the slowest, so that what
+/// differs between two is what their numbers make.
+pub fn settle<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Vec<Settled>>, I::Error> {
+    if puts.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let mut levels: Vec<Levels> = puts.iter().map(seed).collect();
+    let mut change = f64::INFINITY;
+    for _ in 0..STEPS_MAX {
+        let curves: Vec<Curve> = levels.iter().map(curve).collect();
+        let better = integrals.improve(puts, &curves, &levels)?;
+        if better.iter().flatten().any(|&level| level == NO_LEVEL) {
+            return Ok(None);
+        }
+        let pairs = better.iter().flatten().zip(levels.iter().flatten());
+        change = pairs.fold(0.0, |most, (new, old)| f64::max(most, (new - old).abs()));
+        levels = better;
+        if change <= STILL {
+            break;
+        }
+    }
+    if change > NEARLY_STILL {
+        return Ok(None);
+    }
+    let curves: Vec<Curve> = levels.iter().map(curve).collect();
+    let premiums = integrals.premiums(puts, &curves)?;
+    let settled = puts.iter().zip(&levels).zip(premiums).map(|((put, levels), premium)| Settled {
+        is_exercised: put.ln_spot <= put.ln_limit + levels[0],
+        premium,
+    });
+    Ok(Some(settled.collect()))
+}
+
+/// `√(τ/T)` of a node.
+pub fn share(node: usize) -> f64 {
+    0.5 * (1.0 + CHEBYSHEV[node])
+}
+
+/// The boundary to begin with (Barone-Adesi and Whaley, *Efficient Analytic Approximation of American Option Values*, 1987), by that of
+/// an option without expiry.
+fn seed(put: &Put) -> Levels {
+    let Put { rate, carry, volatility, ln_limit, .. } = *put;
+    let variance = volatility * volatility;
+    let drift = rate - carry - 0.5 * variance;
+    let root = (drift * drift + 2.0 * rate * variance).sqrt();
+    // The negative root of ½σ²λ(λ − 1) + (r − q)λ − r.
+    let power = if drift > 0.0 { (drift + root) / variance } else { 2.0 * rate / (root - drift) };
+    let limit = exp(ln_limit);
+    let endless = f64::min(power / (power + 1.0), limit * ENDLESS_MAX);
+    std::array::from_fn(|node| {
+        let years = put.years * (share(node) * share(node));
+        let fall = ((rate - carry) * years - 2.0 * (volatility * years.sqrt())) * (limit / (limit - endless));
+        let level = (endless + (limit - endless) * exp(f64::min(fall, 0.0))) / limit;
+        let level = if level > 0.0 { ln_of_positive(f64::max(level, f64::MIN_POSITIVE)) } else { LEVEL_MIN };
+        level.clamp(LEVEL_MIN, 0.0)
+    })
+}
+
+/// The polynomial through the squares of levels, and 0 at expiry.
+fn curve(levels: &Levels) -> Curve {
+    let cosine = |number: usize| match number % (2 * NODES) {
+        NODES => -1.0,
+        before @ 0..NODES => CHEBYSHEV[before],
+        behind => CHEBYSHEV[2 * NODES - behind],
+    };
+    std::array::from_fn(|degree| {
+        let mut sum = 0.5 * (levels[0] * levels[0]);
+        for node in 1..NODES {
+            sum += levels[node] * levels[node] * cosine(node * degree);
+        }
+        let of_end = if degree == 0 || degree == NODES { 0.5 } else { 1.0 };
+        2.0 / NODES as f64 * of_end * sum
+    })
+}
+
+/// The processor.
+pub struct Host(pub Isa);
+
+impl Integrals for Host {
+    type Error = Infallible;
+
+    fn improve(
+        &mut self,
+        puts: &[Put],
+        curves: &[Curve],
+        levels: &[Levels],
+    ) -> Result<Vec<Levels>, Infallible> {
+        let mut better = levels.to_vec();
+        self.0.run(Improve { puts, curves, levels: &mut better });
+        Ok(better)
+    }
+
+    fn premiums(&mut self, puts: &[Put], curves: &[Curve]) -> Result<Vec<Premium>, Infallible> {
+        let mut premiums = vec![Premium::default(); puts.len()];
+        self.0.run(Premiums { puts, curves, premiums: &mut premiums });
+        Ok(premiums)
+    }
+}
+
+struct Improve<'a> {
+    puts: &'a [Put],
+    curves: &'a [Curve],
+    levels: &'a mut [Levels],
+}
+
+impl Work for Improve<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (levels, (put, curve)) in self.levels.iter_mut().zip(self.puts.iter().zip(self.curves)) {
+            for (node, level) in levels.iter_mut().enumerate() {
+                *level = improved(put, curve, share(node), *level);
+            }
+        }
+    }
+}
+
+struct Premiums<'a> {
+    puts: &'a [Put],
+    curves: &'a [Curve],
+    premiums: &'a mut [Premium],
+}
+
+impl Work for Premiums<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (found, (put, curve)) in self.premiums.iter_mut().zip(self.puts.iter().zip(self.curves)) {
+            *found = premium(put, curve);
+        }
+    }
+}

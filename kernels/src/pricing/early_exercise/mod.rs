@@ -1,0 +1,247 @@
+//! American options on one asset, exercisable at any time, by their boundary (Andersen, Lake and Offengenden, *High Performance American
+//! Option Pricing*, Journal of Computational Finance 20, 2016).
+//!
+//! ```text
+//! seed ──► boundary at 33 nodes of √τ ──► improved by integrals over itself ──┐
+//!                    ▲                                                        │ until it stands still
+//!                    └────────────────────────────────────────────────────────┘──► premium over the European option
+//! ```
+//!
+//! A put of strike 1 is exercised once the price falls to `B(τ)`, τ years before expiry, and is worth the European option and what
+//! exercise earns (Kim 1990), with `v = T − τ` years from now:
+//!
+//! ```text
+//! premium = ∫₀ᵀ r·e^{−rv}·Φ(−d₂(v, S/B(T−v))) − q·S·e^{−qv}·Φ(−d₁(v, S/B(T−v))) dv
+//! ```
+//!
+//! `B` solves one of two fixed-point equations: that the option is worth what exercise pays where `S = B` (B of the paper, which always
+//! settles), or that its slope is there that of exercise (A, which settles faster where `(r − q)·√T/σ < 0.2`). Between nodes
+//! `ln²(B/X)` is a polynomial in √τ, with `X = min(1, r/q)`, where B ends. Integrals are taken over θ with `u = τ·sin²θ`, so that all
+//! square roots in them are smooth: by Gauss and Legendre for the boundary, by Takahasi and Mori for the premium, which has a thin layer at
+//! `v = 0` where the spot is near the boundary. A call is a put with spot and strike, and rate and yield, in each other's place.
+//!
+//! Delta and gamma are derivatives of the integral, theta follows from the equation of Black and Scholes, vega and rho are differences
+//! of two premiums whose boundaries were improved as often, added to those of the European option.
+//!
+//! Where `q < r < 0` (of a call `r < q < 0`) the option is exercised between two boundaries: that is refused. With `r ≤ 0` and `q ≥ r`
+//! a put is never exercised early, and is the European one.
+
+mod boundary;
+mod device;
+mod nodes;
+mod points;
+
+use thiserror::Error;
+
+use super::black_scholes::Greeks;
+use super::options::{AssetMarket, OptionKind, Options, ParameterError};
+use crate::device::{Device, DeviceError, WorkMemory};
+use crate::isa::Isa;
+use boundary::{Host, Settled};
+use points::{Premium, Put};
+
+/// With a lower rate, what exercise earns is less than 1e-10 of the strike, and it is not looked for.
+const RATE_MIN: f64 = 1e-13;
+/// `(r − q)·√T/σ` from which boundaries are improved by values, not by slopes.
+const SMOOTH_MAX: f64 = 0.2;
+/// By how much of itself the volatility is moved to either side for vega, and a rate for rho, in a year at most.
+const VOLATILITY_BUMP: f64 = 1e-4;
+const RATE_BUMP: f64 = 1e-5;
+
+/// An American option on one asset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AmericanOption {
+    /// The asset.
+    pub market: AssetMarket,
+    /// Call or put.
+    pub kind: OptionKind,
+    /// Strike.
+    pub strike: f64,
+    /// Years until expiry.
+    pub expiry_years: f64,
+}
+
+/// What it is worth, and its Greeks where they were wanted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AmericanValue {
+    /// Never less than what exercise pays now, nor than the European option.
+    pub price: f64,
+    /// Those of what exercise pays where it is best to exercise now.
+    pub greeks: Option<AmericanGreeks>,
+}
+
+/// Greeks of an American option.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AmericanGreeks {
+    /// By spot.
+    pub delta: f64,
+    /// By spot, twice.
+    pub gamma: f64,
+    /// By volatility: per 1.0 of it.
+    pub vega: f64,
+    /// By time that passes, per year.
+    pub theta: f64,
+    /// By the rate: per 1.0 of it.
+    pub rho: f64,
+}
+
+/// Why an American option has no value here.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum AmericanError {
+    /// A number is out of range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// It is best exercised between two boundaries.
+    #[error(
+        "rate {rate} and dividend yield {dividend_yield} are negative so that exercise is best between two prices, not beyond one, \
+         which is not computed: have it simulated, by paths_max and steps"
+    )]
+    TwoBoundaries {
+        /// Interest rate.
+        rate: f64,
+        /// Dividend yield.
+        dividend_yield: f64,
+    },
+    /// The boundary did not settle.
+    #[error("no boundary of exercise is found for these numbers: have it simulated, by paths_max and steps")]
+    Unsettled,
+}
+
+/// What is known of an option before any boundary.
+struct Begun {
+    /// Price, delta, gamma, vega, theta, rho of the European option.
+    european: [f64; 6],
+    /// Puts of strike 1: the option itself, then with volatilities and rates moved. None if it is never exercised early.
+    puts: Vec<Put>,
+}
+
+impl AmericanOption {
+    /// Whether it can be valued, as far as that is known before.
+    pub fn check(&self) -> Result<(), AmericanError> {
+        Options::default().push(self.kind, &self.market, self.strike, self.expiry_years)?;
+        let AssetMarket { rate, dividend_yield, .. } = self.market;
+        let Put { rate: earns, carry, .. } = self.put();
+        if carry < earns && earns < 0.0 {
+            return Err(AmericanError::TwoBoundaries { rate, dividend_yield });
+        }
+        Ok(())
+    }
+
+    /// Price, and Greeks if they are wanted.
+    pub fn value(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
+        let begun = self.begin(isa, has_greeks)?;
+        let found = boundary::settle(&begun.puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
+        self.conclude(&begun, found)
+    }
+
+    /// The same bits by a device.
+    pub fn value_on_device(
+        &self,
+        device: &mut dyn Device,
+        memory: &mut WorkMemory,
+        has_greeks: bool,
+    ) -> Result<Result<AmericanValue, AmericanError>, DeviceError> {
+        let begun = match self.begin(Isa::detect(), has_greeks) {
+            Ok(begun) => begun,
+            Err(error) => return Ok(Err(error)),
+        };
+        let found = device::settle(device, memory, &begun.puts)?;
+        Ok(self.conclude(&begun, found))
+    }
+
+    /// The put of strike 1 that it is.
+    fn put(&self) -> Put {
+        let AssetMarket { spot, rate, dividend_yield, volatility } = self.market;
+        match self.kind {
+            OptionKind::Put => {
+                Put::new(spot / self.strike, rate, dividend_yield, volatility, self.expiry_years)
+            }
+            OptionKind::Call => {
+                Put::new(self.strike / spot, dividend_yield, rate, volatility, self.expiry_years)
+            }
+        }
+    }
+
+    fn begin(&self, isa: Isa, has_greeks: bool) -> Result<Begun, AmericanError> {
+        self.check()?;
+        let (mut options, mut greeks) = (Options::default(), Greeks::default());
+        options.push(self.kind, &self.market, self.strike, self.expiry_years)?;
+        greeks.add(isa, &options, 0..1);
+        let columns =
+            [greeks.price(), greeks.delta(), greeks.gamma(), greeks.vega(), greeks.theta(), greeks.rho()];
+        let put = self.put();
+        let is_european = put.rate <= RATE_MIN && put.carry >= put.rate.min(0.0);
+        let mut puts = if is_european { Vec::new() } else { vec![put] };
+        if has_greeks && !is_european {
+            puts.extend(self.moved().map(|moved| Put { is_smooth: put.is_smooth, ..moved.put() }));
+        }
+        Ok(Begun { european: columns.map(|column| column[0]), puts })
+    }
+
+    /// The option with a greater and a lesser volatility, and with a greater and a lesser rate. What exercise earns stays positive.
+    fn moved(&self) -> [Self; 4] {
+        let AssetMarket { rate, volatility, .. } = self.market;
+        let with_volatility =
+            |volatility| Self { market: AssetMarket { volatility, ..self.market }, ..*self };
+        let with_rate = |rate| Self { market: AssetMarket { rate, ..self.market }, ..*self };
+        let (of_volatility, of_rate) = (VOLATILITY_BUMP * volatility, RATE_BUMP / self.expiry_years.max(1.0));
+        let is_least = self.kind == OptionKind::Put && rate <= of_rate;
+        [
+            with_volatility(volatility + of_volatility),
+            with_volatility(volatility - of_volatility),
+            with_rate(rate + of_rate),
+            with_rate(if is_least { rate } else { rate - of_rate }),
+        ]
+    }
+
+    /// The value by the boundaries of the puts, or none if one did not settle, and their premiums.
+    fn conclude(&self, begun: &Begun, found: Option<Vec<Settled>>) -> Result<AmericanValue, AmericanError> {
+        let found = found.ok_or(AmericanError::Unsettled)?;
+        let Begun { european, puts } = begun;
+        let AssetMarket { spot, rate, dividend_yield, volatility } = self.market;
+        let sign = self.kind.sign();
+        let pays = sign * (spot - self.strike);
+        let [Settled { is_exercised, premium }, moved @ ..] = &found[..] else {
+            let [price, delta, gamma, vega, theta, rho] = *european;
+            let price = if pays > price { pays } else { price };
+            return Ok(AmericanValue {
+                price,
+                greeks: Some(AmericanGreeks { delta, gamma, vega, theta, rho }),
+            });
+        };
+        if *is_exercised && pays >= european[0] {
+            let greeks = AmericanGreeks { delta: sign, gamma: 0.0, vega: 0.0, theta: 0.0, rho: 0.0 };
+            return Ok(AmericanValue { price: pays, greeks: Some(greeks) });
+        }
+        // In the unit of the put: the strike, or of a call the spot, by which amount it changes too.
+        let Premium { amount, delta, gamma } = *premium;
+        let (unit, delta, gamma) = match self.kind {
+            OptionKind::Put => (self.strike, delta, gamma / self.strike),
+            OptionKind::Call => {
+                let ratio = puts[0].spot;
+                (spot, amount - ratio * delta, ratio * ratio * gamma / spot)
+            }
+        };
+        let price = european[0] + if amount > 0.0 { unit * amount } else { 0.0 };
+        let price = if pays > price { pays } else { price };
+        if !price.is_finite() {
+            return Err(AmericanError::Unsettled);
+        }
+        let (delta, gamma) = (european[1] + delta, european[2] + gamma);
+        let variance = volatility * volatility * (spot * spot);
+        let theta = rate * price - (rate - dividend_yield) * (spot * delta) - 0.5 * variance * gamma;
+        let by = |up: usize, of: fn(&Self) -> f64| {
+            let moved_to = self.moved();
+            let change = moved[up].premium.amount - moved[up + 1].premium.amount;
+            unit * change / (of(&moved_to[up]) - of(&moved_to[up + 1]))
+        };
+        let greeks = (!moved.is_empty()).then(|| AmericanGreeks {
+            delta,
+            gamma,
+            vega: european[3] + by(0, |option| option.market.volatility),
+            theta,
+            rho: european[5] + by(2, |option| option.market.rate),
+        });
+        Ok(AmericanValue { price, greeks })
+    }
+}

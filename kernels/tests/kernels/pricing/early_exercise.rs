@@ -1,0 +1,171 @@
+//! American options by their boundary: against QuantLib, and what must hold whatever the numbers are.
+
+use warptape_kernels::Isa;
+use warptape_kernels::pricing::{
+    AmericanError, AmericanGreeks, AmericanOption, AmericanValue, AssetMarket, Greeks, OptionKind, Options,
+};
+
+use super::fixture;
+
+fn option(numbers: [f64; 7]) -> AmericanOption {
+    let [sign, spot, strike, rate, dividend_yield, volatility, expiry_years] = numbers;
+    let market = AssetMarket { spot, rate, dividend_yield, volatility };
+    AmericanOption { market, kind: kind(sign), strike, expiry_years }
+}
+
+fn kind(sign: f64) -> OptionKind {
+    if sign > 0.0 { OptionKind::Call } else { OptionKind::Put }
+}
+
+/// Some for devices, of each way to settle, with Greeks by turns.
+pub fn some_options() -> Vec<AmericanOption> {
+    vec![
+        option([-1.0, 100.0, 105.0, 0.05, 0.02, 0.2, 1.0]),
+        option([1.0, 100.0, 100.0, 0.02, 0.06, 0.3, 2.0]),
+        option([-1.0, 100.0, 100.0, 0.15, 0.0, 0.06, 3.0]),
+        option([-1.0, 50.0, 100.0, 0.05, 0.02, 0.2, 0.01]),
+        option([1.0, 100.0, 100.0, 0.05, 0.0, 0.2, 1.0]),
+        option([1.0, 100.0, 100.0, -0.05, -0.02, 0.2, 1.0]),
+    ]
+}
+
+fn value(option: &AmericanOption) -> AmericanValue {
+    option.value(Isa::detect(), true).unwrap_or_else(|error| panic!("{option:?}: {error}"))
+}
+
+fn pays(option: &AmericanOption) -> f64 {
+    let sign = if option.kind == OptionKind::Call { 1.0 } else { -1.0 };
+    f64::max(sign * (option.market.spot - option.strike), 0.0)
+}
+
+fn european(option: &AmericanOption) -> f64 {
+    let (mut options, mut greeks) = (Options::default(), Greeks::default());
+    options.push(option.kind, &option.market, option.strike, option.expiry_years).expect("in range");
+    greeks.add(Isa::Baseline, &options, 0..1);
+    greeks.price()[0]
+}
+
+#[test]
+fn prices_and_greeks_are_those_of_quantlib() {
+    let rows = fixture::<13>("early_exercise");
+    assert!(rows.len() > 2_000, "{} rows", rows.len());
+    let (mut worst_price, mut worst_greek, mut greeks) = (0.0, 0.0, 0);
+    for row in rows {
+        let given = *row.first_chunk().expect("there are seven");
+        let option = option(given);
+        let found =
+            option.value(Isa::detect(), !row[8].is_nan()).unwrap_or_else(|error| panic!("{row:?}: {error}"));
+        let unit = f64::max(option.strike, option.market.spot) / 100.0;
+        let off = (found.price - row[7]).abs() / unit;
+        assert!(off < 1e-6, "{row:?}: {found:?}, off by {off:e}");
+        worst_price = f64::max(worst_price, off);
+        if row[8].is_nan() {
+            continue;
+        }
+        let AmericanGreeks { delta, gamma, vega, theta, rho } = found.greeks.expect("they were wanted");
+        let exact: [f64; 5] = *row.last_chunk().expect("there are five");
+        for (found, exact) in [delta, gamma, vega, theta, rho].into_iter().zip(exact) {
+            let off = (found - exact).abs();
+            assert!(off < 1e-4 * unit.max(1.0), "{row:?}: {found} instead of {exact}, off by {off:e}");
+            worst_greek = f64::max(worst_greek, off);
+        }
+        greeks += 1;
+    }
+    assert!(greeks > 100, "{greeks} rows with Greeks");
+    println!("prices off by {worst_price:e} of 100, Greeks by {worst_greek:e}");
+}
+
+/// A call without dividends is the European one (issue: 9.22 to 9.30 instead of 9.413).
+#[test]
+fn what_is_never_exercised_early_is_the_european_option() {
+    for numbers in [
+        [1.0, 100.0, 100.0, 0.03, 0.0, 0.2, 1.0],
+        [1.0, 100.0, 100.0, 0.0, -0.02, 0.2, 1.0],
+        [-1.0, 100.0, 120.0, 0.0, 0.03, 0.2, 1.0],
+        [-1.0, 100.0, 120.0, -0.02, -0.01, 0.2, 1.0],
+    ] {
+        let option = option(numbers);
+        assert_eq!(value(&option).price.to_bits(), european(&option).to_bits(), "{option:?}");
+    }
+}
+
+/// Numbers from all over what is allowed: a value that is worth at least exercise and the European option and less than the asset or
+/// the greater of strike now and then, or an error that says why not.
+#[test]
+fn any_numbers_have_a_value_or_a_reason() {
+    let mut state = 7_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let (mut refused, mut unsettled, cases) = (0, 0, 400);
+    for number in 0..cases {
+        let wide = number % 2 == 0;
+        let mut ten_to = |low: f64, high: f64| {
+            warptape_kernels::math::exp(std::f64::consts::LN_10 * (low + (high - low) * uniform()))
+        };
+        let strike = ten_to(-2.0, 4.0);
+        let spot = if wide { ten_to(-12.0, 15.0) } else { strike * ten_to(-0.5, 0.5) };
+        let volatility = if wide { ten_to(-6.0, 2.0) } else { ten_to(-2.0, 0.3) };
+        let years = if wide { ten_to(-8.5, 1.77) } else { ten_to(-4.0, 1.5) };
+        let scale = if wide { ten_to(-3.0, 1.0) } else { ten_to(-3.0, -0.7) };
+        let [rate, carry] = [0, 1].map(|_| scale * (2.0 * uniform() - if wide { 1.0 } else { 0.2 }));
+        let sign = if uniform() < 0.5 { 1.0 } else { -1.0 };
+        let option = option([sign, spot, strike, rate, carry, volatility, years]);
+        match option.value(Isa::detect(), number % 3 == 0) {
+            Ok(AmericanValue { price, .. }) => {
+                assert!(price >= pays(&option) && price >= european(&option), "{option:?}: {price}");
+            }
+            Err(AmericanError::TwoBoundaries { .. }) => refused += 1,
+            Err(AmericanError::Unsettled) => {
+                assert!(wide, "{option:?} does not settle");
+                unsettled += 1;
+            }
+            Err(AmericanError::Parameter(error)) => panic!("{option:?}: {error}"),
+        }
+    }
+    println!("of {cases}, {refused} have two boundaries, {unsettled} do not settle");
+    assert!(refused > 0 && unsettled < cases / 10, "{refused} refused, {unsettled} unsettled");
+}
+
+/// On both sides of the boundary the value goes over into what exercise pays, with its slope.
+#[test]
+fn the_value_touches_what_exercise_pays() {
+    let of_spot = |spot: f64| value(&option([-1.0, spot, 100.0, 0.05, 0.02, 0.25, 1.0]));
+    let (mut exercised, mut held) = (50.0, 100.0);
+    for _ in 0..24 {
+        let middle = 0.5 * (exercised + held);
+        let is_exercised = of_spot(middle).greeks.expect("wanted").gamma == 0.0;
+        if is_exercised { exercised = middle } else { held = middle }
+    }
+    // Nearer to the boundary than 1e-6 of it, gamma loses digits.
+    let AmericanValue { price, greeks } = of_spot(held);
+    let AmericanGreeks { delta, gamma, vega, theta, rho } = greeks.expect("wanted");
+    assert!((price - (100.0 - held)).abs() < 1e-8 && (delta + 1.0).abs() < 1e-6, "{price} {delta} at {held}");
+    // There the equation of Black and Scholes has θ = 0.
+    let expected = 2.0 * (0.05 * 100.0 - 0.02 * held) / (0.25 * 0.25 * held * held);
+    assert!((gamma / expected - 1.0).abs() < 1e-3, "{gamma} instead of {expected}");
+    assert!(vega.abs() < 1e-4 && rho.abs() < 1e-4 && theta.abs() < 1e-3, "{vega} {rho} {theta}");
+}
+
+#[test]
+fn what_instructions_are_used_does_not_show() {
+    for option in some_options() {
+        let baseline = option.value(Isa::Baseline, true);
+        for isa in Isa::supported() {
+            assert_eq!(option.value(isa, true), baseline, "{option:?} by {isa:?}");
+        }
+    }
+}
+
+#[test]
+fn two_boundaries_are_refused_by_name() {
+    for numbers in [[-1.0, 100.0, 100.0, -0.01, -0.03, 0.2, 1.0], [1.0, 100.0, 100.0, -0.03, -0.01, 0.2, 1.0]]
+    {
+        let error = option(numbers).value(Isa::Baseline, false).expect_err("there are two");
+        assert!(error.to_string().contains("paths_max"), "{error}");
+        assert_eq!(option(numbers).check().expect_err("known before"), error);
+    }
+    let error = option([1.0, 100.0, -1.0, 0.0, 0.0, 0.2, 1.0]).check().expect_err("no strike");
+    assert!(matches!(error, AmericanError::Parameter(ref error) if error.field == "strike"), "{error}");
+}
