@@ -27,7 +27,7 @@ pub use yielding::Yielding;
 pub struct TopicSpec {
     /// Name, unique in the log.
     pub name: String,
-    /// Number of partitions, fixed at creation.
+    /// Number of partitions. On Kafka some may be added later.
     pub partitions: i32,
     /// Keep only the newest record of each key (older ones may stay readable for a while).
     pub compacted: bool,
@@ -128,6 +128,16 @@ pub trait EventLog: Send + Sync {
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
     /// All topics, by name.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
+    /// Number of partitions of a topic as it is now: some may have been added. 0 where there is no such topic.
+    fn partitions(&self, topic: &str) -> Result<i32, LogError> {
+        let found = self.topics()?.into_iter().find(|info| info.spec.name == topic);
+        Ok(found.map_or(0, |info| info.spec.partitions))
+    }
+    /// Whether all partitions of a topic can be reached now, with a wait of about `timeout` for each answer: the error names who
+    /// does not answer. A log in a file is there.
+    fn reach(&self, _topic: &str, _timeout: Duration) -> Result<(), LogError> {
+        Ok(())
+    }
     /// A member of a consumer group; its first news is [`Fetched::Assigned`]. The embedded log allows one live member per
     /// group and refuses a second one. On Kafka the members share the partitions, and one that gets none hears nothing.
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;

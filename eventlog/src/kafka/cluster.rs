@@ -113,7 +113,33 @@ impl Cluster {
         }
     }
 
-    fn partitions_if_any(&self, topic: &str) -> Result<Option<i32>, LogError> {
+    /// Whether the leaders of all partitions of a topic answer, with a wait of about `timeout` for each.
+    pub(super) fn reach(&self, topic: &str, timeout: Duration) -> Result<(), LogError> {
+        let doing = format!("looking whether {topic:?} can be reached");
+        let found = self.ask_within(timeout, &doing, |client, timeout| {
+            client.client().fetch_metadata(Some(topic), timeout)
+        })?;
+        let partitions = found.topics().iter().flat_map(MetadataTopic::partitions);
+        // One partition of each leader.
+        let leaders: BTreeMap<i32, i32> =
+            partitions.map(|partition| (partition.leader(), partition.id())).collect();
+        for (leader, partition) in leaders {
+            let broker = found.brokers().iter().find(|broker| broker.id() == leader);
+            let doing = match broker {
+                Some(broker) => format!(
+                    "looking whether broker {}:{} answers, which leads {topic}/{partition}",
+                    broker.host(),
+                    broker.port()
+                ),
+                None => format!("looking for the leader of {topic}/{partition}"),
+            };
+            let source = TopicPartition { topic: topic.to_owned(), partition };
+            self.ask_within(timeout, &doing, |client, timeout| watermarks(client, &source, timeout))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn partitions_if_any(&self, topic: &str) -> Result<Option<i32>, LogError> {
         let doing = format!("looking up topic {topic:?}");
         let metadata = self.ask(&doing, |client, timeout| {
             let metadata = client.client().fetch_metadata(Some(topic), timeout)?;

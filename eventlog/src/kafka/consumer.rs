@@ -12,18 +12,22 @@ use std::time::{Duration, Instant};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::{ClientConfig, Offset};
 
-use super::READER_GROUP;
 use super::cluster::{Cluster, list_of};
 use super::context::Rebalance;
 use super::failure::{failure, is_passing, refused};
 use super::native::{Arrival, Headers, NativeConsumer};
 use super::watchdog::Watchdog;
+use super::{Members, READER_GROUP};
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
 /// Records that are held at most, beside those of paused partitions.
 const HELD_RECORDS_MAX: usize = 1024;
 /// Pause before a call is repeated for which a partition was not ready.
 const RETRY: Duration = Duration::from_millis(1);
+/// Pause before a member asks again for a place in its group that is still taken.
+const PLACE_RETRY: Duration = Duration::from_secs(1);
+/// How often it says that it waits.
+const PLACE_NEWS: Duration = Duration::from_secs(10);
 
 /// Where reading of a partition stands.
 struct Reading {
@@ -58,12 +62,24 @@ impl Reading {
     }
 }
 
+/// A group that a consumer is a member of, or waits to be.
+struct Group {
+    name: String,
+    topics: Vec<String>,
+    members: Arc<Members>,
+    /// When to ask again for this member's place, where somebody else has it: a process that was killed, and is forgotten when its
+    /// session is over, or one that runs.
+    next_try: Option<Instant>,
+    /// When to say again that it waits.
+    next_news: Instant,
+}
+
 /// A consumer of a group, or a reader outside any.
 pub(super) struct KafkaConsumer {
     cluster: Arc<Cluster>,
     native: Arc<NativeConsumer>,
     /// `None` for a reader.
-    group: Option<String>,
+    group: Option<Group>,
     headers: Headers,
     readings: BTreeMap<TopicPartition, Reading>,
     /// The partition that was served last.
@@ -78,14 +94,35 @@ pub(super) struct KafkaConsumer {
 }
 
 impl KafkaConsumer {
-    pub(super) fn member(cluster: Arc<Cluster>, group: &str, topics: &[&str]) -> Result<Self, LogError> {
+    pub(super) fn member(
+        cluster: Arc<Cluster>,
+        members: Arc<Members>,
+        group: &str,
+        topics: &[&str],
+    ) -> Result<Self, LogError> {
         for topic in topics {
             cluster.partitions(topic)?;
         }
         let config = cluster.options.member(group);
-        let consumer = Self::new(cluster, Some(group.to_owned()), &config)?;
-        consumer.native.subscribe(topics).map_err(|code| consumer.failure("joining the group", code, ""))?;
+        let topics = topics.iter().map(|&topic| topic.to_owned()).collect();
+        let group =
+            Group { name: group.to_owned(), topics, members, next_try: None, next_news: Instant::now() };
+        let consumer = Self::new(cluster, Some(group), &config)?;
+        consumer.join()?;
         Ok(consumer)
+    }
+
+    /// Joins the group with the client as it is.
+    fn join(&self) -> Result<(), LogError> {
+        let group = self.group.as_ref().expect("only members join");
+        let joined = self.native.subscribe(&group.topics);
+        joined.map_err(|code| self.failure("joining the group", code, ""))?;
+        group.members.add(&group.name, &self.native);
+        Ok(())
+    }
+
+    fn group_name(&self) -> Option<&str> {
+        self.group.as_ref().map(|group| group.name.as_str())
     }
 
     pub(super) fn reader(cluster: Arc<Cluster>, partitions: &[TopicPartition]) -> Result<Self, LogError> {
@@ -105,7 +142,7 @@ impl KafkaConsumer {
         Ok(consumer)
     }
 
-    fn new(cluster: Arc<Cluster>, group: Option<String>, config: &ClientConfig) -> Result<Self, LogError> {
+    fn new(cluster: Arc<Cluster>, group: Option<Group>, config: &ClientConfig) -> Result<Self, LogError> {
         let native =
             NativeConsumer::new(config).map_err(|error| refused(&cluster.url, error)).map(Arc::new)?;
         let watchdog = Watchdog::new(cluster.options.stall_timeout);
@@ -123,10 +160,6 @@ impl KafkaConsumer {
         })
     }
 
-    pub(super) fn native(&self) -> &Arc<NativeConsumer> {
-        &self.native
-    }
-
     fn failure(&self, doing: &str, code: RDKafkaErrorCode, text: &str) -> LogError {
         failure(&self.cluster.url, doing, code, text, self.native.context().take_trouble())
     }
@@ -137,6 +170,9 @@ impl KafkaConsumer {
             return Ok(());
         }
         let leaving = std::mem::take(&mut self.leaving);
+        if self.is_waiting() {
+            return Ok(());
+        }
         let list = list_of(leaving.iter().map(|partition| (partition, Offset::Invalid)));
         self.native
             .unassign(&list)
@@ -172,11 +208,67 @@ impl KafkaConsumer {
                     }
                 }
             }
+            // The first error that is fatal for the client, and the last one that it tells.
+            Arrival::Failure { .. } if self.has_no_place() => self.begin_to_wait(),
             Arrival::Failure { source, offset, code, text } => {
                 let failed = self.judge(source, offset, code, text);
                 self.failed = self.failed.take().or(failed);
             }
         }
+    }
+
+    /// Whether the group does not take this client, because it still keeps the place of another one of the same instance id.
+    fn has_no_place(&self) -> bool {
+        let fatal = self.native.fatal_error();
+        fatal.is_some_and(|(code, _)| code == RDKafkaErrorCode::UnreleasedInstanceId)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.next_try.is_some())
+    }
+
+    /// What was read is lost, and the place in the group is to be asked for again. Until then this client stays, which the group does
+    /// not know: whoever still commits in its name cannot.
+    fn begin_to_wait(&mut self) {
+        let Some(group) = self.group.as_mut().filter(|group| group.next_try.is_none()) else { return };
+        group.next_try = Some(Instant::now() + PLACE_RETRY);
+        let lost: Vec<TopicPartition> = std::mem::take(&mut self.readings).into_keys().collect();
+        if !lost.is_empty() {
+            self.news.push_back(Fetched::Lost(lost));
+        }
+    }
+
+    /// Waits for the place in the group, for up to `timeout`, and asks for it again when it is time to; false while there is nothing to
+    /// read.
+    fn take_place(&mut self, timeout: Duration) -> Result<bool, LogError> {
+        let Some(group) = &mut self.group else { return Ok(true) };
+        let Some(next_try) = group.next_try else { return Ok(true) };
+        // What is lost is told first.
+        if !self.news.is_empty() {
+            return Ok(false);
+        }
+        let instance_id = self.cluster.options.instance_id.as_deref().unwrap_or_default();
+        let now = Instant::now();
+        if now >= group.next_news {
+            group.next_news = now + PLACE_NEWS;
+            tracing::warn!(
+                group = group.name,
+                instance_id,
+                "the group keeps this process's place for one of the same name: this one waits. The place of a process that was killed \
+                 is free when its session is over (group.consumer.session.timeout.ms of the broker); let no two run with the same name"
+            );
+        }
+        if now < next_try {
+            thread::park_timeout(timeout.min(next_try - now));
+            return Ok(false);
+        }
+        // A client that had a fatal error does no more.
+        let config = self.cluster.options.member(&group.name);
+        let native = NativeConsumer::new(&config).map_err(|error| refused(&self.cluster.url, error))?;
+        group.next_try = None;
+        self.native = Arc::new(native);
+        self.join()?;
+        Ok(true)
     }
 
     /// What a failure among the messages means; `None` where librdkafka goes on by itself.
@@ -202,7 +294,7 @@ impl KafkaConsumer {
             }
             Code::FencedInstanceId => Some(LogError::MemberFenced {
                 url,
-                group: self.group.clone().unwrap_or_default(),
+                group: self.group_name().unwrap_or_default().to_owned(),
                 instance_id: self.cluster.options.instance_id.clone().unwrap_or_default(),
             }),
             Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition => {
@@ -225,7 +317,7 @@ impl KafkaConsumer {
 
     /// Carries out what the group decided, as far as that is not the caller's to do first.
     fn change(&mut self, rebalance: Rebalance) -> Result<(), LogError> {
-        let group = self.group.clone().expect("only groups rebalance");
+        let group = self.group_name().expect("only groups rebalance").to_owned();
         match rebalance {
             Rebalance::Assign(partitions) => {
                 let mut starts = Vec::with_capacity(partitions.len());
@@ -389,6 +481,9 @@ impl Consumer for KafkaConsumer {
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError> {
         self.let_go()?;
         let deadline = Instant::now().checked_add(timeout);
+        if !self.take_place(timeout)? {
+            return Ok(self.news.pop_front().unwrap_or(Fetched::Idle));
+        }
         let mut wait = Duration::ZERO;
         loop {
             self.gather(wait)?;
@@ -459,7 +554,7 @@ impl Consumer for KafkaConsumer {
     }
 
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
-        let Some(group) = &self.group else { return Ok(None) };
+        let Some(group) = self.group_name() else { return Ok(None) };
         let committed = self.cluster.committed(&self.native, group, std::slice::from_ref(partition))?;
         Ok(committed[0])
     }

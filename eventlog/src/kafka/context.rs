@@ -42,6 +42,8 @@ pub(super) struct Context {
     rebalances: Mutex<VecDeque<Rebalance>>,
     /// The consumer is closing: there is nobody to ask about a rebalance.
     closing: AtomicBool,
+    /// What the group decided was answered since, with giving up everything.
+    gave_up: AtomicBool,
 }
 
 impl Context {
@@ -69,6 +71,12 @@ impl Context {
 
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Whether a consumer that is closing still has to answer the group. One answer is enough, whatever else the group decided:
+    /// librdkafka (2.12.1) ends the membership upon it, and never replies to another one, which waits for ever.
+    pub(super) fn begin_to_give_up(&self) -> bool {
+        !self.gave_up.swap(true, Ordering::SeqCst)
     }
 
     pub(super) fn put_trouble(&self, code: RDKafkaErrorCode, text: &str) {

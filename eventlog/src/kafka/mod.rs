@@ -15,6 +15,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
 
@@ -94,11 +95,18 @@ impl EventLog for KafkaLog {
         self.cluster.topics()
     }
 
+    fn partitions(&self, topic: &str) -> Result<i32, LogError> {
+        Ok(self.cluster.partitions_if_any(topic)?.unwrap_or(0))
+    }
+
+    fn reach(&self, topic: &str, timeout: Duration) -> Result<(), LogError> {
+        self.cluster.reach(topic, timeout)
+    }
+
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
         self.refuse_empty("consumer group", group)?;
-        let consumer = KafkaConsumer::member(Arc::clone(&self.cluster), group, topics)?;
-        self.members.add(group, consumer.native());
-        Ok(Box::new(consumer))
+        let (cluster, members) = (Arc::clone(&self.cluster), Arc::clone(&self.members));
+        Ok(Box::new(KafkaConsumer::member(cluster, members, group, topics)?))
     }
 
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {

@@ -123,7 +123,7 @@ impl NativeConsumer {
     }
 
     /// Joins the group.
-    pub(super) fn subscribe(&self, topics: &[&str]) -> Result<(), RDKafkaErrorCode> {
+    pub(super) fn subscribe(&self, topics: &[String]) -> Result<(), RDKafkaErrorCode> {
         let mut list = TopicPartitionList::new();
         for topic in topics {
             list.add_topic_unassigned(topic);
@@ -438,7 +438,9 @@ unsafe extern "C" fn on_rebalance(
     unsafe {
         let context = context(opaque);
         if context.is_closing() {
-            rd::rd_kafka_assign(client, ptr::null());
+            if context.begin_to_give_up() {
+                rd::rd_kafka_assign(client, ptr::null());
+            }
             return;
         }
         let list = &*partitions;

@@ -97,7 +97,9 @@ impl KafkaOptions {
             .set("bootstrap.servers", &self.brokers)
             .set("socket.keepalive.enable", "true")
             // A broker that comes back is found within a second, not within ten.
-            .set("reconnect.backoff.max.ms", "1000");
+            .set("reconnect.backoff.max.ms", "1000")
+            // Partitions that are added are found within half a minute, not within five.
+            .set("topic.metadata.refresh.interval.ms", "20000");
         for (key, value) in &self.extra {
             config.set(key, value);
         }

@@ -7,6 +7,7 @@
 //!  … and the time is over     nobody here knows                      OutcomeUnknown: this producer does no more
 //!  requires an abort          the cluster took offence               aborted at once; Aborted
 //!  fenced                     a newer producer has the id            Fenced: this producer does no more
+//!  … open for too long        or the cluster has ended it by itself  OutcomeUnknown: this producer does no more
 //!  fatal otherwise            misconfigured, or not allowed          the cause; this producer does no more
 //! ```
 
@@ -71,6 +72,8 @@ pub(super) struct KafkaProducer {
     caller: Caller,
     transactional_id: String,
     state: State,
+    /// When the transaction was opened that is open, or was the last one.
+    opened_at: Instant,
     /// Numbers of partitions by topic, as far as known.
     partitions: HashMap<String, i32>,
     /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because offsets that are sent
@@ -94,6 +97,7 @@ impl KafkaProducer {
             caller: Caller::new(client),
             transactional_id: transactional_id.to_owned(),
             state: State::Ready,
+            opened_at: Instant::now(),
             partitions: HashMap::new(),
             offsets: BTreeMap::new(),
         };
@@ -208,23 +212,39 @@ impl KafkaProducer {
     /// Does what a fault asks for; the error to tell.
     fn judge(&mut self, fault: Fault) -> LogError {
         let (state, error) = match fault {
-            Fault::End(end) => (State::Ended(end.clone()), self.ended(&end)),
+            Fault::End(end) => self.end(end),
             // Aborting tells whether the offence was that a newer producer is there.
             Fault::Abort(cause) => match self.abort_now() {
                 Ok(()) => (State::Aborted(cause.clone()), self.aborted(&cause)),
-                Err(Fault::End(end @ (End::Fenced | End::Unknown { .. }))) => {
-                    (State::Ended(end.clone()), self.ended(&end))
-                }
+                Err(Fault::End(end @ (End::Fenced | End::Unknown { .. }))) => self.end(end),
                 // An abort that got no answer goes on by itself, and librdkafka takes no second one meanwhile.
                 Err(Fault::Abort(again) | Fault::End(End::Fatal { cause: again, .. })) => {
-                    let end = End::Unknown { doing: "aborting", cause: format!("{cause}; {again}") };
-                    (State::Ended(end.clone()), self.ended(&end))
+                    self.end(End::Unknown { doing: "aborting", cause: format!("{cause}; {again}") })
                 }
             },
         };
         self.offsets.clear();
         self.state = state;
         error
+    }
+
+    /// The state after an end, and the error to tell. What the cluster says to a producer whose transaction it has ended by itself,
+    /// because it was open for too long, is what it says to one that another one has replaced.
+    fn end(&self, end: End) -> (State, LogError) {
+        let (open_for, open_max) = (self.opened_at.elapsed(), self.cluster.options.transaction_timeout);
+        let end = match end {
+            End::Fenced if matches!(self.state, State::Open) && open_for >= open_max => {
+                let cause = format!(
+                    "the transaction was open for {} ms, and the broker ends one after {} ms",
+                    open_for.as_millis(),
+                    open_max.as_millis()
+                );
+                End::Unknown { doing: "writing a transaction", cause }
+            }
+            end => end,
+        };
+        let error = self.ended(&end);
+        (State::Ended(end), error)
     }
 
     fn abort_now(&self) -> Result<(), Fault> {
@@ -297,19 +317,30 @@ impl KafkaProducer {
 
     /// Refuses a partition that does not exist: librdkafka would wait for it.
     fn check_partition(&mut self, topic: &str, partition: i32) -> Result<(), LogError> {
-        let count = match self.partitions.get(topic) {
-            Some(count) => *count,
-            None => {
-                let count = self.cluster.partitions(topic)?;
-                self.partitions.insert(topic.to_owned(), count);
-                count
-            }
-        };
+        if self.partitions.get(topic).is_some_and(|count| (0..*count).contains(&partition)) {
+            return Ok(());
+        }
+        // It is asked for the first time, or the topic may have more partitions by now.
+        let count = self.cluster.partitions(topic)?;
+        let known = self.partitions.insert(topic.to_owned(), count);
         if (0..count).contains(&partition) {
+            if known.is_some() {
+                self.learn_partitions(topic)?;
+            }
             return Ok(());
         }
         let source = TopicPartition { topic: topic.to_owned(), partition };
         Err(self.cluster.unknown_partition(&source, format!("0 to {}", count - 1)))
+    }
+
+    /// Has librdkafka look again how many partitions a topic has, which it does now and then by itself.
+    fn learn_partitions(&self, topic: &str) -> Result<(), LogError> {
+        let doing = format!("looking up the new partitions of {topic:?}");
+        let looked = self.native().fetch_metadata(Some(topic), self.cluster.options.request_timeout);
+        looked.map(drop).map_err(|error| {
+            let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
+            failure(&self.cluster.url, &doing, code, "", self.context().take_trouble())
+        })
     }
 
     /// Hands a record over to librdkafka, which copies it; waits where too much waits already.
@@ -427,6 +458,7 @@ impl Producer for KafkaProducer {
         }) {
             Ok(()) => {
                 self.state = State::Open;
+                self.opened_at = Instant::now();
                 Ok(())
             }
             Err(fault) => Err(self.judge(fault)),

@@ -221,6 +221,43 @@ fn members_share_partitions_by_the_brokers_protocol() {
     check_two_members(GroupProtocol::Consumer);
 }
 
+/// Waits until the broker takes a group for settled: its members know what they read, polled or not.
+fn await_settled(group: &str) {
+    let mut config = rdkafka::ClientConfig::new();
+    let asker: rdkafka::consumer::BaseConsumer =
+        config.set("bootstrap.servers", shared().brokers).create().unwrap();
+    let started = Instant::now();
+    loop {
+        // A coordinator that loads says so.
+        let list = rdkafka::consumer::Consumer::fetch_group_list(&asker, Some(group), ARRIVAL_MAX);
+        let is_settled =
+            |found: &rdkafka::groups::GroupInfo| found.state() == "Stable" && !found.members().is_empty();
+        if list.is_ok_and(|list| list.groups().iter().any(is_settled)) {
+            return;
+        }
+        assert!(started.elapsed() < ARRIVAL_MAX, "the group does not settle");
+    }
+}
+
+#[test]
+fn a_member_that_never_polled_can_leave() {
+    // A static member leaves without a word, so that librdkafka has nothing to wait for.
+    let options = KafkaOptions { instance_id: Some("a".to_owned()), ..shared() };
+    let log = KafkaLog::open(options).unwrap();
+    let name = unique("unpolled");
+    topic(&log, &name, 2);
+    for _ in 0..5 {
+        let consumer = log.subscribe(&name, &[&name]).unwrap();
+        await_settled(&name);
+        let (left, has_left) = mpsc::channel();
+        std::thread::spawn(move || {
+            drop(consumer);
+            left.send(()).unwrap();
+        });
+        has_left.recv_timeout(ARRIVAL_MAX).expect("it leaves the group");
+    }
+}
+
 #[test]
 fn a_static_member_that_comes_back_gets_its_partitions_back() {
     /// Far longer than members take to join.
@@ -379,6 +416,84 @@ fn a_fenced_producer_stays_fenced() {
     commit(&mut *newer, [record(&name, 0, "b")]);
     assert_eq!(values(&log, &at(&name, 0)), ["a", "b"]);
     assert_eq!(log.committed(&name, &at(&name, 0)).unwrap(), None);
+}
+
+#[test]
+fn a_transaction_that_the_broker_ended_for_its_age_is_no_other_producer_s() {
+    let log =
+        KafkaLog::open(KafkaOptions { transaction_timeout: Duration::from_secs(2), ..shared() }).unwrap();
+    let name = unique("overdue");
+    topic(&log, &name, 1);
+    let source = at(&name, 0);
+    let mut producer = log.producer(&name).unwrap();
+    producer.begin().unwrap();
+    producer.send(record(&name, 0, "late")).unwrap();
+    let started = Instant::now();
+    // The record, and the marker of the abort.
+    while log.written_end(&source).unwrap() < 2 {
+        assert!(started.elapsed() < ARRIVAL_MAX, "the broker does not end it");
+    }
+    let error = producer.commit().unwrap_err();
+    assert!(
+        matches!(&error, LogError::OutcomeUnknown { cause, .. } if cause.contains("was open")),
+        "{error}"
+    );
+    drop(producer);
+    commit(&mut *log.producer(&name).unwrap(), [record(&name, 0, "again")]);
+    assert_eq!(values(&log, &source), ["again"]);
+}
+
+/// Gives a topic of the shared broker more partitions, so many in all.
+fn add_partitions(topic: &str, partitions: usize) {
+    use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
+    let mut config = rdkafka::ClientConfig::new();
+    let admin: AdminClient<rdkafka::client::DefaultClientContext> =
+        config.set("bootstrap.servers", shared().brokers).create().unwrap();
+    let (wanted, options) = ([NewPartitions::new(topic, partitions)], AdminOptions::new());
+    let mut done = std::pin::pin!(admin.create_partitions(&wanted, &options));
+    let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+    let started = Instant::now();
+    loop {
+        if let std::task::Poll::Ready(done) = done.as_mut().poll(&mut task) {
+            assert!(done.unwrap().iter().all(Result::is_ok));
+            return;
+        }
+        assert!(started.elapsed() < ARRIVAL_MAX, "the broker does not answer");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_producer_writes_to_partitions_that_were_added() {
+    let log = shared_log();
+    let name = unique("added");
+    topic(&log, &name, 1);
+    let mut producer = log.producer(&name).unwrap();
+    commit(&mut *producer, [record(&name, 0, "before")]);
+    producer.begin().unwrap();
+    let error = producer.send(record(&name, 1, "too soon")).unwrap_err();
+    assert!(matches!(error, LogError::UnknownPartition { .. }), "{error}");
+    producer.abort().unwrap();
+    add_partitions(&name, 2);
+    let started = Instant::now();
+    while log.partitions(&name).unwrap() < 2 {
+        assert!(started.elapsed() < ARRIVAL_MAX, "the partition is not there");
+    }
+    commit(&mut *producer, [record(&name, 1, "after")]);
+    assert_eq!(values(&log, &at(&name, 1)), ["after"]);
+}
+
+#[test]
+fn a_broker_that_is_gone_is_out_of_reach() {
+    let broker = Broker::start("gone");
+    let log = KafkaLog::open(impatient(&broker)).unwrap();
+    topic(&log, "t", 3);
+    log.reach("t", ARRIVAL_MAX).unwrap();
+    broker.pause();
+    let error = log.reach("t", Duration::from_secs(1)).unwrap_err();
+    assert!(matches!(error, LogError::Unreachable { .. }), "{error}");
+    broker.go_on();
+    log.reach("t", ARRIVAL_MAX).unwrap();
 }
 
 /// The listener that wants a password.

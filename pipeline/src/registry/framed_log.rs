@@ -57,6 +57,14 @@ impl EventLog for FramedLog {
         self.log.committed(group, partition)
     }
 
+    fn partitions(&self, topic: &str) -> Result<i32, LogError> {
+        self.log.partitions(topic)
+    }
+
+    fn reach(&self, topic: &str, timeout: Duration) -> Result<(), LogError> {
+        self.log.reach(topic, timeout)
+    }
+
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         self.log.written_end(partition)
     }
