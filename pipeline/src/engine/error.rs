@@ -14,14 +14,19 @@ pub enum EngineError {
     /// The scheduler or its journal failed.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The last entry of the journal cannot be read, so its chain cannot be continued.
+    /// The newest record of this process's journal cannot be read, so its chain cannot be continued.
     #[error(
-        "{topic} offset {offset}: the last journal entry cannot be read: {error}; check the log with `warptape replay verify`"
+        "{topic}/{ordinal} offset {offset}: the newest record of this process's journal is no entry that this version can \
+         read: {error}; if a newer version of warptape wrote it, run that one. If something else did, keep it from writing \
+         to {topic}, and choose an engine.ordinal whose partition of that topic is unused: the chain of this one cannot be \
+         continued"
     )]
     JournalTail {
         /// Journal topic.
         topic: String,
-        /// Offset of the entry.
+        /// Number of the process, which is its partition.
+        ordinal: i32,
+        /// Offset of the record.
         offset: i64,
         /// What was found.
         error: DecodeError,

@@ -26,6 +26,7 @@ pub(super) fn last_entry(
     let Some(record) = last_record(log, journal, ordinal)? else { return Ok(None) };
     let entry = decode_journal_entry(&record.value).map_err(|error| EngineError::JournalTail {
         topic: journal.to_owned(),
+        ordinal,
         offset: record.offset,
         error,
     })?;

@@ -153,6 +153,27 @@ fn values() -> Vec<(Option<DeadLetterReason>, Vec<u8>)> {
 }
 
 #[test]
+fn a_journal_that_cannot_be_continued_ends_the_process_and_is_named() {
+    let market = Market::new("tail", shared());
+    let journal = market.topic("journal");
+    let values = [&b"garbage"[..], b"", b"\xc3\x01UUUUUUUU"];
+    // Where a member of the group came to grief when it left depended on how far it had come.
+    for (number, value) in values.iter().cycle().take(2 * values.len()).enumerate() {
+        let mut producer = market.log.producer(&journal).expect("a producer");
+        producer.begin().expect("a transaction");
+        let topic = journal.as_str().into();
+        let record = NewRecord { topic, value: (*value).into(), ..NewRecord::default() };
+        producer.send(record).expect("a record of the transaction");
+        producer.commit().expect("a commit");
+        let (status, _, error) = market.start_run().finish();
+        // Behind each record stands the marker of its transaction.
+        let place = format!("{journal}/0 offset {}: ", 2 * number);
+        assert_eq!(status.code(), Some(1), "{error}");
+        assert!(error.contains(&place) && error.contains("engine.ordinal"), "{error}");
+    }
+}
+
+#[test]
 fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
     let market = Market::new("poison", shared());
     let ticks = market.topic("ticks");
