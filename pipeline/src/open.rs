@@ -78,6 +78,9 @@ fn kafka_options(settings: &Settings, brokers: &str) -> KafkaOptions {
             settings::GroupProtocol::Consumer => GroupProtocol::Consumer,
         },
         session_timeout: kafka.session_timeout,
+        // What a killed process left open keeps others from reading what its successor writes. The broker looks for such
+        // transactions every ten seconds (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+        transaction_timeout: kafka.session_timeout / 2,
         request_timeout: kafka.request_timeout,
         stall_timeout: kafka.request_timeout,
         extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),

@@ -34,6 +34,10 @@ pub trait Transaction {
     }
     /// Whether it is in the log, when nothing of its owner's is open there.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError>;
+    /// Whether another owner of the same name has written since, which ends this one.
+    fn is_superseded(&self, _log: &dyn EventLog) -> Result<bool, LogError> {
+        Ok(false)
+    }
 }
 
 /// What became of a transaction.
@@ -150,10 +154,7 @@ impl TransactionWriter {
         loop {
             // The old one must be gone, or both would wait for each other (SQLite).
             self.producer = None;
-            match self.log.producer(&self.transactional_id).and_then(|producer| {
-                self.producer = Some(producer);
-                transaction.is_committed(self.log.as_ref())
-            }) {
+            match self.settle_once(transaction) {
                 Ok(true) => return Ok(Outcome::Committed),
                 Ok(false) => {
                     return Ok(Outcome::Aborted(LogError::Aborted {
@@ -170,6 +171,16 @@ impl TransactionWriter {
             }
         }
     }
+
+    fn settle_once(&mut self, transaction: &impl Transaction) -> Result<bool, LogError> {
+        // Another process that has taken this one's place must not be fenced in turn.
+        if transaction.is_superseded(self.log.as_ref())? {
+            let (url, transactional_id) = (self.log.url(), self.transactional_id.clone());
+            return Err(LogError::Fenced { url, transactional_id });
+        }
+        self.producer = Some(self.log.producer(&self.transactional_id)?);
+        transaction.is_committed(self.log.as_ref())
+    }
 }
 
 /// Whether an error may pass by itself.
@@ -185,7 +196,57 @@ pub fn is_outage(error: &LogError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use warptape_eventlog::{Durability, SqliteLog};
+
     use super::*;
+
+    /// A transaction whose outcome nobody tells, while another producer takes the place of its own.
+    struct Doubtful {
+        log: SqliteLog,
+        other: Mutex<Option<Box<dyn Producer>>>,
+        is_superseded: bool,
+    }
+
+    impl Transaction for Doubtful {
+        fn send(&self, _: &mut dyn Producer) -> Result<(), LogError> {
+            *self.other.lock().expect("nobody panics") = Some(self.log.producer("a")?);
+            let [url, transactional_id, doing, cause] =
+                ["sqlite:x", "a", "asking", "no answer"].map(str::to_owned);
+            Err(LogError::OutcomeUnknown { url, transactional_id, doing, cause })
+        }
+
+        fn is_committed(&self, _: &dyn EventLog) -> Result<bool, LogError> {
+            Ok(false)
+        }
+
+        fn is_superseded(&self, _: &dyn EventLog) -> Result<bool, LogError> {
+            Ok(self.is_superseded)
+        }
+    }
+
+    #[test]
+    fn who_was_replaced_ends_and_does_not_replace_in_turn() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("w.db");
+        let open = || SqliteLog::open(&path, Durability::Process).expect("a log");
+        for is_superseded in [true, false] {
+            let mut writer = TransactionWriter::new(Arc::new(open()), "a".to_owned(), Box::new(|| None))
+                .expect("a producer");
+            let doubtful = Doubtful { log: open(), other: Mutex::default(), is_superseded };
+            let outcome = writer.write(&doubtful);
+            let mut other = doubtful.other.lock().expect("nobody panics").take().expect("it was made");
+            let other = other.begin().and_then(|()| other.commit());
+            if is_superseded {
+                assert!(matches!(outcome, Err(LogError::Fenced { .. })));
+                other.expect("it is still the newest");
+            } else {
+                assert!(matches!(outcome, Ok(Outcome::Aborted(_))));
+                assert!(matches!(other, Err(LogError::Fenced { .. })));
+            }
+        }
+    }
 
     fn ago(time: Duration) -> Instant {
         Instant::now().checked_sub(time).expect("the machine has run for longer")

@@ -115,6 +115,11 @@ impl CommitRequest {
         sealed.chain(self.entries.iter().map(entry))
     }
 
+    /// The first journal entry.
+    pub(super) fn first_entry(&self) -> Option<&[u8]> {
+        self.entries.first().map(|(_, bytes)| bytes.as_slice())
+    }
+
     /// The last journal entry.
     pub(super) fn last_entry(&self) -> Option<&[u8]> {
         self.entries.last().map(|(_, bytes)| bytes.as_slice())

@@ -4,6 +4,7 @@
 //! as it is: no state has to be taken back.
 
 use warptape_eventlog::{EventLog, LogError, Producer};
+use warptape_schemas::decode_journal_entry;
 
 use super::EngineConfig;
 use super::commit::CommitRequest;
@@ -40,6 +41,16 @@ impl Transaction for EngineTransaction<'_> {
         self.request.sealed.iter().all(|sealed| self.ownership.holds(sealed.partition, sealed.assignment))
     }
 
+    /// A chain that went on without this one is another process's, of the same number.
+    fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
+        let EngineConfig { topics, ordinal, .. } = self.config;
+        let (Some(first), Some(last)) = (self.request.first_entry(), self.request.last_entry()) else {
+            return Ok(false);
+        };
+        let newest = last_record(log, &topics.journal, *ordinal)?;
+        Ok(newest.is_some_and(|newest| is_of_another(&newest.value, first, last)))
+    }
+
     /// The journal tells, which nobody else writes; a request without entries has moved offsets.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { topics, ordinal, group, .. } = self.config;
@@ -54,5 +65,39 @@ impl Transaction for EngineTransaction<'_> {
             }
         }
         Ok(true)
+    }
+}
+
+/// Whether the newest entry of a journal was written by another process than the one whose next entries are these, the first and the
+/// last of them.
+fn is_of_another(newest: &[u8], first: &[u8], last: &[u8]) -> bool {
+    let sequence = |bytes: &[u8]| decode_journal_entry(bytes).ok().map(|entry| entry.sequence);
+    newest != last && sequence(newest) >= sequence(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::JournalWriter;
+    use warptape_schemas::journal::{Input, Woke};
+
+    use super::*;
+
+    #[test]
+    fn a_chain_that_went_on_otherwise_is_another_process_s() {
+        let mut writer = JournalWriter::new();
+        let mut entry = |at_ns| {
+            let mut bytes = Vec::new();
+            writer.append(at_ns, &Input::Woke(Woke {}), &[], 0, &mut bytes);
+            bytes
+        };
+        let [before, first, last] = [1, 2, 3].map(&mut entry);
+        let mut other =
+            JournalWriter::resume(&decode_journal_entry(&before).expect("an entry")).expect("a chain");
+        let mut others = Vec::new();
+        other.append(7, &Input::Woke(Woke {}), &[], 0, &mut others);
+        assert!(!is_of_another(&before, &first, &last), "the transaction is not there");
+        assert!(!is_of_another(&last, &first, &last), "it is there");
+        assert!(!is_of_another(b"garbage", &first, &last), "no entry");
+        assert!(is_of_another(&others, &first, &last), "an entry with the sequence of the first");
     }
 }

@@ -206,7 +206,7 @@ pub const KEYS: &[Key] = &[
         6_000,
         1_800_000,
         "A process that is silent for so long loses its partitions to others, in milliseconds. The broker has the \
-         last word with group_protocol `consumer`.",
+         last word with group_protocol `consumer`. A transaction may be open for half of it.",
     ),
     integer(
         "kafka.request_timeout_ms",
