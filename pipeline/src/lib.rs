@@ -13,4 +13,6 @@ pub mod publisher;
 pub mod registry;
 pub mod settings;
 pub mod sources;
+pub mod terminal;
 mod transaction;
+mod watch;

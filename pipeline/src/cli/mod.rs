@@ -39,6 +39,7 @@ pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, Top
 use crate::commands;
 use crate::printable::{printable_line, to_stderr};
 use crate::settings::{self, Assignment, Sources};
+use crate::terminal::Terminal;
 
 /// Event-sourced stream processing of market data: ticks in, signals and decisions out, every run replayable.
 #[derive(Debug, Parser)]
@@ -103,7 +104,8 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { UNUSABLE } else { 0 });
         }
     };
-    match start_tracing(cli.verbose).and_then(|()| execute(&cli)) {
+    let terminal = Terminal::default();
+    match start_tracing(cli.verbose, &terminal).and_then(|()| execute(&cli, &terminal)) {
         Ok(code) => code,
         Err(error) => {
             let code = exit_code(&error);
@@ -132,7 +134,7 @@ fn runs_lanes(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Devices(_))
 }
 
-fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
+fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let mut sources = sources(cli)?;
     if let Command::Demo(args) = &cli.command {
         prefer_for_demo(args, &mut sources)?;
@@ -144,9 +146,9 @@ fn execute(cli: &Cli) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Demo(args) => {
             let again = std::env::args().next().unwrap_or_else(|| "warptape".to_owned());
-            commands::demo::execute(args, &settings, &again, cli.config.as_deref())
+            commands::demo::execute(args, &settings, &again, cli.config.as_deref(), terminal)
         }
-        Command::Run(args) => commands::run::execute(args, &settings),
+        Command::Run(args) => commands::run::execute(args, &settings, terminal),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Risk(args) => commands::risk::execute(args, &settings),
@@ -211,7 +213,7 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
 }
 
 /// Diagnostics go to standard error; `WARPTAPE_LOG` has the syntax of `RUST_LOG`.
-fn start_tracing(verbose: u8) -> anyhow::Result<()> {
+fn start_tracing(verbose: u8, terminal: &Terminal) -> anyhow::Result<()> {
     let default = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = match std::env::var("WARPTAPE_LOG") {
         Ok(text) if !text.is_empty() => EnvFilter::try_new(&text).map_err(|error| {
@@ -232,7 +234,7 @@ fn start_tracing(verbose: u8) -> anyhow::Result<()> {
     });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(terminal.clone())
         .with_ansi(ansi)
         .fmt_fields(fields.delimited(" "))
         .init();

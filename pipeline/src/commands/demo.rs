@@ -23,6 +23,7 @@ use crate::printable::stdout;
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::sources::synth::{SynthConfig, SynthSource};
+use crate::terminal::Terminal;
 
 /// File of the log in the demo's folder.
 pub const LOG_FILE: &str = "demo.db";
@@ -66,6 +67,7 @@ pub fn execute(
     settings: &Settings,
     again: &str,
     config: Option<&Path>,
+    terminal: &Terminal,
 ) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
@@ -118,7 +120,8 @@ pub fn execute(
 
     let started = Instant::now();
     let time_is_up = || args.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
-    let mut live = Live::new(progress.clone(), hot_state.as_ref().map(HotState::status), args.ticks);
+    let status = hot_state.as_ref().map(HotState::status);
+    let mut live = Live::new(progress.clone(), status, None, args.ticks, terminal);
     let lag = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
     while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(REDRAW) {
         live.show(Some(lag()));
@@ -135,7 +138,7 @@ pub fn execute(
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
-    live.clear();
+    drop(live);
     let summary = summary?;
     fed?;
 

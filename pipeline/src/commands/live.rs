@@ -12,6 +12,8 @@ use warptape_schemas::signal::SignalKind;
 use crate::engine::Progress;
 use crate::hot::HotStatus;
 use crate::printable::{printable_line, to_stderr};
+use crate::terminal::Terminal;
+use crate::watch::{LogWatch, Lost};
 
 /// How often the display is redrawn.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
@@ -22,12 +24,16 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Signals shown.
 const SIGNALS_SHOWN: usize = 5;
 
-/// The display of a running engine.
+/// The display of a running engine, until it is dropped.
 pub(super) struct Live {
     progress: Arc<Progress>,
     hot_state: Option<Arc<HotStatus>>,
+    /// Where the log may be out of reach.
+    watch: Option<LogWatch>,
+    was_lost: bool,
     total_ticks: Option<u64>,
     screen: Option<Screen>,
+    terminal: Terminal,
     rate_since: Instant,
     rate_ticks: u64,
     ticks_per_second: f64,
@@ -45,19 +51,25 @@ struct Screen {
 }
 
 impl Live {
-    /// A display of `progress`, and of `hot_state` where there is one; with `total_ticks`, how far it is.
+    /// A display of `progress`, and of `hot_state` and `watch` where there are such; with `total_ticks`, how far it is.
     pub(super) fn new(
         progress: Arc<Progress>,
         hot_state: Option<Arc<HotStatus>>,
+        watch: Option<LogWatch>,
         total_ticks: Option<u64>,
+        terminal: &Terminal,
     ) -> Self {
+        let new_screen = || Screen::new(total_ticks, hot_state.is_some(), terminal);
         Self {
-            screen: std::io::stderr().is_terminal().then(|| Screen::new(total_ticks, hot_state.is_some())),
+            screen: std::io::stderr().is_terminal().then(new_screen),
             lane_busy_ns: vec![0; progress.lanes.len()],
             lane_percent: vec![0.0; progress.lanes.len()],
             progress,
             hot_state,
+            watch,
+            was_lost: false,
             total_ticks,
+            terminal: terminal.clone(),
             rate_since: Instant::now(),
             rate_ticks: 0,
             ticks_per_second: 0.0,
@@ -67,7 +79,14 @@ impl Live {
     /// Shows the present state. `lag_ticks` is what is in the log and not read, where that is known.
     pub(super) fn show(&mut self, lag_ticks: Option<u64>) {
         let is_measured = self.measure();
-        let line = self.line(lag_ticks);
+        let lost = self.lost();
+        // Where there is no display, news of it come at once.
+        let is_news = lost.is_some() != self.was_lost;
+        self.was_lost = lost.is_some();
+        let line = match &lost {
+            Some(lost) => format!("{lost} · {}", self.line(lag_ticks)),
+            None => self.line(lag_ticks),
+        };
         if let Some(screen) = &self.screen {
             screen.ticks.set_position(self.progress.ticks.load(Ordering::Relaxed));
             screen.ticks.set_message(line);
@@ -79,7 +98,7 @@ impl Live {
             for (bar, signal) in screen.signals.iter().zip(latest.iter().rev()) {
                 bar.set_message(printable_line(&describe(signal)).into_owned());
             }
-        } else if is_measured {
+        } else if is_measured || is_news {
             eprintln!("{line}");
             if let Some(status) = &self.hot_state {
                 to_stderr(format_args!("hot state  {status}"));
@@ -87,14 +106,9 @@ impl Live {
         }
     }
 
-    /// Takes the display away.
-    pub(super) fn clear(&self) {
-        if let Some(screen) = &self.screen {
-            screen.ticks.finish_and_clear();
-            screen.lanes.finish_and_clear();
-            screen.hot_state.iter().for_each(ProgressBar::finish_and_clear);
-            screen.signals.iter().for_each(ProgressBar::finish_and_clear);
-        }
+    /// Whether the log is out of reach, and since when.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.watch.as_ref().and_then(LogWatch::lost)
     }
 
     /// Measures the rates where it is time to; whether it was.
@@ -143,9 +157,22 @@ impl Live {
     }
 }
 
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.terminal.clear();
+        if let Some(screen) = &self.screen {
+            screen.ticks.finish_and_clear();
+            screen.lanes.finish_and_clear();
+            screen.hot_state.iter().for_each(ProgressBar::finish_and_clear);
+            screen.signals.iter().for_each(ProgressBar::finish_and_clear);
+        }
+    }
+}
+
 impl Screen {
-    fn new(total_ticks: Option<u64>, hot_state: bool) -> Self {
+    fn new(total_ticks: Option<u64>, hot_state: bool, terminal: &Terminal) -> Self {
         let lines = MultiProgress::new();
+        terminal.show(lines.clone());
         let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are valid");
         let ticks = match total_ticks {
             Some(total) => ProgressBar::new(total).with_style(style("{bar:12} {wide_msg}")),

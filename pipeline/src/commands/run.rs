@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use crossbeam_channel::bounded;
 use indicatif::HumanCount;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
@@ -18,9 +20,16 @@ use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
+use crate::terminal::Terminal;
+use crate::watch::LogWatch;
+
+/// How long a process that shall end waits for a log that does not answer, or for an engine that has not begun.
+const STOP_LOST_MAX: Duration = Duration::from_secs(8);
+/// A log that is lost for less may answer the next question.
+const LOST_MIN: Duration = Duration::from_secs(5);
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
-pub fn execute(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     ready_topics(&*log, settings)?;
     let config = EngineConfig { new_segment: args.new_segment, ..settings.engine_config(schemas) };
@@ -39,23 +48,50 @@ pub fn execute(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> 
     let progress = Arc::new(Progress::new(config.lanes.len()));
     let interrupt = Interrupt::install()?;
     let (stop, stopped) = bounded(1);
+    let watch = settings.is_on_kafka().then(|| LogWatch::start(log.clone(), config.topics.ticks.clone()));
     let engine = {
         let progress = progress.clone();
         thread::Builder::new().name("engine".to_owned()).spawn(move || run(log, config, progress, stopped))?
     };
-    let mut live = Live::new(progress, hot_state.as_ref().map(HotState::status), None);
+    let status = hot_state.as_ref().map(HotState::status);
+    let mut live = Live::new(progress.clone(), status, watch, None, terminal);
     while !engine.is_finished() && !interrupt.wait(REDRAW) {
         live.show(None);
     }
     // An engine that has failed is gone, and takes no stop.
     drop(stop.send(Stop::Now));
+    let stopping = Instant::now();
+    while !engine.is_finished() {
+        if stopping.elapsed() >= STOP_LOST_MAX {
+            leave_behind(&live, &progress)?;
+        }
+        live.show(None);
+        thread::park_timeout(REDRAW);
+    }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
-    live.clear();
+    drop(live);
     let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;
     write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error where an engine that shall end is not worth waiting for: it waits for a log that does not answer, or it has not
+/// done anything yet. Its threads end with the process.
+fn leave_behind(live: &Live, progress: &Progress) -> anyhow::Result<()> {
+    if let Some(lost) = live.lost().filter(|lost| lost.since.elapsed() >= LOST_MIN) {
+        bail!(
+            "{lost}: {}. The pipeline ended without it; what was not committed is processed again at the next start, and \
+             nothing is lost",
+            lost.cause
+        );
+    }
+    ensure!(
+        progress.decisions.load(Ordering::Relaxed) > 0,
+        "the pipeline had not begun yet, and ended before it did; nothing was processed"
+    );
+    Ok(())
 }
 
 /// Names the settings that two processes share where one took the other's place.

@@ -1,7 +1,7 @@
 //! What happens to a real broker and to the network before it, with `feed` and `run` at work: nothing lost, nothing
 //! twice, no stall longer than twice the timeout, and the outputs those of an uninterrupted run.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use warptape_eventlog::{KafkaOptions, Record};
 use warptape_schemas::{LifecycleEvent, decode_lifecycle};
@@ -129,6 +129,27 @@ fn a_broker_that_dies_under_load_costs_nothing() {
         );
     }
     panic!("{BROKERS_MAX} brokers skipped the markers of transactions");
+}
+
+#[test]
+fn a_broker_that_is_gone_is_shown_and_keeps_nobody_from_ending() {
+    /// Far less than the answers of a broker are waited for.
+    const END_MAX: Duration = Duration::from_secs(40);
+    let mut random = Random::from_environment();
+    let mut load = Load::start(Broker::start("gone"), None, PATIENCE, &mut random);
+    load.broker.pause();
+    load.run.await_saying("broker lost since ");
+    let asked = Instant::now();
+    load.run.signal("TERM");
+    let (status, _, error) = load.run.finish();
+    let took = asked.elapsed();
+    assert_eq!(status.code(), Some(1), "{error}");
+    assert!(error.contains("error: broker lost since ") && error.contains("nothing is lost"), "{error}");
+    assert!(took < END_MAX, "it took {took:?}");
+    load.broker.go_on();
+    load.run = load.market.start_run();
+    load.goes_on();
+    load.check();
 }
 
 #[test]

@@ -296,6 +296,24 @@ fn processes_share_partitions_by_the_brokers_protocol() {
 }
 
 #[test]
+fn a_process_that_was_killed_waits_for_its_place_by_the_brokers_protocol() {
+    let folder = folder();
+    let folder = folder.path();
+    let cluster = Cluster::new(folder, "place", "kafka.group_protocol = \"consumer\"\n");
+    let mut first = cluster.start_run(folder, 0);
+    let feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    cluster.run_on(&mut first);
+    first.kill();
+    // The broker keeps the place of a static member for the session timeout.
+    let mut again = cluster.start_run(folder, 0);
+    again.await_saying("keeps this process's place");
+    cluster.run_on(&mut again);
+    cluster.run_to_end(&feed.stop("TERM"), &mut again);
+    again.stop("TERM");
+    cluster.verify(folder);
+}
+
+#[test]
 fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     let folder = folder();
     let folder = folder.path();

@@ -1,11 +1,12 @@
 //! Processes of the binary: run to their end, or run beside the test and ended with it at the latest.
 
 use std::fmt::Debug;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -57,8 +58,10 @@ pub struct Running {
     name: String,
     /// Lines of standard output, written by a thread; disconnected when the process has closed it.
     lines: Receiver<String>,
+    /// What it wrote to standard error so far.
+    said: Arc<Mutex<String>>,
     /// Reads standard error to its end.
-    error: Option<JoinHandle<String>>,
+    error: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -80,22 +83,31 @@ impl Running {
             .spawn()
             .expect("the binary starts");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut stderr = child.stderr.take().expect("a pipe");
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             // A test that has seen enough drops the receiver.
             stdout.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
         });
+        let said = Arc::new(Mutex::new(String::new()));
+        let of_reader = said.clone();
         let error = std::thread::spawn(move || {
-            let mut text = String::new();
-            stderr.read_to_string(&mut text).map(|_| text).unwrap_or_else(|error| error.to_string())
+            for line in stderr.lines() {
+                let line = line.unwrap_or_else(|error| error.to_string());
+                of_reader.lock().expect("nobody panics while holding it").extend([&line, "\n"]);
+            }
         });
-        Running { child, name: arguments.join(" "), lines, error: Some(error) }
+        Running { child, name: arguments.join(" "), lines, said, error: Some(error) }
     }
 
     /// Its process number.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it wrote to standard error so far, in whole lines.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody panics while holding it").clone()
     }
 
     /// Has it not ended?
@@ -129,6 +141,14 @@ impl Running {
     #[track_caller]
     pub fn run_until<T>(&mut self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
         self.run_while_moving(what, || reached().ok_or(()))
+    }
+
+    /// Waits until it has written this to standard error; fails if it ends before.
+    #[track_caller]
+    pub fn await_saying(&mut self, what: &str) {
+        let said = self.said.clone();
+        let has_said = || said.lock().expect("nobody panics while holding it").contains(what);
+        self.run_until(&format!("it says {what:?}"), || has_said().then_some(()));
     }
 
     /// Waits until `look` gives something, for as long as it takes; fails if it gives the same `Err`, which is where things
@@ -208,7 +228,10 @@ impl Running {
         // It may have ended already.
         drop(self.child.kill());
         drop(self.child.wait());
-        self.error.take().and_then(|reader| reader.join().ok()).unwrap_or_default()
+        if let Some(reader) = self.error.take() {
+            reader.join().expect("the reader does not panic");
+        }
+        self.said()
     }
 }
 
