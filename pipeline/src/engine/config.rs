@@ -158,6 +158,18 @@ impl Topics {
         }
     }
 
+    /// Those that need a partition for each of the ticks'.
+    pub fn beside_ticks(&self) -> [&str; 6] {
+        [
+            &self.signals,
+            &self.snapshots,
+            &self.late,
+            &self.dead_letter,
+            &self.risk_requests,
+            &self.risk_results,
+        ]
+    }
+
     /// The topics as they are created: outputs have the partitions of the source, the journal one for each process.
     pub fn specs(&self, plan: &TopicPlan) -> Vec<TopicSpec> {
         let TopicPlan { partitions, journal_partitions, retention, .. } = *plan;

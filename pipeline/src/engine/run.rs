@@ -139,13 +139,19 @@ impl Engine {
         let lifecycle = LifecycleLog::new(log.clone(), &config)?;
         let last = last_entry(log.as_ref(), &config.topics.journal, config.ordinal)?;
         let core = Core::new(config.clone(), last.as_ref())?;
-        let topic = config.topics.ticks.clone();
-        let (records_max, bytes_max) = (config.poll_records_max, config.poll_bytes_max);
+        let fetch_max = [config.poll_records_max, config.poll_bytes_max];
         let batches_max = config.scheduler.lane_batches_max as usize;
         // Lanes wait where there is no room, and the engine never waits for a lane.
         let (lane_events_sender, lane_events) = bounded(config.lanes.len() * (batches_max + 3));
         Ok(Self {
-            source: Source::start(consumer, topic, core.ownership().clone(), clock, records_max, bytes_max),
+            source: Source::start(
+                log.clone(),
+                consumer,
+                &config.topics,
+                core.ownership().clone(),
+                clock,
+                fetch_max,
+            ),
             requests: RequestSource::start(
                 log.clone(),
                 RequestNames {

@@ -1,19 +1,27 @@
 //! The source thread: polls the log ahead of the engine, within a bound, and obeys pause, resume and seek.
+//!
+//! What a partition of ticks causes goes to the same partition of other topics. Where one of those has too few, as when partitions
+//! were added to the ticks alone, the partition waits here until it has enough, and the engine does not hear of it before.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
-use warptape_eventlog::{Consumer, Fetched, LogError, Record, TopicPartition};
+use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 
-use super::Clock;
 use super::ownership::Ownership;
 use super::worker::Worker;
+use super::{Clock, Topics};
 
 /// Fetches that may wait for the engine: one in hand, one behind it.
 const FETCHES_MAX: usize = 2;
 /// Longest wait of one poll: bounds how late a command is obeyed on an idle log.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
+/// How often is looked whether other topics have a partition by now.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often is said that a partition waits for them.
+const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 /// Commands that may wait for the thread.
 const COMMANDS_MAX: usize = 1024;
 
@@ -65,18 +73,22 @@ pub(super) struct Source {
 impl Source {
     /// Starts the thread on a subscribed consumer.
     pub(super) fn start(
+        log: Arc<dyn EventLog>,
         consumer: Box<dyn Consumer>,
-        topic: String,
+        topics: &Topics,
         ownership: Ownership,
         clock: Clock,
-        records_max: usize,
-        bytes_max: usize,
+        [records_max, bytes_max]: [usize; 2],
     ) -> Self {
         let (commands, commands_received) = bounded(COMMANDS_MAX);
         let (events_sent, events) = bounded(FETCHES_MAX);
         let reader = SourceReader {
             consumer,
-            topic,
+            log,
+            topic: topics.ticks.clone(),
+            others: topics.beside_ticks().map(str::to_owned).to_vec(),
+            waiting: BTreeMap::new(),
+            next_look: Instant::now(),
             ownership,
             clock,
             records_max,
@@ -98,7 +110,14 @@ impl Source {
 
 struct SourceReader {
     consumer: Box<dyn Consumer>,
+    log: Arc<dyn EventLog>,
     topic: String,
+    /// Topics that need a partition for each of the ticks'.
+    others: Vec<String>,
+    /// Partitions that they lack, with when to say so again.
+    waiting: BTreeMap<i32, Instant>,
+    /// When to look for them again.
+    next_look: Instant,
     ownership: Ownership,
     clock: Clock,
     records_max: usize,
@@ -142,6 +161,9 @@ impl SourceReader {
                 Err(TryRecvError::Disconnected) => return Ok(false),
             }
         }
+        if let Some(event) = self.look_for_waiting()? {
+            return Ok(self.events.send(event).is_ok());
+        }
         let event = match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
             Fetched::Idle => match self.positions()? {
                 moved if moved.is_empty() => return Ok(true),
@@ -150,15 +172,10 @@ impl SourceReader {
             Fetched::Assigned(partitions) => {
                 // Nothing is read before the engine restored the state and said where to begin.
                 self.consumer.pause(&partitions)?;
-                let mut assigned = Vec::with_capacity(partitions.len());
-                for partition in &partitions {
-                    assigned.push(Assigned {
-                        partition: partition.partition,
-                        committed: self.consumer.committed(partition)?,
-                        end: self.consumer.offsets(partition)?.next,
-                    });
-                }
-                SourceEvent::Assigned(assigned)
+                let now = Instant::now();
+                self.waiting.extend(partitions.iter().map(|partition| (partition.partition, now)));
+                self.next_look = now;
+                return Ok(true);
             }
             Fetched::Revoked(partitions) => {
                 return self.hand_over(SourceEvent::Revoked, &partitions, commands);
@@ -188,8 +205,54 @@ impl SourceReader {
         Ok(moved)
     }
 
+    /// Those of the waiting partitions that all topics have by now, for the engine.
+    fn look_for_waiting(&mut self) -> Result<Option<SourceEvent>, LogError> {
+        let now = Instant::now();
+        if self.waiting.is_empty() || now < self.next_look {
+            return Ok(None);
+        }
+        self.next_look = now + LOOK_INTERVAL;
+        let mut counts = Vec::with_capacity(self.others.len());
+        for topic in &self.others {
+            match self.log.partitions(topic) {
+                Ok(count) => counts.push((topic, count)),
+                // A member waits for a cluster that does not answer.
+                Err(error @ LogError::Unreachable { .. }) => {
+                    tracing::warn!(%error, "partitions that were assigned wait");
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mut assigned = Vec::new();
+        for (&partition, next_news) in &mut self.waiting {
+            let lacking = counts.iter().filter(|(_, count)| *count <= partition);
+            let lacking: Vec<&str> = lacking.map(|(topic, _)| topic.as_str()).collect();
+            let name = TopicPartition { topic: self.topic.clone(), partition };
+            if lacking.is_empty() {
+                let committed = self.consumer.committed(&name)?;
+                let end = self.consumer.offsets(&name)?.next;
+                assigned.push(Assigned { partition, committed, end });
+            } else if now >= *next_news {
+                *next_news = now + NEWS_INTERVAL;
+                tracing::warn!(
+                    "{}/{partition} is not read yet: what it causes goes to partition {partition} of other topics, and too few \
+                     partitions have {}; give them {} partitions, as {} has, and it is read. All other partitions go on",
+                    self.topic,
+                    lacking.join(", "),
+                    partition + 1,
+                    self.topic,
+                );
+            }
+        }
+        self.waiting.retain(|partition, _| assigned.iter().all(|found| found.partition != *partition));
+        Ok((!assigned.is_empty()).then_some(SourceEvent::Assigned(assigned)))
+    }
+
+    /// Forgets partitions; gives those that the engine knows.
     fn forget(&mut self, partitions: &[TopicPartition]) -> Vec<i32> {
-        let gone: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
+        let mut gone: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
+        gone.retain(|partition| self.waiting.remove(partition).is_none());
         self.partitions.retain(|partition, _| !gone.contains(partition));
         gone
     }
@@ -204,6 +267,9 @@ impl SourceReader {
         commands: &Receiver<SourceCommand>,
     ) -> Result<bool, LogError> {
         let gone = self.forget(partitions);
+        if gone.is_empty() {
+            return Ok(true);
+        }
         if self.events.send(event(gone)).is_err() {
             return Ok(false);
         }

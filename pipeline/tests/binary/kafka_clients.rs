@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition};
+use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition, TopicSpec};
+use warptape_pipeline::engine::{TopicPlan, Topics};
 
 use super::kafka_market::TickReader;
 use super::processes::{Running, folder, texts, warptape, warptape_with};
@@ -223,6 +224,35 @@ fn dead_letters_are_replayed_once_on_kafka_too() {
     assert_eq!(figure(&dlq("replay"), "replayed"), PARTITIONS as usize);
     assert_eq!(figure(&dlq("replay"), "replayed"), 0);
     assert_eq!(figure(&setup.drain(setup.run(), 0, 2 * letters), "dead"), PARTITIONS as usize);
+}
+
+#[test]
+fn a_partition_that_other_topics_lack_is_named_and_waited_for() {
+    let setup = Setup::new("lacking");
+    let prefix = format!("{}lacking.", setup.prefix);
+    let specs = Topics::new(&prefix).specs(&TopicPlan::new(PARTITIONS));
+    let fewer = |spec: TopicSpec| match spec.name.ends_with("signals") {
+        true => TopicSpec { partitions: PARTITIONS - 1, ..spec },
+        false => spec,
+    };
+    setup.log.create_topics(&specs.into_iter().map(fewer).collect::<Vec<_>>()).expect("new topics");
+    let prefix_variable = [("WARPTAPE__TOPICS__PREFIX", &*prefix)];
+    let mut run = Running::start_with(setup.path(), &["run", "-c", "w.toml"], &prefix_variable);
+    run.await_saying(&format!("{prefix}ticks/{} is not read yet", PARTITIONS - 1));
+    assert!(run.said().contains(&format!("{prefix}signals; give them")), "{}", run.said());
+
+    // The others are read.
+    let mut producer = setup.log.producer(&prefix).expect("a producer");
+    producer.begin().expect("a transaction");
+    let topic = format!("{prefix}ticks");
+    let record = NewRecord { topic: topic.as_str().into(), value: b"junk".into(), ..NewRecord::default() };
+    producer.send(record).expect("a record of the transaction");
+    producer.commit().expect("a commit");
+    let first = TopicPartition { topic, partition: 0 };
+    run.run_until("the first partition is processed", || {
+        setup.log.committed(&setup.topic("group"), &first).expect("the cluster answers")
+    });
+    run.stop("TERM");
 }
 
 #[test]

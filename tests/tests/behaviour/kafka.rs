@@ -1,12 +1,20 @@
 //! The same engine over a real broker: the same signals as over the embedded log.
 
 use std::num::NonZeroUsize;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
-use warptape_eventlog::{Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog};
+use crossbeam_channel::bounded;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
+use rdkafka::client::DefaultClientContext;
+use warptape_eventlog::{
+    Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog, TopicPartition, TopicSpec,
+};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, TopicPlan, Topics};
+use warptape_pipeline::engine::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::create_missing_topics;
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
@@ -80,6 +88,76 @@ fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
     while ticks(to, topic) < expected {
         assert!(since.elapsed() < MARKERS_MAX, "the ticks cannot be read");
     }
+}
+
+/// Gives a topic more partitions, so many in all.
+fn add_partitions(topic: &str, partitions: usize) {
+    let mut config = ClientConfig::new();
+    let admin: AdminClient<DefaultClientContext> =
+        config.set("bootstrap.servers", broker().brokers).create().expect("a client");
+    let (wanted, options) = ([NewPartitions::new(topic, partitions)], AdminOptions::new());
+    let mut done = pin!(admin.create_partitions(&wanted, &options));
+    let mut task = Context::from_waker(Waker::noop());
+    let since = Instant::now();
+    loop {
+        if let Poll::Ready(done) = done.as_mut().poll(&mut task) {
+            assert!(done.expect("the broker answers").iter().all(Result::is_ok));
+            return;
+        }
+        assert!(since.elapsed() < MARKERS_MAX, "the broker does not answer");
+        std::thread::yield_now();
+    }
+}
+
+/// Publishes a record that becomes a dead letter.
+fn publish_junk(log: &dyn EventLog, topic: &str, partition: i32) {
+    let mut producer = log.producer(&format!("{topic}-junk")).expect("a producer");
+    producer.begin().expect("a transaction");
+    let (topic, value) = (topic.into(), b"junk".into());
+    let record = NewRecord { topic, partition, value, ..NewRecord::default() };
+    producer.send(record).expect("a record of the transaction");
+    producer.commit().expect("a commit");
+}
+
+#[test]
+fn partitions_that_are_added_are_read_once_the_outputs_have_them_too() {
+    let prefix = unique("added");
+    let topics = Topics::new(&prefix);
+    let kafka: Arc<dyn EventLog> = Arc::new(KafkaLog::open(broker()).expect("a broker"));
+    let specs = topics.specs(&TopicPlan::new(2)).into_iter().map(|spec| match spec.name {
+        ref name if *name == topics.ticks || *name == topics.signals => TopicSpec { partitions: 1, ..spec },
+        _ => spec,
+    });
+    kafka.create_topics(&specs.collect::<Vec<_>>()).expect("new topics");
+    let config = EngineConfig {
+        topics: topics.clone(),
+        group: prefix.clone(),
+        ..engine_config(stage_config(), LANES)
+    };
+    let (stop, stopped) = bounded(1);
+    let engine = {
+        let (log, progress) = (kafka.clone(), Arc::new(Progress::new(LANES as usize)));
+        std::thread::spawn(move || run(log, config, progress, stopped))
+    };
+    let await_offset = |partition, offset: i64| {
+        let (source, since) = (TopicPartition { topic: topics.ticks.clone(), partition }, Instant::now());
+        while kafka.committed(&prefix, &source).expect("the broker answers") < Some(offset) {
+            assert!(!engine.is_finished(), "the engine ended");
+            assert!(since.elapsed() < MARKERS_MAX, "partition {partition} is not read");
+        }
+    };
+    publish_junk(kafka.as_ref(), &topics.ticks, 0);
+    await_offset(0, 1);
+    add_partitions(&topics.ticks, 2);
+    publish_junk(kafka.as_ref(), &topics.ticks, 1);
+    // Behind the first record and the marker of its transaction.
+    publish_junk(kafka.as_ref(), &topics.ticks, 0);
+    await_offset(0, 3);
+    add_partitions(&topics.signals, 2);
+    await_offset(1, 1);
+    stop.send(Stop::Now).expect("the engine runs");
+    let summary = engine.join().expect("it does not panic").expect("it does not fail");
+    assert_eq!(summary.dead_letters, 3);
 }
 
 #[test]
