@@ -61,6 +61,16 @@ pub enum LogError {
         /// How long was waited, milliseconds.
         waited_ms: u64,
     },
+    /// A limit of this process was reached: descriptors, memory or the size of files.
+    #[error("{url}: {doing} failed: {cause}; raise the limit and start again")]
+    Limit {
+        /// The log.
+        url: String,
+        /// What was attempted.
+        doing: String,
+        /// What the system said, with the limit.
+        cause: String,
+    },
     /// Any other failure of the storage below.
     #[error("{url}: {doing} failed: {cause}; check the disk and the permissions of the log's directory")]
     Storage {

@@ -102,7 +102,9 @@ fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     let signals = if read { (0..PARTITIONS).map(values).collect() } else { Vec::new() };
     drop(log);
     // Nor what the last run left.
-    std::fs::remove_file(&copy).expect("the file is ours");
+    for path in [copy.clone(), path.with_extension("copy-head")] {
+        std::fs::remove_file(path).expect("the file is ours");
+    }
     (Duration::from_nanos(summary.active_ns as u64), signals)
 }
 

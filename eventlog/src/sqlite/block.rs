@@ -28,6 +28,7 @@ pub(super) struct Block {
 }
 
 /// A record as it lies in the log.
+#[derive(Clone, Copy)]
 pub(super) struct StoredRecord<'a> {
     pub(super) offset: i64,
     pub(super) timestamp_ns: i64,
@@ -39,9 +40,20 @@ pub(super) struct StoredRecord<'a> {
 
 impl Blocks {
     pub(super) fn push(&mut self, record: &NewRecord<'_>) {
-        let key = record.key.as_deref();
         let headers = headers::encode(&record.headers).unwrap_or_default();
-        let bytes = HEAD_BYTES + key.map_or(0, <[u8]>::len) + headers.len() + record.value.len();
+        self.push_stored(&StoredRecord {
+            offset: 0,
+            timestamp_ns: record.timestamp_ns,
+            key: record.key.as_deref(),
+            headers: &headers,
+            value: &record.value,
+        });
+    }
+
+    /// Its offset does not count: records follow each other.
+    pub(super) fn push_stored(&mut self, record: &StoredRecord<'_>) {
+        let &StoredRecord { timestamp_ns, key, headers, value, .. } = record;
+        let bytes = HEAD_BYTES + key.map_or(0, <[u8]>::len) + headers.len() + value.len();
         match self.0.last() {
             None => self.0.push(Block::default()),
             Some(block) if block.bytes.len() + bytes > BLOCK_BYTES => {
@@ -52,14 +64,14 @@ impl Blocks {
         let block = self.0.last_mut().expect("there is one by now");
         block.count += 1;
         let mut head = [0; HEAD_BYTES];
-        head[..8].copy_from_slice(&record.timestamp_ns.to_le_bytes());
-        let lengths = [key.map_or(0, |key| key.len() + 1), headers.len(), record.value.len()];
+        head[..8].copy_from_slice(&timestamp_ns.to_le_bytes());
+        let lengths = [key.map_or(0, |key| key.len() + 1), headers.len(), value.len()];
         for (part, length) in head[8..].chunks_exact_mut(4).zip(lengths) {
             // TRANSACTION_BYTES_MAX bounds every part far below 4 GiB.
             let length = u32::try_from(length).expect("a part is smaller than a transaction may be");
             part.copy_from_slice(&length.to_le_bytes());
         }
-        for part in [&head, key.unwrap_or_default(), &headers, &record.value] {
+        for part in [&head, key.unwrap_or_default(), headers, value] {
             block.bytes.extend_from_slice(part);
         }
     }
@@ -67,12 +79,17 @@ impl Blocks {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
         self.0.iter()
     }
+
+    /// Bytes of all blocks.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().map(|block| block.bytes.len()).sum()
+    }
 }
 
 impl Block {
     /// Its records, the first of which gets this offset.
     pub(super) fn records(&self, first: i64) -> impl Iterator<Item = StoredRecord<'_>> {
-        records(first, self.count, &self.bytes).map(|stored| stored.expect("it was made a moment ago"))
+        Records::new(first, self.count, &self.bytes).map(|stored| stored.expect("it was made a moment ago"))
     }
 }
 
@@ -89,29 +106,49 @@ impl StoredRecord<'_> {
     }
 }
 
-/// The records of a block whose first one has this offset, up to the first that is damaged.
-pub(super) fn records(
-    first: i64,
+/// The records of a block, up to the first that is damaged.
+#[derive(Clone)]
+pub(super) struct Records<'a> {
+    /// Records of the whole block.
     count: i64,
-    mut bytes: &[u8],
-) -> impl Iterator<Item = Result<StoredRecord<'_>, String>> {
-    let mut left = count;
-    std::iter::from_fn(move || match (left, bytes.is_empty()) {
-        (..=0, true) => None,
-        (..=0, false) | (_, true) => {
-            let found = if bytes.is_empty() { format!("{left} records less") } else { "more".to_owned() };
-            (left, bytes) = (0, &[]);
-            Some(Err(format!("a block of {count} records that holds {found}")))
+    /// Offset of the next one.
+    pub(super) next_offset: i64,
+    /// Those to come.
+    pub(super) left: i64,
+    /// Their bytes.
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Records<'a> {
+    /// So many, the first of which has this offset.
+    pub(super) fn new(first: i64, count: i64, bytes: &'a [u8]) -> Self {
+        Self { count, next_offset: first, left: count, bytes }
+    }
+
+    fn end(&mut self, found: String) -> Option<Result<StoredRecord<'a>, String>> {
+        (self.left, self.bytes) = (0, &[]);
+        Some(Err(found))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<StoredRecord<'a>, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let &mut Self { count, left, .. } = self;
+        match (left, self.bytes.is_empty()) {
+            (..=0, true) => None,
+            (..=0, false) => self.end(format!("a block of {count} records that holds more")),
+            (_, true) => self.end(format!("a block of {count} records that holds {left} records less")),
+            _ => {
+                let Some((stored, rest)) = take(self.next_offset, self.bytes) else {
+                    return self.end("a block that ends too early".to_owned());
+                };
+                (self.next_offset, self.left, self.bytes) = (self.next_offset + 1, left - 1, rest);
+                Some(Ok(stored))
+            }
         }
-        _ => {
-            let Some((stored, rest)) = take(first + (count - left), bytes) else {
-                (left, bytes) = (0, &[]);
-                return Some(Err("a block that ends too early".to_owned()));
-            };
-            (left, bytes) = (left - 1, rest);
-            Some(Ok(stored))
-        }
-    })
+    }
 }
 
 fn take(offset: i64, bytes: &[u8]) -> Option<(StoredRecord<'_>, &[u8])> {
@@ -140,7 +177,7 @@ mod tests {
     use super::*;
 
     fn read(first: i64, block: &Block, bytes: &[u8]) -> Result<Vec<Record>, String> {
-        records(first, block.count, bytes).map(|stored| stored?.to_record()).collect()
+        Records::new(first, block.count, bytes).map(|stored| stored?.to_record()).collect()
     }
 
     proptest! {

@@ -2,21 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use super::file::LogFile;
-use super::format;
-use super::layout::Layout;
+use super::checksum;
+use super::ends::{self, End, Own};
+use super::file::{LogFile, Writing};
+use super::table::{Layout, Table};
 use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
 const DOING: &str = "reading the topics";
+const READING_COMMITTED: &str = "reading committed offsets";
 
 /// A topic and its number in table names.
 pub(super) struct Topic {
     pub(super) topic_id: i64,
     pub(super) spec: TopicSpec,
-    pub(super) layout: Layout,
+    layout: Layout,
+    has_checksums: bool,
+    /// Number of its partition 0 among all partitions of the log, in the order of the topics' numbers.
+    first_index: u64,
+}
+
+impl Topic {
+    /// The table of a partition.
+    pub(super) fn table(&self, partition: i32) -> Table {
+        let &Self { topic_id, layout, has_checksums, .. } = self;
+        Table { topic_id, partition, layout, has_checksums, compacted: self.spec.compacted }
+    }
+
+    /// Number of a partition among all of the log.
+    pub(super) fn index(&self, partition: i32) -> u64 {
+        self.first_index + u64::from(partition.cast_unsigned())
+    }
 }
 
 /// All topics by name, as of some moment. Topics are only ever added.
@@ -25,34 +43,64 @@ pub(super) struct Catalogue {
     topics: BTreeMap<String, Topic>,
 }
 
-/// The table of a partition's records.
-pub(super) fn records_table(topic_id: i64, partition: i32) -> String {
-    format!("records_{topic_id}_{partition}")
+/// A row of the table of topics.
+#[derive(Clone)]
+pub(super) struct TopicRow {
+    pub(super) topic_id: i64,
+    pub(super) name: String,
+    pub(super) partitions: i32,
+    pub(super) compacted: bool,
+    /// Whether its checksum fits.
+    pub(super) is_whole: bool,
+}
+
+/// Everything in the table of topics, damaged or not, by number.
+pub(super) fn topic_rows(file: &LogFile, connection: &Connection) -> Result<Vec<TopicRow>, LogError> {
+    let has_checksums = file.format().has_checksums();
+    let checksum = if has_checksums { "checksum" } else { "0" };
+    let sql =
+        format!("SELECT topic_id, name, partitions, compacted, {checksum} FROM topics ORDER BY topic_id");
+    let query = || {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| {
+            let (topic_id, name): (_, String) = (row.get(0)?, row.get(1)?);
+            let (partitions, compacted) = (row.get(2)?, row.get(3)?);
+            let sum = checksum::of_topic(topic_id, &name, partitions, compacted);
+            let is_whole = !has_checksums || row.get::<_, i64>(4)? == sum;
+            Ok(TopicRow { topic_id, name, partitions, compacted, is_whole })
+        })?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    query().map_err(|error| file.failure(DOING, error))
 }
 
 impl Catalogue {
     pub(super) fn load(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
-        Self::query(connection).map_err(|error| file.failure(DOING, error))
+        let _snapshot = snapshot(file, connection)?;
+        let rows = topic_rows(file, connection)?;
+        let expected = Own::read(file, connection)?.topic_rows;
+        if file.format().has_checksums() && i64::try_from(rows.len()) != Ok(expected) {
+            return Err(file.damaged(format!("there are {} topics in place of {expected}", rows.len())));
+        }
+        if let Some(row) = rows.iter().find(|row| !row.is_whole) {
+            let TopicRow { topic_id, name, .. } = row;
+            return Err(file.damaged(format!("topic number {topic_id}, {name:?}, does not fit its checksum")));
+        }
+        Ok(Self::new(file, rows))
     }
 
-    fn query(connection: &Connection) -> rusqlite::Result<Self> {
-        let (_, format_version) = format::identity(connection)?;
-        let mut statement =
-            connection.prepare_cached("SELECT name, topic_id, partitions, compacted FROM topics")?;
-        let topics = statement
-            .query_map([], |row| {
-                let name: String = row.get(0)?;
-                let spec = TopicSpec {
-                    name: name.clone(),
-                    partitions: row.get(2)?,
-                    compacted: row.get(3)?,
-                    ..TopicSpec::default()
-                };
-                let layout = Layout::of(format_version, spec.compacted);
-                Ok((name, Topic { topic_id: row.get(1)?, spec, layout }))
-            })?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Self { topics })
+    /// Of these rows, ascending by number.
+    pub(super) fn new(file: &LogFile, rows: Vec<TopicRow>) -> Self {
+        let format = file.format();
+        let mut first_index = 0;
+        let mut topics = BTreeMap::new();
+        for TopicRow { topic_id, name, partitions, compacted, .. } in rows {
+            let spec = TopicSpec { name: name.clone(), partitions, compacted, ..TopicSpec::default() };
+            let (layout, has_checksums) = (format.layout(compacted), format.has_checksums());
+            topics.insert(name, Topic { topic_id, spec, layout, has_checksums, first_index });
+            first_index += u64::from(partitions.cast_unsigned());
+        }
+        Self { topics }
     }
 
     pub(super) fn topic(&self, file: &LogFile, name: &str) -> Result<&Topic, LogError> {
@@ -94,7 +142,7 @@ impl Catalogue {
         let mut described = Vec::with_capacity(self.topics.len());
         for topic in self.topics.values() {
             let offsets = (0..topic.spec.partitions)
-                .map(|partition| offsets(file, connection, topic.topic_id, partition))
+                .map(|partition| offsets(file, connection, &topic.spec.name, &topic.table(partition)))
                 .collect::<Result<_, _>>()?;
             described.push(TopicInfo { spec: topic.spec.clone(), offsets });
         }
@@ -102,18 +150,30 @@ impl Catalogue {
     }
 }
 
+/// A read transaction, unless the connection is in one.
+fn snapshot<'a>(
+    file: &LogFile,
+    connection: &'a Connection,
+) -> Result<Option<rusqlite::Transaction<'a>>, LogError> {
+    if !connection.is_autocommit() {
+        return Ok(None);
+    }
+    connection.unchecked_transaction().map(Some).map_err(|error| file.failure(DOING, error))
+}
+
 /// Adds the topics that are missing, within a write transaction.
 pub(super) fn create(
     file: &LogFile,
-    transaction: &Transaction<'_>,
+    writing: &mut Writing<'_>,
     topics: &[TopicSpec],
 ) -> Result<(), LogError> {
+    let mut catalogue = Catalogue::load(file, &writing.transaction)?;
     for spec in topics {
         check_spec(&file.url, spec)?;
-        let catalogue = Catalogue::load(file, transaction)?;
         match catalogue.topics.get(&spec.name) {
             None => {
-                add(transaction, spec).map_err(|error| file.failure("creating a topic", error))?;
+                add(file, writing, spec)?;
+                catalogue = Catalogue::new(file, topic_rows(file, &writing.transaction)?);
             }
             Some(found) => {
                 if let Some(conflict) = conflict_of(&file.url, &found.spec, spec) {
@@ -125,22 +185,40 @@ pub(super) fn create(
     Ok(())
 }
 
-fn add(transaction: &Transaction<'_>, spec: &TopicSpec) -> rusqlite::Result<()> {
-    let (_, format_version) = format::identity(transaction)?;
-    let columns = Layout::of(format_version, spec.compacted).columns();
-    let topic_id: i64 = transaction.query_row(
-        "INSERT INTO topics(name, partitions, compacted) VALUES (?1, ?2, ?3) RETURNING topic_id",
-        params![spec.name, spec.partitions, spec.compacted],
-        |row| row.get(0),
-    )?;
-    for partition in 0..spec.partitions {
-        let table = records_table(topic_id, partition);
-        transaction.execute_batch(&format!("CREATE TABLE {table}({columns}) STRICT"))?;
-        if spec.compacted {
-            transaction
-                .execute_batch(&format!("CREATE INDEX {table}_keys ON {table}(key) WHERE key IS NOT NULL"))?;
-        }
-        transaction.execute("INSERT INTO partitions VALUES (?1, ?2, 0)", params![topic_id, partition])?;
+fn add(file: &LogFile, writing: &mut Writing<'_>, spec: &TopicSpec) -> Result<(), LogError> {
+    let failed = |error| file.failure("creating a topic", error);
+    let transaction = &writing.transaction;
+    let TopicSpec { name, partitions, compacted, .. } = spec;
+    let topic_id: i64 = transaction
+        .query_row("SELECT coalesce(max(topic_id), 0) + 1 FROM topics", [], |row| row.get(0))
+        .map_err(failed)?;
+    insert_topic(file, transaction, topic_id, spec).map_err(failed)?;
+    writing.own.topic_rows += 1;
+    let (layout, has_checksums) = (file.format().layout(*compacted), file.format().has_checksums());
+    for partition in 0..*partitions {
+        let table = Table { topic_id, partition, layout, has_checksums, compacted: *compacted };
+        table.create(transaction).map_err(failed)?;
+        ends::write(file, transaction, topic_id, partition, End::default())?;
+    }
+    tracing::debug!(topic = name, partitions, "a topic was created");
+    Ok(())
+}
+
+/// Stores a topic's row.
+pub(super) fn insert_topic(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+    spec: &TopicSpec,
+) -> rusqlite::Result<()> {
+    let TopicSpec { name, partitions, compacted, .. } = spec;
+    if file.format().has_checksums() {
+        let sum = checksum::of_topic(topic_id, name, *partitions, *compacted);
+        let values = params![topic_id, name, partitions, compacted, sum];
+        connection.execute("INSERT INTO topics VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
+    } else {
+        let values = params![topic_id, name, partitions, compacted];
+        connection.execute("INSERT INTO topics VALUES (?1, ?2, ?3, ?4)", values)?;
     }
     Ok(())
 }
@@ -149,22 +227,113 @@ fn add(transaction: &Transaction<'_>, spec: &TopicSpec) -> rusqlite::Result<()> 
 pub(super) fn offsets(
     file: &LogFile,
     connection: &Connection,
+    topic: &str,
+    table: &Table,
+) -> Result<OffsetRange, LogError> {
+    let _snapshot = snapshot(file, connection)?;
+    let partition = table.partition;
+    let next = ends::read(file, connection, table.topic_id, partition)?.next;
+    let oldest: Option<i64> = connection
+        .prepare_cached(&format!("SELECT min(offset) FROM {}", table.name()))
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .map_err(|error| file.failure(DOING, error))?;
+    let first = oldest.unwrap_or(next);
+    // A partition that keeps everything begins at 0.
+    if first > 0 && !table.compacted && !GivenUp::of(file, connection, table)?.covers(0, first) {
+        return Err(file.damaged(format!("{topic}/{partition} begins at offset {first} in place of 0")));
+    }
+    Ok(OffsetRange { first, next })
+}
+
+/// Offsets of a partition whose records a recovery found damaged or lost, ascending.
+#[derive(Default)]
+pub(super) struct GivenUp(Vec<(i64, i64)>);
+
+impl GivenUp {
+    pub(super) fn of(file: &LogFile, connection: &Connection, table: &Table) -> Result<Self, LogError> {
+        if !table.has_checksums {
+            return Ok(Self::default());
+        }
+        let &Table { topic_id, partition, .. } = table;
+        let query = || {
+            let mut statement = connection.prepare_cached(
+                "SELECT first_offset, next_offset, checksum FROM given_up WHERE topic_id = ?1 AND partition = ?2
+                 ORDER BY first_offset",
+            )?;
+            let rows = statement.query_map(params![topic_id, partition], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let rows = query().map_err(|error| file.failure("reading what was given up", error))?;
+        let mut ranges = Vec::with_capacity(rows.len());
+        for (first, next, sum) in rows {
+            if sum != checksum::of_given_up(topic_id, partition, first, next) {
+                let place = format!("partition {partition} of topic number {topic_id}");
+                return Err(file.damaged(format!("what was given up of {place} does not fit its checksum")));
+            }
+            ranges.push((first, next));
+        }
+        Ok(Self(ranges))
+    }
+
+    /// Whether all of these offsets were given up.
+    pub(super) fn covers(&self, first: i64, next: i64) -> bool {
+        let mut expected = first;
+        for &(first, next) in &self.0 {
+            if first <= expected {
+                expected = expected.max(next);
+            }
+        }
+        expected >= next
+    }
+
+    pub(super) fn ranges(&self) -> &[(i64, i64)] {
+        &self.0
+    }
+}
+
+/// Stores offsets that were given up.
+pub(super) fn give_up(
+    connection: &Connection,
     topic_id: i64,
     partition: i32,
-) -> Result<OffsetRange, LogError> {
-    let sql = format!(
-        "SELECT (SELECT min(offset) FROM {}), next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2",
-        records_table(topic_id, partition)
-    );
-    connection
-        .prepare_cached(&sql)
-        .and_then(|mut statement| {
-            statement.query_row(params![topic_id, partition], |row| {
-                let next: i64 = row.get(1)?;
-                Ok(OffsetRange { first: row.get::<_, Option<i64>>(0)?.unwrap_or(next), next })
-            })
-        })
-        .map_err(|error| file.failure(DOING, error))
+    first: i64,
+    next: i64,
+) -> rusqlite::Result<()> {
+    let sum = checksum::of_given_up(topic_id, partition, first, next);
+    let mut statement = connection.prepare_cached("INSERT INTO given_up VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    statement.execute(params![topic_id, partition, first, next, sum]).map(drop)
+}
+
+/// A row of the table of committed offsets.
+pub(super) struct CommittedRow {
+    pub(super) group: String,
+    pub(super) topic_id: i64,
+    pub(super) partition: i32,
+    pub(super) next: i64,
+    /// Whether its checksum fits.
+    pub(super) is_whole: bool,
+}
+
+/// Everything in the table of committed offsets, damaged or not.
+pub(super) fn committed_rows(file: &LogFile, connection: &Connection) -> Result<Vec<CommittedRow>, LogError> {
+    let has_checksums = file.format().has_checksums();
+    let checksum = if has_checksums { "checksum" } else { "0" };
+    let sql =
+        format!("SELECT group_name, topic_id, partition, next_offset, {checksum} FROM committed_offsets");
+    let query = || {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| {
+            let (group, topic_id): (String, _) = (row.get(0)?, row.get(1)?);
+            let (partition, next) = (row.get(2)?, row.get(3)?);
+            let sum = checksum::of_committed(&group, topic_id, partition, next);
+            let is_whole = !has_checksums || row.get::<_, i64>(4)? == sum;
+            Ok(CommittedRow { group, topic_id, partition, next, is_whole })
+        })?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    query().map_err(|error| file.failure(READING_COMMITTED, error))
 }
 
 /// Next-to-read offset that a group committed.
@@ -175,12 +344,80 @@ pub(super) fn committed(
     topic_id: i64,
     source: &TopicPartition,
 ) -> Result<Option<i64>, LogError> {
-    connection
-        .prepare_cached(
-            "SELECT next_offset FROM committed_offsets WHERE group_name = ?1 AND topic_id = ?2 AND partition = ?3",
-        )
+    let _snapshot = snapshot(file, connection)?;
+    let checksum = if file.format().has_checksums() { "checksum" } else { "0" };
+    let sql = format!(
+        "SELECT next_offset, {checksum} FROM committed_offsets
+         WHERE group_name = ?1 AND topic_id = ?2 AND partition = ?3"
+    );
+    let found: Option<(i64, i64)> = connection
+        .prepare_cached(&sql)
         .and_then(|mut statement| {
-            statement.query_row(params![group, topic_id, source.partition], |row| row.get(0)).optional()
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            statement.query_row(params![group, topic_id, source.partition], row).optional()
         })
-        .map_err(|error| file.failure("reading committed offsets", error))
+        .map_err(|error| file.failure(READING_COMMITTED, error))?;
+    if !file.format().has_checksums() {
+        return Ok(found.map(|(next, _)| next));
+    }
+    let TopicPartition { topic, partition } = source;
+    match found {
+        Some((next, sum)) if sum == checksum::of_committed(group, topic_id, *partition, next) => {
+            Ok(Some(next))
+        }
+        Some((next, _)) => Err(file.damaged(format!(
+            "the committed offset {next} of group {group:?} for {topic}/{partition} does not fit its checksum"
+        ))),
+        // Or its row is damaged so that it is not found, and the group would read everything again.
+        None => check_committed(file, connection).map(|()| None),
+    }
+}
+
+/// Makes sure that every committed offset is there and whole.
+pub(super) fn check_committed(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    let rows = committed_rows(file, connection)?;
+    if let Some(row) = rows.iter().find(|row| !row.is_whole) {
+        let CommittedRow { group, topic_id, partition, next, .. } = row;
+        return Err(file.damaged(format!(
+            "the committed offset {next} of group {group:?} for partition {partition} of topic number {topic_id} does not fit \
+             its checksum"
+        )));
+    }
+    let expected = Own::read(file, connection)?.committed_rows;
+    if file.format().has_checksums() && i64::try_from(rows.len()) != Ok(expected) {
+        let found = rows.len();
+        return Err(file.damaged(format!("there are {found} committed offsets in place of {expected}")));
+    }
+    Ok(())
+}
+
+/// Stores a committed offset; whether there was none before.
+pub(super) fn store_committed(
+    file: &LogFile,
+    connection: &Connection,
+    row: (&str, i64, i32, i64),
+) -> rusqlite::Result<bool> {
+    let (group, topic_id, partition, next) = row;
+    if !file.format().has_checksums() {
+        return connection
+            .prepare_cached(
+                "INSERT INTO committed_offsets VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (group_name, topic_id, partition) DO UPDATE SET next_offset = excluded.next_offset",
+            )?
+            .execute(params![group, topic_id, partition, next])
+            .map(|_| false);
+    }
+    let values =
+        params![group, topic_id, partition, next, checksum::of_committed(group, topic_id, partition, next)];
+    let updated = connection
+        .prepare_cached(
+            "UPDATE committed_offsets SET next_offset = ?4, checksum = ?5
+             WHERE group_name = ?1 AND topic_id = ?2 AND partition = ?3",
+        )?
+        .execute(values)?;
+    if updated == 0 {
+        let sql = "INSERT INTO committed_offsets VALUES (?1, ?2, ?3, ?4, ?5)";
+        connection.prepare_cached(sql)?.execute(values)?;
+    }
+    Ok(updated == 0)
 }

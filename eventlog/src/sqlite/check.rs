@@ -1,71 +1,152 @@
-//! Reads everything and reports the first thing that is wrong.
+//! Reads everything and says what is damaged.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::catalogue::{Catalogue, Topic, records_table};
+use super::catalogue::{self, Catalogue, GivenUp, Topic};
+use super::ends;
 use super::file::LogFile;
-use super::headers;
+use super::scan::{Part, scan};
 use crate::LogError;
 
 const DOING: &str = "checking the log";
+/// Faults of the file's structure that are reported.
+const FAULTS_MAX: usize = 20;
 
-/// Checks the structure of the file, then that the records of each partition end where the catalogue says, without a
-/// gap unless the topic is compacted, and that their headers can be read. Payloads mean nothing here and are not
-/// checked: the file has no checksums of them.
-pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
-    let failed = |error| file.failure(DOING, error);
-    // One read transaction: writers go on meanwhile, and the catalogue must fit the records.
-    let transaction = connection.unchecked_transaction().map_err(failed)?;
-    let found: String =
-        transaction.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
-    if found != "ok" {
-        return Err(file.damaged(found));
-    }
-    let catalogue = Catalogue::load(file, &transaction)?;
+/// How far something that reads all of a log has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogProgress {
+    /// Offsets read.
+    pub done: u64,
+    /// Offsets there are.
+    pub total: u64,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Partitions of all topics.
+    pub partitions: u64,
+    /// Whole records.
+    pub records: u64,
+    /// Bytes of their keys, headers and values.
+    pub bytes: u64,
+    /// Whether rows carry checksums. A file of an older format has none, and a changed value is not noticed.
+    pub has_checksums: bool,
+    /// Offsets without records since a recovery, as `TOPIC/PARTITION offsets FIRST to LAST`.
+    pub given_up: Vec<String>,
+    /// What is damaged, each with its topic, partition and offsets where it has some.
+    pub damage: Vec<String>,
+}
+
+/// Checks the structure of the file, then every row with its checksum, that the records of each partition end where the log says,
+/// and that none is missing unless its topic is compacted; then committed offsets.
+pub(super) fn check(
+    file: &LogFile,
+    connection: &Connection,
+    progress: &mut dyn FnMut(LogProgress),
+) -> Result<Checked, LogError> {
+    // One read transaction: writers go on meanwhile, and the ends must fit the records.
+    let transaction = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
+    let mut checked = Checked { has_checksums: file.format().has_checksums(), ..Checked::default() };
+    checked.damage = faults(&transaction);
+    let catalogue = match Catalogue::load(file, &transaction) {
+        Ok(catalogue) => catalogue,
+        Err(error) => {
+            checked.damage.push(found_of(error)?);
+            return Ok(checked);
+        }
+    };
+    let mut done = LogProgress::default();
     for topic in catalogue.topics() {
         for partition in 0..topic.spec.partitions {
-            let found = check_partition(&transaction, topic, partition).map_err(failed)?;
-            if let Some(found) = found {
-                return Err(file.damaged(format!("{}/{partition}: {found}", topic.spec.name)));
-            }
+            let next = ends::read(file, &transaction, topic.topic_id, partition).map_or(0, |end| end.next);
+            done.total += next.unsigned_abs();
         }
     }
-    Ok(())
+    progress(done);
+    for topic in catalogue.topics() {
+        for partition in 0..topic.spec.partitions {
+            let damage =
+                check_partition(file, &transaction, topic, partition, &mut checked, &mut |offsets| {
+                    progress(LogProgress { done: done.done + offsets, total: done.total });
+                });
+            if let Err(error) = damage {
+                let found = found_of(error)?;
+                checked.damage.push(found);
+            }
+            let next = ends::read(file, &transaction, topic.topic_id, partition).map_or(0, |end| end.next);
+            done.done += next.unsigned_abs();
+        }
+    }
+    if let Err(error) = catalogue::check_committed(file, &transaction) {
+        checked.damage.push(found_of(error)?);
+    }
+    Ok(checked)
+}
+
+/// What SQLite says about its trees and pages.
+fn faults(connection: &Connection) -> Vec<String> {
+    let query = || {
+        let mut statement = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
+        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+    };
+    match query() {
+        Ok(found) if found == ["ok"] => Vec::new(),
+        Ok(found) => found.into_iter().map(|fault| format!("the file: {}", fault.trim())).collect(),
+        Err(error) => vec![format!("the file: {error}")],
+    }
+}
+
+/// The damage that an error stands for, or the error that is none.
+fn found_of(error: LogError) -> Result<String, LogError> {
+    match error {
+        LogError::Unreadable { found, .. } => Ok(found),
+        other => Err(other),
+    }
 }
 
 fn check_partition(
+    file: &LogFile,
     connection: &Connection,
     topic: &Topic,
     partition: i32,
-) -> rusqlite::Result<Option<String>> {
-    let next: i64 = connection
-        .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
-        .query_row(params![topic.topic_id, partition], |row| row.get(0))?;
-    let table = records_table(topic.topic_id, partition);
-    let mut statement = connection.prepare(&topic.layout.select(&table))?;
-    let mut rows = statement.query([i64::MIN])?;
-    let mut expected = 0;
-    while let Some(row) = rows.next()? {
-        let wrong = |offset: i64, found: String| Ok(Some(format!("at offset {offset}: {found}")));
-        let records = match topic.layout.records(row) {
-            Ok(records) => records,
-            Err(found) => return wrong(expected, found),
-        };
-        for record in records {
-            let record = match record {
-                Ok(record) => record,
-                Err(found) => return wrong(expected, found),
-            };
-            let offset = record.offset;
-            if offset < expected || (offset > expected && !topic.spec.compacted) {
-                return Ok(Some(format!("found offset {offset} in place of {expected}")));
-            }
-            if let Err(found) = headers::decode(record.headers) {
-                return Ok(Some(format!("offset {offset} has {found}")));
-            }
-            expected = offset + 1;
-        }
+    checked: &mut Checked,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), LogError> {
+    checked.partitions += 1;
+    let end = ends::read(file, connection, topic.topic_id, partition)?;
+    let table = topic.table(partition);
+    let given_up = GivenUp::of(file, connection, &table)?;
+    let place = format!("{}/{partition}", topic.spec.name);
+    for (first, next) in given_up.ranges() {
+        checked.given_up.push(format!("{place} offsets {first} to {}", next - 1));
     }
-    // The newest record of a partition is the newest of its key, so that compaction leaves it.
-    Ok((expected != next).then(|| format!("the records end at {expected}, the catalogue says {next}")))
+    let mut rows = 0;
+    // Where compaction took records away, only the newest must be there.
+    let last = (!table.compacted).then_some(end.next);
+    let next = scan(file, connection, &table, last, &given_up, &mut |part| {
+        match part {
+            Part::Records(stored) => {
+                rows += 1;
+                for record in stored.flatten() {
+                    checked.records += 1;
+                    let key = record.key.map_or(0, <[u8]>::len);
+                    checked.bytes += (key + record.headers.len() + record.value.len()) as u64;
+                    progress(record.offset.unsigned_abs());
+                }
+            }
+            Part::Damage { first, next, found } => {
+                checked.damage.push(format!("{place} offsets {first} to {}: {found}", next - 1));
+            }
+        }
+        Ok(())
+    })?;
+    if next != end.next && !given_up.covers(next, end.next) {
+        let ends = format!("{place}: the records end at {next}, the log says {}", end.next);
+        checked.damage.push(ends);
+    }
+    if table.has_checksums && rows != end.rows {
+        checked.damage.push(format!("{place} has {rows} rows in place of {}", end.rows));
+    }
+    Ok(())
 }

@@ -8,12 +8,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::catalogue::{self, Catalogue, records_table};
+use super::block::Records;
+use super::catalogue::{self, Catalogue, GivenUp};
+use super::ends;
 use super::file::LogFile;
-use super::layout::Layout;
 use super::member::Membership;
+use super::table::{Layout, Stored, Table};
 use super::wake::Wake;
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
 
@@ -26,16 +28,30 @@ const DOING: &str = "reading records";
 /// Where reading of a partition stands.
 struct Cursor {
     source: TopicPartition,
-    topic_id: i64,
-    layout: Layout,
+    table: Table,
     select: String,
-    /// Whether offsets may be missing.
-    compacted: bool,
+    /// Offsets that have no records.
+    given_up: GivenUp,
+    /// Whether the rows must be counted before the first is read: where offsets may be missing, only their number tells of a row
+    /// that is lost.
+    is_to_be_counted: bool,
+    /// What is left of the block that was read last.
+    rest: Option<Rest>,
     /// Offset to read next; `None` until the group's committed offset is looked up.
     position: Option<i64>,
     /// The partition's end when last looked at.
     next: i64,
     paused: bool,
+}
+
+/// The end of a block whose beginning was read.
+struct Rest {
+    next_offset: i64,
+    left: i64,
+    /// The block, or what of it was left when it was put here.
+    bytes: Vec<u8>,
+    /// Bytes of it that were read since.
+    used: usize,
 }
 
 /// A consumer of a group, or a reader outside any.
@@ -105,21 +121,20 @@ impl SqliteConsumer {
         let mut cursors = Vec::with_capacity(sources.len());
         for source in sources {
             let topic = catalogue.topic_of(&file, &source.topic, source.partition)?;
-            let (topic_id, compacted) = (topic.topic_id, topic.spec.compacted);
-            let layout = topic.layout;
-            let select = layout.select(&records_table(topic_id, source.partition));
+            let table = topic.table(source.partition);
             cursors.push(Cursor {
                 source,
-                topic_id,
-                layout,
-                select,
-                compacted,
+                table,
+                select: table.select(),
+                given_up: GivenUp::of(&file, &connection, &table)?,
+                is_to_be_counted: table.compacted && table.has_checksums,
+                rest: None,
                 position: None,
                 next: 0,
                 paused: false,
             });
         }
-        let mut topics: Vec<i64> = cursors.iter().map(|cursor| cursor.topic_id).collect();
+        let mut topics: Vec<i64> = cursors.iter().map(|cursor| cursor.table.topic_id).collect();
         topics.dedup();
         Ok(Self {
             wake: file.wakes.of_topics(topics),
@@ -141,7 +156,7 @@ impl SqliteConsumer {
                 &self.file,
                 &self.connection,
                 &member.group,
-                cursor.topic_id,
+                cursor.table.topic_id,
                 &cursor.source,
             )?;
             cursor.position = Some(committed.unwrap_or(0));
@@ -155,7 +170,7 @@ impl SqliteConsumer {
         if let Some(fetched) = self.fetch_known(records_max, bytes_max)? {
             return Ok(Some(fetched));
         }
-        if !self.look().map_err(|error| self.file.failure(DOING, error))? {
+        if !self.look()? {
             return Ok(None);
         }
         self.fetch_known(records_max, bytes_max)
@@ -171,14 +186,17 @@ impl SqliteConsumer {
             if cursor.paused || position >= cursor.next {
                 continue;
             }
-            let records = read(&self.file, &self.connection, cursor, position, records_max, bytes_max)?;
+            let limits = Limits { records_max, bytes_max };
+            let records = read(&self.file, &self.connection, cursor, position, limits)?;
             match records.last() {
                 Some(record) => {
                     cursor.position = Some(record.offset + 1);
                     return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
                 }
-                // The rest up to the end was compacted away.
-                None if cursor.compacted => cursor.position = Some(cursor.next),
+                // The rest up to the end was compacted away, or given up.
+                None if cursor.table.compacted || cursor.given_up.covers(position, cursor.next) => {
+                    cursor.position = Some(cursor.next);
+                }
                 None => {
                     let TopicPartition { topic, partition } = &cursor.source;
                     return Err(self.file.damaged(format!(
@@ -192,19 +210,21 @@ impl SqliteConsumer {
     }
 
     /// Looks where the partitions end, unless nothing was committed since the last look.
-    fn look(&mut self) -> rusqlite::Result<bool> {
-        let version: i64 =
-            self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+    fn look(&mut self) -> Result<bool, LogError> {
+        let failed = |error| self.file.failure(DOING, error);
+        let version: i64 = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(failed)?;
         if self.seen_version == Some(version) {
             return Ok(false);
         }
         // One look at the file for all.
-        let looking = self.connection.unchecked_transaction()?;
-        let mut statement = looking
-            .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?;
+        let looking = self.connection.unchecked_transaction().map_err(failed)?;
         for cursor in &mut self.cursors {
-            cursor.next =
-                statement.query_row(params![cursor.topic_id, cursor.source.partition], |row| row.get(0))?;
+            let Table { topic_id, partition, .. } = cursor.table;
+            cursor.next = ends::read(&self.file, &looking, topic_id, partition)?.next;
         }
         self.seen_version = Some(version);
         Ok(true)
@@ -231,46 +251,127 @@ impl SqliteConsumer {
     }
 }
 
+/// How much a poll may give.
+#[derive(Clone, Copy)]
+struct Limits {
+    records_max: usize,
+    bytes_max: usize,
+}
+
+/// The records of a poll.
+struct Polled<'a> {
+    file: &'a LogFile,
+    source: &'a TopicPartition,
+    given_up: &'a GivenUp,
+    table: Table,
+    /// Where the selection began whose first row comes next: that may begin before.
+    begin: Option<i64>,
+    /// Offset of the next record.
+    expected: i64,
+    records: Vec<Record>,
+    bytes: usize,
+    limits: Limits,
+}
+
+impl Polled<'_> {
+    fn is_full(&self) -> bool {
+        self.records.len() >= self.limits.records_max || self.bytes >= self.limits.bytes_max
+    }
+
+    fn damaged(&self, offset: i64, found: &str) -> LogError {
+        let TopicPartition { topic, partition } = self.source;
+        self.file.damaged(format!("{topic}/{partition} at offset {offset}: {found}"))
+    }
+
+    /// Takes records of a row until it is full.
+    fn take(&mut self, stored: &mut Stored<'_>) -> Result<(), LogError> {
+        let begin = self.begin.take().unwrap_or(i64::MIN);
+        while !self.is_full()
+            && let Some(stored) = stored.next()
+        {
+            let stored = stored.map_err(|found| self.damaged(self.expected, &found))?;
+            if stored.offset < begin && self.table.layout == Layout::Blocks {
+                continue;
+            }
+            // A damaged tree may lose records, or lead around in circles.
+            let is_gap = stored.offset > self.expected
+                && !self.table.compacted
+                && !self.given_up.covers(self.expected, stored.offset);
+            if stored.offset < self.expected || is_gap {
+                let found = format!("found offset {} in its place", stored.offset);
+                return Err(self.damaged(self.expected, &found));
+            }
+            let record = stored.to_record().map_err(|found| self.damaged(stored.offset, &found))?;
+            self.expected = record.offset + 1;
+            self.bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
+            self.records.push(record);
+        }
+        Ok(())
+    }
+}
+
 /// Records of one partition from `position` on.
 fn read(
     file: &LogFile,
     connection: &Connection,
-    cursor: &Cursor,
+    cursor: &mut Cursor,
     position: i64,
-    records_max: usize,
-    bytes_max: usize,
+    limits: Limits,
 ) -> Result<Vec<Record>, LogError> {
     let failed = |error| file.failure(DOING, error);
-    let mut statement = connection.prepare_cached(&cursor.select).map_err(failed)?;
-    let mut rows = statement.query([position]).map_err(failed)?;
-    let mut records = Vec::new();
-    let mut bytes = 0;
-    let mut expected = position;
-    'rows: while let Some(row) = rows.next().map_err(failed)? {
-        let damaged = |offset: i64, found: String| {
-            let TopicPartition { topic, partition } = &cursor.source;
-            file.damaged(format!("{topic}/{partition} at offset {offset}: {found}"))
-        };
-        for stored in cursor.layout.records(row).map_err(|found| damaged(expected, found))? {
-            let stored = stored.map_err(|found| damaged(expected, found))?;
-            // The first block may begin before the position.
-            if stored.offset < position && records.is_empty() && cursor.layout == Layout::Blocks {
-                continue;
-            }
-            // A damaged tree may lose records, or lead around in circles.
-            if stored.offset < expected || (stored.offset > expected && !cursor.compacted) {
-                return Err(damaged(expected, format!("found offset {} in its place", stored.offset)));
-            }
-            let record = stored.to_record().map_err(|found| damaged(stored.offset, found))?;
-            expected = record.offset + 1;
-            bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
-            records.push(record);
-            if records.len() >= records_max || bytes >= bytes_max {
-                break 'rows;
-            }
+    if cursor.is_to_be_counted {
+        count(file, connection, cursor)?;
+        cursor.is_to_be_counted = false;
+    }
+    let mut rest = cursor.rest.take().filter(|rest| rest.next_offset == position);
+    let Cursor { source, given_up, table, .. } = &*cursor;
+    let (expected, records, bytes) = (position, Vec::new(), 0);
+    let mut polled =
+        Polled { file, source, given_up, table: *table, begin: None, expected, records, bytes, limits };
+    if let Some(rest) = &mut rest {
+        let records = Records::new(rest.next_offset, rest.left, &rest.bytes[rest.used..]);
+        let mut stored = Stored::Block(records);
+        polled.take(&mut stored)?;
+        if let Stored::Block(records) = stored {
+            (rest.next_offset, rest.left) = (records.next_offset, records.left);
+            rest.used = rest.bytes.len() - records.bytes.len();
         }
     }
+    if !polled.is_full() && polled.expected < cursor.next {
+        let mut statement = connection.prepare_cached(&cursor.select).map_err(failed)?;
+        let mut rows = statement.query([polled.expected]).map_err(failed)?;
+        polled.begin = Some(polled.expected);
+        while !polled.is_full()
+            && let Some(row) = rows.next().map_err(failed)?
+        {
+            let mut stored = table.records(row).map_err(|found| polled.damaged(polled.expected, &found))?;
+            polled.take(&mut stored)?;
+            rest = match stored {
+                Stored::Block(Records { next_offset, left, bytes, .. }) => {
+                    Some(Rest { next_offset, left, bytes: bytes.to_vec(), used: 0 })
+                }
+                Stored::Record(_) => None,
+            };
+        }
+    }
+    let records = polled.records;
+    cursor.rest = rest.filter(|rest| rest.left > 0);
     Ok(records)
+}
+
+/// Makes sure that no row of a partition is lost.
+fn count(file: &LogFile, connection: &Connection, cursor: &Cursor) -> Result<(), LogError> {
+    let failed = |error| file.failure(DOING, error);
+    let counting = connection.unchecked_transaction().map_err(failed)?;
+    let Table { topic_id, partition, .. } = cursor.table;
+    let expected = ends::read(file, &counting, topic_id, partition)?.rows;
+    let sql = format!("SELECT count(*) FROM {}", cursor.table.name());
+    let rows: i64 = counting.query_row(&sql, [], |row| row.get(0)).map_err(failed)?;
+    if rows == expected {
+        return Ok(());
+    }
+    let topic = &cursor.source.topic;
+    Err(file.damaged(format!("{topic}/{partition} has {rows} records in place of {expected}")))
 }
 
 impl Consumer for SqliteConsumer {
@@ -318,7 +419,7 @@ impl Consumer for SqliteConsumer {
     }
 
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
-        let topic_id = self.cursor(partition)?.topic_id;
+        let topic_id = self.cursor(partition)?.table.topic_id;
         let Some(member) = &self.member else { return Ok(None) };
         catalogue::committed(&self.file, &self.connection, &member.group, topic_id, partition)
     }
@@ -332,8 +433,8 @@ impl Consumer for SqliteConsumer {
     }
 
     fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
-        let topic_id = self.cursor(partition)?.topic_id;
-        catalogue::offsets(&self.file, &self.connection, topic_id, partition.partition)
+        let table = self.cursor(partition)?.table;
+        catalogue::offsets(&self.file, &self.connection, &partition.topic, &table)
     }
 }
 

@@ -1,12 +1,16 @@
 //! SQLite's errors in the words of a log's user.
 
+use std::fs::File;
+
 use rusqlite::{ErrorCode, ffi};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use super::file::LOCK_WAIT_MAX;
 use crate::LogError;
 
-pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal file, or start a new log; \
-     what can still be read can be saved with `sqlite3 FILE .recover`";
+pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head, or go on from what is \
+     whole with `warptape log recover`";
 
 /// The log error for an SQLite error met while `doing` something with the log at `url`.
 pub(super) fn explain(url: &str, doing: &str, error: rusqlite::Error) -> LogError {
@@ -44,8 +48,17 @@ pub(super) fn explain(url: &str, doing: &str, error: rusqlite::Error) -> LogErro
             "the file is not an event log: it is not an SQLite database".to_owned(),
             "name a file that warptape made, or one that does not exist yet",
         ),
-        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
-            LogError::Denied { url, doing, cause: error.to_string() }
+        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => match no_descriptors() {
+            Some(cause) => LogError::Limit { url, doing, cause },
+            None => LogError::Denied { url, doing, cause: error.to_string() },
+        },
+        ErrorCode::OutOfMemory => LogError::Limit {
+            url,
+            doing,
+            cause: format!("{error}: this process may have no more memory (`ulimit -v`), or there is none"),
+        },
+        ErrorCode::SystemIoFailure if let Some(cause) = limits(&error) => {
+            LogError::Limit { url, doing, cause }
         }
         ErrorCode::DiskFull => LogError::Full { url, doing },
         ErrorCode::ReadOnly => LogError::ReadOnly { url, doing },
@@ -56,4 +69,24 @@ pub(super) fn explain(url: &str, doing: &str, error: rusqlite::Error) -> LogErro
         },
         _ => LogError::Storage { url, doing, cause: error.to_string() },
     }
+}
+
+/// The limit that keeps this process from opening any file, if one does.
+fn no_descriptors() -> Option<String> {
+    let error = File::open("/").err()?;
+    let errno = Errno::from_io_error(&error)?;
+    if ![Errno::MFILE, Errno::NFILE].contains(&errno) {
+        return None;
+    }
+    let limit = getrlimit(Resource::Nofile).current.map_or("no limit".to_owned(), |limit| limit.to_string());
+    Some(format!("{error}; this process may open {limit} files (`ulimit -n`)"))
+}
+
+/// The limits of this process that may be what fails writing.
+fn limits(error: &rusqlite::Error) -> Option<String> {
+    if let Some(cause) = no_descriptors() {
+        return Some(cause);
+    }
+    let limit = getrlimit(Resource::Fsize).current?;
+    Some(format!("{error}; this process may write files of {limit} bytes at most (`ulimit -f`)"))
 }

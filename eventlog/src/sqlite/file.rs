@@ -4,20 +4,28 @@
 //! it would drop the locks that SQLite's own connections in this process hold on it (POSIX advisory locks).
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::checkpoint::WAL_BYTES_DUE;
+use super::ends::Own;
+use super::format::Format;
+use super::head::{HeadEnd, HeadFile, head_path};
 use super::wake::Wakes;
-use super::{Durability, failure};
+use super::{Durability, failure, opening};
 use crate::LogError;
 
 /// Longest wait for other writers before a commit fails with [`LogError::Busy`].
 pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Files beside the log are not opened where a link stands in their place: it may lead anywhere.
+pub(super) const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// Pause between two looks at a lock that another process holds. Writers hold it for milliseconds.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Tries to fold the write-ahead log beside readers, `LOCK_POLL_INTERVAL` apart.
+const FOLD_TRIES_MAX: usize = 50;
 /// Statements kept prepared per connection: a few per partition that it touches.
 const STATEMENTS_CACHED_MAX: usize = 512;
 /// Page cache of a connection, KiB. Sequential reading and appending at right edges need little.
@@ -43,14 +51,35 @@ pub(super) struct LogFile {
     pub(super) access: Access,
     /// Producers notify after each commit, polling consumers wait for it.
     pub(super) wakes: Arc<Wakes>,
+    /// Found out when the file is opened.
+    format: OnceLock<Format>,
     /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
-    /// looking again and again.
-    turn: Mutex<()>,
+    /// looking again and again. The head is open from the first write on.
+    turn: Mutex<Option<HeadFile>>,
+}
+
+/// A transaction that writes, and what it changes of what the log says of itself.
+pub(super) struct Writing<'a> {
+    pub(super) transaction: Transaction<'a>,
+    pub(super) own: Own,
+    /// Where it leaves partitions, for the head.
+    pub(super) ends: Vec<HeadEnd>,
 }
 
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
-        Self { path, url, access, wakes: Arc::new(Wakes::default()), turn: Mutex::new(()) }
+        let (wakes, format) = (Arc::new(Wakes::default()), OnceLock::new());
+        Self { path, url, access, wakes, format, turn: Mutex::new(None) }
+    }
+
+    /// The format of the file.
+    pub(super) fn format(&self) -> Format {
+        *self.format.get().expect("it is found out before anything else is read")
+    }
+
+    pub(super) fn set_format(&self, format: Format) {
+        // It does not change while the file is open.
+        let _ = self.format.set(format);
     }
 
     /// A connection of its own for each consumer and producer.
@@ -92,10 +121,9 @@ impl LogFile {
         // Each connection belongs to one thread at a time, so SQLite's own mutexes are not needed.
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
         match self.access {
-            Access::Write(_) => Connection::open_with_flags(
-                &self.path,
-                flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-            ),
+            Access::Write(_) => {
+                Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
+            }
             Access::Read => Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY),
             Access::ReadFrozen => Connection::open_with_flags(
                 frozen_uri(&self.path),
@@ -104,35 +132,147 @@ impl LogFile {
         }
     }
 
+    /// Has the connection leave the write-ahead log as it is when it closes.
+    pub(super) fn leave_as_it_is(&self, connection: &Connection) {
+        // It fails for no connection that is open.
+        let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    }
+
     /// Runs `write` in a transaction that holds the write lock from the start. All or nothing; after an error the
     /// connection is outside any transaction.
     pub(super) fn write<T>(
         &self,
         connection: &Connection,
         doing: &str,
-        write: impl FnOnce(&Transaction<'_>) -> Result<T, LogError>,
+        write: impl FnOnce(&mut Writing<'_>) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         if !matches!(self.access, Access::Write(_)) {
             return Err(LogError::ReadOnly { url: self.url.clone(), doing: doing.to_owned() });
         }
         let result = {
             self.check_in_place(connection)?;
-            let _turn = self.take_turn();
-            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
-                .map_err(|error| self.failure(doing, error))?;
-            // Dropping the transaction on an error rolls it back.
-            let result = write(&transaction)?;
-            transaction.commit().map_err(|error| {
-                // A failed COMMIT may leave the transaction open.
-                if !connection.is_autocommit() {
-                    let _ = connection.execute_batch("ROLLBACK");
-                }
-                self.failure(doing, error)
-            })?;
-            result
+            let mut turn = self.take_turn();
+            let head = match &mut *turn {
+                Some(head) => head,
+                none => none.insert(self.begin_writing(connection, doing)?),
+            };
+            self.transact(connection, head, doing, write)?
         };
         self.wakes.any.notify();
         Ok(result)
+    }
+
+    fn transact<T>(
+        &self,
+        connection: &Connection,
+        head: &HeadFile,
+        doing: &str,
+        write: impl FnOnce(&mut Writing<'_>) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+            .map_err(|error| self.failure(doing, error))?;
+        let before = Own::read(self, &transaction)?;
+        let mut writing = Writing { transaction, own: before, ends: Vec::new() };
+        // Dropping the transaction on an error rolls it back.
+        let result = write(&mut writing)?;
+        let Writing { transaction, mut own, ends } = writing;
+        own.transactions += 1;
+        own.write(self, &transaction, &before)?;
+        transaction.commit().map_err(|error| {
+            // A failed COMMIT may leave the transaction open.
+            if !connection.is_autocommit() {
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+            self.failure(doing, error)
+        })?;
+        // What is committed stays so; a head that lags says less when something is lost.
+        if let Err(error) = head.write(own.transactions, &ends) {
+            tracing::warn!(log = self.url, %error, "the head of the log cannot be written");
+        }
+        Ok(result)
+    }
+
+    /// Before the first write of this process: from here on the file alone is not the log, and says so.
+    fn begin_writing(&self, connection: &Connection, doing: &str) -> Result<HeadFile, LogError> {
+        let started = Instant::now();
+        let head = loop {
+            match self.open_head(doing)? {
+                Some(head) => break head,
+                None if started.elapsed() < LOCK_WAIT_MAX => {
+                    self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+                }
+                None => return Err(self.busy(doing)),
+            }
+        };
+        opening::compare(self, connection)?;
+        let own = Own::read(self, connection)?;
+        if !own.is_open {
+            let began = head.write(own.transactions, &[]).and_then(|()| head.sync());
+            began.map_err(|error| self.head_failure(doing, &error))?;
+            self.transact(connection, &head, doing, |writing| {
+                writing.own.is_open = true;
+                Ok(())
+            })?;
+            self.fold_all(connection);
+        }
+        Ok(head)
+    }
+
+    fn open_head(&self, doing: &str) -> Result<Option<HeadFile>, LogError> {
+        HeadFile::open(&self.path).map_err(|error| self.head_failure(doing, &error))
+    }
+
+    fn head_failure(&self, doing: &str, cause: &std::io::Error) -> LogError {
+        if cause.kind() == std::io::ErrorKind::StorageFull {
+            return LogError::Full { url: self.url.clone(), doing: doing.to_owned() };
+        }
+        LogError::Storage {
+            url: self.url.clone(),
+            doing: format!("{doing}, at its head {},", head_path(&self.path).display()),
+            cause: cause.to_string(),
+        }
+    }
+
+    fn busy(&self, doing: &str) -> LogError {
+        let waited_ms = u64::try_from(LOCK_WAIT_MAX.as_millis()).expect("the limit is seconds");
+        LogError::Busy { url: self.url.clone(), doing: doing.to_owned(), waited_ms }
+    }
+
+    /// Has the file say that it is written. A reader that stays holds that up, and then a later checkpoint does it.
+    fn fold_all(&self, connection: &Connection) {
+        let fold = || {
+            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+                Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+            })
+        };
+        for _ in 0..FOLD_TRIES_MAX {
+            match fold() {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => return tracing::debug!(log = self.url, %error, "the log was not folded"),
+            }
+            self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+        }
+    }
+
+    /// Makes the file the whole log again, if nobody else writes it: it may be copied alone then.
+    fn close(&self, head: &HeadFile) -> Result<(), LogError> {
+        const DOING: &str = "closing the log";
+        if !head.is_alone() {
+            return Ok(());
+        }
+        let connection = self.connect()?;
+        // Another log may be in its place by now.
+        opening::compare(self, &connection)?;
+        if Own::read(self, &connection)?.is_open {
+            self.transact(&connection, head, DOING, |writing| {
+                writing.own.is_open = false;
+                Ok(())
+            })?;
+        }
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .map_err(|error| self.failure(DOING, error))
     }
 
     /// SQLite would go on reading and writing a file that is gone, where nobody else sees it.
@@ -156,8 +296,8 @@ impl LogFile {
     }
 
     /// The write turn of this process.
-    pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
-        // The turn guards no data, so a panic in another writer leaves nothing half-done here.
+    pub(super) fn take_turn(&self) -> MutexGuard<'_, Option<HeadFile>> {
+        // A panic in another writer leaves nothing half-done here: the head is there as a whole or not at all.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,6 +335,17 @@ impl LogFile {
     }
 }
 
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        let turn = self.turn.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(head) = turn.take()
+            && let Err(error) = self.close(&head)
+        {
+            tracing::debug!(log = self.url, %error, "the log was not closed");
+        }
+    }
+}
+
 /// `file:PATH?immutable=1` with everything escaped that a URI gives a meaning to.
 fn frozen_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
@@ -219,16 +370,16 @@ mod tests {
         let path = directory.path().join("log.db");
         let access = Access::Write(Durability::Process);
         let file = LogFile::new(path.clone(), "sqlite:log.db".to_owned(), access);
+        super::super::format::open(&file).unwrap();
         let connection = file.connect_waiting(Duration::from_millis(5)).unwrap();
-        let other = Connection::open(&path).unwrap();
-        other.execute_batch("CREATE TABLE t(x); BEGIN IMMEDIATE").unwrap();
         let write = || {
-            file.write(&connection, "testing", |transaction| {
-                transaction
-                    .execute("INSERT INTO t VALUES (1)", [])
-                    .map_err(|error| file.failure("testing", error))
+            file.write(&connection, "testing", |writing| {
+                let inserted = writing.transaction.execute("INSERT INTO producers VALUES ('p', 1)", []);
+                inserted.map_err(|error| file.failure("testing", error))
             })
         };
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let error = write().unwrap_err();
         assert!(matches!(error, LogError::Busy { .. }), "{error}");
         for part in ["sqlite:log.db", "LOCK_WAIT_MAX", "testing"] {

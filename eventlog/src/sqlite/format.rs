@@ -1,17 +1,19 @@
 //! Whether a file is a log, of which format version, and all there; and how a new one begins.
 //!
-//! Layout of format 2, one file in WAL mode:
+//! Layout of format 3, one file in WAL mode; every row but those of producers carries a [`super::checksum`]:
 //!
 //! ```text
 //! topics(topic_id, name, partitions, compacted)         every topic
-//! partitions(topic_id, partition, next_offset)          where each partition ends
+//! partitions(topic_id, partition, next_offset, rows)    where each partition ends, and topic 0: what the log says of itself
 //! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
 //! records_T_P(offset, timestamp_ns, key, headers, value)  likewise, of a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)
+//! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records a recovery found damaged or lost
 //! producers(transactional_id, epoch)                    the newest epoch may write
 //! ```
 //!
-//! In format 1 all topics have the tables of compacted ones. Such files are read and written as they are.
+//! Formats 1 and 2 have no checksums, no count of rows and nothing given up; in format 1 all topics have the tables of compacted
+//! ones. Such files are read and written as they are.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -21,28 +23,63 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::failure::DAMAGED_ACTION;
 use super::file::{Access, LogFile};
+use super::head::Found;
+use super::table::Layout;
+use super::{ends, opening};
 use crate::LogError;
 
 /// Marks a file as a log of ours: "WTLG".
 pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
-/// The format of new files.
-const FORMAT_VERSION: i32 = 2;
-/// The oldest format that is read and written.
-const FORMAT_VERSION_MIN: i32 = 1;
+/// The version of a log's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Format {
+    /// A row for every record.
+    One = 1,
+    /// Blocks of records.
+    Two = 2,
+    /// Checksums.
+    Three = 3,
+}
+
+impl Format {
+    /// That of new files.
+    pub(super) const NEW: Self = Self::Three;
+
+    fn of(version: i32) -> Option<Self> {
+        [Self::One, Self::Two, Self::Three].into_iter().find(|format| *format as i32 == version)
+    }
+
+    /// Whether rows carry checksums.
+    pub(super) fn has_checksums(self) -> bool {
+        self >= Self::Three
+    }
+
+    /// What the rows of a partition are. Since format 2 only those records have rows of their own that compaction may take away.
+    pub(super) fn layout(self, compacted: bool) -> Layout {
+        if self == Self::One || compacted { Layout::Rows } else { Layout::Blocks }
+    }
+}
+
+const DOING: &str = "opening the log";
 /// Three records of 5 KB fill a page of this size, and a transaction of a few small records rewrites few of them.
 pub(super) const PAGE_BYTES: i64 = 16 * 1024;
 
 const TABLES: &str = "
     CREATE TABLE topics(
-        topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL
+        topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL,
+        checksum INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE partitions(
-        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-        PRIMARY KEY(topic_id, partition)
+        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, rows INTEGER NOT NULL,
+        checksum INTEGER NOT NULL, PRIMARY KEY(topic_id, partition)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE committed_offsets(
         group_name TEXT NOT NULL, topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-        PRIMARY KEY(group_name, topic_id, partition)
+        checksum INTEGER NOT NULL, PRIMARY KEY(group_name, topic_id, partition)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE given_up(
+        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, first_offset INTEGER NOT NULL,
+        next_offset INTEGER NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY(topic_id, partition, first_offset)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE producers(
         transactional_id TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL
@@ -103,21 +140,48 @@ pub(super) fn wal_path(path: &Path) -> PathBuf {
     wal.into()
 }
 
-/// A first connection, after making sure that the file is a complete log of a known format. A missing or empty file
-/// becomes a new log when it may be written.
+/// A first connection, after making sure that the file is a complete log of a known format, and that nothing of it is lost. A
+/// missing or empty file becomes a new log when it may be written.
 pub(super) fn open(file: &LogFile) -> Result<Connection, LogError> {
-    const DOING: &str = "opening the log";
+    // SQLite would remove a write-ahead log without a file.
+    opening::refuse_in_place_of_a_log(file, || {
+        Ok(std::fs::metadata(&file.path).map_or(true, |metadata| metadata.len() == 0))
+    })?;
     if let Some(found) = truncation(file) {
         return Err(LogError::Unreadable { url: file.url.clone(), found, action: DAMAGED_ACTION.to_owned() });
     }
+    if matches!(file.access, Access::Write(_)) {
+        opening::make_file(file)?;
+    }
     let mut connection = file.connect()?;
+    if let Err(error) = make_sure(file, &mut connection) {
+        // What is refused stays as it is: SQLite would fold what it can read of the write-ahead log, and remove the rest.
+        file.leave_as_it_is(&connection);
+        return Err(error);
+    }
+    Ok(connection)
+}
+
+fn make_sure(file: &LogFile, connection: &mut Connection) -> Result<(), LogError> {
     if matches!(file.access, Access::Write(_)) {
         if connection.is_readonly("main").map_err(|error| file.failure(DOING, error))? {
             return Err(LogError::ReadOnly { url: file.url.clone(), doing: DOING.to_owned() });
         }
-        file.retry_while_busy(|| begin(&mut connection)).map_err(|error| file.failure(DOING, error))?;
+        // A log that is being made is blank, with a write-ahead log; a head comes later.
+        let head = opening::read_head(file)?;
+        let is_blank = is_blank(connection).map_err(|error| file.failure(DOING, error))?;
+        if let (Found::Head(_), true) = (head, is_blank) {
+            opening::refuse_in_place_of_a_log(file, || Ok(true))?;
+        }
+        file.retry_while_busy(|| begin(connection)).map_err(|error| file.failure(DOING, error))?;
     }
-    let (application_id, version) = identity(&connection).map_err(|error| file.failure(DOING, error))?;
+    identify(file, connection)?;
+    opening::compare(file, connection)
+}
+
+/// Finds out the format of a file, which must be a log.
+pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    let (application_id, version) = identity(connection).map_err(|error| file.failure(DOING, error))?;
     if application_id != APPLICATION_ID {
         return Err(LogError::Unreadable {
             url: file.url.clone(),
@@ -127,16 +191,26 @@ pub(super) fn open(file: &LogFile) -> Result<Connection, LogError> {
             action: "name a file that warptape made, or one that does not exist yet".to_owned(),
         });
     }
-    if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
+    let Some(format) = Format::of(version) else {
+        let newest = Format::NEW as i32;
         return Err(LogError::Unreadable {
             url: file.url.clone(),
-            found: format!(
-                "the log has format version {version}, this program reads versions {FORMAT_VERSION_MIN} to {FORMAT_VERSION}"
-            ),
+            found: format!("the log has format version {version}, this program reads versions 1 to {newest}"),
             action: "use the version of warptape that wrote it, or a newer one".to_owned(),
         });
+    };
+    let has_checksums: bool = connection
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM pragma_table_info('partitions') WHERE name = 'checksum')",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(|error| file.failure(DOING, error))?;
+    if has_checksums != format.has_checksums() {
+        return Err(file.damaged(format!("its header says format version {version}, its tables another one")));
     }
-    Ok(connection)
+    file.set_format(format);
+    Ok(())
 }
 
 /// Makes a database without any content a log; leaves every other one as it is, but for WAL mode in a log of ours.
@@ -150,12 +224,18 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     if identity(&transaction)?.0 == 0 && is_blank(&transaction)? {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
+        make_tables(&transaction)?;
         transaction.commit()?;
     }
     Ok(())
+}
+
+/// Makes the tables of a new log.
+pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", Format::NEW as i32)?;
+    ends::make(connection)
 }
 
 /// The application's id, and the version of the format.
@@ -176,6 +256,7 @@ fn truncation(file: &LogFile) -> Option<String> {
         return None;
     }
     let connection = file.connect_bare().ok()?;
+    file.leave_as_it_is(&connection);
     let (page_bytes, page_count) = match page_counts(&connection) {
         Ok(counts) => counts,
         // SQLite refuses a file that lacks whole pages, without saying how many.

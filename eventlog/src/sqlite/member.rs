@@ -1,13 +1,16 @@
 //! One live member per consumer group and log: a lock of the operating system on a file next to the log.
 //!
 //! The lock dies with its process, so that a crashed member never blocks the next one. The file stays behind; deleting
-//! it would let two members lock two files of one name.
+//! it would let two members lock two files of one name. Nobody else may open it, because whoever can read a file can hold its lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+
+use super::file::NOFOLLOW;
 
 use crate::LogError;
 
@@ -60,8 +63,11 @@ pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, Log
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(0o600)
+        .custom_flags(NOFOLLOW)
         .open(&path)
         .map_err(|cause| failed("opening", cause))?;
+    keep_from_strangers(&file, log).map_err(|cause| failed("taking over", cause))?;
     match lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -110,6 +116,22 @@ fn lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
+/// Refuses a lock file of a stranger, and closes one to others that an older version left open to them.
+fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
+    let (metadata, own) = (file.metadata()?, rustix::process::geteuid().as_raw());
+    let owner = metadata.uid();
+    let is_of_log = || std::fs::metadata(log).is_ok_and(|log| log.uid() == owner);
+    if owner != own && owner != 0 && !is_of_log() {
+        let found =
+            format!("it belongs to user {owner}, who owns neither the log nor this process; remove it");
+        return Err(std::io::Error::other(found));
+    }
+    if metadata.mode() & 0o077 != 0 && owner == own {
+        file.set_permissions(PermissionsExt::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
 /// Who wrote the lock file. A holder may have locked it and not yet written, so anything may be in there.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
@@ -154,6 +176,32 @@ mod tests {
         assert!(!is_joined("engine"));
         join("sqlite:log.db", &log, "engine").unwrap();
         drop(other);
+    }
+
+    #[test]
+    fn nobody_else_can_hold_a_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log.db");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        let path = lock_path(&log, "engine");
+        drop(join("sqlite:log.db", &log, "engine").unwrap());
+        assert_eq!(mode(&path), 0o600);
+        // As older versions made them.
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        drop(join("sqlite:log.db", &log, "engine").unwrap());
+        assert_eq!(mode(&path), 0o600);
+        // A link to a file of ours, laid by somebody else, is not followed.
+        let target = directory.path().join("target");
+        std::fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, lock_path(&log, "linked")).unwrap();
+        let error = join("sqlite:log.db", &log, "linked").unwrap_err().to_string();
+        assert!(error.contains("log.db.linked.lock"), "{error}");
+        assert_eq!(std::fs::read(&target).unwrap(), b"precious");
+        // The superuser can give files away.
+        if std::os::unix::fs::chown(&path, Some(12345), None).is_ok() {
+            let error = join("sqlite:log.db", &log, "engine").unwrap_err().to_string();
+            assert!(error.contains("belongs to user 12345") && error.contains("remove it"), "{error}");
+        }
     }
 
     #[test]

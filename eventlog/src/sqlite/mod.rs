@@ -23,21 +23,30 @@ mod block;
 mod catalogue;
 mod check;
 mod checkpoint;
+mod checksum;
 mod consumer;
+mod copy;
 mod disk;
+mod ends;
 mod failure;
 mod file;
 mod format;
+mod head;
 mod headers;
-mod layout;
 mod member;
+mod opening;
 mod producer;
+mod recover;
+mod scan;
+mod table;
 mod wake;
 
+pub use check::{Checked, LogProgress};
 pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 pub use file::LOCK_WAIT_MAX;
 pub use member::GROUP_NAME_BYTES_MAX;
 pub use producer::TRANSACTION_BYTES_MAX;
+pub use recover::{Loss, Recovered};
 
 use catalogue::Catalogue;
 use checkpoint::{Checkpointer, Limits};
@@ -117,9 +126,40 @@ impl SqliteLog {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the whole file and says what is wrong with it, if anything.
+    /// Reads the whole file; the first damage is an error.
     pub fn check(&self) -> Result<(), LogError> {
-        check::check(&self.file, &self.connection())
+        match self.check_all(&mut |_| {})?.damage.into_iter().next() {
+            None => Ok(()),
+            Some(found) => Err(self.file.damaged(found)),
+        }
+    }
+
+    /// Reads the whole file and says all that is damaged.
+    pub fn check_all(&self, progress: &mut dyn FnMut(LogProgress)) -> Result<Checked, LogError> {
+        check::check(&self.file, &self.file.connect()?, progress)
+    }
+
+    /// Makes a whole copy of the newest format, as of now, while others read and write. There must be no such file yet.
+    pub fn backup(
+        &self,
+        to: impl AsRef<Path>,
+        progress: &mut dyn FnMut(LogProgress),
+    ) -> Result<(), LogError> {
+        let connection = self.file.connect()?;
+        let reading =
+            connection.unchecked_transaction().map_err(|error| self.file.failure("copying", error))?;
+        let transactions = ends::Own::read(&self.file, &reading)?.transactions;
+        let source = copy::Source { file: &self.file, connection: &reading, transactions };
+        copy::copy(&source, to.as_ref(), copy::Damage::Refuse, progress)
+    }
+
+    /// Goes on from what is whole of a log that is damaged or has lost something: that becomes the log, and what was found is kept
+    /// beside it. Nobody may write the log meanwhile.
+    pub fn recover(
+        path: impl AsRef<Path>,
+        progress: &mut dyn FnMut(LogProgress),
+    ) -> Result<Recovered, LogError> {
+        recover::recover(path.as_ref(), progress)
     }
 
     fn read_only(&self, doing: &str) -> LogError {
@@ -129,8 +169,8 @@ impl SqliteLog {
 
 impl EventLog for SqliteLog {
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
-        self.file.write(&self.connection(), "creating topics", |transaction| {
-            catalogue::create(&self.file, transaction, topics)
+        self.file.write(&self.connection(), "creating topics", |writing| {
+            catalogue::create(&self.file, writing, topics)
         })
     }
 
@@ -167,8 +207,9 @@ impl EventLog for SqliteLog {
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         let connection = self.connection();
         let catalogue = Catalogue::load(&self.file, &connection)?;
-        let topic_id = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?.topic_id;
-        Ok(catalogue::offsets(&self.file, &connection, topic_id, partition.partition)?.next)
+        let topic = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?;
+        let table = topic.table(partition.partition);
+        Ok(catalogue::offsets(&self.file, &connection, &partition.topic, &table)?.next)
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::block::{Blocks, StoredRecord};
-use super::catalogue::{Catalogue, Topic, records_table};
+use super::block::Blocks;
+use super::catalogue::{self, Catalogue, Topic};
 use super::checkpoint::Checkpointer;
-use super::file::LogFile;
-use super::layout::Layout;
+use super::ends::{self, End};
+use super::file::{LogFile, Writing};
+use super::head::HeadEnd;
+use super::table::{Appended, Table};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Most bytes that a transaction may hold, all of them in memory until it commits.
@@ -26,11 +28,9 @@ const DOING: &str = "committing a transaction";
 
 /// Records of one partition, in the order sent.
 struct Appends {
-    topic_id: i64,
-    partition: i32,
-    layout: Layout,
-    /// Whether a record takes the place of older ones with its key.
-    compacted: bool,
+    table: Table,
+    /// The partition's number among all of the log.
+    index: u64,
     blocks: Blocks,
 }
 
@@ -47,8 +47,7 @@ struct Open {
 impl Open {
     /// Numbers of the topics that records go to, ascending.
     fn topics(&self) -> Vec<i64> {
-        let of =
-            |partitions: &BTreeMap<i32, Appends>| partitions.values().next().map(|appends| appends.topic_id);
+        let of = |partitions: &BTreeMap<i32, Appends>| Some(partitions.values().next()?.table.topic_id);
         let mut topics: Vec<i64> = self.appends.values().filter_map(of).collect();
         topics.sort_unstable();
         topics
@@ -86,7 +85,8 @@ impl SqliteProducer {
         connection
             .pragma_update(None, "cache_size", -PAGE_CACHE_KIB)
             .map_err(|error| file.failure(DOING, error))?;
-        let epoch = file.write(&connection, DOING, |transaction| {
+        let epoch = file.write(&connection, DOING, |writing| {
+            let transaction = &writing.transaction;
             transaction
                 .query_row(
                     "INSERT INTO producers VALUES (?1, 1)
@@ -147,9 +147,9 @@ impl Producer for SqliteProducer {
             open.bytes = bytes;
             return Ok(());
         }
-        let &Topic { topic_id, layout, ref spec } = self.find(topic, partition)?;
-        let mut appends =
-            Appends { topic_id, partition, layout, compacted: spec.compacted, blocks: Blocks::default() };
+        let found = self.find(topic, partition)?;
+        let (table, index) = (found.table(partition), found.index(partition));
+        let mut appends = Appends { table, index, blocks: Blocks::default() };
         appends.blocks.push(&record);
         let open = self.open("send")?;
         open.bytes = bytes;
@@ -185,14 +185,13 @@ impl Producer for SqliteProducer {
             });
         }
         let open = self.open.as_ref().expect("it was just found open");
-        self.file.write(&self.connection, DOING, |transaction| {
-            check_epoch(&self.file, transaction, &self.transactional_id, self.epoch)?;
-            open.appends
-                .values()
-                .flat_map(BTreeMap::values)
-                .try_for_each(|appends| append(transaction, appends))
-                .and_then(|()| store_offsets(transaction, &open.offsets))
-                .map_err(|error| self.file.failure(DOING, error))
+        self.file.write(&self.connection, DOING, |writing| {
+            check_epoch(&self.file, &writing.transaction, &self.transactional_id, self.epoch)?;
+            for appends in open.appends.values().flat_map(BTreeMap::values) {
+                let end = append(&self.file, &writing.transaction, appends)?;
+                writing.ends.push(end);
+            }
+            store_offsets(&self.file, writing, &open.offsets)
         })?;
         self.file.wakes.notify(&open.topics());
         self.open = None;
@@ -229,46 +228,27 @@ fn check_epoch(
     Err(LogError::Fenced { url: file.url.clone(), transactional_id: transactional_id.to_owned() })
 }
 
-fn append(transaction: &Transaction<'_>, appends: &Appends) -> rusqlite::Result<()> {
-    let Appends { topic_id, partition, layout, compacted, blocks } = appends;
-    let mut next: i64 = transaction
-        .prepare_cached("SELECT next_offset FROM partitions WHERE topic_id = ?1 AND partition = ?2")?
-        .query_row(params![topic_id, partition], |row| row.get(0))?;
-    let table = records_table(*topic_id, *partition);
-    let mut insert = transaction.prepare_cached(&layout.insert(&table))?;
-    for block in blocks.iter() {
-        if *layout == Layout::Blocks {
-            insert.execute(params![next, block.count, block.bytes])?;
-            next += block.count;
-            continue;
-        }
-        for record in block.records(next) {
-            let StoredRecord { offset, timestamp_ns, key, headers, value } = record;
-            if let (true, Some(key)) = (*compacted, key) {
-                // All that is there with this key is older.
-                transaction.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key])?;
-            }
-            let headers = (!headers.is_empty()).then_some(headers);
-            insert.execute(params![offset, timestamp_ns, key, headers, value])?;
-            next = offset + 1;
-        }
-    }
-    transaction
-        .prepare_cached("UPDATE partitions SET next_offset = ?3 WHERE topic_id = ?1 AND partition = ?2")?
-        .execute(params![topic_id, partition, next])?;
-    Ok(())
+/// Writes the records of a partition; gives where they end.
+fn append(file: &LogFile, transaction: &Transaction<'_>, appends: &Appends) -> Result<HeadEnd, LogError> {
+    let &Appends { table, index, ref blocks } = appends;
+    let Table { topic_id, partition, .. } = table;
+    let end = ends::read(file, transaction, topic_id, partition)?;
+    let Appended { next, rows } =
+        table.append(transaction, end.next, blocks).map_err(|error| file.failure(DOING, error))?;
+    ends::write(file, transaction, topic_id, partition, End { next, rows: end.rows + rows })?;
+    Ok(HeadEnd { index, topic_id, partition, next })
 }
 
 fn store_offsets(
-    transaction: &Transaction<'_>,
+    file: &LogFile,
+    writing: &mut Writing<'_>,
     offsets: &BTreeMap<(String, i64, i32), i64>,
-) -> rusqlite::Result<()> {
-    let mut upsert = transaction.prepare_cached(
-        "INSERT INTO committed_offsets VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (group_name, topic_id, partition) DO UPDATE SET next_offset = excluded.next_offset",
-    )?;
+) -> Result<(), LogError> {
     for ((group, topic_id, partition), next) in offsets {
-        upsert.execute(params![group, topic_id, partition, next])?;
+        let row = (group.as_str(), *topic_id, *partition, *next);
+        let is_new = catalogue::store_committed(file, &writing.transaction, row)
+            .map_err(|error| file.failure(DOING, error))?;
+        writing.own.committed_rows += i64::from(is_new);
     }
     Ok(())
 }

@@ -8,8 +8,10 @@ use warptape_eventlog::{
 #[expect(dead_code, reason = "the tests of the binary use more of it")]
 mod broker;
 mod damage;
+mod damages;
 mod format;
 mod kafka;
+mod loss;
 mod model;
 mod opening;
 mod processes;

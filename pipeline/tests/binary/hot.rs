@@ -314,10 +314,10 @@ fn values_are_the_last_signals_of_the_log() {
 
     // Another log under the same names replaces what was there.
     std::fs::remove_file(folder.join("w.db")).expect("the log is there");
-    for rest in ["w.db-wal", "w.db-shm"] {
+    drop(log);
+    for rest in ["w.db-wal", "w.db-shm", "w.db-head"] {
         drop(std::fs::remove_file(folder.join(rest)));
     }
-    drop(log);
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     feed(folder, &["--ticks", "20000", "--seed", "9"]);
     stop(start(), &log);

@@ -95,7 +95,9 @@ impl Market {
                 .collect(),
         };
         drop(log);
-        std::fs::remove_file(path).expect("it was there");
+        for name in ["run.db", "run.db-head"] {
+            std::fs::remove_file(self.folder.path().join(name)).expect("it was there");
+        }
         run
     }
 }

@@ -1,0 +1,148 @@
+//! Checksums of what the tables hold: XXH3 of a row's content and of where it belongs, so that a row that moved is found like
+//! one that changed.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::block::StoredRecord;
+
+/// What a row is of. The numbers are in files.
+#[derive(Clone, Copy)]
+enum Kind {
+    Block = 1,
+    Record = 2,
+    Topic = 3,
+    End = 4,
+    Committed = 5,
+    GivenUp = 6,
+}
+
+/// A hash of a row's numbers, which seeds that of its bytes.
+fn seed<const N: usize>(kind: Kind, numbers: [i64; N]) -> u64 {
+    const NUMBERS_MAX: usize = 8;
+    const { assert!(N < NUMBERS_MAX) };
+    let mut bytes = [0; NUMBERS_MAX * 8];
+    let all = std::iter::once(kind as i64).chain(numbers);
+    for (part, number) in bytes.chunks_exact_mut(8).zip(all) {
+        part.copy_from_slice(&number.to_le_bytes());
+    }
+    xxh3_64(&bytes[..(N + 1) * 8])
+}
+
+/// As a column of SQLite holds it.
+fn column(hash: u64) -> i64 {
+    hash.cast_signed()
+}
+
+fn length(bytes: &[u8]) -> i64 {
+    i64::try_from(bytes.len()).expect("what is in memory is shorter")
+}
+
+/// Of a block, whose first record has this offset.
+pub(super) fn of_block(topic_id: i64, partition: i32, offset: i64, count: i64, bytes: &[u8]) -> i64 {
+    column(xxh3_64_with_seed(bytes, seed(Kind::Block, [topic_id, partition.into(), offset, count])))
+}
+
+/// Of a record that has a row of its own.
+pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>) -> i64 {
+    let key = record.key.unwrap_or_default();
+    // Without a key is not the same as with an empty one.
+    let key_length = record.key.map_or(-1, length);
+    let seed = seed(
+        Kind::Record,
+        [topic_id, partition.into(), record.offset, record.timestamp_ns, key_length, length(record.headers)],
+    );
+    let parts = [key, record.headers, record.value];
+    column(parts.into_iter().fold(seed, |seed, part| xxh3_64_with_seed(part, seed)))
+}
+
+/// Of a topic.
+pub(super) fn of_topic(topic_id: i64, name: &str, partitions: i32, compacted: bool) -> i64 {
+    let seed = seed(Kind::Topic, [topic_id, partitions.into(), compacted.into()]);
+    column(xxh3_64_with_seed(name.as_bytes(), seed))
+}
+
+/// Of where a partition ends.
+pub(super) fn of_end(topic_id: i64, partition: i32, next: i64, rows: i64) -> i64 {
+    column(seed(Kind::End, [topic_id, partition.into(), next, rows]))
+}
+
+/// Of what a group committed.
+pub(super) fn of_committed(group: &str, topic_id: i64, partition: i32, next: i64) -> i64 {
+    let seed = seed(Kind::Committed, [topic_id, partition.into(), next]);
+    column(xxh3_64_with_seed(group.as_bytes(), seed))
+}
+
+/// Of offsets that were given up.
+pub(super) fn of_given_up(topic_id: i64, partition: i32, first: i64, next: i64) -> i64 {
+    column(seed(Kind::GivenUp, [topic_id, partition.into(), first, next]))
+}
+
+/// Of the bytes of the head file.
+pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are in files: another value would take every log for damaged.
+    #[test]
+    fn checksums_stay_what_they_are() {
+        let record = StoredRecord {
+            offset: 7,
+            timestamp_ns: -1,
+            key: Some(b"key"),
+            headers: b"headers",
+            value: b"value",
+        };
+        let found = [
+            of_block(1, 2, 3, 4, b"block"),
+            of_record(1, 2, &record),
+            of_topic(1, "ticks", 4, false),
+            of_end(1, 2, 3, 4),
+            of_committed("group", 1, 2, 3),
+            of_given_up(1, 2, 3, 4),
+        ];
+        let expected = [
+            3_448_885_943_173_391_598,
+            -2_467_938_527_288_567_143,
+            -1_194_437_214_541_524_209,
+            -1_671_418_143_769_822_341,
+            -960_410_550_038_895_996,
+            -4_703_616_617_949_654_131,
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn every_part_counts() {
+        let record = |offset, timestamp_ns, key, headers, value| StoredRecord {
+            offset,
+            timestamp_ns,
+            key,
+            headers,
+            value,
+        };
+        let sums = [
+            of_record(1, 2, &record(3, 4, Some(b"k"), b"h", b"v")),
+            of_record(2, 2, &record(3, 4, Some(b"k"), b"h", b"v")),
+            of_record(1, 3, &record(3, 4, Some(b"k"), b"h", b"v")),
+            of_record(1, 2, &record(4, 4, Some(b"k"), b"h", b"v")),
+            of_record(1, 2, &record(3, 5, Some(b"k"), b"h", b"v")),
+            of_record(1, 2, &record(3, 4, Some(b""), b"h", b"v")),
+            of_record(1, 2, &record(3, 4, None, b"h", b"v")),
+            of_record(1, 2, &record(3, 4, Some(b"kh"), b"", b"v")),
+            of_record(1, 2, &record(3, 4, Some(b"k"), b"", b"hv")),
+            of_block(1, 2, 3, 4, b"v"),
+            of_block(1, 2, 4, 4, b"v"),
+            of_block(1, 2, 3, 5, b"v"),
+            of_end(1, 2, 3, 4),
+            of_given_up(1, 2, 3, 4),
+        ];
+        let mut unique = sums.to_vec();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), sums.len(), "{sums:?}");
+    }
+}

@@ -1,0 +1,292 @@
+//! Copies all of a log into a new file of the newest format: whole as a backup, or around what is damaged.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::block::Blocks;
+use super::catalogue::{self, Catalogue, GivenUp, TopicRow};
+use super::check::LogProgress;
+use super::ends::{self, End, Own};
+use super::file::{Access, LogFile};
+use super::format::{self, Format};
+use super::opening::Lost;
+use super::recover::Loss;
+use super::scan::{Part, scan};
+use super::table::Table;
+use crate::LogError;
+
+const DOING: &str = "copying the log";
+/// Bytes of records gathered before they are written.
+const GATHERED_BYTES: usize = 4 << 20;
+
+/// What becomes of damage.
+pub(super) enum Damage<'a> {
+    /// It ends the copy.
+    Refuse,
+    /// It is left out and noted. The head knows of what is lost behind the end.
+    LeaveOut { losses: &'a mut Vec<Loss>, behind: &'a [Lost] },
+}
+
+/// A log to be copied, within a read transaction.
+pub(super) struct Source<'a> {
+    pub(super) file: &'a LogFile,
+    pub(super) connection: &'a Connection,
+    /// Transactions that the copy says it has.
+    pub(super) transactions: i64,
+}
+
+/// Makes the copy, which must not exist yet, and has the disk write it.
+pub(super) fn copy(
+    source: &Source<'_>,
+    to: &Path,
+    mut damage: Damage<'_>,
+    progress: &mut dyn FnMut(LogProgress),
+) -> Result<(), LogError> {
+    let stored = |cause: io::Error| LogError::Storage {
+        url: source.file.url.clone(),
+        doing: format!("writing the copy {}", to.display()),
+        cause: cause.to_string(),
+    };
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(stored)?;
+    let copied = fill(source, to, &mut damage, progress);
+    let synced = copied.and_then(|()| {
+        OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all()).map_err(stored)
+    });
+    if synced.is_err() {
+        let _ = std::fs::remove_file(to);
+    }
+    synced
+}
+
+fn fill(
+    source: &Source<'_>,
+    to: &Path,
+    damage: &mut Damage<'_>,
+    progress: &mut dyn FnMut(LogProgress),
+) -> Result<(), LogError> {
+    let file = LogFile::new(to.to_path_buf(), source.file.url.clone(), Access::Read);
+    let failed = |error| file.failure(DOING, error);
+    let connection = Connection::open(to).map_err(failed)?;
+    // Nobody sees the file before it is whole.
+    connection
+        .execute_batch(&format!(
+            "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN",
+            format::PAGE_BYTES
+        ))
+        .map_err(failed)?;
+    format::make_tables(&connection).map_err(failed)?;
+    file.set_format(Format::NEW);
+    let before = Own::read(&file, &connection)?;
+    let mut own = Own { transactions: source.transactions, ..before };
+    let topics = topics(source, damage)?;
+    own.topic_rows = i64::try_from(topics.len()).expect("topics are few");
+    let (from, target) = (Catalogue::new(source.file, topics.clone()), Catalogue::new(&file, topics.clone()));
+    let mut done = LogProgress { done: 0, total: total(source, &from) };
+    progress(done);
+    for (from, to) in from.topics().zip(target.topics()) {
+        catalogue::insert_topic(&file, &connection, to.topic_id, &to.spec).map_err(failed)?;
+        for partition in 0..to.spec.partitions {
+            let mut partition = Partition {
+                source,
+                from: from.table(partition),
+                connection: &connection,
+                name: &to.spec.name,
+                to: to.table(partition),
+                blocks: Blocks::default(),
+                first: 0,
+                next: 0,
+                rows: 0,
+            };
+            partition.to.create(&connection).map_err(failed)?;
+            let end = partition.copy(damage, &mut |offsets| {
+                progress(LogProgress { done: done.done + offsets, ..done });
+            })?;
+            done.done += end.next.unsigned_abs();
+            ends::write(&file, &connection, to.topic_id, partition.to.partition, end)?;
+        }
+    }
+    own.committed_rows = committed(source, &file, &connection, &target, damage)?;
+    producers(source, &connection)?;
+    own.write(&file, &connection, &before)?;
+    connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL").map_err(failed)
+}
+
+fn total(source: &Source<'_>, catalogue: &Catalogue) -> u64 {
+    let mut total = 0;
+    for topic in catalogue.topics() {
+        for partition in 0..topic.spec.partitions {
+            let end = ends::read(source.file, source.connection, topic.topic_id, partition);
+            total += end.map_or(0, |end| end.next.unsigned_abs());
+        }
+    }
+    total
+}
+
+/// The topics that are whole.
+fn topics(source: &Source<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRow>, LogError> {
+    let Damage::LeaveOut { losses, .. } = damage else {
+        Catalogue::load(source.file, source.connection)?;
+        return catalogue::topic_rows(source.file, source.connection);
+    };
+    let (whole, damaged): (Vec<_>, Vec<_>) =
+        catalogue::topic_rows(source.file, source.connection)?.into_iter().partition(|row| row.is_whole);
+    losses.extend(damaged.into_iter().map(|row| Loss::Topic { topic_id: row.topic_id, name: row.name }));
+    Ok(whole)
+}
+
+/// A partition on its way.
+struct Partition<'a> {
+    source: &'a Source<'a>,
+    from: Table,
+    connection: &'a Connection,
+    name: &'a str,
+    to: Table,
+    /// Records that follow each other, not written yet, and the offset of the first.
+    blocks: Blocks,
+    first: i64,
+    /// Offset behind them.
+    next: i64,
+    /// Rows written.
+    rows: i64,
+}
+
+impl Partition<'_> {
+    /// Copies its records; gives where it ends.
+    fn copy(&mut self, damage: &mut Damage<'_>, progress: &mut dyn FnMut(u64)) -> Result<End, LogError> {
+        let Source { file, connection, .. } = *self.source;
+        let Table { topic_id, partition, .. } = self.from;
+        let given_up = self.accept(damage, GivenUp::of(file, connection, &self.from))?.unwrap_or_default();
+        for (first, next) in given_up.ranges() {
+            self.give_up(*first, *next)?;
+        }
+        let end = self.accept(damage, ends::read(file, connection, topic_id, partition))?;
+        let known = end.filter(|_| !self.from.compacted).map(|end| end.next);
+        let from = self.from;
+        let mut next = scan(file, connection, &from, known, &given_up, &mut |part| match part {
+            Part::Records(stored) => {
+                for record in stored.flatten() {
+                    if record.offset != self.next || self.blocks.bytes() >= GATHERED_BYTES {
+                        self.flush()?;
+                        (self.first, self.next) = (record.offset, record.offset);
+                        progress(record.offset.unsigned_abs());
+                    }
+                    self.blocks.push_stored(&record);
+                    self.next += 1;
+                }
+                Ok(())
+            }
+            Part::Damage { first, next, found } => self.lose(damage, first, next, found),
+        })?;
+        self.flush()?;
+        next = next.max(end.map_or(0, |end| end.next));
+        if let Damage::LeaveOut { behind, .. } = damage {
+            let behind = behind.iter().find(|lost| (lost.topic_id, lost.partition) == (topic_id, partition));
+            if let Some(last) = behind.map(|lost| lost.next).filter(|last| *last > next) {
+                // New records get other offsets than those that some have read already.
+                self.lose(damage, next, last, "it was lost with the write-ahead log".to_owned())?;
+                next = last;
+            }
+        }
+        Ok(End { next, rows: self.rows })
+    }
+
+    /// What could be read; damage only where it is left out.
+    fn accept<T>(&self, damage: &Damage<'_>, read: Result<T, LogError>) -> Result<Option<T>, LogError> {
+        match (read, damage) {
+            (Ok(read), _) => Ok(Some(read)),
+            (Err(LogError::Unreadable { .. }), Damage::LeaveOut { .. }) => Ok(None),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn lose(&self, damage: &mut Damage<'_>, first: i64, next: i64, found: String) -> Result<(), LogError> {
+        let (topic, partition) = (self.name.to_owned(), self.from.partition);
+        match damage {
+            Damage::Refuse => {
+                let found = format!("{topic}/{partition} offsets {first} to {}: {found}", next - 1);
+                Err(self.source.file.damaged(found))
+            }
+            Damage::LeaveOut { losses, .. } => {
+                losses.push(Loss::Records { topic, partition, first, next, found });
+                self.give_up(first, next)
+            }
+        }
+    }
+
+    fn give_up(&self, first: i64, next: i64) -> Result<(), LogError> {
+        let Table { topic_id, partition, .. } = self.to;
+        catalogue::give_up(self.connection, topic_id, partition, first, next)
+            .map_err(|error| self.source.file.failure(DOING, error))
+    }
+
+    fn flush(&mut self) -> Result<(), LogError> {
+        let blocks = std::mem::take(&mut self.blocks);
+        let appended = self
+            .to
+            .append(self.connection, self.first, &blocks)
+            .map_err(|error| self.source.file.failure(DOING, error))?;
+        self.rows += appended.rows;
+        self.first = self.next;
+        Ok(())
+    }
+}
+
+/// Copies committed offsets, none of them behind the end of its partition; gives how many.
+fn committed(
+    source: &Source<'_>,
+    file: &LogFile,
+    connection: &Connection,
+    catalogue: &Catalogue,
+    damage: &mut Damage<'_>,
+) -> Result<i64, LogError> {
+    if matches!(damage, Damage::Refuse) {
+        catalogue::check_committed(source.file, source.connection)?;
+    }
+    let mut rows = 0;
+    for row in catalogue::committed_rows(source.file, source.connection)? {
+        let topic = catalogue.topics().find(|topic| topic.topic_id == row.topic_id);
+        let partitions = 0..topic.map_or(0, |topic| topic.spec.partitions);
+        let place = match topic {
+            Some(topic) => format!("{}/{}", topic.spec.name, row.partition),
+            None => format!("partition {} of topic number {}", row.partition, row.topic_id),
+        };
+        let mut next = row.next;
+        let is_kept = row.is_whole && partitions.contains(&row.partition);
+        if is_kept {
+            let end = ends::read(file, connection, row.topic_id, row.partition)?.next;
+            next = match damage {
+                Damage::Refuse => next,
+                Damage::LeaveOut { .. } => next.min(end),
+            };
+        }
+        if let Damage::LeaveOut { losses, .. } = damage
+            && (!is_kept || next != row.next)
+        {
+            let set_to = is_kept.then_some(next);
+            losses.push(Loss::Committed { group: row.group.clone(), place, next: row.next, set_to });
+        }
+        if is_kept {
+            catalogue::store_committed(file, connection, (&row.group, row.topic_id, row.partition, next))
+                .map_err(|error| file.failure(DOING, error))?;
+            rows += 1;
+        }
+    }
+    Ok(rows)
+}
+
+fn producers(source: &Source<'_>, connection: &Connection) -> Result<(), LogError> {
+    let copy = || {
+        let mut statement = source.connection.prepare("SELECT transactional_id, epoch FROM producers")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (name, epoch): (String, i64) = (row.get(0)?, row.get(1)?);
+            connection.execute("INSERT INTO producers VALUES (?1, ?2)", (name, epoch))?;
+        }
+        Ok(())
+    };
+    copy().map_err(|error| source.file.failure(DOING, error))
+}

@@ -1,0 +1,154 @@
+//! Where partitions end, and what the log says of itself: the rows of the table `partitions`.
+//!
+//! The log itself stands there like a topic with the number 0, so that a commit, which writes where partitions end anyway, counts
+//! itself in the same page.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::checksum;
+use super::file::LogFile;
+use crate::LogError;
+
+const DOING: &str = "reading where partitions end";
+/// In place of a topic's number: the log itself.
+const LOG: i64 = 0;
+/// In place of a partition of the log itself: transactions so far, and rows of `committed_offsets`.
+const TRANSACTIONS: i32 = 0;
+/// In place of a partition of the log itself: whether somebody writes it, and rows of `topics`.
+const WRITING: i32 = 1;
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct End {
+    /// Offset of the next record; of the log itself, the number of its transactions.
+    pub(super) next: i64,
+    /// Rows of the partition's table. Formats before checksums do not count them.
+    pub(super) rows: i64,
+}
+
+/// What the log says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Own {
+    /// Transactions since it was made.
+    pub(super) transactions: i64,
+    /// Rows of `committed_offsets`.
+    pub(super) committed_rows: i64,
+    /// Rows of `topics`.
+    pub(super) topic_rows: i64,
+    /// Whether some process writes it or has ended without a word: what is not in the file then is in the write-ahead log.
+    pub(super) is_open: bool,
+}
+
+impl Own {
+    /// As of the transaction that the connection is in, or as of now.
+    pub(super) fn read(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
+        let row = |partition| -> Result<End, LogError> {
+            match find(file, connection, LOG, partition)? {
+                Some(end) => Ok(end),
+                // Older formats get these rows when they are written.
+                None if !file.format().has_checksums() => Ok(End::default()),
+                None => Err(file.damaged("what it says of itself is not there".to_owned())),
+            }
+        };
+        let (transactions, writing) = (row(TRANSACTIONS)?, row(WRITING)?);
+        Ok(Self {
+            transactions: transactions.next,
+            committed_rows: transactions.rows,
+            topic_rows: writing.rows,
+            is_open: writing.next != 0,
+        })
+    }
+
+    /// Stores it, where it differs from what was there.
+    pub(super) fn write(
+        &self,
+        file: &LogFile,
+        connection: &Connection,
+        before: &Self,
+    ) -> Result<(), LogError> {
+        let transactions = |own: &Self| End { next: own.transactions, rows: own.committed_rows };
+        let writing = |own: &Self| End { next: own.is_open.into(), rows: own.topic_rows };
+        if transactions(self) != transactions(before) {
+            write(file, connection, LOG, TRANSACTIONS, transactions(self))?;
+        }
+        if writing(self) != writing(before) {
+            write(file, connection, LOG, WRITING, writing(self))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a new log says of itself.
+pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
+    for partition in [TRANSACTIONS, WRITING] {
+        let sum = checksum::of_end(LOG, partition, 0, 0);
+        connection
+            .execute("INSERT INTO partitions VALUES (?1, ?2, 0, 0, ?3)", params![LOG, partition, sum])?;
+    }
+    Ok(())
+}
+
+/// Where a partition ends that exists.
+pub(super) fn read(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+    partition: i32,
+) -> Result<End, LogError> {
+    find(file, connection, topic_id, partition)?.ok_or_else(|| {
+        file.damaged(format!("the end of partition {partition} of topic number {topic_id} is not there"))
+    })
+}
+
+fn find(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+    partition: i32,
+) -> Result<Option<End>, LogError> {
+    let has_checksums = file.format().has_checksums();
+    let columns = if has_checksums { "next_offset, rows, checksum" } else { "next_offset, 0, 0" };
+    let sql = format!("SELECT {columns} FROM partitions WHERE topic_id = ?1 AND partition = ?2");
+    let found = connection
+        .prepare_cached(&sql)
+        .and_then(|mut statement| {
+            let row = |row: &rusqlite::Row<'_>| {
+                Ok((End { next: row.get(0)?, rows: row.get(1)? }, row.get::<_, i64>(2)?))
+            };
+            statement.query_row(params![topic_id, partition], row).optional()
+        })
+        .map_err(|error| file.failure(DOING, error))?;
+    let Some((end, sum)) = found else { return Ok(None) };
+    if has_checksums && sum != checksum::of_end(topic_id, partition, end.next, end.rows) {
+        return Err(file.damaged(format!(
+            "where partition {partition} of topic number {topic_id} ends does not fit its checksum"
+        )));
+    }
+    Ok(Some(end))
+}
+
+/// Stores where a partition ends.
+pub(super) fn write(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+    partition: i32,
+    end: End,
+) -> Result<(), LogError> {
+    let End { next, rows } = end;
+    let stored = if file.format().has_checksums() {
+        let sum = checksum::of_end(topic_id, partition, next, rows);
+        let sql = "INSERT INTO partitions VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (topic_id, partition)
+             DO UPDATE SET next_offset = excluded.next_offset, rows = excluded.rows, checksum = excluded.checksum";
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params![topic_id, partition, next, rows, sum]))
+    } else {
+        let sql = "INSERT INTO partitions VALUES (?1, ?2, ?3) ON CONFLICT (topic_id, partition)
+             DO UPDATE SET next_offset = excluded.next_offset";
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params![topic_id, partition, next]))
+    };
+    stored.map(drop).map_err(|error| file.failure("writing where partitions end", error))
+}

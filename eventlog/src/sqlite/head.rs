@@ -1,0 +1,208 @@
+//! The head of the log, in a file of its own beside the log: `PATH-head`.
+//!
+//! SQLite takes a write-ahead log that is missing, cut or damaged for a shorter one, in silence. So each commit notes here how many
+//! transactions the log has and where the partitions end that it wrote: behind the commit, so that the head may lag but is never
+//! ahead, whenever a process dies. Who opens the log compares. Integers are little endian, each part ends with XXH3 of it:
+//!
+//! ```text
+//!   0  magic, transactions u64, checksum u64                        two slots, written in turn, of which the newer whole one counts
+//!  64  likewise
+//! 128  topic number i64, partition i64, next offset i64, checksum   one per partition, in the order of the topics' numbers
+//! ```
+//!
+//! The file is locked as well, shared by those who write the log. Who finds itself alone when it ends closes the log.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::checksum;
+use super::file::NOFOLLOW;
+
+const MAGIC: [u8; 8] = *b"WTLGHEAD";
+const SLOT_BYTES: usize = 24;
+/// Slots lie apart, so that none shares a sector's end with the other.
+const SLOT_STRIDE: usize = 64;
+const SLOTS: u64 = 2;
+const ENTRIES_AT: u64 = SLOT_STRIDE as u64 * SLOTS;
+const ENTRY_BYTES: usize = 32;
+
+/// Where a partition ends, as the head has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeadEnd {
+    /// Its number among all partitions of the log.
+    pub(super) index: u64,
+    pub(super) topic_id: i64,
+    pub(super) partition: i32,
+    pub(super) next: i64,
+}
+
+/// What the file says.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    pub(super) transactions: i64,
+    /// Whole entries alone.
+    pub(super) ends: Vec<HeadEnd>,
+}
+
+/// What was found in place of it.
+#[derive(Debug)]
+pub(super) enum Found {
+    Absent,
+    /// Neither slot is whole.
+    Damaged,
+    Head(Head),
+}
+
+/// Where the head of a log is.
+pub(super) fn head_path(log: &Path) -> PathBuf {
+    let mut path = log.as_os_str().to_owned();
+    path.push("-head");
+    path.into()
+}
+
+/// Reads the head of a log. Who may not read it is told nothing by it.
+pub(super) fn read(log: &Path) -> io::Result<Found> {
+    let bytes = match std::fs::read(head_path(log)) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return Ok(Found::Absent);
+        }
+        Err(error) => return Err(error),
+    };
+    let slot = |slot: u64| {
+        let at = slot as usize * SLOT_STRIDE;
+        let bytes = checked(bytes.get(at..at + SLOT_BYTES)?)?;
+        let (magic, transactions) = bytes.split_first_chunk::<8>()?;
+        (*magic == MAGIC).then(|| number(transactions))
+    };
+    let Some(transactions) = (0..SLOTS).filter_map(slot).max() else { return Ok(Found::Damaged) };
+    let entries = bytes.get(ENTRIES_AT as usize..).unwrap_or_default().chunks_exact(ENTRY_BYTES);
+    let entry = |(index, bytes): (u64, &[u8])| {
+        let bytes = checked(bytes)?;
+        let partition = number(&bytes[8..16]).try_into().ok()?;
+        Some(HeadEnd { index, topic_id: number(&bytes[..8]), partition, next: number(&bytes[16..24]) })
+    };
+    Ok(Found::Head(Head { transactions, ends: (0..).zip(entries).filter_map(entry).collect() }))
+}
+
+/// What stands before a part's checksum, if it fits.
+fn checked(part: &[u8]) -> Option<&[u8]> {
+    let (bytes, sum) = part.split_last_chunk::<8>()?;
+    (u64::from_le_bytes(*sum) == checksum::of_bytes(bytes)).then_some(bytes)
+}
+
+fn number(bytes: &[u8]) -> i64 {
+    i64::from_le_bytes(bytes.try_into().expect("parts are cut to eight bytes"))
+}
+
+/// A part with its checksum.
+fn sealed<const N: usize>(numbers: [[u8; 8]; N]) -> Vec<u8> {
+    let mut bytes = numbers.concat();
+    let sum = checksum::of_bytes(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The file, open for a process that writes the log.
+#[derive(Debug)]
+pub(super) struct HeadFile {
+    file: File,
+}
+
+impl HeadFile {
+    /// Opens the file, or makes it, readable for whom the log is. `None` while the log is being closed by another process.
+    pub(super) fn open(log: &Path) -> io::Result<Option<Self>> {
+        let path = head_path(log);
+        let mode = std::fs::metadata(log)?.permissions().mode() & 0o666;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(mode).custom_flags(NOFOLLOW);
+        let file = options.open(path)?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(Self { file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Notes a transaction and where it left partitions. An older one leaves what a newer one noted.
+    pub(super) fn write(&self, transactions: i64, ends: &[HeadEnd]) -> io::Result<()> {
+        for end in ends {
+            let numbers = [end.topic_id, end.partition.into(), end.next].map(i64::to_le_bytes);
+            self.file.write_all_at(&sealed(numbers), ENTRIES_AT + end.index * ENTRY_BYTES as u64)?;
+        }
+        let slot = transactions.cast_unsigned() % SLOTS;
+        self.file.write_all_at(&sealed([MAGIC, transactions.to_le_bytes()]), slot * SLOT_STRIDE as u64)
+    }
+
+    /// Waits until the disk has it.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Whether no other process has it open, which is kept so until this is dropped.
+    pub(super) fn is_alone(&self) -> bool {
+        self.file.try_lock().is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(log: &Path) -> Head {
+        match read(log).unwrap() {
+            Found::Head(head) => head,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn end(index: u64, next: i64) -> HeadEnd {
+        HeadEnd { index, topic_id: 3, partition: 7, next }
+    }
+
+    #[test]
+    fn the_newer_whole_slot_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log.db");
+        assert!(matches!(read(&log).unwrap(), Found::Absent));
+        std::fs::write(&log, "").unwrap();
+        let head = HeadFile::open(&log).unwrap().unwrap();
+        assert!(matches!(read(&log).unwrap(), Found::Damaged));
+        head.write(4, &[end(0, 10)]).unwrap();
+        head.write(5, &[end(2, 20)]).unwrap();
+        assert_eq!(found(&log).transactions, 5);
+        assert_eq!(found(&log).ends, [end(0, 10), end(2, 20)]);
+        let whole = std::fs::read(head_path(&log)).unwrap();
+        for bit in 0..SLOT_BYTES * 8 {
+            let mut bytes = whole.clone();
+            bytes[SLOT_STRIDE + bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(head_path(&log), bytes).unwrap();
+            assert_eq!(found(&log).transactions, 4, "bit {bit}");
+        }
+        for length in 0..whole.len() {
+            std::fs::write(head_path(&log), &whole[..length]).unwrap();
+            match read(&log).unwrap() {
+                Found::Absent => panic!("it is there"),
+                Found::Damaged => assert!(length < SLOT_BYTES),
+                Found::Head(head) => assert!(head.transactions <= 5 && head.ends.len() <= 2, "{length}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_one_finds_itself_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log.db");
+        std::fs::write(&log, "").unwrap();
+        let open = || HeadFile::open(&log).unwrap();
+        let (one, two) = (open().unwrap(), open().unwrap());
+        assert!(!one.is_alone());
+        drop(one);
+        assert!(two.is_alone());
+        assert!(open().is_none(), "nobody writes while the log is closed");
+        drop(two);
+        assert!(open().is_some());
+    }
+}

@@ -1,0 +1,169 @@
+//! Whether all is there that was committed: what the log says of itself, compared with its head.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+
+use rusqlite::Connection;
+
+use super::catalogue::Catalogue;
+use super::ends::{self, Own};
+use super::file::LogFile;
+use super::format;
+use super::head::{self, Found, Head, head_path};
+use crate::LogError;
+
+/// Partitions that a message names.
+const NAMED_MAX: usize = 8;
+
+/// Offsets of a partition that the head knows and the log does not.
+pub(super) struct Lost {
+    /// Of the topic's number where its name is lost too.
+    pub(super) topic: String,
+    pub(super) topic_id: i64,
+    pub(super) partition: i32,
+    pub(super) first: i64,
+    pub(super) next: i64,
+}
+
+/// The head of the log's file.
+pub(super) fn read_head(file: &LogFile) -> Result<Found, LogError> {
+    head::read(&file.path).map_err(|cause| LogError::Denied {
+        url: file.url.clone(),
+        doing: format!("reading its head {}", head_path(&file.path).display()),
+        cause: cause.to_string(),
+    })
+}
+
+/// Makes a file where there is none, for its owner alone; its write-ahead log gets the same permissions.
+pub(super) fn make_file(file: &LogFile) -> Result<(), LogError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path) {
+        // Left open on purpose: closing it would drop the locks that other connections of this process have on the file by now.
+        Ok(descriptor) => std::mem::forget(descriptor),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            return Err(LogError::Denied {
+                url: file.url.clone(),
+                doing: "making the file".to_owned(),
+                cause: error.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// No log begins where another one was. What lies beside the file is looked at first: a process that makes the log has made
+/// the file by then.
+pub(super) fn refuse_in_place_of_a_log(
+    file: &LogFile,
+    is_empty: impl FnOnce() -> Result<bool, LogError>,
+) -> Result<(), LogError> {
+    let there = match read_head(file)? {
+        Found::Head(Head { transactions, .. }) if transactions > 0 => {
+            format!("its head {} knows of {transactions} transactions", head_path(&file.path).display())
+        }
+        _ if format::has_wal(&file.path) => {
+            format!("its write-ahead log {} is there", format::wal_path(&file.path).display())
+        }
+        _ => return Ok(()),
+    };
+    if !is_empty()? {
+        return Ok(());
+    }
+    Err(LogError::Unreadable {
+        url: file.url.clone(),
+        found: format!("the log is missing or empty, but {there}"),
+        action: "put the file back; to begin a new log in its place, remove what lies beside it: its name with -head, -wal \
+             and -shm"
+            .to_owned(),
+    })
+}
+
+/// Refuses a log that lacks what was committed.
+pub(super) fn compare(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    // In this order: the head of a log that others write is never ahead of what is read of the log after it.
+    let found = read_head(file)?;
+    let own = Own::read(file, connection)?;
+    let found = match found {
+        // Who begins to write makes the head first.
+        Found::Absent | Found::Damaged if own.is_open => read_head(file)?,
+        found => found,
+    };
+    let path = head_path(&file.path);
+    let action = |how: &str| {
+        format!("{how}, or go on from what is whole with `warptape log recover --log {}`", file.url)
+    };
+    let (found, action) = match found {
+        Found::Head(head) if head.transactions > own.transactions => {
+            let lost = lost_ends(file, connection, &head);
+            let missing = match head.transactions - own.transactions {
+                1 => "1 transaction is lost".to_owned(),
+                count => format!("{count} transactions are lost"),
+            };
+            let found = format!(
+                "{missing}: the log has {}, its head {} knows of {}{}; the write-ahead log is missing, cut or damaged, or the \
+                 file is an older copy, or power was lost under log.durability = \"process\"",
+                own.transactions,
+                path.display(),
+                head.transactions,
+                describe(&lost),
+            );
+            let how = match own.is_open {
+                true => "put the file back together with its -wal and -head",
+                false => "put the newer file back, or remove the head if the older one is meant",
+            };
+            (found, action(how))
+        }
+        Found::Absent | Found::Damaged if own.is_open => {
+            let state = if matches!(found, Found::Absent) { "is missing" } else { "is damaged" };
+            let found = format!(
+                "its head {} {state}, though the log was not closed: what was committed last may be missing too, with its \
+                 write-ahead log",
+                path.display(),
+            );
+            let how = "copy a log with all that lies beside it (its name with -wal and -head), or with `warptape log backup`";
+            (found, action(how))
+        }
+        Found::Absent | Found::Damaged | Found::Head(_) => return Ok(()),
+    };
+    Err(LogError::Unreadable { url: file.url.clone(), found, action })
+}
+
+/// What the head knows of partitions beyond what the log does.
+pub(super) fn lost_ends(file: &LogFile, connection: &Connection, head: &Head) -> Vec<Lost> {
+    let catalogue = Catalogue::load(file, connection).unwrap_or_default();
+    let mut lost = Vec::new();
+    for end in &head.ends {
+        // A partition that is not there has lost everything.
+        let first = ends::read(file, connection, end.topic_id, end.partition).map_or(0, |end| end.next);
+        if first < end.next {
+            let name = catalogue.topics().find(|topic| topic.topic_id == end.topic_id);
+            lost.push(Lost {
+                topic: name.map_or_else(
+                    || format!("topic number {}", end.topic_id),
+                    |topic| topic.spec.name.clone(),
+                ),
+                topic_id: end.topic_id,
+                partition: end.partition,
+                first,
+                next: end.next,
+            });
+        }
+    }
+    lost
+}
+
+/// The first of them, for a message.
+fn describe(lost: &[Lost]) -> String {
+    if lost.is_empty() {
+        return String::new();
+    }
+    let one = |lost: &Lost| {
+        format!("{}/{} offsets {} to {}", lost.topic, lost.partition, lost.first, lost.next - 1)
+    };
+    let named: Vec<_> = lost.iter().take(NAMED_MAX).map(one).collect();
+    let more = match lost.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and more of {more} other partitions"),
+    };
+    format!(" ({}{more})", named.join(", "))
+}

@@ -1,0 +1,168 @@
+//! Goes on from what is whole of a damaged log: copies it into a new file, notes what it gives up, and puts that in its place.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::check::LogProgress;
+use super::copy::{Damage, Source, copy};
+use super::ends::Own;
+use super::file::{Access, LogFile};
+use super::head::{Found, Head, HeadFile};
+use super::{Durability, format, opening};
+use crate::LogError;
+
+const DOING: &str = "recovering the log";
+
+/// Something that a recovery gave up. It displays as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// So many transactions at the end.
+    Transactions(i64),
+    /// Records of a partition; their offsets stay without any.
+    Records {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The first offset.
+        first: i64,
+        /// The offset behind the last.
+        next: i64,
+        /// What was found in their place.
+        found: String,
+    },
+    /// A topic with all of its partitions.
+    Topic {
+        /// Its number, which its tables have in their names.
+        topic_id: i64,
+        /// Its name as it is found; it may be damaged.
+        name: String,
+    },
+    /// What a group had committed.
+    Committed {
+        /// The group.
+        group: String,
+        /// The partition, as `TOPIC/PARTITION`.
+        place: String,
+        /// The offset as it was found.
+        next: i64,
+        /// The offset it has now; without one the group reads from the beginning.
+        set_to: Option<i64>,
+    },
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transactions(1) => write!(f, "the last transaction is lost"),
+            Self::Transactions(count) => write!(f, "the last {count} transactions are lost"),
+            Self::Records { topic, partition, first, next, found } => {
+                write!(f, "{topic}/{partition} offsets {first} to {} are given up: {found}", next - 1)
+            }
+            Self::Topic { topic_id, name } => {
+                write!(f, "topic number {topic_id}, {name:?} as found, is given up: its row is damaged")
+            }
+            Self::Committed { group, place, next, set_to: Some(offset) } => {
+                write!(f, "group {group:?} goes on at offset {offset} of {place} instead of {next}")
+            }
+            Self::Committed { group, place, next, set_to: None } => write!(
+                f,
+                "group {group:?} reads {place} from the beginning: its committed offset, {next} as found, is damaged"
+            ),
+        }
+    }
+}
+
+/// What a recovery did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// What was given up; nothing where the log was whole.
+    pub losses: Vec<Loss>,
+    /// Where the log lies now as it was found, with its write-ahead log; `None` where it was whole and was left as it is.
+    pub kept: Option<PathBuf>,
+}
+
+pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Result<Recovered, LogError> {
+    let url = format!("sqlite:{}", path.display());
+    let path = format::locate(&url, path, true)?;
+    let file = LogFile::new(path.clone(), url.clone(), Access::Write(Durability::Process));
+    // Kept to the end, so that nobody begins to write meanwhile.
+    let head_file = HeadFile::open(&path).map_err(|cause| storage(&url, cause))?;
+    if !head_file.as_ref().is_some_and(HeadFile::is_alone) {
+        return Err(LogError::Storage {
+            url,
+            doing: DOING.to_owned(),
+            cause: "another process writes the log: stop it first".to_owned(),
+        });
+    }
+    let is_refused = super::SqliteLog::open_existing(&path).is_err();
+    let connection = file.connect()?;
+    file.leave_as_it_is(&connection);
+    // Without it SQLite reads nothing of a file that is cut.
+    connection.pragma_update(None, "writable_schema", true).map_err(|error| file.failure(DOING, error))?;
+    format::identify(&file, &connection)?;
+    let head = match opening::read_head(&file)? {
+        Found::Head(head) => head,
+        Found::Absent | Found::Damaged => Head::default(),
+    };
+    let copied = beside(&path, "recovering");
+    // What a recovery that was killed left.
+    remove(&copied).map_err(|cause| storage(&url, cause))?;
+    let mut losses = Vec::new();
+    {
+        let reading = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
+        // Where the log cannot say, its head can.
+        let found = Own::read(&file, &reading).map_or(head.transactions, |own| own.transactions);
+        let behind = opening::lost_ends(&file, &reading, &head);
+        if head.transactions > found {
+            losses.push(Loss::Transactions(head.transactions - found));
+        }
+        let transactions = head.transactions.max(found) + 1;
+        let source = Source { file: &file, connection: &reading, transactions };
+        copy(&source, &copied, Damage::LeaveOut { losses: &mut losses, behind: &behind }, progress)?;
+    }
+    drop(connection);
+    if losses.is_empty() && !is_refused {
+        remove(&copied).map_err(|cause| storage(&url, cause))?;
+        return Ok(Recovered { losses, kept: None });
+    }
+    let kept = replace(&path, &copied).map_err(|cause| storage(&url, cause))?;
+    Ok(Recovered { losses, kept: Some(kept) })
+}
+
+fn storage(url: &str, cause: std::io::Error) -> LogError {
+    LogError::Storage { url: url.to_owned(), doing: DOING.to_owned(), cause: cause.to_string() }
+}
+
+/// The path with an ending of its own.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-");
+    name.push(ending);
+    name.into()
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Puts the copy in the place of the log, which is kept. The write-ahead log goes first: it must not meet the copy. A log without
+/// it is refused as long as its head is there.
+fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
+    let kept = (1..)
+        .map(|number| beside(path, &format!("damaged-{number}")))
+        .find(|path| !path.exists())
+        .expect("some number is free");
+    let wal = format::wal_path(path);
+    if wal.exists() {
+        fs::rename(&wal, format::wal_path(&kept))?;
+    }
+    remove(&beside(path, "shm"))?;
+    fs::rename(path, &kept)?;
+    fs::rename(copied, path)?;
+    Ok(kept)
+}

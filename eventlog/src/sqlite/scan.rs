@@ -1,0 +1,140 @@
+//! Reads all of a partition, around what is damaged.
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
+
+use super::catalogue::GivenUp;
+use super::file::LogFile;
+use super::headers;
+use super::table::{Stored, Table};
+use crate::LogError;
+
+const DOING: &str = "reading all of the log";
+
+/// What a partition has next.
+pub(super) enum Part<'a> {
+    /// Whole records, which follow each other.
+    Records(Stored<'a>),
+    /// These offsets have no records that could be read, and should have.
+    Damage {
+        /// First of them.
+        first: i64,
+        /// The one behind the last.
+        next: i64,
+        /// What was found in their place.
+        found: String,
+    },
+}
+
+/// Gives everything of a partition by ascending offset; gives the offset behind the last record.
+///
+/// `end` is where the partition ends, if that is known: what is missing before it is damage.
+pub(super) fn scan(
+    file: &LogFile,
+    connection: &Connection,
+    table: &Table,
+    end: Option<i64>,
+    given_up: &GivenUp,
+    visit: &mut dyn FnMut(Part<'_>) -> Result<(), LogError>,
+) -> Result<i64, LogError> {
+    let failed = |error| file.failure(DOING, error);
+    // Where the next record belongs, what was found there instead, and where the present pass began.
+    let (mut expected, mut found, mut from) = (0, None, 0);
+    let gap = |expected: i64, next: i64, found: Option<String>, visit: &mut dyn FnMut(Part<'_>) -> _| {
+        let may_be = table.compacted || given_up.covers(expected, next);
+        let found = match found {
+            Some(found) => found,
+            None if expected >= next || may_be => return Ok(()),
+            None => "nothing is there".to_owned(),
+        };
+        visit(Part::Damage { first: expected, next: next.max(expected + 1), found })
+    };
+    loop {
+        let mut statement = connection.prepare_cached(&table.select_from()).map_err(failed)?;
+        let mut rows = statement.query([from]).map_err(failed)?;
+        let mut last = from - 1;
+        let broken = loop {
+            match rows.next() {
+                Ok(None) => break None,
+                Ok(Some(row)) => {
+                    let offset: i64 = row.get(0).map_err(failed)?;
+                    if offset <= last {
+                        break Some("its tree leads around in circles".to_owned());
+                    }
+                    last = offset;
+                    match table.records(row).and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
+                        Ok((next, stored)) if offset >= expected && end.is_none_or(|end| next <= end) => {
+                            gap(expected, offset, found.take(), visit)?;
+                            visit(Part::Records(stored))?;
+                            expected = next;
+                        }
+                        Ok(_) => {
+                            found.get_or_insert(format!("records at offset {offset} that belong elsewhere"));
+                        }
+                        Err(wrong) => {
+                            found.get_or_insert(wrong);
+                        }
+                    }
+                }
+                Err(error) if is_damage(&error) => break Some(error.to_string()),
+                Err(error) => return Err(failed(error)),
+            }
+        };
+        drop(rows);
+        let Some(broken) = broken else { break };
+        found.get_or_insert(broken);
+        match hop(connection, table, expected.max(last + 1).max(from), end.unwrap_or(i64::MAX)) {
+            Some(offset) => from = offset,
+            None => break,
+        }
+    }
+    let end = end.unwrap_or(expected);
+    if found.is_some() || expected < end {
+        gap(expected, end, found, visit)?;
+    }
+    Ok(expected.max(end))
+}
+
+/// Offset behind the last of these records, all of which must be whole.
+fn last_of(stored: Stored<'_>) -> Result<i64, String> {
+    let mut next = 0;
+    for record in stored {
+        let record = record?;
+        headers::decode(record.headers)?;
+        next = record.offset + 1;
+    }
+    Ok(next)
+}
+
+/// Whether an error is of the file's content.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    let short_read =
+        error.sqlite_error().map(|error| error.extended_code) == Some(ffi::SQLITE_IOERR_SHORT_READ);
+    short_read || error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+}
+
+/// The first row behind an offset that can be found again, where the tree is damaged.
+fn hop(connection: &Connection, table: &Table, behind: i64, end: i64) -> Option<i64> {
+    let sql = format!("SELECT offset FROM {} WHERE offset <= ?1 ORDER BY offset DESC LIMIT 1", table.name());
+    let look = |offset: i64| -> Option<i64> {
+        let mut statement = connection.prepare_cached(&sql).ok()?;
+        let row: Option<i64> = statement.query_row([offset], |row| row.get(0)).optional().ok()?;
+        row.filter(|row| *row > behind && *row <= offset)
+    };
+    let (mut low, mut step) = (behind, 1_i64);
+    let (mut high, mut found) = loop {
+        let offset = behind.saturating_add(step).min(end);
+        match look(offset) {
+            Some(row) => break (offset, row),
+            None if offset >= end => return None,
+            None => (low, step) = (offset, step.saturating_mul(2)),
+        }
+    };
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match look(middle) {
+            Some(row) => (high, found) = (middle, row),
+            None => low = middle,
+        }
+    }
+    Some(found)
+}

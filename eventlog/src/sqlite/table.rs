@@ -1,0 +1,196 @@
+//! How the table of a partition holds its records.
+
+use rusqlite::{Connection, Row, params};
+
+use super::block::{Blocks, Records, StoredRecord};
+use super::checksum;
+
+/// What a row of a partition's table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// A record.
+    Rows,
+    /// A [`super::block`] of records.
+    Blocks,
+}
+
+/// The table of a partition's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) topic_id: i64,
+    pub(super) partition: i32,
+    pub(super) layout: Layout,
+    /// Whether rows carry checksums.
+    pub(super) has_checksums: bool,
+    /// Whether a record takes the place of older ones with its key, so that offsets may be missing.
+    pub(super) compacted: bool,
+}
+
+/// What an append changed.
+pub(super) struct Appended {
+    /// Offset behind the last record.
+    pub(super) next: i64,
+    /// Rows added less rows that compaction took away.
+    pub(super) rows: i64,
+}
+
+impl Table {
+    /// Its name.
+    pub(super) fn name(&self) -> String {
+        format!("records_{}_{}", self.topic_id, self.partition)
+    }
+
+    /// Makes it, with what it needs to be compacted.
+    pub(super) fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let checksum = if self.has_checksums { "checksum INTEGER NOT NULL, " } else { "" };
+        // The offset of a block is that of its first record.
+        let columns = match self.layout {
+            Layout::Rows => "timestamp_ns INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB NOT NULL",
+            Layout::Blocks => "count INTEGER NOT NULL, block BLOB NOT NULL",
+        };
+        let name = self.name();
+        connection.execute_batch(&format!(
+            "CREATE TABLE {name}(offset INTEGER PRIMARY KEY, {checksum}{columns}) STRICT"
+        ))?;
+        if self.compacted {
+            connection
+                .execute_batch(&format!("CREATE INDEX {name}_keys ON {name}(key) WHERE key IS NOT NULL"))?;
+        }
+        Ok(())
+    }
+
+    /// Adds records from an offset on.
+    pub(super) fn append(
+        &self,
+        connection: &Connection,
+        mut next: i64,
+        blocks: &Blocks,
+    ) -> rusqlite::Result<Appended> {
+        let &Self { topic_id, partition, has_checksums, .. } = self;
+        let table = self.name();
+        let mut rows = 0;
+        let values = match (self.layout, has_checksums) {
+            (Layout::Rows, false) => "?1, ?3, ?4, ?5, ?6",
+            (Layout::Rows, true) => "?1, ?2, ?3, ?4, ?5, ?6",
+            (Layout::Blocks, false) => "?1, ?3, ?4",
+            (Layout::Blocks, true) => "?1, ?2, ?3, ?4",
+        };
+        let mut insert = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({values})"))?;
+        for block in blocks.iter() {
+            if self.layout == Layout::Blocks {
+                let sum = has_checksums
+                    .then(|| checksum::of_block(topic_id, partition, next, block.count, &block.bytes));
+                insert.execute(params![next, sum, block.count, block.bytes])?;
+                next += block.count;
+                rows += 1;
+                continue;
+            }
+            for record in block.records(next) {
+                if let (true, Some(key)) = (self.compacted, record.key) {
+                    rows -= self.remove(connection, &table, key)?;
+                }
+                let sum = has_checksums.then(|| checksum::of_record(topic_id, partition, &record));
+                let StoredRecord { offset, timestamp_ns, key, headers, value } = record;
+                let headers = (!headers.is_empty()).then_some(headers);
+                insert.execute(params![offset, sum, timestamp_ns, key, headers, value])?;
+                next = offset + 1;
+                rows += 1;
+            }
+        }
+        Ok(Appended { next, rows })
+    }
+
+    /// Takes the records away that have this key; all that are there are older. A damaged index may name others, so a record's
+    /// own key decides.
+    fn remove(&self, connection: &Connection, table: &str, key: &[u8]) -> rusqlite::Result<i64> {
+        let sql = format!(
+            "DELETE FROM {table} WHERE offset IN (SELECT offset FROM {table} WHERE key = ?1) AND +key = ?1"
+        );
+        let removed = connection.prepare_cached(&sql)?.execute([key])?;
+        Ok(i64::try_from(removed).expect("a table has fewer rows"))
+    }
+
+    /// The rows from the one on that has the record at offset `?1`, or the next one.
+    pub(super) fn select(&self) -> String {
+        let table = self.name();
+        match self.layout {
+            Layout::Rows => self.select_from(),
+            Layout::Blocks => format!(
+                "SELECT {} FROM {table} WHERE offset >= coalesce(
+                    (SELECT offset FROM {table} WHERE offset <= ?1 ORDER BY offset DESC LIMIT 1), ?1
+                ) ORDER BY offset",
+                self.selected()
+            ),
+        }
+    }
+
+    /// The rows that begin at offset `?1` or behind it.
+    pub(super) fn select_from(&self) -> String {
+        format!("SELECT {} FROM {} WHERE offset >= ?1 ORDER BY offset", self.selected(), self.name())
+    }
+
+    fn selected(&self) -> String {
+        let checksum = if self.has_checksums { "checksum" } else { "NULL" };
+        match self.layout {
+            Layout::Rows => format!("offset, {checksum}, timestamp_ns, key, headers, value"),
+            Layout::Blocks => format!("offset, {checksum}, count, block"),
+        }
+    }
+
+    /// The records of a row of a selection, or what is wrong with the row. What follows the first damaged record does not come.
+    pub(super) fn records<'a>(&self, row: &'a Row<'_>) -> Result<Stored<'a>, String> {
+        let wrong = |error: rusqlite::Error| error.to_string();
+        let integer = |column: usize| row.get::<_, i64>(column).map_err(wrong);
+        let blob = |column: usize| -> Result<Option<&'a [u8]>, String> {
+            row.get_ref(column).map_err(wrong)?.as_blob_or_null().map_err(|error| error.to_string())
+        };
+        let check = |found: i64, what: &dyn Fn() -> String| match self.has_checksums && integer(1)? != found {
+            true => Err(format!("the checksum of {} does not fit", what())),
+            false => Ok(()),
+        };
+        let &Self { topic_id, partition, .. } = self;
+        let offset = integer(0)?;
+        match self.layout {
+            Layout::Rows => {
+                let stored = StoredRecord {
+                    offset,
+                    timestamp_ns: integer(2)?,
+                    key: blob(3)?,
+                    headers: blob(4)?.unwrap_or_default(),
+                    value: blob(5)?.ok_or("a record without a value")?,
+                };
+                if self.has_checksums {
+                    let sum = checksum::of_record(topic_id, partition, &stored);
+                    check(sum, &|| format!("the record at offset {offset}"))?;
+                }
+                Ok(Stored::Record(Some(stored)))
+            }
+            Layout::Blocks => {
+                let (count, bytes) = (integer(2)?, blob(3)?.ok_or("a row without a block")?);
+                if self.has_checksums {
+                    let sum = checksum::of_block(topic_id, partition, offset, count, bytes);
+                    check(sum, &|| format!("a block of {count} records from offset {offset} on"))?;
+                }
+                Ok(Stored::Block(Records::new(offset, count, bytes)))
+            }
+        }
+    }
+}
+
+/// The records of a row.
+#[derive(Clone)]
+pub(super) enum Stored<'a> {
+    Record(Option<StoredRecord<'a>>),
+    Block(Records<'a>),
+}
+
+impl<'a> Iterator for Stored<'a> {
+    type Item = Result<StoredRecord<'a>, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Record(record) => record.take().map(Ok),
+            Self::Block(records) => records.next(),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! What is missing of a log beside its damage: a write-ahead log that is gone, cut or changed, a file that is older or gone. It is
+//! never taken for an older or an empty log.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use warptape_eventlog::{LogError, sqlite::Loss};
+
+use super::*;
+
+/// The files of a log, by their endings.
+pub type Files = BTreeMap<&'static str, Vec<u8>>;
+pub const ENDINGS: [&str; 4] = ["", "-wal", "-head", "-shm"];
+
+/// What lies there; a write-ahead log that is in use goes without its index, as it does after a crash.
+pub fn files(log: &Path) -> Files {
+    let read = |ending| Some((ending, fs::read(beside(log, ending)).ok()?));
+    // SQLite makes an empty write-ahead log where there is none.
+    let is_something = |(ending, bytes): &(&str, Vec<u8>)| *ending != "-wal" || !bytes.is_empty();
+    ENDINGS.into_iter().filter(|ending| *ending != "-shm").filter_map(read).filter(is_something).collect()
+}
+
+/// Puts these files there, and no others.
+pub fn place(log: &Path, files: &Files) {
+    for ending in ENDINGS {
+        let _ = fs::remove_file(beside(log, ending));
+    }
+    for (ending, bytes) in files {
+        fs::write(beside(log, ending), bytes).unwrap();
+    }
+}
+
+fn beside(log: &Path, ending: &str) -> std::path::PathBuf {
+    let mut path = log.as_os_str().to_owned();
+    path.push(ending);
+    path.into()
+}
+
+/// Transactions that the write-ahead log has, each of one record.
+const TRANSACTIONS: i64 = 8;
+
+/// The files of a log as a killed process leaves them: `TRANSACTIONS` records, and as many in the write-ahead log alone; and those
+/// of the log when it was closed before.
+fn crashed(folder: &Path) -> (Files, Files) {
+    let path = folder.join("crashed.db");
+    let write = |log: &SqliteLog| {
+        let mut producer = log.producer("p").unwrap();
+        for number in 0..TRANSACTIONS {
+            producer.begin().unwrap();
+            producer.send(record("t", 0, number.to_string().repeat(3000))).unwrap();
+            producer.send_offsets("g", &[(at("t", 0), number)]).unwrap();
+            producer.commit().unwrap();
+        }
+    };
+    let log = open(&path);
+    topic(&log, "t", 1);
+    write(&log);
+    drop(log);
+    let closed = files(&path);
+    assert!(!closed.contains_key("-wal"), "a closed log is one file and its head");
+    let log = open(&path);
+    write(&log);
+    (files(&path), closed)
+}
+
+/// The records and the committed offset of a log, both ways of opening it.
+fn read(path: &Path) -> Result<(usize, Option<i64>), LogError> {
+    let before = files(path);
+    let of = |log: SqliteLog| {
+        (drain(&mut *log.reader(&[at("t", 0)]).unwrap()).len(), log.committed("g", &at("t", 0)).unwrap())
+    };
+    let read = SqliteLog::open_existing(path).map(of);
+    let written = SqliteLog::open(path, Durability::Process).map(of);
+    match (read, written) {
+        (Ok(read), Ok(written)) => {
+            assert_eq!(read, written);
+            Ok(read)
+        }
+        (Err(error), Err(_)) => {
+            assert!(files(path) == before, "what is refused is left as it is");
+            Err(error)
+        }
+        (read, written) => panic!("reading gives {read:?}, writing {written:?}"),
+    }
+}
+
+#[track_caller]
+fn check_refused(path: &Path, words: &[&str]) {
+    let error = read(path).expect_err("it was opened");
+    assert!(matches!(error, LogError::Unreadable { .. }), "{error}");
+    for word in words {
+        assert!(error.to_string().contains(word), "{word:?} is missing in: {error}");
+    }
+}
+
+#[test]
+fn a_log_without_its_write_ahead_log_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (whole, closed) = crashed(folder.path());
+    let all = (2 * TRANSACTIONS as usize, Some(TRANSACTIONS - 1));
+    let without = |endings: &[&str]| {
+        let mut files = whole.clone();
+        files.retain(|ending, _| !endings.contains(ending));
+        files
+    };
+    place(&path, &whole);
+    assert_eq!(read(&path).unwrap(), all);
+
+    let lost = ["log.db-head", "transactions are lost", "t/0 offsets 8 to 15", "log recover --log sqlite:"];
+    place(&path, &without(&["-wal"]));
+    check_refused(&path, &lost);
+    // The file alone, as `cp log.db` copies it from a log in use, and with its write-ahead log.
+    place(&path, &without(&["-wal", "-head"]));
+    check_refused(&path, &["log.db-head is missing", "was not closed", "log recover", "log backup"]);
+    place(&path, &without(&["-head"]));
+    check_refused(&path, &["log.db-head is missing", "log recover"]);
+    // An older copy in its place.
+    place(&path, &whole);
+    fs::write(&path, &closed[""]).unwrap();
+    fs::remove_file(beside(&path, "-wal")).unwrap();
+    check_refused(&path, &lost);
+    // Nothing in its place, and an empty file.
+    place(&path, &without(&[""]));
+    let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
+    assert!(
+        error.contains("missing or empty, but its head") && error.contains("put the file back"),
+        "{error}"
+    );
+    assert!(!path.exists(), "what is refused is not made");
+    fs::write(&path, "").unwrap();
+    check_refused(&path, &["missing or empty"]);
+}
+
+#[test]
+fn a_closed_log_is_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (_, closed) = crashed(folder.path());
+    let half = (TRANSACTIONS as usize, Some(TRANSACTIONS - 1));
+    place(&path, &closed);
+    assert_eq!(read(&path).unwrap(), half);
+    // Reading it leaves it closed, and so does writing nothing.
+    place(&path, &Files::from([("", closed[""].clone())]));
+    assert_eq!(read(&path).unwrap(), half);
+    assert_eq!(files(&path).keys().copied().collect::<Vec<_>>(), [""]);
+    // While another one writes, the last to end closes it.
+    let (one, two) = (open(&path), open(&path));
+    let (mut first, mut second) = (one.producer("one").unwrap(), two.producer("two").unwrap());
+    commit(&mut *first, [record("t", 0, "x")]);
+    drop((first, one));
+    commit(&mut *second, [record("t", 0, "y")]);
+    assert!(SqliteLog::open_existing(&path).is_ok());
+    drop((second, two));
+    place(&path, &Files::from([("", fs::read(&path).unwrap())]));
+    assert_eq!(read(&path).unwrap().0, TRANSACTIONS as usize + 2);
+}
+
+#[test]
+fn a_write_ahead_log_that_is_cut_or_changed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (whole, _) = crashed(folder.path());
+    let wal = &whole["-wal"];
+    let mut refused = 0;
+    for at in (0..wal.len()).step_by(1777) {
+        let mut files = whole.clone();
+        files.insert("-wal", wal[..at].to_vec());
+        place(&path, &files);
+        refused += u32::from(read(&path).is_err());
+        let mut changed = wal.clone();
+        changed[at] ^= 4;
+        files.insert("-wal", changed);
+        place(&path, &files);
+        // What SQLite never reads may change.
+        match read(&path) {
+            Ok(read) => assert_eq!(read.0, 2 * TRANSACTIONS as usize, "bit of byte {at}"),
+            Err(error) => {
+                assert!(error.to_string().contains(" lost: the log has "), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} were refused");
+}
+
+#[test]
+fn a_recovery_goes_on_from_what_is_whole_and_says_what_it_gives_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (whole, _) = crashed(folder.path());
+    place(&path, &whole);
+    let writer = open(&path);
+    let producer = writer.producer("other").unwrap();
+    let error = SqliteLog::recover(&path, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("stop it first"), "{error}");
+    drop((producer, writer));
+    assert_eq!(SqliteLog::recover(&path, &mut |_| {}).unwrap().losses, []);
+
+    let mut files = whole.clone();
+    let cut = files["-wal"].len() / 2;
+    files.get_mut("-wal").unwrap().truncate(cut);
+    place(&path, &files);
+    let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
+    let kept = recovered.kept.unwrap();
+    assert_eq!(fs::read(beside(&kept, "-wal")).unwrap().len(), cut, "what was found is kept");
+    let [Loss::Transactions(lost), Loss::Records { topic: name, partition: 0, first, next, .. }] =
+        &recovered.losses[..]
+    else {
+        panic!("{:?}", recovered.losses)
+    };
+    assert_eq!((name.as_str(), *next), ("t", 2 * TRANSACTIONS));
+    // The last was the close.
+    assert_eq!(next - first, *lost, "{:?}", recovered.losses);
+    let log = open(&path);
+    log.check().unwrap();
+    // Offsets are not used again, and reading goes on behind them.
+    let mut member = log.subscribe("g", &["t"]).unwrap();
+    let read = drain(&mut *member);
+    assert_eq!(read.last().unwrap().1.offset, first - 1);
+    assert_eq!(member.position(&at("t", 0)).unwrap(), *next);
+    commit(&mut *log.producer("p").unwrap(), [record("t", 0, "new")]);
+    assert_eq!(drain(&mut *member)[0].1.offset, *next);
+    drop((member, log));
+    assert_eq!(SqliteLog::recover(&path, &mut |_| {}).unwrap().losses, []);
+}
+
+#[test]
+fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let log = open(&path);
+    topic(&log, "t", 2);
+    let mut producer = log.producer("p").unwrap();
+    for number in 0..40 {
+        commit(&mut *producer, [record("t", 0, number.to_string()), record("t", 1, "x".repeat(5000))]);
+    }
+    producer.begin().unwrap();
+    producer.send_offsets("ahead", &[(at("t", 0), 100), (at("t", 1), 40)]).unwrap();
+    producer.commit().unwrap();
+    drop((producer, log));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute("UPDATE records_1_0 SET block = zeroblob(20) WHERE offset = 7", []).unwrap();
+    other.execute("DELETE FROM records_1_1 WHERE offset BETWEEN 3 AND 5", []).unwrap();
+    drop(other);
+
+    let log = SqliteLog::open_existing(&path).unwrap();
+    let checked = log.check_all(&mut |_| {}).unwrap();
+    let damage = checked.damage.join("\n");
+    for part in ["t/0 offsets 7 to 7", "checksum", "t/1 offsets 3 to 5", "nothing is there"] {
+        assert!(damage.contains(part), "{part:?} is missing in: {damage}");
+    }
+    let mut reader = log.reader(&[at("t", 0)]).unwrap();
+    let error = reader.poll(Duration::ZERO, 100, usize::MAX).unwrap_err().to_string();
+    assert!(error.contains("t/0 at offset 7") && error.contains("checksum"), "{error}");
+    let error = log.backup(folder.path().join("copy.db"), &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("t/0 offsets 7 to 7"), "{error}");
+    assert!(!folder.path().join("copy.db").exists());
+    drop((reader, log));
+
+    let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
+    let said: Vec<_> = recovered.losses.iter().map(ToString::to_string).collect();
+    let said = said.join("\n");
+    for part in [
+        "t/0 offsets 7 to 7 are given up",
+        "t/1 offsets 3 to 5",
+        "group \"ahead\" goes on at offset 40 of t/0",
+    ] {
+        assert!(said.contains(part), "{part:?} is missing in: {said}");
+    }
+    let log = open(&path);
+    let checked = log.check_all(&mut |_| {}).unwrap();
+    assert_eq!((checked.damage, checked.records), (Vec::new(), 76));
+    assert_eq!(checked.given_up, ["t/0 offsets 7 to 7", "t/1 offsets 3 to 5"]);
+    let offsets = |partition| -> Vec<i64> {
+        let read = drain(&mut *log.reader(&[at("t", partition)]).unwrap());
+        read.iter().map(|(_, record)| record.offset).collect()
+    };
+    assert_eq!(offsets(0), (0..40).filter(|offset| *offset != 7).collect::<Vec<_>>());
+    assert_eq!(offsets(1), (0..40).filter(|offset| !(3..6).contains(offset)).collect::<Vec<_>>());
+    assert_eq!(log.committed("ahead", &at("t", 0)).unwrap(), Some(40));
+}
+
+#[test]
+fn a_backup_is_whole_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("log.db"), folder.path().join("copy.db"));
+    let log = open(&path);
+    topic(&log, "t", 1);
+    let states = TopicSpec { name: "s".to_owned(), partitions: 1, compacted: true, ..TopicSpec::default() };
+    log.create_topics(&[states]).unwrap();
+    let mut producer = log.producer("p").unwrap();
+    let send = |producer: &mut dyn Producer, number: i64| {
+        producer.begin().unwrap();
+        producer.send(record("t", 0, number.to_string())).unwrap();
+        let key = (number % 3).to_string().into_bytes();
+        producer.send(NewRecord { key: Some(key.into()), ..record("s", 0, number.to_string()) }).unwrap();
+        producer.send_offsets("g", &[(at("t", 0), number)]).unwrap();
+        producer.commit().unwrap();
+    };
+    (0..50).for_each(|number| send(&mut *producer, number));
+    let mut number = 50;
+    log.backup(&copy, &mut |_| {
+        send(&mut *producer, number);
+        number += 1;
+    })
+    .unwrap();
+    assert!(number > 50, "nothing was written meanwhile");
+    let error = log.backup(&copy, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("copy.db"), "{error}");
+    for log in [open(&copy), SqliteLog::open_existing(&copy).unwrap()] {
+        log.check().unwrap();
+        let read = drain(&mut *log.reader(&[at("t", 0)]).unwrap());
+        assert_eq!(read.len(), 50);
+        let states = drain(&mut *log.reader(&[at("s", 0)]).unwrap());
+        assert!(states.iter().map(|(_, record)| record.offset).eq([47, 48, 49]));
+        assert_eq!(log.committed("g", &at("t", 0)).unwrap(), Some(49));
+    }
+}
+
+#[test]
+fn older_formats_are_protected_against_loss_and_copied_into_the_newest() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(include_str!("format_1.sql")).unwrap();
+    let log = open(&path);
+    commit(&mut *log.producer("p").unwrap(), [record("events", 0, "more")]);
+    let mut files = files(&path);
+    log.backup(folder.path().join("copy.db"), &mut |_| {}).unwrap();
+    assert!(!log.check_all(&mut |_| {}).unwrap().has_checksums);
+    drop(log);
+    let copy = SqliteLog::open_existing(folder.path().join("copy.db")).unwrap();
+    let checked = copy.check_all(&mut |_| {}).unwrap();
+    assert!(checked.has_checksums && checked.damage.is_empty(), "{checked:?}");
+    assert_eq!(copy.committed("group", &at("events", 0)).unwrap(), Some(6));
+    assert_eq!(drain(&mut *copy.reader(&[at("events", 0)]).unwrap()).len(), 7);
+    files.remove("-wal");
+    place(&path, &files);
+    let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
+    assert!(error.contains(" lost: the log has ") && error.contains("events/0 offsets 6 to 6"), "{error}");
+}
