@@ -5,7 +5,9 @@
 //! later; see [`set_up`].
 #![allow(unsafe_code)]
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long, c_void};
+use std::io::Write;
+use std::ptr;
 
 pub use mimalloc::MiMalloc as Allocator;
 
@@ -17,10 +19,36 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// give its memory back.
 const PURGE_DELAY_MS: c_long = 60_000;
 
-/// Sets the allocator's options, where the environment (`MIMALLOC_PURGE_DELAY`) does not. To be called first in `main`.
+/// mimalloc's number of the error that memory is not to be had, the system's.
+const ENOMEM: c_int = 12;
+
+/// Sets the allocator's options, where the environment (`MIMALLOC_PURGE_DELAY`) does not, and what happens without memory. To be
+/// called first in `main`.
 pub fn set_up() {
-    // SAFETY: the call has no preconditions but a valid option.
-    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) };
+    // SAFETY: the calls have no preconditions but a valid option; the function stays, and takes no argument.
+    unsafe {
+        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS);
+        libmimalloc_sys::mi_register_error(Some(fail), ptr::null_mut());
+    }
+}
+
+unsafe extern "C" {
+    /// Ends the process at once: what would run at its end may want memory.
+    fn _exit(code: c_int) -> !;
+}
+
+/// Memory that is not to be had ends the process with a message and exit status 1: Rust and C libraries would end it with a signal.
+/// Nothing committed is lost by it, as by any death of a process.
+unsafe extern "C" fn fail(code: c_int, _: *mut c_void) {
+    if code != ENOMEM {
+        return;
+    }
+    // Standard error has no buffer. What cannot be written there cannot be said.
+    let _ = std::io::stderr().write_all(
+        b"error: out of memory: raise the limit of this process (ulimit -v), or free some memory; nothing committed is lost\n",
+    );
+    // SAFETY: it takes any code, and does not return.
+    unsafe { _exit(1) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! `warptape demo`: a synthetic market through the whole pipeline on an embedded log.
 
-use std::io::Write;
+use std::fs::DirBuilder;
+use std::io::{ErrorKind, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use warptape_eventlog::EventLog;
 
 use super::live::{Live, REDRAW};
-use super::run::{keep_hot_state, write_summary};
+use super::run::{NO_THREAD, keep_hot_state, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::engine::{Progress, Stop, run};
 use crate::hot::HotState;
@@ -27,6 +29,10 @@ use crate::terminal::Terminal;
 
 /// File of the log in the demo's folder.
 pub const LOG_FILE: &str = "demo.db";
+/// Permissions of a new folder: all for its owner, none for others.
+const PRIVATE: u32 = 0o700;
+/// Names that are tried for a new folder.
+const FOLDERS_MAX: u32 = 100;
 /// Ticks of one record.
 const RECORD_TICKS: NonZeroUsize = NonZeroUsize::new(256).expect("256 is not zero");
 /// Ticks that the market may be ahead of the pipeline.
@@ -41,14 +47,35 @@ const FEED_WAIT: Duration = Duration::from_millis(1);
 /// The folder of the demo's log: the one given, or a new one.
 pub fn log_path(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     let folder = match &args.data {
-        Some(folder) => folder.clone(),
-        None => std::env::temp_dir().join(format!("warptape-demo-{}", std::process::id())),
+        Some(folder) => {
+            let created = DirBuilder::new().recursive(true).mode(PRIVATE).create(folder);
+            created.with_context(|| format!("cannot create the folder {}", folder.display()))?;
+            folder.clone()
+        }
+        None => new_folder(&std::env::temp_dir())?,
     };
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let path = folder.join(LOG_FILE);
     refuse_existing(&path)?;
     Ok(path)
+}
+
+/// A new folder for this user alone. In a folder that all may write, somebody may have laid one of that name, or a link.
+fn new_folder(parent: &Path) -> anyhow::Result<PathBuf> {
+    for number in 0..FOLDERS_MAX {
+        let name = match number {
+            0 => format!("warptape-demo-{}", std::process::id()),
+            _ => format!("warptape-demo-{}-{number}", std::process::id()),
+        };
+        let folder = parent.join(name);
+        match DirBuilder::new().mode(PRIVATE).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot create the folder {}", folder.display()));
+            }
+        }
+    }
+    anyhow::bail!("{} is full of folders of demos: name one with --data", parent.display())
 }
 
 /// A demo must not pour its market into a log that is there already.
@@ -89,11 +116,14 @@ pub fn execute(
     let (engine_runs, engine_gone) = bounded::<()>(0);
     let engine = {
         let (log, progress) = (log.clone(), progress.clone());
-        thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            // Dropped with the thread, however it ends.
-            let _engine_runs = engine_runs;
-            run(log, engine_config, progress, engine_stopped)
-        })?
+        thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || {
+                // Dropped with the thread, however it ends.
+                let _engine_runs = engine_runs;
+                run(log, engine_config, progress, engine_stopped)
+            })
+            .context(NO_THREAD)?
     };
     let published = Arc::new(AtomicU64::new(0));
     let (stop_market, market_stopped) = bounded::<()>(0);
@@ -115,7 +145,7 @@ pub fn execute(
             ticks_per_second: args.ticks.is_none().then_some(ENDLESS_TICKS_PER_SECOND),
             stopped: market_stopped,
         };
-        thread::Builder::new().name("market".to_owned()).spawn(move || market.run())?
+        thread::Builder::new().name("market".to_owned()).spawn(move || market.run()).context(NO_THREAD)?
     };
 
     let started = Instant::now();
@@ -219,7 +249,26 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::{new_folder, quoted};
+
+    #[test]
+    fn a_demo_has_a_folder_of_its_own() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let mode =
+            |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode();
+        let first = new_folder(parent.path()).expect("a new one");
+        assert_eq!(mode(&first) & 0o777, 0o700);
+        // What is there already is somebody's, be it a link.
+        std::fs::remove_dir(&first).expect("it is empty");
+        let elsewhere = parent.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).expect("a folder");
+        std::os::unix::fs::symlink(&elsewhere, &first).expect("a link");
+        let second = new_folder(parent.path()).expect("another name");
+        assert_ne!(second, first);
+        assert_eq!(mode(&second) & 0o777, 0o700);
+    }
 
     #[test]
     fn words_are_quoted_where_a_shell_needs_it() {

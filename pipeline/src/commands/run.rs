@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use crossbeam_channel::bounded;
 use indicatif::HumanCount;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
@@ -27,6 +27,10 @@ use crate::watch::LogWatch;
 const STOP_LOST_MAX: Duration = Duration::from_secs(8);
 /// A log that is lost for less may answer the next question.
 const LOST_MIN: Duration = Duration::from_secs(5);
+
+/// Said where a command lacks its first threads.
+pub(super) const NO_THREAD: &str =
+    "the system can start no thread: raise the limits of memory (ulimit -v) and of processes (ulimit -u)";
 
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
@@ -51,7 +55,10 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     let watch = settings.is_on_kafka().then(|| LogWatch::start(log.clone(), config.topics.ticks.clone()));
     let engine = {
         let progress = progress.clone();
-        thread::Builder::new().name("engine".to_owned()).spawn(move || run(log, config, progress, stopped))?
+        thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || run(log, config, progress, stopped))
+            .context(NO_THREAD)?
     };
     let status = hot_state.as_ref().map(HotState::status);
     let mut live = Live::new(progress.clone(), status, watch, None, terminal);

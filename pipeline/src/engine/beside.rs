@@ -5,7 +5,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_eventlog::Yielding;
 
 use super::EngineError;
-use super::worker::Worker;
+use super::worker::{Worker, report};
 
 /// Handle of the thread.
 pub(super) struct Beside<Job, Done> {
@@ -20,8 +20,12 @@ impl<Job: Send + 'static, Done: Send + 'static> Beside<Job, Done> {
     pub(super) fn start(thread: &'static str, run: impl Fn(Job) -> Done + Send + 'static) -> Self {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
-        let yielding = Yielding::start(thread, run).expect("the system can start a thread");
+        let yielding = Yielding::start(thread, run);
         let worker = Worker::start(thread, move || {
+            let yielding = match yielding {
+                Ok(yielding) => yielding,
+                Err(error) => return report(thread, &error),
+            };
             for job in received {
                 // An engine that has ended reads no more.
                 if sent.send(yielding.run(job).0).is_err() {

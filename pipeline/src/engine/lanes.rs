@@ -19,7 +19,7 @@ use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, 
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
-use aside::{Aside, Reporter};
+use aside::{Aside, NO_THREAD, Reporter};
 pub use background::Background;
 use thread::LaneWorker;
 
@@ -245,7 +245,7 @@ impl Lane {
         let (commands, received) = unbounded();
         let [work, work_beside] = [Arc::new(Work::default()), Arc::new(Work::default())];
         let reporter = Reporter { lane, life, clock, events: events.clone() };
-        let (aside, device_slices) = Aside::start(reporter, config.isa, config.is_on_device(lane));
+        let (aside, device_slices) = Aside::start(reporter.clone(), config.isa, config.is_on_device(lane));
         let worker = LaneWorker {
             lane,
             life,
@@ -258,6 +258,9 @@ impl Lane {
             events,
         };
         let thread = Worker::start(format!("lane-{lane}"), move || worker.run(&received));
+        if !thread.has_started() {
+            reporter.tell(LaneNews::Lost { reason: NO_THREAD.to_owned() });
+        }
         Self { life, commands, aside, thread, work, work_beside }
     }
 

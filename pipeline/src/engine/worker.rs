@@ -1,5 +1,6 @@
 //! A thread of the engine, which is waited for when the process ends, but not for ever: what it waits for may not answer.
 
+use std::io;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,22 +14,39 @@ pub(super) struct Worker {
     name: String,
     /// Ends with the thread.
     running: Receiver<()>,
-    thread: JoinHandle<()>,
+    /// `None` where the system could start no thread.
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts a thread, or says why there is none. Its work is dropped then, so that all see it gone who have a channel to it.
+pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    started.inspect_err(|error| report(name, error)).ok()
+}
+
+/// Says why there is no thread.
+pub(super) fn report(name: &str, error: &io::Error) {
+    tracing::error!(
+        thread = name, %error,
+        "the system can start no further thread: raise the limits of memory (ulimit -v) and of processes (ulimit -u)"
+    );
 }
 
 impl Worker {
-    /// Starts it.
+    /// Starts it. Where the system cannot, it is gone at once.
     pub(super) fn start(name: impl Into<String>, work: impl FnOnce() + Send + 'static) -> Self {
         let name = name.into();
         let (alive, running) = bounded(0);
-        let thread = std::thread::Builder::new()
-            .name(name.clone())
-            .spawn(move || {
-                let _alive: Sender<()> = alive;
-                work();
-            })
-            .expect("the system can start a thread");
+        let thread = start_thread(&name, move || {
+            let _alive: Sender<()> = alive;
+            work();
+        });
         Self { name, running, thread }
+    }
+
+    /// Whether there is a thread, or was.
+    pub(super) fn has_started(&self) -> bool {
+        self.thread.is_some()
     }
 
     /// Waits for its end. A thread that does not end in time is left alone: the process is about to end.
@@ -42,8 +60,8 @@ impl Worker {
         for worker in workers {
             if worker.running.recv_deadline(deadline).is_err_and(|error| error.is_timeout()) {
                 tracing::error!(thread = worker.name, "does not end in time, and is left alone");
-            } else {
-                worker.thread.join().expect("threads of the engine do not panic");
+            } else if let Some(thread) = worker.thread {
+                thread.join().expect("threads of the engine do not panic");
             }
         }
     }

@@ -82,6 +82,7 @@ impl HotState {
         let journal_ends =
             journal.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect());
         let status = Arc::new(HotStatus::new(&url));
+        let log_url = log.url();
         let (stop, stopped) = bounded(0);
         let (runs, ended) = bounded(0);
         let writer = Writer::new(log, config, url, status.clone(), stopped, journal_ends);
@@ -90,10 +91,11 @@ impl HotState {
             let _runs: Sender<()> = runs;
             writer.run();
         };
-        thread::Builder::new()
-            .name("hot-state".to_owned())
-            .spawn(run)
-            .expect("the system can start a thread");
+        thread::Builder::new().name("hot-state".to_owned()).spawn(run).map_err(|cause| LogError::Limit {
+            url: log_url,
+            doing: "starting the thread of hot state".to_owned(),
+            cause: cause.to_string(),
+        })?;
         Ok(Self { status, stop, ended })
     }
 

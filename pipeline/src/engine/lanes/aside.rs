@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_eventlog::Yielding;
@@ -13,8 +13,12 @@ use warptape_schemas::journal::LaneId;
 use warptape_stages::risk::Partial;
 
 use super::super::Clock;
+use super::super::worker::start_thread;
 use super::thread::panic_message;
 use super::{Background, LaneEvent, LaneNews, Slice, Work};
+
+/// Why a lane is lost whose threads cannot be started. What the system said is among the diagnostics.
+pub(super) const NO_THREAD: &str = "the system can start no further thread for it";
 
 /// Who is told what comes of slices.
 #[derive(Clone)]
@@ -39,13 +43,19 @@ impl Aside {
         let (on_host, received) = unbounded();
         let name = format!("risk-{}", reporter.lane);
         let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
-        let yielding = Yielding::start(&name, run).expect("the system can start a thread");
-        start(name, move || {
-            reporter.work(&received, |slice| {
-                let (partial, took) = yielding.run(slice);
-                Ok((partial, took.as_nanos() as i64))
-            });
+        let yielding = Yielding::start(&name, run);
+        let work = reporter.clone();
+        let started = yielding.map(|yielding| {
+            start_thread(&name, move || {
+                work.work(&received, |slice| {
+                    let (partial, took) = yielding.run(slice);
+                    Ok((partial, took.as_nanos() as i64))
+                });
+            })
         });
+        if !matches!(started, Ok(Some(_))) {
+            reporter.tell(LaneNews::Lost { reason: NO_THREAD.to_owned() });
+        }
         let (on_device, received) = has_device.then(unbounded).unzip();
         (Self { on_host, on_device }, received)
     }
@@ -64,8 +74,10 @@ pub(super) fn on_device(
     mut background: Background,
     work: Arc<Work>,
     slices: Receiver<Slice>,
-) -> JoinHandle<()> {
-    start(format!("device-risk-{}", reporter.lane), move || {
+) -> Option<JoinHandle<()>> {
+    let work_reporter = reporter.clone();
+    let thread = start_thread(&format!("device-risk-{}", reporter.lane), move || {
+        let reporter = work_reporter;
         reporter.work(&slices, |slice| {
             let since_ns = reporter.clock.now_ns();
             work.on_other(since_ns);
@@ -73,11 +85,11 @@ pub(super) fn on_device(
             work.done();
             Ok((done?, reporter.clock.now_ns() - since_ns))
         });
-    })
-}
-
-fn start(name: String, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new().name(name).spawn(work).expect("the system can start a thread")
+    });
+    if thread.is_none() {
+        reporter.tell(LaneNews::Lost { reason: NO_THREAD.to_owned() });
+    }
+    thread
 }
 
 impl Reporter {
@@ -102,7 +114,7 @@ impl Reporter {
     }
 
     /// An engine that has ended reads no more.
-    fn tell(&self, news: LaneNews) {
+    pub(super) fn tell(&self, news: LaneNews) {
         drop(self.events.send(LaneEvent { lane: self.lane, life: self.life, news }));
     }
 }

@@ -70,7 +70,7 @@ impl LaneWorker {
             }
         }
         if let (Some(background), Some(slices)) = (stages.take_background(), self.device_slices.take()) {
-            *beside = Some(aside::on_device(self.reporter(), background, self.work_beside.clone(), slices));
+            *beside = aside::on_device(self.reporter(), background, self.work_beside.clone(), slices);
         }
         self.work.done();
         let mut since_ns = 0;
