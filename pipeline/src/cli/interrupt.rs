@@ -71,6 +71,17 @@ impl Interrupt {
     }
 }
 
+/// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on macOS.
+const SIGXFSZ: i32 = 25;
+
+/// Has such a write fail with an error, which is reported, instead of ending the process.
+pub(super) fn outlive_file_limit() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _guard = runtime.enter();
+    // Whoever handles a signal once does so to the end of the process.
+    signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
+}
+
 async fn either(ctrl_c: &mut Signal, terminate: &mut Signal) {
     tokio::select! {
         _ = ctrl_c.recv() => {}

@@ -8,6 +8,7 @@ mod exit;
 mod feed;
 mod hot;
 mod interrupt;
+mod log;
 mod replay;
 mod risk;
 mod run;
@@ -16,6 +17,7 @@ mod show;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
@@ -28,6 +30,7 @@ pub use feed::{
 };
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
+pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
@@ -88,6 +91,8 @@ pub enum Command {
     Dlq(DlqArgs),
     /// List topics with their offsets
     Topics(TopicsArgs),
+    /// Check, recover or back up an embedded log
+    Log(LogArgs),
     /// Show the devices that lanes run on
     Devices(DevicesArgs),
     /// Check or show the configuration
@@ -105,7 +110,9 @@ pub fn main() -> ExitCode {
         }
     };
     let terminal = Terminal::default();
-    match start_tracing(cli.verbose, &terminal).and_then(|()| execute(&cli, &terminal)) {
+    let started = start_tracing(cli.verbose, &terminal)
+        .and_then(|()| interrupt::outlive_file_limit().context("cannot watch for signals"));
+    match started.and_then(|()| execute(&cli, &terminal)) {
         Ok(code) => code,
         Err(error) => {
             let code = exit_code(&error);
@@ -156,6 +163,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Hot(args) => commands::hot::execute(args, &settings),
         Command::Dlq(args) => commands::dlq::execute(args, &settings),
         Command::Topics(args) => commands::topics::execute(args, &settings),
+        Command::Log(args) => commands::log::execute(args, &settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_) => {
             unreachable!("handled above, since it reports mistakes instead of failing on them")

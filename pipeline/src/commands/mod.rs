@@ -6,6 +6,7 @@ pub mod devices;
 pub mod dlq;
 pub mod feed;
 pub mod hot;
+pub mod log;
 pub mod replay;
 pub mod risk;
 pub mod run;

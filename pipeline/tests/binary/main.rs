@@ -20,6 +20,7 @@ mod kafka_faults;
 mod kafka_group;
 mod kafka_market;
 mod kafka_poison;
+mod log_files;
 mod machine_clock;
 mod newcomer;
 mod outputs;

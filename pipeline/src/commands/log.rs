@@ -1,0 +1,124 @@
+//! `warptape log`: an embedded log checked, recovered, copied.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use warptape_eventlog::SqliteLog;
+use warptape_eventlog::sqlite::LogProgress;
+
+use crate::cli::{BackupArgs, DIVERGED, LogArgs, LogCommand, UsageError};
+use crate::settings::Settings;
+
+/// Runs the command that was asked for.
+pub fn execute(args: &LogArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let url = &settings.log.url;
+    let path = url.strip_prefix("sqlite:").ok_or_else(|| {
+        UsageError(format!(
+            "{url} is not an embedded log: a Kafka cluster is checked and copied by its own tools"
+        ))
+    })?;
+    match &args.command {
+        LogCommand::Check => check(path.as_ref()),
+        LogCommand::Recover => recover(path.as_ref(), url),
+        LogCommand::Backup(args) => backup(path.as_ref(), args),
+    }
+}
+
+/// Offsets between two looks at the bar.
+const LOOK_OFFSETS: u64 = 4_096;
+
+/// Shows how far something that reads all of a log has come.
+struct Bar {
+    bar: ProgressBar,
+    shown: u64,
+}
+
+impl Bar {
+    fn new(what: &str) -> Bar {
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {eta}");
+        let bar = ProgressBar::new(0).with_style(style.expect("the template is valid"));
+        bar.set_message(what.to_owned());
+        Bar { bar, shown: 0 }
+    }
+
+    fn show(&mut self, progress: LogProgress) {
+        if progress.done < self.shown + LOOK_OFFSETS && progress.done >= self.shown && self.shown > 0 {
+            return;
+        }
+        self.shown = progress.done;
+        self.bar.set_length(progress.total);
+        self.bar.set_position(progress.done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn check(path: &Path) -> anyhow::Result<ExitCode> {
+    let mut bar = Bar::new("checking");
+    let log = SqliteLog::open_existing(path)?;
+    let checked = log.check_all(&mut |progress| bar.show(progress))?;
+    drop(bar);
+    let mut out = io::stdout().lock();
+    for given_up in &checked.given_up {
+        writeln!(out, "given up   {given_up}: a recovery found them damaged or lost")?;
+    }
+    for found in &checked.damage {
+        writeln!(out, "damaged    {found}")?;
+    }
+    if !checked.has_checksums {
+        writeln!(
+            out,
+            "unprotected: this file is of an older format without checksums, a changed value is not noticed; `warptape log \
+             backup FILE` makes a copy that has them"
+        )?;
+    }
+    writeln!(
+        out,
+        "{} records in {} partitions, {}: {}",
+        HumanCount(checked.records),
+        HumanCount(checked.partitions),
+        HumanBytes(checked.bytes),
+        if checked.damage.is_empty() {
+            "whole"
+        } else {
+            "damaged; `warptape log recover` goes on from what is whole"
+        },
+    )?;
+    Ok(if checked.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
+}
+
+fn recover(path: &Path, url: &str) -> anyhow::Result<ExitCode> {
+    let mut bar = Bar::new("recovering");
+    let recovered = SqliteLog::recover(path, &mut |progress| bar.show(progress))?;
+    drop(bar);
+    let mut out = io::stdout().lock();
+    for loss in &recovered.losses {
+        writeln!(out, "{loss}")?;
+    }
+    match &recovered.kept {
+        None => writeln!(out, "nothing of {url} is damaged or lost: it was left as it is")?,
+        Some(kept) => {
+            if recovered.losses.is_empty() {
+                writeln!(out, "nothing is known to be lost")?;
+            }
+            writeln!(out, "{url} goes on from what was whole; what was found is kept as {}", kept.display())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn backup(path: &Path, args: &BackupArgs) -> anyhow::Result<ExitCode> {
+    let mut bar = Bar::new("copying");
+    let log = SqliteLog::open_existing(path)?;
+    log.backup(&args.file, &mut |progress| bar.show(progress))?;
+    drop(bar);
+    let bytes = std::fs::metadata(&args.file)?.len();
+    writeln!(io::stdout(), "copied to {}, {}", args.file.display(), HumanBytes(bytes))?;
+    Ok(ExitCode::SUCCESS)
+}

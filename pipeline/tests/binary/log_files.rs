@@ -1,0 +1,155 @@
+//! The files of an embedded log: checked, recovered and copied by the binary, kept from strangers; and what a process says that may
+//! have too little of what the system gives.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use warptape_eventlog::{Durability, SqliteLog};
+
+use super::processes::{Running, WARPTAPE, ends, folder, run_until_drained, texts, warptape};
+
+const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
+
+fn on_log(folder: &Path, command: &[&str], code: i32) -> (String, String) {
+    texts(&warptape(folder, &[command, &LOG].concat()), code)
+}
+
+/// A log with ticks in its file, and more in its write-ahead log alone, as a process leaves it that is killed.
+fn killed_feed(folder: &Path) {
+    on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "20000"], 0);
+    let log = SqliteLog::open_existing(folder.join("w.db")).expect("a log");
+    let before: i64 = ends(&log, "ticks").iter().sum();
+    let endless =
+        ["feed", "synth", "--symbols", "20", "--ticks", "1000000000", "--rate", "50000", "--batch", "16"];
+    let mut feed = Running::start(folder, &[&endless[..], &LOG].concat());
+    feed.run_until("ticks are published", || {
+        (ends(&log, "ticks").iter().sum::<i64>() > before + 200).then_some(())
+    });
+    feed.kill();
+}
+
+#[test]
+fn a_log_is_checked_copied_and_recovered() {
+    let folder = folder();
+    let folder = folder.path();
+    killed_feed(folder);
+    let (said, _) = on_log(folder, &["log", "check"], 0);
+    assert!(said.ends_with(": whole\n") && said.contains(" records in "), "{said}");
+    let (said, _) = on_log(folder, &["log", "recover"], 0);
+    assert!(said.contains("nothing of sqlite:w.db is damaged or lost"), "{said}");
+    on_log(folder, &["log", "backup", "copy.db"], 0);
+    let (said, _) = texts(&warptape(folder, &["log", "check", "--log", "sqlite:copy.db"]), 0);
+    assert!(said.ends_with(": whole\n"), "{said}");
+
+    // One flipped bit in the write-ahead log, and everything behind it is gone.
+    let wal = folder.join("w.db-wal");
+    let mut bytes = std::fs::read(&wal).expect("it is there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&wal, bytes).expect("it can be written");
+    for command in [&["run"][..], &["tail", "ticks", "--exit-at-end"], &["topics"], &["log", "check"]] {
+        let (_, error) = on_log(folder, command, 2);
+        for part in ["sqlite:w.db", " lost: the log has ", "ticks/", "warptape log recover --log sqlite:w.db"]
+        {
+            assert!(error.contains(part), "{command:?}: {part:?} is missing in: {error}");
+        }
+    }
+    let (said, _) = on_log(folder, &["log", "recover"], 0);
+    for part in [" lost\n", "are given up", "goes on from what was whole", "w.db-damaged-1"] {
+        assert!(said.contains(part), "{part:?} is missing in: {said}");
+    }
+    let (said, _) = on_log(folder, &["log", "check"], 0);
+    assert!(said.contains("given up   ticks/") && said.ends_with(": whole\n"), "{said}");
+
+    // The pipeline goes on behind what is lost.
+    on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "1000", "--seed", "5"], 0);
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
+    run_until_drained(&mut run, &log, "warptape");
+    run.stop("TERM");
+    log.check().expect("it is whole");
+}
+
+#[test]
+fn damage_is_named_with_its_place() {
+    let folder = folder();
+    let folder = folder.path();
+    on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "20000"], 0);
+    let path = folder.join("w.db");
+    let mut bytes = std::fs::read(&path).expect("a log");
+    // Blocks of ticks are most of it.
+    let middle = bytes.len() * 3 / 4;
+    bytes[middle] ^= 16;
+    std::fs::write(&path, bytes).expect("it can be written");
+    let (said, _) = on_log(folder, &["log", "check"], 1);
+    assert!(said.contains("damaged    ticks/") && said.contains(" offsets "), "{said}");
+    let (_, error) = on_log(folder, &["tail", "ticks", "--from-beginning", "--exit-at-end"], 2);
+    assert!(error.contains("the log is damaged: ticks/") && error.contains("checksum"), "{error}");
+    let (_, error) = on_log(folder, &["run"], 1);
+    assert!(error.contains("the log is damaged: ticks/"), "{error}");
+    let (_, error) = texts(&warptape(folder, &["log", "check", "--log", "kafka:localhost:9"]), 2);
+    assert!(error.contains("not an embedded log"), "{error}");
+}
+
+#[test]
+fn files_of_a_log_are_for_their_owner_alone() {
+    let folder = folder();
+    let folder = folder.path();
+    killed_feed(folder);
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
+    run.run_until("it commits", || ends(&log, "journal").iter().any(|end| *end > 0).then_some(()));
+    run.kill();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let mode = entry.metadata().expect("a file").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}", entry.path());
+        names.push(entry.file_name().into_string().expect("a name"));
+    }
+    for name in ["w.db", "w.db-wal", "w.db-shm", "w.db-head", "w.db.warptape.lock"] {
+        assert!(names.iter().any(|found| found == name), "{name} is missing: {names:?}");
+    }
+}
+
+/// Runs the binary under a limit of the shell's `ulimit`; a process ends by itself, and says why if it cannot go on.
+fn check_limited(limit: &str, command: &[&str]) -> bool {
+    let folder = folder();
+    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+    let output = Command::new("timeout")
+        .args(["120", "sh", "-c", &script, WARPTAPE])
+        .args(command)
+        .current_dir(folder.path())
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell runs");
+    let (status, error) = (output.status, String::from_utf8_lossy(&output.stderr));
+    let what = format!("ulimit {limit}, {command:?}: {status}\n{error}");
+    assert!(status.signal().is_none() && matches!(status.code(), Some(0..=2)), "{what}");
+    assert!(!error.contains("panicked"), "{what}");
+    assert!(status.success() || error.contains("error: "), "{what}");
+    status.success()
+}
+
+#[test]
+fn too_little_of_anything_is_an_error_that_says_so() {
+    let feed = ["feed", "synth", "--symbols", "20", "--ticks", "200000", "--log", "sqlite:w.db"];
+    let demo = ["demo", "--ticks", "60000", "--data", "d"];
+    let mut failed = 0;
+    for command in [&feed[..], &demo] {
+        // Descriptors, KiB of address space, and blocks of 512 bytes of a file, from what is too little for anything.
+        for descriptors in [10, 14, 18, 22, 26, 30, 36, 44, 60] {
+            failed += u32::from(!check_limited(&format!("-n {descriptors}"), command));
+        }
+        for kib in [60_000, 90_000, 120_000, 160_000, 220_000, 300_000, 500_000] {
+            failed += u32::from(!check_limited(&format!("-v {kib}"), command));
+        }
+        for blocks in [0, 1, 40, 100, 300, 2000] {
+            failed += u32::from(!check_limited(&format!("-f {blocks}"), command));
+        }
+    }
+    assert!(failed > 10, "{failed} were too little");
+}
