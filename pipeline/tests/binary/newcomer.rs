@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use warptape_eventlog::{Durability, EventLog, NewRecord, Producer, Record, SqliteLog, TopicPartition};
+use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicPartition};
 use warptape_schemas::journal::{Decision, JournalEntry};
 use warptape_schemas::{decode_journal_entry, decode_signal, encode_journal_entry, encode_signal};
 

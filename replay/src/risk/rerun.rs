@@ -305,7 +305,7 @@ mod tests {
             serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request");
         let message = "0; it must be from 1 to 268435456".to_owned();
         let error = RiskError { code: BAD, field: "problem.paths_max".to_owned(), message };
-        assert_eq!(refusal(&request, &RiskOutcome::Error(error.clone())), Some(error));
+        assert_eq!(refusal(&request, &RiskOutcome::Error(error.clone()), Costs::default()), Some(error));
         assert!(!is_right(&request, BAD, "problem.paths_max"), "in other words it was not");
     }
 

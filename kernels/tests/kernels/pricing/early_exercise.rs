@@ -47,7 +47,7 @@ fn european(option: &AmericanOption) -> f64 {
 
 #[test]
 fn prices_and_greeks_are_those_of_quantlib() {
-    let rows = fixture::<13>("early_exercise");
+    let rows = fixture::<13>(include_bytes!("../../../../tests/fixtures/early_exercise.csv.gz"));
     assert!(rows.len() > 2_000, "{} rows", rows.len());
     let (mut worst_price, mut worst_greek, mut greeks) = (0.0, 0.0, 0);
     for row in rows {
