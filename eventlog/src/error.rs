@@ -234,10 +234,7 @@ pub enum LogError {
         cause: String,
     },
     /// A record that the log does not take. The transaction stays open without it.
-    #[error(
-        "{url}: a record of {bytes} bytes for topic {topic:?} is over the limit; send smaller records, or raise \
-         message.max.bytes of this client and max.message.bytes of the topic"
-    )]
+    #[error("{url}: a record of {bytes} bytes for topic {topic:?} is over the limit; {action}")]
     RecordTooLarge {
         /// The log.
         url: String,
@@ -245,6 +242,8 @@ pub enum LogError {
         topic: String,
         /// Size of its key and value.
         bytes: usize,
+        /// What the user can do.
+        action: &'static str,
     },
     /// The log aborted the transaction; nothing of it is visible, nor will be. The caller calls `abort`, takes back
     /// what the transaction stood for, and may begin another.

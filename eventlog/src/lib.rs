@@ -152,6 +152,10 @@ pub trait EventLog: Send + Sync {
     /// heard of: another one may have. Until they have it hides all that was committed behind them; [`OffsetRange::next`] and
     /// [`Consumer::position`] reach this offset then.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError>;
+    /// The largest record that each of these topics takes of this client: bytes of key, value and headers together, before any
+    /// compression. On Kafka it is what the cluster and the client's settings say now; producers that are started later keep
+    /// to the limits of all topics that were asked about.
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError>;
     /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
     /// Kafka there is nothing to hold, because a producer's transactional id fences.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;

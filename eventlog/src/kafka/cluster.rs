@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::context::{Context, is_cause};
 use super::failure::{failure, is_passing, refused};
 use super::native::NativeConsumer;
-use super::options::{GroupProtocol, KafkaOptions};
+use super::options::{BatchBytes, GroupProtocol, KafkaOptions};
 use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
@@ -28,6 +28,9 @@ const REPORTS_MAX: usize = 64;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause before a question is asked again.
 const RETRY: Duration = Duration::from_millis(20);
+
+/// Kafka's default of `max.message.bytes`.
+const BATCH_BYTES_MAX_DEFAULT: usize = 1_048_588;
 
 /// Why committed offsets may be withheld for ever by brokers that run.
 const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: `kafka-transactions.sh \
@@ -41,6 +44,8 @@ pub(super) struct Cluster {
     client: BaseConsumer<Context>,
     /// Likewise, and sees what is not committed. Made when it is first asked.
     uncommitted: OnceLock<BaseConsumer<Context>>,
+    /// What the topics take that were asked about.
+    batch_bytes: Mutex<BatchBytes>,
 }
 
 impl Cluster {
@@ -50,7 +55,8 @@ impl Cluster {
         let url = options.url();
         let client =
             options.asker().create_with_context(Context::default()).map_err(|error| refused(&url, error))?;
-        let cluster = Self { options, url, client, uncommitted: OnceLock::new() };
+        let cluster =
+            Self { options, url, client, uncommitted: OnceLock::new(), batch_bytes: Mutex::default() };
         let time_max = cluster.options.request_timeout.min(CONNECT_TIME_MAX);
         let metadata = |client: &BaseConsumer<_>, timeout| client.client().fetch_metadata(None, timeout);
         cluster.ask_within(time_max, "connecting", metadata)?;
@@ -335,11 +341,45 @@ impl Cluster {
         }
     }
 
+    /// The largest record of each of these topics. What the cluster does not tell this user is taken to be the default.
+    pub(super) fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        let found = match self.setting("max.message.bytes", topics.iter().copied()) {
+            Err(error @ LogError::NotAuthorized { .. }) => {
+                tracing::warn!(%error, "how large records may be is not known: the default is assumed");
+                BTreeMap::new()
+            }
+            found => found?,
+        };
+        let batch_bytes = |topic: &&str| match found.get(*topic) {
+            Some(bytes) => bytes.parse().unwrap_or(BATCH_BYTES_MAX_DEFAULT),
+            None => BATCH_BYTES_MAX_DEFAULT,
+        };
+        let by_topic: Vec<usize> = topics.iter().map(batch_bytes).collect();
+        let mut limits = self.batch_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        by_topic.iter().for_each(|bytes| limits.add(*bytes));
+        Ok(by_topic.iter().map(|bytes| self.options.record_bytes_max(*bytes)).collect())
+    }
+
+    /// What the topics take that were asked about.
+    pub(super) fn batch_bytes(&self) -> BatchBytes {
+        *self.batch_bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Which of these topics are compacted.
     fn compacted<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<BTreeMap<String, bool>, LogError> {
+        let policies = self.setting("cleanup.policy", names)?;
+        Ok(policies.into_iter().map(|(name, policy)| (name, policy.contains("compact"))).collect())
+    }
+
+    /// A setting of topics, by topic; an empty text where the cluster has none of that name.
+    fn setting<'a>(
+        &self,
+        setting: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<BTreeMap<String, String>, LogError> {
         const DOING: &str = "reading the settings of topics";
         let names: Vec<_> = names.map(ResourceSpecifier::Topic).collect();
         if names.is_empty() {
@@ -348,15 +388,15 @@ impl Cluster {
         let admin = self.admin()?;
         let results = wait_for(admin.describe_configs(&names, &self.admin_options()))
             .map_err(|error| self.admin_failure(DOING, &error))?;
-        let mut compacted = BTreeMap::new();
+        let mut found = BTreeMap::new();
         for result in results {
             let resource = result.map_err(|code| failure(&self.url, DOING, code, "", None))?;
-            let policy = resource.get("cleanup.policy").and_then(|entry| entry.value.clone());
+            let value = resource.get(setting).and_then(|entry| entry.value.clone());
             if let rdkafka::admin::OwnedResourceSpecifier::Topic(name) = resource.specifier {
-                compacted.insert(name, policy.is_some_and(|policy| policy.contains("compact")));
+                found.insert(name, value.unwrap_or_default());
             }
         }
-        Ok(compacted)
+        Ok(found)
     }
 
     fn admin(&self) -> Result<AdminClient<Context>, LogError> {

@@ -133,6 +133,10 @@ impl EventLog for KafkaLog {
         self.cluster.written_end(partition)
     }
 
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        self.cluster.record_bytes_max(topics)
+    }
+
     /// Nothing to hold: of two processes that write under one transactional id, the newer one fences the older.
     fn claim(&self, _name: &str) -> Result<Box<dyn Send>, LogError> {
         Ok(Box::new(()))

@@ -181,7 +181,7 @@ impl KafkaOptions {
     }
 
     /// A producer of transactions.
-    pub(super) fn producer(&self, transactional_id: &str) -> ClientConfig {
+    pub(super) fn producer(&self, transactional_id: &str, topics: BatchBytes) -> ClientConfig {
         let mut config = self.client();
         config
             .set("transactional.id", transactional_id)
@@ -193,6 +193,10 @@ impl KafkaOptions {
             "queue.buffering.max.kbytes",
             &(TRANSACTION_BYTES_MAX >> 10).to_string(),
         );
+        // Records of one topic share its limit with what frames them, and so do requests of several records.
+        self.set_default(&mut config, RECORD_LIMIT, &topics.largest.to_string());
+        let batch = self.extra.get(BATCH_LIMIT).and_then(|bytes| bytes.parse().ok()).unwrap_or(BATCH_BYTES);
+        config.set(BATCH_LIMIT, batch.min(topics.smallest).to_string());
         // Nothing needs to go before the commit, which waits for nothing, but what fills a request. By the default of 5 ms
         // a large transaction goes in many small requests, and while five records of a partition are unacknowledged and
         // others wait, librdkafka (2.12.1) asks without a pause whether they may go; within a commit it still does.
@@ -203,6 +207,12 @@ impl KafkaOptions {
             config.set("linger.ms", "500");
         }
         config
+    }
+
+    /// The largest record of a topic that takes batches of so many bytes, as far as this client sends it.
+    pub(super) fn record_bytes_max(&self, batch_bytes: usize) -> usize {
+        let of_client = self.extra.get(RECORD_LIMIT).and_then(|bytes| bytes.parse().ok());
+        batch_bytes.min(of_client.unwrap_or(RECORD_LIMIT_MAX)).saturating_sub(FRAME_BYTES)
     }
 
     /// How long one request waits before its connection is made anew.
@@ -232,6 +242,37 @@ impl fmt::Debug for KafkaOptions {
             .finish()
     }
 }
+
+/// What topics take, of those that were asked about: bytes of a batch of records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchBytes {
+    smallest: usize,
+    /// At least librdkafka's default, as long as nobody asked.
+    largest: usize,
+}
+
+impl Default for BatchBytes {
+    fn default() -> Self {
+        Self { smallest: BATCH_BYTES, largest: BATCH_BYTES }
+    }
+}
+
+impl BatchBytes {
+    /// Another topic takes so many.
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.smallest = self.smallest.min(bytes);
+        self.largest = self.largest.max(bytes).min(RECORD_LIMIT_MAX);
+    }
+}
+
+/// librdkafka's limit of a record, which it takes up to so many bytes, and of a request of several.
+const RECORD_LIMIT: &str = "message.max.bytes";
+const RECORD_LIMIT_MAX: usize = 1_000_000_000;
+const BATCH_LIMIT: &str = "batch.size";
+/// librdkafka's default of both.
+const BATCH_BYTES: usize = 1_000_000;
+/// What a batch and a record in it have beside key, value and headers, and more: 61 bytes, some 40, and 10 for each header.
+const FRAME_BYTES: usize = 512;
 
 /// What librdkafka takes for all of these.
 const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
@@ -290,13 +331,36 @@ mod tests {
     #[test]
     fn a_user_s_word_on_lingering_holds() {
         let mut options = KafkaOptions::new("localhost:9092");
-        assert_eq!(options.producer("x").get("linger.ms"), Some("500"));
+        assert_eq!(options.producer("x", BatchBytes::default()).get("linger.ms"), Some("500"));
         options.extra.insert("linger.ms".to_owned(), "7".to_owned());
-        assert_eq!(options.producer("x").get("linger.ms"), Some("7"));
+        assert_eq!(options.producer("x", BatchBytes::default()).get("linger.ms"), Some("7"));
         for other in ["queue.buffering.max.ms", "message.timeout.ms", "delivery.timeout.ms"] {
             options.extra = [(other.to_owned(), "400".to_owned())].into();
-            assert_eq!(options.producer("x").get("linger.ms"), None, "{other}");
+            assert_eq!(options.producer("x", BatchBytes::default()).get("linger.ms"), None, "{other}");
         }
+    }
+
+    #[test]
+    fn producers_keep_to_what_the_topics_take() {
+        let mut options = KafkaOptions::new("localhost:9092");
+        let limits = |options: &KafkaOptions, topics: &[usize]| {
+            let mut batch_bytes = BatchBytes::default();
+            topics.iter().for_each(|bytes| batch_bytes.add(*bytes));
+            let config = options.producer("x", batch_bytes);
+            [RECORD_LIMIT, BATCH_LIMIT]
+                .map(|key| config.get(key).expect("it is set").parse::<usize>().unwrap())
+        };
+        assert_eq!(limits(&options, &[]), [1_000_000, 1_000_000], "nobody asked");
+        assert_eq!(limits(&options, &[1_048_588]), [1_048_588, 1_000_000]);
+        assert_eq!(limits(&options, &[70_000, 10 << 20]), [10 << 20, 70_000]);
+        assert_eq!(limits(&options, &[usize::MAX]), [RECORD_LIMIT_MAX, 1_000_000]);
+        assert_eq!(options.record_bytes_max(1_048_588), 1_048_588 - FRAME_BYTES);
+        assert_eq!(options.record_bytes_max(7), 0);
+        options.extra = [("message.max.bytes", "60000"), ("batch.size", "80000")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into();
+        assert_eq!(limits(&options, &[70_000]), [60_000, 70_000], "a user's word, as far as it can hold");
+        assert_eq!(options.record_bytes_max(70_000), 60_000 - FRAME_BYTES);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl KafkaProducer {
         members: Arc<Members>,
         transactional_id: &str,
     ) -> Result<Self, LogError> {
-        let config = cluster.options.producer(transactional_id);
+        let config = cluster.options.producer(transactional_id, cluster.batch_bytes());
         let client = ThreadedProducer::from_config_and_context(&config, Context::default())
             .map_err(|error| refused(&cluster.url, error))?;
         let producer = Self {
@@ -377,6 +377,8 @@ impl KafkaProducer {
                         url: self.url(),
                         topic: record.topic.clone().into_owned(),
                         bytes: record.value.len() + record.key.as_ref().map_or(0, |key| key.len()),
+                        action: "send smaller records, or raise message.max.bytes of this client and max.message.bytes of \
+                                 the topic",
                     });
                 }
                 code => {

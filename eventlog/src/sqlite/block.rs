@@ -67,7 +67,7 @@ impl Blocks {
         head[..8].copy_from_slice(&timestamp_ns.to_le_bytes());
         let lengths = [key.map_or(0, |key| key.len() + 1), headers.len(), value.len()];
         for (part, length) in head[8..].chunks_exact_mut(4).zip(lengths) {
-            // TRANSACTION_BYTES_MAX bounds every part far below 4 GiB.
+            // RECORD_BYTES_MAX bounds every part far below 4 GiB.
             let length = u32::try_from(length).expect("a part is smaller than a transaction may be");
             part.copy_from_slice(&length.to_le_bytes());
         }

@@ -12,7 +12,7 @@ pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Option<Vec<u8>> {
         Vec::with_capacity(headers.iter().map(|(name, value)| name.len() + value.len() + 8).sum());
     for (name, value) in headers {
         for part in [name.as_bytes(), value] {
-            // TRANSACTION_BYTES_MAX bounds every part far below 4 GiB.
+            // RECORD_BYTES_MAX bounds every part far below 4 GiB.
             let length = u32::try_from(part.len()).expect("a header is smaller than a transaction may be");
             bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(part);

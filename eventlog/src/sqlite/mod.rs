@@ -45,7 +45,7 @@ pub use check::{Checked, LogProgress};
 pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 pub use file::LOCK_WAIT_MAX;
 pub use member::GROUP_NAME_BYTES_MAX;
-pub use producer::TRANSACTION_BYTES_MAX;
+pub use producer::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use recover::{Loss, Recovered};
 
 use catalogue::Catalogue;
@@ -210,6 +210,10 @@ impl EventLog for SqliteLog {
         let topic = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?;
         let table = topic.table(partition.partition);
         Ok(catalogue::offsets(&self.file, &connection, &partition.topic, &table)?.next)
+    }
+
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        Ok(vec![RECORD_BYTES_MAX; topics.len()])
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

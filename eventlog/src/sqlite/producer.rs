@@ -17,8 +17,12 @@ use super::head::HeadEnd;
 use super::table::{Appended, Table};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
-/// Most bytes that a transaction may hold, all of them in memory until it commits.
-pub const TRANSACTION_BYTES_MAX: usize = 512 << 20;
+/// Most bytes that a transaction may hold, all of them in memory until it commits: more than one record may cause where a million
+/// symbols close their bars at it, which cannot be cut.
+pub const TRANSACTION_BYTES_MAX: usize = 16 << 30;
+/// Most bytes of a record: key, value and headers.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+const _: () = assert!(RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES <= TRANSACTION_BYTES_MAX);
 /// What a record counts for beside its own bytes.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 /// Page cache of a producer's connection, KiB, as large as transactions of a busy engine are: pages of a transaction that find no
@@ -134,7 +138,16 @@ impl Producer for SqliteProducer {
 
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
         let open = self.open("send")?;
-        let bytes = open.bytes + record_bytes(&record);
+        let own_bytes = record_bytes(&record);
+        let bytes = open.bytes + RECORD_OVERHEAD_BYTES + own_bytes;
+        if own_bytes > RECORD_BYTES_MAX {
+            return Err(LogError::RecordTooLarge {
+                url: self.file.url.clone(),
+                topic: record.topic.into_owned(),
+                bytes: own_bytes,
+                action: "send smaller records",
+            });
+        }
         if bytes > TRANSACTION_BYTES_MAX {
             let url = self.file.url.clone();
             return Err(LogError::TransactionTooLarge { url, bytes, bytes_max: TRANSACTION_BYTES_MAX });
@@ -208,7 +221,7 @@ impl Producer for SqliteProducer {
 
 fn record_bytes(record: &NewRecord<'_>) -> usize {
     let headers: usize = record.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    RECORD_OVERHEAD_BYTES + record.key.as_ref().map_or(0, |key| key.len()) + headers + record.value.len()
+    record.key.as_ref().map_or(0, |key| key.len()) + headers + record.value.len()
 }
 
 /// The newest producer of a transactional id is the one that may write.
@@ -298,13 +311,18 @@ mod tests {
         let log = SqliteLog::open(directory.path().join("log.db"), Durability::Process).unwrap();
         log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
             .unwrap();
-        let mut producer = log.producer("p").unwrap();
+        let mut producer =
+            SqliteProducer::new(Arc::clone(&log.file), Arc::clone(log.checkpointer.as_ref().unwrap()), "p")
+                .unwrap();
         producer.begin().unwrap();
         let record =
             |value: Vec<u8>| NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() };
-        producer.send(record(vec![1])).unwrap();
-        let error = producer.send(record(vec![0; TRANSACTION_BYTES_MAX])).unwrap_err();
+        let error = producer.send(record(vec![0; RECORD_BYTES_MAX + 1])).unwrap_err();
+        assert!(matches!(error, LogError::RecordTooLarge { .. }), "{error}");
+        producer.open.as_mut().unwrap().bytes = TRANSACTION_BYTES_MAX - RECORD_BYTES_MAX;
+        let error = producer.send(record(vec![0; RECORD_BYTES_MAX])).unwrap_err();
         assert!(matches!(error, LogError::TransactionTooLarge { .. }), "{error}");
+        producer.send(record(vec![1])).unwrap();
         producer.commit().unwrap();
         assert_eq!(log.topics().unwrap()[0].offsets[0].next, 1);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, TopicPartition, conformance,
+    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, TopicPartition, conformance,
 };
 
 use crate::broker::{Broker, let_pass, service, shared, shared_log, unique};
@@ -392,6 +392,50 @@ fn records_over_the_limit_are_refused() {
         }
     }
     assert_eq!(values(&log, &at(&name, 0)), ["small", "again"]);
+}
+
+/// Records as large as the log says, and many small ones for the topic that takes least, which would go in one request.
+#[test]
+fn producers_keep_to_what_each_topic_takes() {
+    let broker = Broker::start("limits");
+    let options = KafkaOptions::new(&broker.address);
+    let log = KafkaLog::open(options.clone()).unwrap();
+    let names = ["narrow", "usual", "wide"];
+    names.iter().for_each(|name| topic(&log, name, 1));
+    broker.alter("narrow", "max.message.bytes=70000");
+    broker.alter("wide", "max.message.bytes=5000000");
+    let limits = log.record_bytes_max(&names).unwrap();
+    let taken = [70_000, 1_048_588, 5_000_000];
+    assert!(
+        limits.iter().zip(taken).all(|(limit, taken)| (taken - 1_000..taken).contains(limit)),
+        "{limits:?}"
+    );
+    let mut producer = log.producer("limits").unwrap();
+    producer.begin().unwrap();
+    let headers: Vec<_> = (0..5).map(|n| (format!("header {n}"), vec![n; 100])).collect();
+    for (name, limit) in names.iter().zip(&limits) {
+        let value = vec![7; limit - 5 * (8 + 100) - 3];
+        let key = Some(b"key".into());
+        let headers = headers.as_slice().into();
+        let record =
+            NewRecord { topic: (*name).into(), key, headers, value: value.into(), ..NewRecord::default() };
+        producer.send(record).unwrap();
+    }
+    for _ in 0..3_000 {
+        producer.send(record("narrow", 0, vec![8; 100])).unwrap();
+    }
+    producer.commit().unwrap();
+    assert_eq!(log.topics().unwrap()[0].offsets[0].next, 3_002, "a marker ends the transaction");
+
+    // What the client was told to keep to holds as well.
+    let extra = [("message.max.bytes".to_owned(), "60000".to_owned())].into();
+    let log = KafkaLog::open(KafkaOptions { extra, ..options }).unwrap();
+    let limits = log.record_bytes_max(&names).unwrap();
+    assert!(limits.iter().all(|limit| (59_000..60_000).contains(limit)), "{limits:?}");
+    let mut producer = log.producer("limits").unwrap();
+    producer.begin().unwrap();
+    producer.send(record("wide", 0, vec![9; limits[2]])).unwrap();
+    producer.commit().unwrap();
 }
 
 #[test]

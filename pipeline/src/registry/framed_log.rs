@@ -69,6 +69,11 @@ impl EventLog for FramedLog {
         self.log.written_end(partition)
     }
 
+    /// A registry's frame is the shorter one.
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        self.log.record_bytes_max(topics)
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         self.log.claim(name)
     }

@@ -170,6 +170,10 @@ impl EventLog for Faulty {
         self.log.written_end(partition)
     }
 
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        self.log.record_bytes_max(topics)
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         self.log.claim(name)
     }

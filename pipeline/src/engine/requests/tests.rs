@@ -48,6 +48,10 @@ impl EventLog for HeldLog {
         Ok(self.log.written_end(partition)? + i64::from(is_held(partition)))
     }
 
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        self.log.record_bytes_max(topics)
+    }
+
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
         self.log.claim(name)
     }
