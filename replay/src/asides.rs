@@ -3,7 +3,8 @@
 
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_schemas::{
-    DeadLetter, DecodeError, LateTick, SymbolTable, TickColumns, encode_dead_letter, encode_late_tick,
+    DeadLetter, DecodeError, LateTick, SymbolTable, TickColumns, decode_dead_letter, encode_dead_letter,
+    encode_late_tick, fingerprint_of, known,
 };
 use warptape_stages::Late;
 
@@ -36,7 +37,11 @@ pub fn encode_dead_letter_of(
     error: &DecodeError,
     out: &mut Vec<u8>,
 ) {
-    let letter = DeadLetter {
+    encode_dead_letter(&dead_letter_of(source, record, error).bounded(), out);
+}
+
+fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeError) -> DeadLetter {
+    DeadLetter {
         topic: source.topic.clone(),
         partition: source.partition,
         offset: record.offset,
@@ -44,6 +49,19 @@ pub fn encode_dead_letter_of(
         detail: error.to_string(),
         key: record.key.clone(),
         value: record.value.clone(),
-    };
-    encode_dead_letter(&letter, out);
+        cut: None,
+    }
+}
+
+/// Whether a record is the dead letter of `of` as it was written before letters were bounded: the same, but whole.
+pub(crate) fn is_older_dead_letter(
+    found: &Record,
+    source: &TopicPartition,
+    of: &Record,
+    error: &DecodeError,
+) -> bool {
+    let is_current = fingerprint_of(&found.value) == Some(known::DEAD_LETTER.fingerprint);
+    !is_current
+        && found.key.is_none()
+        && decode_dead_letter(&found.value).is_ok_and(|letter| letter == dead_letter_of(source, of, error))
 }

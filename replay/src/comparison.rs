@@ -51,6 +51,16 @@ impl Comparison {
 
     /// The next record as the rerun gives it.
     pub(crate) fn expect(&mut self, key: Option<&[u8]>, value: &[u8]) -> Result<(), LogError> {
+        self.expect_or(key, value, |_| false)
+    }
+
+    /// Likewise, or one that `is_older` takes for the same as an older version wrote it.
+    pub(crate) fn expect_or(
+        &mut self,
+        key: Option<&[u8]>,
+        value: &[u8],
+        is_older: impl FnOnce(&Record) -> bool,
+    ) -> Result<(), LogError> {
         let keep = || Expected { key: key.map(<[u8]>::to_vec), value: value.to_vec() };
         if let Some(mismatch) = &mut self.mismatch {
             mismatch.expected_count += 1;
@@ -60,7 +70,7 @@ impl Comparison {
             return Ok(());
         }
         let found = match self.recorded.next()? {
-            Some(found) if found.key.as_deref() == key && found.value == value => {
+            Some(found) if (found.key.as_deref() == key && found.value == value) || is_older(&found) => {
                 self.identical += 1;
                 return Ok(());
             }

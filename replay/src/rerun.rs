@@ -5,7 +5,7 @@ use warptape_schemas::{TickColumns, TickDecoder};
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
 
 use crate::OutputOptions;
-use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
+use crate::asides::{encode_dead_letter_of, encode_late_tick_of, is_older_dead_letter};
 use crate::comparison::Comparison;
 
 /// Rows that wait at least before the stages run, unless records end: few runs of many rows are fastest.
@@ -118,7 +118,8 @@ impl Rerun {
                 let Some(outputs) = outputs else { return Ok(()) };
                 self.bytes.clear();
                 encode_dead_letter_of(&self.source, record, &error, &mut self.bytes);
-                outputs.dead_letter.expect(None, &self.bytes)
+                let is_older = |found: &Record| is_older_dead_letter(found, &self.source, record, &error);
+                outputs.dead_letter.expect_or(None, &self.bytes, is_older)
             }
         }
     }

@@ -58,7 +58,7 @@ known!(
 );
 known!(
     /// A record that could not be used.
-    DEAD_LETTER, "DeadLetter", "dead_letter", 1, 0xbd7a_b421_974e_7c38
+    DEAD_LETTER, "DeadLetter", "dead_letter", 2, 0x8510_0246_48e9_90ac
 );
 known!(
     /// An event in the life of a process.
@@ -89,7 +89,7 @@ pub const CURRENT: [KnownSchema; 10] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 8] = [
+pub const OLD: [KnownSchema; 9] = [
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -124,6 +124,13 @@ pub const OLD: [KnownSchema; 8] = [
         version: 5,
         fingerprint: 0x727b_c85f_7f79_4e64,
         text: include_str!("../avro/old/journal_entry_5.avsc"),
+    },
+    KnownSchema {
+        name: "DeadLetter",
+        file: "dead_letter",
+        version: 1,
+        fingerprint: 0xbd7a_b421_974e_7c38,
+        text: include_str!("../avro/old/dead_letter_1.avsc"),
     },
     KnownSchema {
         name: "RiskRequest",

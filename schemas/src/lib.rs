@@ -41,7 +41,7 @@ mod varint;
 mod wire;
 
 pub use check::{InvalidTick, TickProblem};
-pub use dead_letter::{DeadLetter, DeadLetterReason};
+pub use dead_letter::{DeadLetter, DeadLetterCut, DeadLetterReason};
 pub use decoder::{SchemaSource, TickDecoder};
 pub use describe::{Describer, decimal_e9, describe};
 pub use encode::{encode_tick, encode_tick_batch};

@@ -37,7 +37,7 @@ fn rewrite(
     datum: &[u8],
 ) -> Result<Vec<u8>, DecodeError> {
     let unresolvable =
-        |error: apache_avro::Error| DecodeError::Unresolvable { name, detail: error.to_string() };
+        |error: apache_avro::Error| DecodeError::Unresolvable { name, detail: bounded(error.to_string()) };
     // apache-avro takes an end that comes too early for null in places; ours does not.
     describe::value(writer, datum)?;
     GenericDatumReader::builder(writer)
@@ -46,6 +46,13 @@ fn rewrite(
         .and_then(|value| Resolution { writer, reader }.resolved(value, writer, reader))
         .and_then(|value| GenericDatumWriter::builder(reader).build()?.write_value_to_vec(value))
         .map_err(unresolvable)
+}
+
+/// A library's words, which may show the whole datum, as far as a record repeats them.
+fn bounded(mut words: String) -> String {
+    const BYTES_MAX: usize = 1 << 10;
+    words.truncate(words.floor_char_boundary(BYTES_MAX));
+    words
 }
 
 /// Two versions of a schema, whose definitions a part of them may refer to by name.

@@ -2,6 +2,7 @@
 
 mod dump;
 mod letters;
+mod original;
 mod resend;
 
 use std::io::{self, BufWriter, Write};
@@ -62,7 +63,7 @@ fn row(letter: &Letter) -> [String; 6] {
         Ok(content) => (
             content.reason.name().to_owned(),
             format!("{}:{}:{}", content.topic, content.partition, content.offset),
-            content.value.len().to_string(),
+            content.value_bytes().to_string(),
         ),
         Err(error) => ("(unreadable)".to_owned(), error.to_string(), letter.record.value.len().to_string()),
     };
@@ -114,6 +115,14 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     writeln!(out, "source     {} partition {} offset {}", content.topic, content.partition, content.offset)?;
     writeln!(out, "reason     {}", content.reason.name())?;
     writeln!(out, "detail     {}", printable_line(&content.detail))?;
+    if let Some(cut) = &content.cut {
+        let (key, value) = (cut.key_bytes, cut.value_bytes);
+        let digest: String = cut.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(
+            out,
+            "cut        of {key} bytes of key and {value} of value; both have the BLAKE3 {digest}"
+        )?;
+    }
     match &content.key {
         None => writeln!(out, "key        none")?,
         Some(key) => write_bytes(out, "key", key)?,

@@ -202,6 +202,7 @@ fn expected_letters(source: &Source, partition: i32, found: &[DeadLetter]) -> Ve
         detail: found.get(index).map(|letter| letter.detail.clone()).unwrap_or_default(),
         key: Some(format!("key {offset}").into_bytes()),
         value,
+        cut: None,
     };
     poisonous.enumerate().map(letter).collect()
 }

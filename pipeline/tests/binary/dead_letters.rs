@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicSpec};
-use warptape_schemas::{DeadLetter, DeadLetterReason, encode_dead_letter};
+use warptape_schemas::{DeadLetter, DeadLetterReason, decode_dead_letter, encode_dead_letter};
 
 use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
@@ -170,6 +170,7 @@ fn forge(log: &SqliteLog, topic: &str, partition: i32, detail: &str) {
         detail: detail.to_owned(),
         key: None,
         value: b"forged".to_vec(),
+        cut: None,
     };
     encode_dead_letter(&letter, &mut value);
     send(log, "dead-letter", 0, &value);
@@ -239,4 +240,45 @@ fn dlq_makes_no_log_and_names_a_missing_topic() {
     drop(SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log"));
     let (_, error) = texts(&warptape(folder, &["dlq", "replay", "--log", "sqlite:w.db"]), 2);
     assert!(error.contains("no topic dead-letter"), "{error}");
+}
+
+/// A record larger than a letter holds: the letter tells how large it is, and replay takes the original from its topic.
+#[test]
+fn a_letter_of_a_large_record_leads_to_the_original() {
+    let folder = folder();
+    let folder = folder.path();
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 1, ..TopicSpec::default() };
+    log.create_topics(&[ticks]).expect("a new topic");
+    let large: Vec<u8> = (0..3 << 20).map(|place: u32| (place % 251) as u8).collect();
+    send(&log, "ticks", 0, &large);
+    run_over(folder, &log);
+
+    let written = records(&log, "dead-letter", 0);
+    let letter = decode_dead_letter(&written[0].value).expect("a dead letter");
+    assert_eq!(letter.value, large[..DeadLetter::VALUE_BYTES_MAX]);
+    let list = dlq(folder, &["list"]);
+    assert!(list.lines().nth(1).is_some_and(|row| row.ends_with(" 3145728")), "{list}");
+    let shown = dlq(folder, &["show", "0"]);
+    assert!(shown.contains("cut        of 3 bytes of key and 3145728 of value; "), "{}", &shown[..600]);
+
+    // Two more, of what is not there: the topic has ended before, or has another record there.
+    let mut none = letter.clone();
+    none.offset = 7;
+    let mut other = letter;
+    other.cut.as_mut().expect("it is cut").value_bytes += 1;
+    for letter in [none, other] {
+        let mut value = Vec::new();
+        encode_dead_letter(&letter, &mut value);
+        send(&log, "dead-letter", 0, &value);
+    }
+    let arguments = ["dlq", "--log", "sqlite:w.db", "replay"];
+    let (out, error) = texts(&warptape(folder, &arguments), 0);
+    assert!(out.starts_with("replayed          1\n"), "{out}");
+    assert!(out.contains("kept back         2   "), "{out}");
+    assert!(error.contains("ticks partition 0 offset 7 is gone"), "{error}");
+    assert!(error.contains("part of a record of 3145729 bytes"), "{error}");
+    let sent = records(&log, "ticks", 0);
+    assert_eq!((sent.len(), sent[1].key.as_deref()), (2, Some(&b"key"[..])));
+    assert!(sent[1].value == large, "the original is sent as it was");
 }

@@ -52,10 +52,8 @@ fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
         "LateTick" => each([samples::late_tick(trade), samples::late_tick(quote)], encode_late_tick),
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
-            each(
-                [samples::dead_letter(DeadLetterReason::Other, None)].into_iter().chain(letters),
-                encode_dead_letter,
-            )
+            let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
+            each(others.into_iter().chain(letters), encode_dead_letter)
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
         "RiskRequest" => each(risk::requests(), encode_risk_request),

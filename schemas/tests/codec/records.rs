@@ -223,6 +223,37 @@ fn dead_letters() {
 }
 
 #[test]
+fn dead_letters_are_bounded_and_know_their_originals() {
+    let letter = |key: Option<usize>, value: usize| DeadLetter {
+        key: key.map(|bytes| vec![b'k'; bytes]),
+        value: vec![b'v'; value],
+        ..samples::dead_letter(DeadLetterReason::Other, None)
+    };
+    let (key_max, value_max) = (DeadLetter::KEY_BYTES_MAX, DeadLetter::VALUE_BYTES_MAX);
+    for (key, value) in [(None, 0), (None, value_max), (Some(0), 7), (Some(key_max), value_max)] {
+        assert_eq!(letter(key, value).bounded(), letter(key, value), "it is whole");
+        assert!(letter(key, value).is_of(letter(key, value).key.as_deref(), &letter(key, value).value));
+    }
+    for (key, value) in [(None, value_max + 1), (Some(key_max + 1), 0), (Some(2 << 20), 20 << 20)] {
+        let whole = letter(key, value);
+        let cut = whole.clone().bounded();
+        let payload = encoded(&cut, encode_dead_letter);
+        assert!(payload.len() < key_max + value_max + 2_000, "{} bytes", payload.len());
+        assert_eq!(decode_dead_letter(&payload), Ok(cut.clone()));
+        assert_eq!(cut.value_bytes(), value as u64);
+        assert!(cut.is_of(whole.key.as_deref(), &whole.value));
+        let mut other = whole.value.clone();
+        other.push(0);
+        assert!(!cut.is_of(whole.key.as_deref(), &other) && !cut.is_of(Some(b"other"), &whole.value));
+        let record = Published::new(known::DEAD_LETTER).read(&payload);
+        assert!(record.optional("cut").is_some());
+    }
+    let long = DeadLetter { detail: "\u{20ac}".repeat(1_000), ..letter(None, 1) }.bounded();
+    assert_eq!(long.detail, "\u{20ac}".repeat(DeadLetter::DETAIL_BYTES_MAX / 3));
+    assert_eq!(long.cut, None);
+}
+
+#[test]
 fn lifecycles() {
     for event in samples::LIFECYCLE_EVENTS {
         let lifecycle = samples::lifecycle(event);

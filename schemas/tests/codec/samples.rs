@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use warptape_schemas::journal::*;
 use warptape_schemas::signal::{Bar, Signal, SignalKind};
 use warptape_schemas::tick::{Side, Tick, TickKind};
-use warptape_schemas::{DeadLetter, DeadLetterReason, LateTick, Lifecycle, LifecycleEvent, Snapshot};
+use warptape_schemas::{
+    DeadLetter, DeadLetterCut, DeadLetterReason, LateTick, Lifecycle, LifecycleEvent, Snapshot,
+};
 
 /// 61,234.5 with a size of 0.25.
 pub fn trade() -> Tick {
@@ -455,6 +457,15 @@ pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {
         detail: "row 3, field price_e9: -5 is negative; write 0 or more".into(),
         key: key.map(<[u8]>::to_vec),
         value: vec![0xc3, 0x01, 0xff],
+        cut: None,
+    }
+}
+
+/// A letter of a record that is too large for one.
+pub fn cut_dead_letter() -> DeadLetter {
+    DeadLetter {
+        cut: Some(DeadLetterCut { key_bytes: 3, value_bytes: 20_000_000, digest: [0xd1; 32] }),
+        ..dead_letter(DeadLetterReason::NotFramed, Some(b"key"))
     }
 }
 

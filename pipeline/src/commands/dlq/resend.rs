@@ -15,6 +15,7 @@ use warptape_eventlog::{EventLog, NewRecord, Producer};
 use warptape_schemas::DeadLetter;
 
 use super::letters::{Letter, Letters, Range};
+use super::original;
 use crate::cli::DlqReplayArgs;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::{printable_line, stdout};
@@ -35,9 +36,13 @@ pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<Exit
     }
     let OpenLog { bare, .. } = open_log(settings, Purpose::Resend)?;
     let group = format!("{}.dlq", settings.engine.group);
+    let targets = targets(&*bare, settings)?;
+    // Before there is a producer, which keeps to these limits.
+    let bytes_max = bare.record_bytes_max(&targets.keys().map(String::as_str).collect::<Vec<_>>())?;
     let mut resend = Resend {
+        bytes_max: targets.keys().cloned().zip(bytes_max).collect(),
         producer: bare.producer(&group)?,
-        targets: targets(&*bare, settings)?,
+        targets,
         log: &*bare,
         letters: &letters,
         group,
@@ -62,6 +67,8 @@ struct Resend<'a> {
     producer: Box<dyn Producer>,
     /// The topics that the pipeline reads, each with its number of partitions: no record is sent elsewhere.
     targets: BTreeMap<String, i32>,
+    /// The largest record that each topic takes.
+    bytes_max: BTreeMap<String, usize>,
     log: &'a dyn EventLog,
     letters: &'a Letters<'a>,
     group: String,
@@ -88,6 +95,8 @@ struct Counts {
     unreadable: u64,
     /// By topic and partition that letters name and the pipeline does not read.
     refused: BTreeMap<(String, i32), u64>,
+    /// Letters of records that are gone, or too large.
+    unsendable: u64,
 }
 
 /// The topics of records that are processed, as configured and as they are.
@@ -108,7 +117,7 @@ impl Resend<'_> {
         let letters = self.letters;
         letters.read(partition, Range { from: Some(from), to: None }, &mut |letter| {
             next = letter.record.offset + 1;
-            self.add(letter);
+            self.add(letter)?;
             if self.pending.is_due() { self.commit(Some((partition, next))) } else { Ok(()) }
         })?;
         // Passes over the unreadable at the end as well.
@@ -122,7 +131,7 @@ impl Resend<'_> {
         letters.read(partition, range, &mut |letter| {
             let is_sent = letter.content.as_ref().is_ok_and(|content| self.is_target(content));
             self.counts.again += u64::from(letter.record.offset < before && is_sent);
-            self.add(letter);
+            self.add(letter)?;
             if self.pending.is_due() { self.commit(None) } else { Ok(()) }
         })?;
         self.commit(None)
@@ -132,21 +141,39 @@ impl Resend<'_> {
         Ok(self.log.committed(&self.group, &self.letters.source(partition))?.unwrap_or(0))
     }
 
-    fn add(&mut self, letter: Letter) {
+    fn add(&mut self, letter: Letter) -> anyhow::Result<()> {
+        let (partition, offset) = (letter.partition, letter.record.offset);
         match letter.content {
             Ok(content) if !self.is_target(&content) => {
                 *self.counts.refused.entry((content.topic, content.partition)).or_default() += 1;
             }
-            Ok(content) => {
-                self.pending.bytes += content.value.len();
-                self.pending.letters.push(content);
-            }
+            Ok(content) => match self.whole(content)? {
+                Ok(whole) => {
+                    self.pending.bytes += whole.value.len();
+                    self.pending.letters.push(whole);
+                }
+                Err(reason) => {
+                    tracing::warn!(partition, offset, reason, "dead letter not replayed");
+                    self.counts.unsendable += 1;
+                }
+            },
             Err(error) => {
-                let (partition, offset) = (letter.partition, letter.record.offset);
                 tracing::warn!(partition, offset, %error, "no dead letter, passed over");
                 self.counts.unreadable += 1;
             }
         }
+        Ok(())
+    }
+
+    /// A letter with its whole record, or why that cannot be sent.
+    fn whole(&self, letter: DeadLetter) -> anyhow::Result<Result<DeadLetter, String>> {
+        Ok(original::whole(self.log, letter)?.and_then(|letter| {
+            let bytes_max = self.bytes_max.get(&letter.topic);
+            match bytes_max.and_then(|bytes_max| original::too_large(&letter, *bytes_max)) {
+                None => Ok(letter),
+                Some(reason) => Err(reason),
+            }
+        }))
     }
 
     /// Does the pipeline read what the letter says it came from?
@@ -207,6 +234,12 @@ impl Counts {
             text += &format!(
                 "refused    {count:>8}   said to be from {} partition {partition}, which the pipeline does not read: not sent\n",
                 printable_line(topic)
+            );
+        }
+        if self.unsendable > 0 {
+            text += &format!(
+                "kept back  {:>8}   of records that are gone or too large, each with its reason above\n",
+                self.unsendable
             );
         }
         if self.passes_over {

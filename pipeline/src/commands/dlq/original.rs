@@ -1,0 +1,62 @@
+//! The record that a dead letter is of, where the letter holds only part of it: from its topic, as long as that keeps it.
+
+use std::time::{Duration, Instant};
+
+use warptape_eventlog::{EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_schemas::DeadLetter;
+
+/// How long a record is waited for that the log should have.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// One poll of that.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The letter with the whole record, or why it is not to be had.
+pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter, String>, LogError> {
+    if letter.cut.is_none() {
+        return Ok(Ok(letter));
+    }
+    let source = TopicPartition { topic: letter.topic.clone(), partition: letter.partition };
+    let place = format!("{} partition {} offset {}", letter.topic, letter.partition, letter.offset);
+    Ok(match record_at(log, &source, letter.offset)? {
+        None => Err(format!("the letter holds part of the record, and {place} is gone: it cannot be sent")),
+        Some(record) if !letter.is_of(record.key.as_deref(), &record.value) => {
+            let found = record.value.len();
+            Err(format!(
+                "the letter holds part of a record of {} bytes, and what is at {place} now is another one, of {found}: it \
+                 cannot be sent",
+                letter.value_bytes()
+            ))
+        }
+        Some(Record { key, value, .. }) => Ok(DeadLetter { key, value, cut: None, ..letter }),
+    })
+}
+
+/// Why a log would not take a record.
+pub fn too_large(letter: &DeadLetter, bytes_max: usize) -> Option<String> {
+    let bytes = letter.value.len() + letter.key.as_ref().map_or(0, Vec::len);
+    (bytes > bytes_max).then(|| {
+        format!(
+            "the record has {bytes} bytes, and {} takes {bytes_max} of this client: it was not sent; raise \
+             max.message.bytes of the topic, or have its producer send it again",
+            letter.topic
+        )
+    })
+}
+
+/// The record at an offset, if the log still has it.
+fn record_at(log: &dyn EventLog, source: &TopicPartition, offset: i64) -> Result<Option<Record>, LogError> {
+    let mut reader = log.reader(std::slice::from_ref(source))?;
+    let range = reader.offsets(source)?;
+    if !(range.first..range.next).contains(&offset) {
+        return Ok(None);
+    }
+    reader.seek(source, offset)?;
+    let deadline = Instant::now() + WAIT_MAX;
+    // It may have been compacted away: the next one comes then, or the end.
+    while reader.position(source)? <= offset && Instant::now() < deadline {
+        if let Fetched::Records { records, .. } = reader.poll(POLL, 1, 1)? {
+            return Ok(records.into_iter().find(|record| record.offset == offset));
+        }
+    }
+    Ok(None)
+}
