@@ -5,7 +5,7 @@
 use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
 use crate::machine::Scheduler;
-use crate::partitions::{GroupKey, Partition};
+use crate::partitions::{Group, GroupKey, Partition};
 use crate::risk;
 use crate::state_hash::StateHash;
 use crate::views::PartitionPhase;
@@ -28,6 +28,9 @@ impl Scheduler {
         let unplaced = groups.filter(|group| group.lane.is_none()).count();
         let found = (assigned as i64, unplaced as i64, seen as i64);
         assert_eq!((life.groups_assigned, life.groups_unplaced, life.groups_seen), found, "groups");
+        let waits = |group: &Group| group.lane.or(group.leaving).is_none();
+        let may_wait = life.is_placing || !life.lanes.iter().any(|lane| lane.ready);
+        assert!(may_wait || !life.partitions.values().flat_map(Partition::active).any(waits), "unplaced");
         risk::audit(life);
     }
 }

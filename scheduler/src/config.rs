@@ -40,6 +40,8 @@ pub const TEXT_BYTES_MAX: usize = 256;
 pub const TENANT_WEIGHT_MAX: i32 = 1_000;
 /// Tenants with a weight of their own.
 pub const TENANT_WEIGHTS_MAX: usize = 1_024;
+/// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever is to be decided.
+pub const STEP_BYTES_MAX: i64 = 256 << 10;
 /// Longest slice that may be wanted: one second.
 pub const SLICE_NS_MAX: i64 = 1_000_000_000;
 
@@ -79,15 +81,21 @@ pub struct ConfigMistake {
     pub allowed: String,
 }
 
+/// A placement policy whose steps decide so many bytes of the journal at most, about. In a policy without, as journals have it from before
+/// there was a limit, a step decides everything that there is to be decided.
+pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
+    format!("{placement_policy}/{step_bytes_max}")
+}
+
 /// All mistakes of a scheduler configuration; empty when it is good.
 pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
-    if PlacementPolicy::by_name(&config.placement_policy).is_none() {
+    if PlacementPolicy::parse(&config.placement_policy).is_none() {
         let names = PlacementPolicy::ALL.map(PlacementPolicy::name).join(", ");
         mistakes.push(mistake(
             "placement_policy",
             &config.placement_policy,
-            format!("it must be one of: {names}"),
+            format!("it must be one of: {names}; `/BYTES` behind it bounds what a step decides"),
         ));
     }
     let ranges = [
@@ -231,6 +239,10 @@ mod tests {
         check(|c| c.row_deadline_ns = i64::MAX, &["row_deadline_ns"]);
         check(|c| c.batch_rows_max = c.lane_credit_rows + 1, &["batch_rows_max"]);
         check(|c| c.route_interval_ns = -1, &["route_interval_ns"]);
+        check(|c| c.placement_policy = in_steps("rendezvous", 1), &[]);
+        for wrong in ["rendezvous/", "rendezvous/0", "rendezvous/-1", "rendezvous/x", "dice/1"] {
+            check(|c| c.placement_policy = wrong.into(), &["placement_policy"]);
+        }
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
         check(|c| c.risk.tasks_max = TASKS_MAX + 1, &["risk.tasks_max"]);
         check(|c| c.risk.bytes_max = 0, &["risk.bytes_max"]);

@@ -31,7 +31,7 @@ enum Verdict {
     Release(ReleaseReason),
 }
 
-/// Releases every batch that is due. Returns when the next will be.
+/// Releases every batch that is due, as far as the step has room. Returns when the next will be.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     for index in 0..life.lanes.len() {
@@ -43,10 +43,13 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
                     wake_ns = wake_ns.min(at_ns);
                     break;
                 }
+                Verdict::Release(_) if !life.room.is_there() => break,
                 Verdict::Release(reason) => {
                     let dispatch = fill(life, index, reason);
                     routing::learn_batch(life, &dispatch);
-                    decisions.push(Decision::Dispatch(dispatch));
+                    let decision = Decision::Dispatch(dispatch);
+                    life.room.take(&decision);
+                    decisions.push(decision);
                 }
             }
         }
@@ -93,7 +96,7 @@ fn head_fits(life: &Life, lane: &Lane, head: QueueHead) -> bool {
 
 /// Takes rows for one batch, oldest group first, and books it as in flight.
 fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
-    let Life { config, lanes, partitions, touched, hash, at_ns, batch_next, .. } = life;
+    let Life { config, lanes, partitions, touched, hash, at_ns, batch_next, room, .. } = life;
     let lane = &mut lanes[lane_index];
     let telemetry = lane.telemetry();
     let idle = lane.is_idle();
@@ -101,9 +104,11 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     let bytes_max = lane.bytes_left(config);
     let oldest_arrival_ns = lane.queues.front().expect("released lanes have waiting rows").oldest_ns;
 
-    let mut takes = Vec::with_capacity(lane.queues.len().min(rows_max as usize));
+    let takes_max = room.takes();
+    let mut takes = Vec::with_capacity(lane.queues.len().min(rows_max as usize).min(takes_max));
     let (mut rows, mut bytes) = (0, 0);
     while rows < rows_max
+        && takes.len() < takes_max
         && let Some(head) = lane.queues.front().copied()
     {
         let partition =

@@ -37,6 +37,8 @@
 //! - **[`WakeAt`](warptape_schemas::journal::WakeAt)** sets one timer, always to an earlier time than before. It stays
 //!   set when other inputs come, and is spent by any input at or past its time, or by `Woke`; `Woke` is needed only
 //!   where no such input came. A wake that nobody needs any more is harmless.
+//! - **[`in_steps`]** bounds what a step decides. What it has no room for (placements, batches, expiries, slices) follows in
+//!   the next step, for which a wake is asked a nanosecond later.
 //! - **[`Release`](warptape_schemas::journal::Release)**: the lane gets no more rows of the group. When it has finished
 //!   those it has, the shell takes the group's state from it and sends `Released`; the group is then placed anew. If the
 //!   lane is lost or the partition goes before, nothing is owed any more.
@@ -62,6 +64,7 @@ mod machine;
 mod partitions;
 mod placement;
 mod risk;
+mod room;
 mod routing;
 mod service_curve;
 mod state_hash;
@@ -69,8 +72,8 @@ mod views;
 
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
-    ROWS_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX, WEIGHT_MAX, check_config, check_lanes,
-    routes,
+    ROWS_MAX, STEP_BYTES_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX, WEIGHT_MAX, check_config,
+    check_lanes, in_steps, routes,
 };
 pub use error::StepError;
 pub use machine::Scheduler;

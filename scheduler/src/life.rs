@@ -14,6 +14,7 @@ use crate::lanes::{Lane, QueueHead};
 use crate::partitions::{GroupKey, Partition};
 use crate::placement::PlacementPolicy;
 use crate::risk::{self, Risk};
+use crate::room::Room;
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
@@ -46,6 +47,12 @@ pub(crate) struct Life {
     pub(crate) clock_contribution: u64,
     /// Partitions whose waiting rows changed in this step; empty between steps.
     pub(crate) touched: Vec<PartitionId>,
+    /// Bytes of decisions in a step, about; 0 is no limit.
+    pub(crate) step_bytes_max: i64,
+    /// Of the step.
+    pub(crate) room: Room,
+    /// Whether groups that could be placed wait for room. The groups tell, so it is no part of the hash.
+    pub(crate) is_placing: bool,
 }
 
 impl Life {
@@ -53,8 +60,8 @@ impl Life {
     pub(crate) fn begin(at_ns: i64, started: &Started) -> Result<Self, StepError> {
         let mut mistakes = check_config(&started.scheduler);
         mistakes.extend(check_lanes(&started.lanes));
-        let policy = match PlacementPolicy::by_name(&started.scheduler.placement_policy) {
-            Some(policy) if mistakes.is_empty() => policy,
+        let (policy, step_bytes_max) = match PlacementPolicy::parse(&started.scheduler.placement_policy) {
+            Some(parsed) if mistakes.is_empty() => parsed,
             _ => return Err(StepError::BadConfig(mistakes)),
         };
         let mut life = Self {
@@ -75,6 +82,9 @@ impl Life {
             hash: StateHash::default(),
             clock_contribution: 0,
             touched: Vec::new(),
+            step_bytes_max,
+            room: Room::new(step_bytes_max),
+            is_placing: false,
         };
         life.hash.add(life.config_hash());
         for lane in &mut life.lanes {

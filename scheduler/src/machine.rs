@@ -1,7 +1,8 @@
 //! The state machine: one input in, decisions out.
 //!
 //! It owns the order in which the rules act: the input itself, then what it ends of tasks, then routing, then dispatch over all
-//! lanes, then slices of tasks for lanes that are free, then backpressure. It must not hold rules of its own.
+//! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
+//! not hold rules of its own.
 
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Released, Restore,
@@ -13,6 +14,7 @@ use crate::error::StepError;
 use crate::lanes::QueueHead;
 use crate::life::Life;
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
+use crate::room::Room;
 use crate::views::PartitionPhase;
 use crate::{backpressure, dispatch, placement, risk, routing};
 
@@ -50,6 +52,7 @@ impl Scheduler {
 
         life.at_ns = at_ns;
         life.wake_at_ns = life.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
+        life.room = Room::new(life.step_bytes_max);
         match input {
             Input::Started(_) => unreachable!("handled above"),
             Input::PartitionAssigned(assigned) => assign(life, assigned, decisions),
@@ -72,12 +75,16 @@ impl Scheduler {
             // It is in the journal for those who account for what is in the log; nothing is decided by it.
             Input::Sealed(_) => {}
         }
+        if life.is_placing {
+            placement::place_all(life, decisions);
+        }
         risk::settle(life, decisions);
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
         routing::release(life, decisions);
         let batch_ns = dispatch::release(life, decisions);
         let slice_ns = risk::run(life, decisions);
-        life.wake_by(batch_ns.min(slice_ns), decisions);
+        let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
+        life.wake_by(batch_ns.min(slice_ns).min(rest_ns), decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
         Ok(())

@@ -36,8 +36,14 @@ pub(crate) enum PlacementPolicy {
 impl PlacementPolicy {
     pub(crate) const ALL: [Self; 1] = [Self::Rendezvous];
 
-    pub(crate) fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    /// The policy of `NAME`, or of `NAME/BYTES`, and the bytes of decisions in a step; 0 is no limit, as it was before there was one.
+    pub(crate) fn parse(text: &str) -> Option<(Self, i64)> {
+        let (name, step_bytes_max) = match text.split_once('/') {
+            None => (text, 0),
+            Some((name, bytes)) => (name, bytes.parse().ok().filter(|bytes| *bytes > 0)?),
+        };
+        let policy = Self::ALL.into_iter().find(|policy| policy.name() == name)?;
+        Some((policy, step_bytes_max))
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -74,7 +80,7 @@ fn counter_of(key: GroupKey) -> i64 {
     (i64::from(key.partition) << 32) | i64::from(key.group)
 }
 
-/// Places every group of the partition that no lane owns. Without a ready lane they stay as they are.
+/// Places every group of the partition that no lane owns, as far as the step has room. Without a ready lane they stay as they are.
 pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions: &mut Vec<Decision>) {
     if life.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
         return;
@@ -86,11 +92,15 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         host: kinds.as_ref().map(|_| groups_max_per_lane(life, Some(LaneKind::Host))),
         device: kinds.as_ref().map(|_| groups_max_per_lane(life, Some(LaneKind::Device))),
     };
-    let Life { lanes, partitions, hash, policy, groups_unplaced, .. } = life;
+    let Life { lanes, partitions, hash, policy, groups_unplaced, room, is_placing, .. } = life;
     let partition = partitions.get_mut(&partition).expect("the caller found the partition");
     for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
         if group.lane.or(group.leaving).is_some() {
             continue;
+        }
+        if !room.is_there() {
+            *is_placing = true;
+            return;
         }
         let key = GroupKey { partition: partition.id, group: index as i32 };
         let route = kinds.as_ref().and_then(|kinds| kinds.route(group));
@@ -108,12 +118,15 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         group.refresh(key, hash);
         group.refresh_route(key, hash);
         *groups_unplaced -= 1;
-        decisions.push(Decision::Place(place));
+        let decision = Decision::Place(place);
+        room.take(&decision);
+        decisions.push(decision);
     }
 }
 
-/// Places every group that no lane owns, by partition and group.
+/// Places every group that no lane owns, by partition and group, as far as the step has room.
 pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
+    life.is_placing = false;
     if life.groups_unplaced == 0 {
         return;
     }

@@ -12,6 +12,7 @@ use warptape_pipeline::engine::{
     COMMIT_BYTES_MAX, EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run,
 };
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
+use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
 use warptape_stages::{QuoteOrder, StageConfig};
@@ -25,7 +26,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         topics: Topics::new(""),
         stages,
         scheduler: SchedulerConfig {
-            placement_policy: "rendezvous".to_owned(),
+            placement_policy: in_steps("rendezvous", STEP_BYTES_MAX),
             placement_seed: 0,
             load_factor_percent: 125,
             lane_credit_rows: 262_144,
@@ -44,6 +45,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         risk_commit_interval: Duration::from_millis(5),
         risk_cost_max_ns: i64::MAX,
         commit_bytes_max: COMMIT_BYTES_MAX,
+        risk_result_bytes_max: i64::MAX,
         snapshot_interval_records: 20_000,
         poll_records_max: 256,
         poll_bytes_max: 512 << 10,

@@ -16,9 +16,10 @@ use warptape_kernels::device::NoDevices;
 use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
-    CommitRequest, Conclusion, EngineConfig, LaneCommand, LaneResult, Preparation, RecordError, Stop, Topics,
-    restore_from,
+    CommitRequest, Conclusion, EngineConfig, LaneCommand, LaneResult, Preparation, RecordError,
+    SnapshotPlace, Stop, Topics, restore_from,
 };
+use warptape_scheduler::in_steps;
 use warptape_schemas::journal::{LaneId, LaneSpec, RiskConfig, SchedulerConfig, ServicePoint, SplitPolicy};
 use warptape_schemas::{decode_journal_entry, decode_snapshot};
 
@@ -112,7 +113,10 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         topics: Topics::new(""),
         stages: market::stage_config(random),
         scheduler: SchedulerConfig {
-            placement_policy: "rendezvous".to_owned(),
+            placement_policy: match random.one_in(2) {
+                true => "rendezvous".to_owned(),
+                false => in_steps("rendezvous", random.between(1, 10_000)),
+            },
             placement_seed: random.between(0, i64::from(i32::MAX)),
             load_factor_percent: random.between(100, 300) as i32,
             lane_credit_rows,
@@ -141,6 +145,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         commit_interval: std::time::Duration::ZERO,
         risk_commit_interval: std::time::Duration::ZERO,
         risk_cost_max_ns: i64::MAX,
+        risk_result_bytes_max: i64::MAX,
         commit_bytes_max: if random.one_in(2) { usize::MAX } else { random.between(1, 20_000) as usize },
         snapshot_interval_records: random.between(1, 40),
         poll_records_max: random.between(1, 30) as usize,
@@ -261,6 +266,7 @@ impl World {
     fn restore(&mut self, partition: i32, sealed_offset: i64) -> Result<(), Failure> {
         let parts = self.topic("snapshots", partition).iter();
         let parts = parts.map(|record| decode_snapshot(record).expect("snapshots are written whole"));
+        let parts = parts.map(|part| (SnapshotPlace::default(), part));
         let restored = restore_from(parts.collect(), sealed_offset, &self.config.stages, self.config.isa);
         self.coverage.snapshots_used += usize::from(restored.offset > 0);
         self.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);

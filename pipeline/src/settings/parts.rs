@@ -7,7 +7,7 @@ use std::time::Duration;
 use warptape_cuda::{CudaDevices, Inventory, cache_folder};
 use warptape_eventlog::Durability;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
-use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
+use warptape_scheduler::{GROUPS_TOTAL_MAX, STEP_BYTES_MAX, check_config, in_steps};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
 use warptape_stages::{MarketConfig, QuoteOrder, StageConfig};
@@ -177,6 +177,7 @@ impl Settings {
             risk_commit_interval: self.engine.risk_commit_interval,
             risk_cost_max_ns: self.engine.risk_cost_max_ns,
             commit_bytes_max: COMMIT_BYTES_MAX,
+            risk_result_bytes_max: i64::MAX,
             snapshot_interval_records: self.engine.snapshot_interval_records,
             poll_records_max: self.engine.poll_records_max,
             poll_bytes_max: self.engine.poll_bytes_max,
@@ -312,7 +313,7 @@ pub(super) fn build(effective: &[Effective], cores: usize, inventory: Option<&In
 
 fn scheduler(values: &Values) -> SchedulerConfig {
     SchedulerConfig {
-        placement_policy: values.text("scheduler.placement_policy"),
+        placement_policy: in_steps(&values.text("scheduler.placement_policy"), STEP_BYTES_MAX),
         placement_seed: values.integer("scheduler.placement_seed"),
         load_factor_percent: values.integer("scheduler.load_factor_percent") as i32,
         lane_credit_rows: values.integer("scheduler.lane_credit_rows"),

@@ -315,14 +315,17 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     }
 }
 
-/// Ends what has met its deadline, and then what is done.
+/// Ends what has met its deadline, as far as the step has room, and then what is done.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, hash, at_ns, .. } = life;
+    let Life { risk, lanes, hash, at_ns, room, .. } = life;
     while let Some(&(deadline_ns, task)) = risk.deadlines.first()
         && deadline_ns <= *at_ns
+        && room.is_there()
     {
         let slices_running = risk.forget(task, lanes, hash).slices_running;
-        decisions.push(Decision::Expire(Expire { task, deadline_ns, slices_running }));
+        let decision = Decision::Expire(Expire { task, deadline_ns, slices_running });
+        room.take(&decision);
+        decisions.push(decision);
     }
     if let Some(id) = risk.complete.take()
         && risk.knows(id)

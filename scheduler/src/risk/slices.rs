@@ -36,8 +36,12 @@ enum Source {
     Whole,
 }
 
-/// Gives every free lane a slice, if there is one for it. Returns when to look again whatever comes.
+/// Gives every free lane a slice, if there is one for it and the step has room. Returns when to look again whatever comes.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
+    // What is told to wait goes first, and tasks whose deadlines have passed may be among it.
+    if life.room.is_short() {
+        return i64::MAX;
+    }
     let mut wake_ns = life.risk.deadlines.first().map_or(i64::MAX, |(deadline_ns, _)| *deadline_ns);
     if life.risk.waiting == 0 {
         return wake_ns;
@@ -47,8 +51,10 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     loop {
         let before = decisions.len();
         for lane in 0..life.lanes.len() {
-            if life.lanes[lane].is_free() {
+            if life.lanes[lane].is_free() && life.room.is_there() {
+                let first = decisions.len();
                 wake_ns = wake_ns.min(serve(life, lane as LaneId, &mut plan, decisions));
+                decisions[first..].iter().for_each(|decision| life.room.take(decision));
             }
         }
         // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.

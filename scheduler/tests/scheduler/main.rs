@@ -7,6 +7,7 @@ mod fairness;
 mod garbage;
 mod model;
 mod placement;
+mod room;
 mod routing;
 mod script;
 mod simulation;

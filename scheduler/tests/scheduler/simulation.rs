@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use warptape_scheduler::in_steps;
 use warptape_schemas::journal::*;
 
 use crate::draws::Draws;
@@ -90,7 +91,10 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
     let batch_rows_max = draws.range(1, 40);
     let high_water_rows = draws.range(1, 200);
     let config = SchedulerConfig {
-        placement_policy: "rendezvous".into(),
+        placement_policy: match draws.pick(&[0, 0, 1, 500, 100_000]).unwrap() {
+            0 => "rendezvous".into(),
+            bytes => in_steps("rendezvous", bytes),
+        },
         placement_seed: draws.below(1 << 40),
         load_factor_percent: draws.pick(&[100, 125, 400]).unwrap(),
         lane_credit_rows: batch_rows_max + draws.below(60),

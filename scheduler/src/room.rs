@@ -1,0 +1,189 @@
+//! How much one step may decide: what finds no room waits for the next step, which is asked for a nanosecond later.
+//!
+//! A step is one entry of the journal, and a log takes records of a size. So the bytes here are the most that a decision can take in
+//! the journal's encoding, whatever its numbers are; the limit is passed by the last decision at most. What is bounded by the
+//! number of lanes or partitions alone (fences, restores, releases, pauses) does not ask for room. It owns the sizes; it must
+//! not know why something is decided.
+
+use warptape_schemas::journal::{Decision, Dispatch, Place, Reserve, RunSlice, Split};
+
+/// The most that Avro takes for an int, and for a long.
+const INT: i64 = 5;
+const LONG: i64 = 10;
+/// What a text or a list takes beside its bytes or items; what an enum or the branch of a union takes.
+const LENGTH: i64 = LONG;
+const BRANCH: i64 = 1;
+
+/// What a take from a group adds to a batch, with the pause or the resumption of its partition that may follow.
+pub(crate) const TAKE_BYTES: i64 = 2 * INT + 2 * LONG + BRANCH + INT + 2 * LONG;
+
+/// Room for decisions of one step.
+#[derive(Debug)]
+pub(crate) struct Room {
+    bytes_left: i64,
+    is_short: bool,
+}
+
+impl Room {
+    /// At the beginning of a step; a limit of 0 is none.
+    pub(crate) fn new(step_bytes_max: i64) -> Self {
+        let bytes_left = if step_bytes_max == 0 { i64::MAX } else { step_bytes_max };
+        Self { bytes_left, is_short: false }
+    }
+
+    /// Whether something may be decided yet. Who is told no waits for the next step.
+    pub(crate) fn is_there(&mut self) -> bool {
+        self.is_short |= self.bytes_left <= 0;
+        self.bytes_left > 0
+    }
+
+    /// Takes from groups that a batch may still have, at least one.
+    pub(crate) fn takes(&self) -> usize {
+        usize::try_from(self.bytes_left / TAKE_BYTES).unwrap_or(0).max(1)
+    }
+
+    /// A decision was made.
+    pub(crate) fn take(&mut self, decision: &Decision) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes_max(decision));
+    }
+
+    /// Whether something was told to wait.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short
+    }
+}
+
+/// The most bytes that a decision of those that ask for room takes in the journal; 0 of the others.
+pub(crate) fn bytes_max(decision: &Decision) -> i64 {
+    let list = |items: usize, item: i64| 2 * LENGTH + items as i64 * item;
+    let text = |text: &str| LENGTH + text.len() as i64;
+    let route = BRANCH + BRANCH + LONG + BRANCH + 3 * LONG;
+    BRANCH
+        + match decision {
+            Decision::Place(Place { policy, candidates, excluded, .. }) => {
+                let policy = text(&policy.id) + INT;
+                let lists = list(candidates.len(), 3 * INT + LONG) + list(excluded.len(), INT + BRANCH);
+                3 * INT + LONG + policy + lists + 2 * LONG + INT + route
+            }
+            Decision::Dispatch(Dispatch { takes, .. }) => {
+                let telemetry = INT + 3 * LONG;
+                LONG + INT + list(takes.len(), TAKE_BYTES) + 4 * LONG + BRANCH + telemetry
+            }
+            Decision::Split(Split { shares, .. }) => LONG + 2 * BRANCH + list(shares.len(), INT + 3 * LONG),
+            Decision::Reserve(Reserve { lanes, busy, .. }) => {
+                2 * LONG + list(lanes.len(), INT) + list(busy.len(), INT)
+            }
+            Decision::RunSlice(RunSlice { tenant, .. }) => 7 * LONG + 2 * INT + BRANCH + text(tenant),
+            Decision::Expire(_) => 2 * LONG + INT,
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::encode_journal_entry;
+    use warptape_schemas::journal::{
+        Candidate, Exclusion, ExclusionReason, Expire, Input, JournalEntry, LaneKind, LaneTelemetry,
+        PolicyRef, ReleaseReason, Route, Share, SplitPolicy, Take, TaskClass, Woke,
+    };
+
+    use super::*;
+
+    /// Bytes of an entry with a decision behind another.
+    fn encoded(decision: Option<Decision>) -> i64 {
+        let other = Decision::Expire(Expire { task: 0, deadline_ns: 0, slices_running: 0 });
+        let entry = JournalEntry {
+            sequence: 0,
+            at_ns: 0,
+            input: Input::Woke(Woke {}),
+            decisions: [other].into_iter().chain(decision).collect(),
+            state_hash: "0".repeat(16),
+            hash: "0".repeat(64),
+        };
+        let mut bytes = Vec::new();
+        encode_journal_entry(&entry, &mut bytes);
+        bytes.len() as i64
+    }
+
+    fn check(decision: Decision) {
+        let least = encoded(Some(decision.clone())) - encoded(None);
+        let most = bytes_max(&decision);
+        // A list's length is counted with the longest number there is.
+        assert!(least <= most && most <= least + 64, "{least} bytes, {most} are counted: {decision:?}");
+    }
+
+    /// The numbers whose encoding is longest.
+    #[test]
+    fn no_decision_takes_more_than_is_counted() {
+        let (int, long) = (i32::MIN, i64::MIN);
+        for items in [0, 1, 100] {
+            let candidate = Candidate { lane: int, score: long, groups_placed: int, groups_max: int };
+            let kind = LaneKind::Device;
+            let route =
+                Route { kind, rows: long, break_even_rows: Some(long), host_ns: long, device_ns: long };
+            check(Decision::Place(Place {
+                partition: int,
+                group: int,
+                lane: int,
+                epoch: long,
+                policy: PolicyRef { id: "p".repeat(items), version: int },
+                candidates: vec![candidate; items],
+                excluded: vec![Exclusion { lane: int, reason: ExclusionReason::Lost }; items],
+                random_stream: long,
+                random_counter: long,
+                propensity_ppm: int,
+                route: Some(route),
+            }));
+            let share = Share { lane: int, from: long, to: long, score: long };
+            let shares = vec![share; items];
+            check(Decision::Split(Split { task: long, policy: SplitPolicy::Score, gang: true, shares }));
+            let lanes = vec![int; items];
+            check(Decision::Reserve(Reserve {
+                task: long,
+                lanes: lanes.clone(),
+                busy: lanes,
+                until_ns: long,
+            }));
+            check(Decision::RunSlice(RunSlice {
+                slice: long,
+                task: long,
+                lane: int,
+                from: long,
+                to: long,
+                class: TaskClass::Batch,
+                tenant: "t".repeat(items),
+                tasks_waiting: int,
+                tenant_service_ns: long,
+                service_fs_per_cost: long,
+                predicted_finish_ns: long,
+            }));
+        }
+        check(Decision::Expire(Expire { task: long, deadline_ns: long, slices_running: int }));
+    }
+
+    #[test]
+    fn no_take_takes_more_than_is_counted() {
+        let (int, long) = (i32::MIN, i64::MIN);
+        let dispatch = |takes: usize| {
+            Decision::Dispatch(Dispatch {
+                batch: long,
+                lane: int,
+                takes: vec![Take { partition: int, group: int, epoch: long, rows: long }; takes],
+                rows: long,
+                bytes: long,
+                reason: ReleaseReason::Drain,
+                telemetry: LaneTelemetry {
+                    in_flight_rows: long,
+                    in_flight_bytes: long,
+                    in_flight_batches: int,
+                    service_ps_per_row: long,
+                },
+                oldest_arrival_ns: long,
+                predicted_finish_ns: long,
+            })
+        };
+        check(dispatch(0));
+        let each = (encoded(Some(dispatch(100))) - encoded(Some(dispatch(0)))) / 100;
+        assert!(each + 1 + INT + 2 * LONG <= TAKE_BYTES, "{each} bytes, and a pause");
+    }
+}
