@@ -284,15 +284,17 @@ impl RiskCheck<'_> {
                 let mut value = Vec::new();
                 encode_risk_result(result, &mut value);
                 let record = Record { value, ..(*record).clone() };
-                self.difference(&rerun::by_earlier_rules(result, request), &record)?
+                self.difference(rerun::by_earlier_rules(result, request), i64::MAX, &record)?
             }
-            Verdict::Is(expected) => self.difference(&expected, record)?,
+            // Refusals are short.
+            Verdict::Is(expected) => self.difference(*expected, i64::MAX, record)?,
             Verdict::Of(admission) => {
                 let request = request.as_ref().expect("what cannot be read has no decision");
                 let market_of = |symbol: &str| market?.market_of(symbol, &admission.as_of);
                 let isa = self.options.isa;
                 let expected = rerun::answered(result, request, admission.end(), cancelled, &market_of, isa);
-                self.difference(&expected, record)?
+                let bytes_max = refusals::stated_limit(&result.outcome).unwrap_or(i64::MAX);
+                self.difference(expected, bytes_max, record)?
             }
         };
         Some(OutputDivergence {
@@ -305,10 +307,9 @@ impl RiskCheck<'_> {
         })
     }
 
-    fn difference(&self, expected: &RiskResult, found: &Record) -> Option<OutputProblem> {
+    fn difference(&self, mut expected: RiskResult, bytes_max: i64, found: &Record) -> Option<OutputProblem> {
         let key = Some(expected.request_id.clone().into_bytes());
-        let mut value = Vec::new();
-        encode_risk_result(expected, &mut value);
+        let value = refusals::encode_bounded(&mut expected, bytes_max);
         let expected = Expected { key, value };
         (!expected.is(found)).then(|| changed(&self.describer, &expected, found))
     }

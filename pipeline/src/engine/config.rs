@@ -56,6 +56,9 @@ pub struct EngineConfig {
     /// Bytes of signals, late ticks and dead letters in one transaction, and of risk results, about: what a record causes is never
     /// torn apart.
     pub commit_bytes_max: usize,
+    /// Bytes of the largest risk result, its key among them; a larger one becomes an error. The engine lowers it to what the topic
+    /// takes.
+    pub risk_result_bytes_max: i64,
     /// Source records of a partition between snapshots.
     pub snapshot_interval_records: i64,
     /// Records of one fetch.

@@ -45,6 +45,19 @@ pub enum EngineError {
         /// Tick records that were processed of them.
         records: i64,
     },
+    /// A topic takes less than the engine may have to write.
+    #[error(
+        "topic {topic:?} takes records of up to {bytes_max} bytes, and some have {needed}: raise max.message.bytes of the \
+         topic, and message.max.bytes among kafka.properties if it is set"
+    )]
+    TopicTakesTooLittle {
+        /// The topic.
+        topic: String,
+        /// What it takes.
+        bytes_max: usize,
+        /// What it has to take.
+        needed: usize,
+    },
     /// No lane is left.
     #[error(
         "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"

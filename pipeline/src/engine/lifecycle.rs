@@ -12,6 +12,7 @@ use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
 use warptape_schemas::{Lifecycle, LifecycleEvent, encode_lifecycle};
 
 use super::EngineConfig;
+use super::record_limits::{DETAIL_BYTES_MAX, cut};
 use super::worker::Worker;
 use crate::transaction::{RENEW_PAUSE, is_outage};
 
@@ -43,9 +44,10 @@ impl LifecycleLog {
 
     /// Hands a record over. One that is not taken is a line among the diagnostics, not the end of the process.
     pub(super) fn write(&self, at_ns: i64, event: LifecycleEvent, detail: &str) {
-        let record = Lifecycle { at_ns, node: self.node.clone(), event, detail: detail.to_owned() };
+        let detail = cut(detail.to_owned(), DETAIL_BYTES_MAX);
+        let record = Lifecycle { at_ns, node: self.node.clone(), event, detail };
         if self.records.try_send(record).is_err() {
-            tracing::error!(?event, detail, "lifecycle record not written: {WAITING_MAX} wait already");
+            tracing::error!(?event, "lifecycle record not written: {WAITING_MAX} wait already");
         }
     }
 

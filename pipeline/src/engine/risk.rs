@@ -12,10 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use warptape_eventlog::TopicPartition;
-use warptape_schemas::encode_risk_result;
 use warptape_schemas::journal::{LaneId, RunSlice, TaskId};
 use warptape_schemas::risk::{MarketAsOf, OptionResult, RiskError, RiskOutcome, RiskResult};
-use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask};
+use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask, refusals};
 
 use super::EngineConfig;
 use super::answered::Answered;
@@ -270,7 +269,7 @@ fn encoded(
     let Asked { partition, offset, request_id, tenant, class, seed, received_ns, cost_ns, cancels, .. } =
         asked;
     let Work { as_of, started_ns, compute_ns, devices } = work;
-    let result = RiskResult {
+    let mut result = RiskResult {
         request_id,
         tenant,
         class,
@@ -291,8 +290,7 @@ fn encoded(
         cost_max_ns: if cost_ns > 0 { config.risk_cost_max_ns } else { 0 },
         cancels,
     };
-    let mut bytes = Vec::new();
-    encode_risk_result(&result, &mut bytes);
+    let bytes = refusals::encode_bounded(&mut result, config.risk_result_bytes_max);
     EncodedResult { partition, offset, request_id: result.request_id, bytes }
 }
 

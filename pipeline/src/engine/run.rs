@@ -29,6 +29,7 @@ use super::telemetry::Telemetry;
 use super::worker::Worker;
 use super::{
     Clock, Concluded, Conclusion, EngineConfig, EngineError, Preparation, Prepared, Progress, Summary,
+    record_limits,
 };
 use crate::transaction::{Outage, TransactionWriter};
 
@@ -123,7 +124,7 @@ struct Engine {
 impl Engine {
     fn start(
         log: Arc<dyn EventLog>,
-        config: EngineConfig,
+        mut config: EngineConfig,
         progress: Arc<Progress>,
     ) -> Result<Self, EngineError> {
         let clock = Clock::start();
@@ -132,6 +133,9 @@ impl Engine {
         consumer.leave_headers();
         // A journal is one chain: whoever writes it owns it, whatever his group.
         let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
+        // Before there is a producer, which keeps to these limits.
+        let result_bytes_max = record_limits::learn(log.as_ref(), &config.topics)?;
+        config.risk_result_bytes_max = config.risk_result_bytes_max.min(result_bytes_max);
         let stopping_since = Arc::new(OnceLock::new());
         let of_writer = stopping_since.clone();
         let of_writer = Box::new(move || of_writer.get().copied());

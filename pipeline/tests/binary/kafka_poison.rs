@@ -3,15 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use warptape_eventlog::{EventLog, NewRecord};
+use serde_json::json;
+use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, NewRecord};
+use warptape_schemas::risk::{RiskOutcome, RiskResult};
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{
-    DeadLetterReason, HEADER_SIZE, ROWS_MAX, SYMBOL_BYTES_MAX, decode_dead_letter, encode_tick, known,
+    DeadLetterReason, HEADER_SIZE, ROWS_MAX, SYMBOL_BYTES_MAX, decode_dead_letter, decode_risk_result,
+    encode_risk_request, encode_tick, known,
 };
 
 use super::broker::shared;
 use super::kafka_market::{Market, PARTITIONS};
 use super::outputs::records;
+use super::processes::{texts, warptape};
 
 /// Ticks before each record of poison, and behind the last.
 const TICKS_BETWEEN: i64 = 5;
@@ -222,4 +226,103 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
     println!("{by_reason:?}");
     let counts = market.check();
     assert_eq!(counts[2], rejected.len() * PARTITIONS as usize);
+}
+
+/// Bytes that no compression makes smaller.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
+}
+
+/// Implied volatilities of prices that none gives: each has its reason, which together are more than a client sends by default.
+fn hopeless_request(request_id: &str) -> Vec<u8> {
+    const OPTIONS: usize = 10_000;
+    let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 0.5});
+    let problem = json!({
+        "type": "implied-volatilities",
+        "assets": [{"symbol": "A:S1", "spot": 100.0}],
+        "options": vec![option; OPTIONS],
+        "prices": (0..OPTIONS).map(|place| 100.000_123 + place as f64).collect::<Vec<_>>(),
+    });
+    let request = serde_json::from_value(json!({"request_id": request_id, "problem": problem}));
+    let mut value = Vec::new();
+    encode_risk_request(&request.expect("a request"), &mut value);
+    value
+}
+
+fn publish(log: &KafkaLog, topic: &str, values: &[Vec<u8>]) {
+    let mut producer = log.producer(topic).expect("a producer");
+    producer.begin().expect("a transaction");
+    for value in values {
+        let record = NewRecord { topic: topic.into(), value: value.into(), ..NewRecord::default() };
+        producer.send(record).expect("a record of the transaction");
+    }
+    producer.commit().expect("a commit");
+}
+
+/// Records that the topic takes and that what they cause would outgrow: ticks go on, and each has its record.
+#[track_caller]
+fn check_large_records(name: &str, settings: &str) -> (Market, RiskResult) {
+    let options = shared();
+    let url = format!("kafka:{}", options.brokers);
+    let market = Market::reached_by(
+        name,
+        options.clone(),
+        url,
+        &format!("kafka.session_timeout_ms = 6000\n{settings}"),
+    );
+    let (ticks, requests) = (market.topic("ticks"), market.topic("risk.requests"));
+    let extra = [("compression.type", "zstd"), ("message.max.bytes", "25000000")];
+    let extra = extra.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let compressing = KafkaLog::open(KafkaOptions { extra, ..options }).expect("a broker");
+    publish(&market.log, &ticks, &[tick(1), noise(999_980), tick(2)]);
+    publish(&compressing, &ticks, &[vec![0; 20_000_000], tick(3)]);
+    publish(&market.log, &requests, &[hopeless_request("hopeless")]);
+    publish(&market.log, &ticks, &[tick(4)]);
+    market.await_ticks(4, 2);
+
+    let mut run = market.start_run();
+    let results = market.topic("risk.results");
+    let result = run.run_until("the request is answered", || records(&market.log, &results, 0).pop());
+    let summary = market.drain(run);
+    assert!(summary.contains("dead                  2 "), "{summary}");
+    let letters = records(&market.log, &market.topic("dead-letter"), 0);
+    let letters: Vec<_> =
+        letters.iter().map(|record| decode_dead_letter(&record.value).expect("a dead letter")).collect();
+    assert_eq!(letters.iter().map(|letter| letter.value_bytes()).collect::<Vec<_>>(), [999_980, 20_000_000]);
+    assert!(letters[0].is_of(None, &noise(999_980)) && letters[1].is_of(None, &vec![0; 20_000_000]));
+    // A second life begins where this one ended.
+    market.drain(market.start_idle_run(&[]));
+    assert_eq!(market.check()[2], 2);
+    (market, decode_risk_result(&result.value).expect("a risk result"))
+}
+
+#[test]
+fn records_near_the_limits_stop_nothing_and_the_client_takes_what_the_topics_take() {
+    let (market, result) = check_large_records("large", "");
+    let RiskOutcome::ImpliedVolatilities(answer) = &result.outcome else { panic!("{:?}", result.outcome) };
+    assert!(answer.volatilities.iter().all(|one| one.volatility.is_none() && !one.error.is_empty()));
+
+    // The one that the topic takes goes back to it, from where it lies; the other one would not get there as it is.
+    let arguments = ["dlq", "-c", "w.toml", "--log", &market.url, "replay"];
+    let (out, error) = texts(&warptape(market.path(), &arguments), 0);
+    assert!(out.starts_with("replayed          1\n") && out.contains("kept back         1   "), "{out}");
+    assert!(error.contains("the record has 20000000 bytes"), "{error}");
+    let ticks = records(&market.log, &market.topic("ticks"), 0);
+    assert!(ticks.last().is_some_and(|last| last.value == noise(999_980)), "the original is sent as it was");
+}
+
+#[test]
+fn a_result_beyond_what_the_client_sends_is_an_error_that_says_so() {
+    let (_, result) = check_large_records("larger", "kafka.properties.\"message.max.bytes\" = 1000000");
+    let RiskOutcome::Error(error) = &result.outcome else { panic!("{:?}", result.outcome) };
+    assert!(
+        error.message.starts_with("the answer has 1") && error.message.contains(" takes 999"),
+        "{error:?}"
+    );
+    assert_eq!(result.request_id, "hopeless");
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use warptape_schemas::DecodeError;
 use warptape_schemas::journal::{Expire, Reject, RejectReason};
-use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskProblem, RiskRequest};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
+use warptape_schemas::{DecodeError, encode_risk_result};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{bad, early_exercise, simulation};
@@ -100,6 +100,41 @@ pub fn panicked() -> RiskError {
     let message = "these numbers make what computes the answer panic, which is a mistake of ours: the log of the process says where; \
                    report it";
     bad("problem", message)
+}
+
+/// Bytes that the topic of results has to take, key and record: an error has as many at most, with the market of 4,096 assets.
+pub const RESULT_BYTES_MIN: i64 = 512 << 10;
+const TOO_LARGE: [&str; 3] = [
+    "the answer has ",
+    " bytes, and the topic of results takes ",
+    ": ask for less at once, or raise max.message.bytes of the topic",
+];
+
+/// The record of a result; of the error that stands for it where key and record would have more than `bytes_max` bytes.
+pub fn encode_bounded(result: &mut RiskResult, bytes_max: i64) -> Vec<u8> {
+    let mut record = Vec::new();
+    encode_risk_result(result, &mut record);
+    let bytes = (result.request_id.len() + record.len()) as i64;
+    if bytes > bytes_max {
+        result.outcome = RiskOutcome::Error(too_large(bytes, bytes_max));
+        record.clear();
+        encode_risk_result(result, &mut record);
+    }
+    record
+}
+
+fn too_large(bytes: i64, bytes_max: i64) -> RiskError {
+    let [has, takes, advice] = TOO_LARGE;
+    bad("problem", format!("{has}{bytes}{takes}{bytes_max}{advice}"))
+}
+
+/// What the topic takes as a result says that was too large for it; `None` of all others. No process runs with less than
+/// [`RESULT_BYTES_MIN`].
+pub fn stated_limit(outcome: &RiskOutcome) -> Option<i64> {
+    let RiskOutcome::Error(error) = outcome else { return None };
+    let [has, takes, advice] = TOO_LARGE;
+    let (_, limit) = error.message.strip_prefix(has)?.strip_suffix(advice)?.split_once(takes)?;
+    limit.parse().ok().filter(|limit| *limit >= RESULT_BYTES_MIN)
 }
 
 /// The ids of the requests of a partition, as far as they are remembered.

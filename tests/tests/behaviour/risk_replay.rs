@@ -11,8 +11,9 @@ use warptape_replay::{
     Divergence, OutputDivergence, OutputOptions, OutputProblem, Report, VerifyOptions, verify,
 };
 use warptape_schemas::journal::RiskConfig;
-use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
+use warptape_stages::risk::refusals;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
 
 const PARTITIONS: i32 = 2;
@@ -396,6 +397,47 @@ fn what_was_changed_is_named() {
     let expired = results(&log, ASKED).swap_remove(at("expired")).outcome;
     check("elsewhere", "outcome", &|result| result.outcome = expired.clone());
     check("elsewhere", "partition", &|result| result.partition = 0);
+}
+
+/// A result that is larger than its topic takes is an error, and stands for no other.
+#[test]
+fn a_result_that_was_too_large_is_recomputed() {
+    const BYTES_MAX: i64 = refusals::RESULT_BYTES_MIN;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "large.db");
+    feed_life(&log, 0);
+    let given = json!({"symbol": "given", "spot": 100.0, "volatility": 0.25});
+    let volatilities = |count: usize| {
+        let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 0.5});
+        json!({"type": "implied-volatilities", "assets": [given], "options": vec![option; count],
+               "prices": vec![1_000_000.5; count]})
+    };
+    ask(&log, ASKED, &[request("small", volatilities(2)), request("large", volatilities(9_000))]);
+    run_to_end(&log, EngineConfig { risk_result_bytes_max: BYTES_MAX, ..config(2) });
+    // Another life takes more.
+    ask(&log, ASKED, &[request("again", volatilities(9_000))]);
+    run_to_end(&log, config(2));
+    let found = results(&log, ASKED);
+    let of = |id: &str| found.iter().find(|result| result.request_id == id).expect("a result");
+    for id in ["small", "again"] {
+        assert!(matches!(of(id).outcome, RiskOutcome::ImpliedVolatilities(_)), "{id}");
+    }
+    assert_eq!(refusals::stated_limit(&of("again").outcome), None);
+    assert_eq!(refusals::stated_limit(&of("large").outcome), Some(BYTES_MAX));
+    assert_eq!(verified(&log).divergence, None);
+
+    let RiskOutcome::Error(error) = &of("large").outcome else { panic!("stated above") };
+    // The error is not that of a small result, nor may it state another size, or a limit that no process runs with.
+    let changed = |id: &str, message: String| {
+        let outcome = RiskOutcome::Error(RiskError { message, ..error.clone() });
+        diverged(&folder, &log, "risk.results", |records| {
+            let record = records.iter_mut().find(|record| is_of(record, id)).expect("a result");
+            change(record, |result| result.outcome = outcome);
+        })
+    };
+    changed("small", error.message.clone());
+    changed("large", error.message.replace("has 1", "has 2"));
+    changed("large", error.message.replace(&BYTES_MAX.to_string(), "1000"));
 }
 
 #[test]

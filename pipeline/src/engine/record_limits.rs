@@ -1,0 +1,67 @@
+//! How large records may be: the one rule for all that the engine writes, so that no record, however it came about, is one that the log
+//! refuses, which would be refused again in every life.
+//!
+//! ```text
+//!   signals, late ticks    short: names, numbers, a symbol
+//!   dead letters           as much of key, value and words as `DeadLetter::bounded` leaves
+//!   journal entries        steps are bounded (`warptape_scheduler::in_steps`), and so are the texts in them, here
+//!   snapshots              in parts
+//!   lifecycle              details are cut, here
+//!   risk results           one that is larger than its topic takes becomes an error that says so (`refusals::encode_bounded`)
+//! ```
+//!
+//! Results alone depend on the topic's limit, which such an error tells its replay. The others have bounds of their own, and every topic
+//! has to take these.
+
+use warptape_eventlog::EventLog;
+use warptape_schemas::DeadLetter;
+use warptape_stages::risk::refusals::RESULT_BYTES_MIN;
+
+use super::snapshots::PART_BYTES_MAX;
+use super::{EngineError, Topics};
+
+/// Longest reason of a lost lane, which its journal entry has twice.
+pub(super) const LOST_REASON_BYTES_MAX: usize = 4 << 10;
+/// Longest detail of a lifecycle record.
+pub(super) const DETAIL_BYTES_MAX: usize = 16 << 10;
+/// Bytes of an entry of the journal.
+const ENTRY_BYTES_MAX: usize = 512 << 10;
+/// What a record has beside its largest field: key, names, numbers, words, headers.
+const OTHER_BYTES_MAX: usize = 16 << 10;
+/// Bytes of records without a large field.
+const SMALL_BYTES_MAX: usize = 4 << 10;
+
+/// Topics, and the largest record that each has to take: key, value and headers.
+pub(super) fn needed(topics: &Topics) -> [(&str, usize); 7] {
+    [
+        (&topics.signals, SMALL_BYTES_MAX),
+        (&topics.late, SMALL_BYTES_MAX),
+        (&topics.dead_letter, DeadLetter::VALUE_BYTES_MAX + OTHER_BYTES_MAX),
+        (&topics.journal, ENTRY_BYTES_MAX),
+        (&topics.snapshots, PART_BYTES_MAX + OTHER_BYTES_MAX),
+        (&topics.lifecycle, DETAIL_BYTES_MAX + SMALL_BYTES_MAX),
+        (&topics.risk_results, RESULT_BYTES_MIN as usize),
+    ]
+}
+
+/// Asks the log what the topics take, and refuses one that takes too little. Gives the bytes of the largest risk result.
+pub(super) fn learn(log: &dyn EventLog, topics: &Topics) -> Result<i64, EngineError> {
+    let needed = needed(topics);
+    let taken = log.record_bytes_max(&needed.map(|(topic, _)| topic))?;
+    for ((topic, needed), &bytes_max) in needed.into_iter().zip(&taken) {
+        if bytes_max < needed {
+            return Err(EngineError::TopicTakesTooLittle { topic: topic.to_owned(), bytes_max, needed });
+        }
+    }
+    let of_results = *taken.last().expect("each topic has an answer");
+    Ok(i64::try_from(of_results).unwrap_or(i64::MAX))
+}
+
+/// As much of a text as fits.
+pub(super) fn cut(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
+}
+
+#[cfg(test)]
+mod tests;
