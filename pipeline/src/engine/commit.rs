@@ -10,6 +10,7 @@ use warptape_stages::MergedSignals;
 
 use super::dead_letter_headers::dead_letter_headers;
 use super::ownership::Ownership;
+use super::snapshots::SnapshotPlace;
 use super::transaction::EngineTransaction;
 use super::worker::Worker;
 use super::{Clock, EngineConfig, Topics};
@@ -146,12 +147,13 @@ impl CommitRequest {
 }
 
 impl Sealed {
-    /// Adds a record of the snapshots.
-    pub(super) fn add_snapshot(&mut self, snapshot: &Snapshot) {
-        let mut bytes = Vec::new();
-        encode_snapshot(snapshot, &mut bytes);
-        let key = format!("{}/{}/{}", snapshot.partition, snapshot.group, snapshot.part);
-        self.snapshots.push((key, bytes));
+    /// Adds a record of the snapshots, in its place; its bytes.
+    pub(super) fn add_snapshot(&mut self, place: SnapshotPlace, snapshot: &Snapshot) -> usize {
+        let mut record = Vec::new();
+        encode_snapshot(snapshot, &mut record);
+        let bytes = record.len();
+        self.snapshots.push((place.key(snapshot), record));
+        bytes
     }
 
     /// What the journal says of it, if the transaction commits an offset of the partition.

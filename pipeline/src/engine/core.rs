@@ -24,10 +24,12 @@ use super::commit::CommitRequest;
 use super::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, PartOutput, Slice};
 use super::ownership::Ownership;
 use super::partition::{Accepted, Partition};
+use super::record_limits::{LOST_REASON_BYTES_MAX, cut};
 use super::recorder::Recorder;
 use super::restore::Restored;
 use super::risk::{Concluded, Conclusion, Preparation, RequestPartition, RiskDesk};
 use super::segment::{is_other, segment_record};
+use super::snapshots::SnapshotPlace;
 use super::{EngineConfig, RecordError, Stop};
 
 /// What the shell has to do, in order.
@@ -240,7 +242,9 @@ impl Core {
 
     /// Whether everything read of a partition is processed and handed to a commit.
     pub fn is_settled(&self, partition: i32) -> bool {
-        let settled = |owned: &Partition| owned.is_drained() && owned.sealed_offset >= owned.next_offset;
+        let settled = |owned: &Partition| {
+            owned.is_drained() && owned.sealed_offset >= owned.next_offset && !owned.has_unsealed()
+        };
         !self.restoring.contains_key(&partition)
             && self.partitions.get(&partition).is_none_or(settled)
             && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
@@ -354,6 +358,7 @@ impl Core {
         reason: String,
         restarted: bool,
     ) -> Result<(), RecordError> {
+        let reason = cut(reason, LOST_REASON_BYTES_MAX);
         self.batches.retain(|_, (owner, _)| *owner != lane);
         self.risk.forget_lane(lane);
         let kept = self.config.is_on_device(lane)
@@ -404,9 +409,8 @@ impl Core {
 
     /// Whether a commit would hold anything.
     pub fn has_uncommitted(&self) -> bool {
-        let sealable = |owned: &Partition| owned.complete_before() > owned.sealed_offset;
         self.recorder.entries_waiting() > 0
-            || self.partitions.values().any(sealable)
+            || self.partitions.values().any(Partition::has_unsealed)
             || self.risk.partitions.values().any(RequestPartition::has_uncommitted)
     }
 
@@ -440,7 +444,8 @@ impl Core {
             accounts.extend(sealed.account(before, owned.sealed_offset, next));
             request.offsets.extend(next_request);
             if owned.sealed_offset > before && std::mem::take(&mut owned.segment_due) {
-                sealed.add_snapshot(&segment_record(sealed.partition, before, &self.config.stages));
+                let segment = segment_record(sealed.partition, before, &self.config.stages);
+                sealed.add_snapshot(SnapshotPlace::default(), &segment);
             }
             request.sealed.push(sealed);
             if owned.sealed_offset > before {

@@ -7,7 +7,7 @@ use warptape_kernels::Rows;
 use warptape_replay::{encode_dead_letter_of, encode_late_tick_of, tick_record_digest};
 use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
-use warptape_schemas::{DecodeError, Snapshot, TickDecoder};
+use warptape_schemas::{DecodeError, TickDecoder};
 use warptape_stages::{
     GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, SymbolMarket,
 };
@@ -15,7 +15,7 @@ use warptape_stages::{
 use super::commit::{Aside, AsideTopic, Receipt, Sealed};
 use super::lanes::{GroupId, GroupState, Kept};
 use super::restore::Restored;
-use super::snapshots::{PendingSnapshot, snapshot_records};
+use super::snapshots::{PendingSnapshot, ReadySnapshot, SnapshotPlace};
 
 /// An owned partition.
 pub(super) struct Partition {
@@ -44,9 +44,11 @@ pub(super) struct Partition {
     /// When records were read: first offset of each fetch.
     reads: VecDeque<(i64, i64)>,
     snapshot: Option<PendingSnapshot>,
-    /// Encoded snapshot records that wait for their offset to be complete.
-    snapshots_ready: VecDeque<(i64, Vec<Snapshot>)>,
+    /// Snapshots that wait for their offset to be complete, and what is left of one that goes out in several transactions.
+    snapshots_ready: VecDeque<ReadySnapshot>,
     snapshot_offset: i64,
+    /// Under which keys the last snapshot stands that is complete, or will be.
+    snapshot_place: SnapshotPlace,
     /// Whether the record of the segment that the partition is in has to be sealed still.
     pub(super) segment_due: bool,
     columns: TickColumns,
@@ -122,6 +124,7 @@ impl Partition {
             snapshot: None,
             snapshots_ready: VecDeque::new(),
             snapshot_offset: restored.offset,
+            snapshot_place: restored.place,
             segment_due: false,
             columns: TickColumns::default(),
             late: Vec::new(),
@@ -258,8 +261,7 @@ impl Partition {
                 && pending.add(barrier, id.group, bytes)
             {
                 let pending = self.snapshot.take().expect("it was there a line ago");
-                self.snapshots_ready
-                    .push_back((pending.offset, snapshot_records(self.source.partition, pending)));
+                self.snapshots_ready.push_back(ReadySnapshot::new(self.source.partition, pending));
             }
         }
     }
@@ -349,6 +351,16 @@ impl Partition {
         self.complete_before() == self.next_offset && self.snapshot.is_none()
     }
 
+    /// Whether there is something to be sealed.
+    pub(super) fn has_unsealed(&self) -> bool {
+        self.complete_before() > self.sealed_offset || self.has_unsealed_snapshot(self.sealed_offset)
+    }
+
+    /// Whether some of a snapshot may go out with what is complete before an offset.
+    fn has_unsealed_snapshot(&self, before: i64) -> bool {
+        self.snapshots_ready.front().is_some_and(|ready| ready.offset <= before)
+    }
+
     /// Asks all groups for their state at the next record, unless that is under way. `records_min` is the distance
     /// from the last snapshot.
     pub(super) fn begin_snapshot(&mut self, records_min: i64) {
@@ -413,14 +425,32 @@ impl Partition {
             self.asides_bytes -= aside.bytes.len();
             sealed.asides.push(aside);
         }
-        while self.snapshots_ready.front().is_some_and(|(offset, _)| *offset <= before) {
-            let (_, records) = self.snapshots_ready.pop_front().expect("it was there a line ago");
-            for record in records {
-                sealed.add_snapshot(&record);
-            }
-        }
+        self.seal_snapshots(before, bytes_max, &mut sealed);
         self.sealed_offset = self.sealed_offset.max(before);
         sealed
+    }
+
+    /// Takes snapshots, up to about `bytes_max`. One that is larger goes out in several transactions, at least a record in each. Until
+    /// all of it is there, the snapshot before stands beside it, under other keys.
+    fn seal_snapshots(&mut self, before: i64, bytes_max: usize, sealed: &mut Sealed) {
+        let mut bytes_sealed = 0;
+        while let Some(ready) = self.snapshots_ready.front_mut().filter(|ready| ready.offset <= before) {
+            let is_whole = ready.place.is_none() && ready.bytes <= bytes_max.saturating_sub(bytes_sealed);
+            let place = *ready.place.get_or_insert(match is_whole {
+                true => SnapshotPlace::default(),
+                false => self.snapshot_place.other(),
+            });
+            self.snapshot_place = place;
+            while (is_whole || bytes_sealed == 0 || bytes_sealed < bytes_max)
+                && let Some(record) = ready.records.pop_front()
+            {
+                bytes_sealed += sealed.add_snapshot(place, &record);
+            }
+            if !ready.records.is_empty() {
+                return;
+            }
+            self.snapshots_ready.pop_front();
+        }
     }
 }
 

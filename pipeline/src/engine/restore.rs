@@ -9,7 +9,7 @@ use warptape_schemas::{Snapshot, decode_snapshot};
 use warptape_stages::{GroupStage, PartitionIntake, StageConfig, StageError};
 
 use super::segment::take_segment;
-use super::snapshots::STATE_VERSION;
+use super::snapshots::{STATE_VERSION, SnapshotPlace};
 
 /// Records and bytes of one read: a snapshot record is at most half a megabyte.
 const READ_RECORDS_MAX: usize = 64;
@@ -21,6 +21,8 @@ const READ_WAIT: Duration = Duration::from_millis(100);
 pub struct Restored {
     /// The first record that is not in the state.
     pub offset: i64,
+    /// Where its snapshot stands.
+    pub place: SnapshotPlace,
     /// The host side.
     pub intake: PartitionIntake,
     /// The lane side, by group.
@@ -33,7 +35,8 @@ impl Restored {
     /// The state at the beginning of the log.
     pub fn beginning(config: &StageConfig, isa: Isa) -> Self {
         let stages = (0..config.groups_per_partition).map(|_| GroupStage::new(config, isa));
-        Self { offset: 0, intake: PartitionIntake::new(config), stages: stages.collect(), segment: None }
+        let (intake, place) = (PartitionIntake::new(config), SnapshotPlace::default());
+        Self { offset: 0, place, intake, stages: stages.collect(), segment: None }
     }
 }
 
@@ -50,13 +53,21 @@ pub fn restore(
 }
 
 /// Restores a partition from the newest complete snapshot at or before `committed` among these records.
-pub fn restore_from(mut parts: Vec<Snapshot>, committed: i64, config: &StageConfig, isa: Isa) -> Restored {
+pub fn restore_from(
+    mut parts: Vec<(SnapshotPlace, Snapshot)>,
+    committed: i64,
+    config: &StageConfig,
+    isa: Isa,
+) -> Restored {
     let segment = take_segment(&mut parts);
-    for (offset, states) in states(parts).into_iter().rev() {
+    // Of one that went out in several transactions, all parts stand in one place.
+    let places: BTreeMap<i64, SnapshotPlace> =
+        parts.iter().map(|(place, part)| (part.offset, *place)).collect();
+    for (offset, states) in states(parts.into_iter().map(|(_, part)| part)).into_iter().rev() {
         if offset > committed {
             continue;
         }
-        match assemble(offset, &states, config, isa) {
+        match assemble(offset, places[&offset], &states, config, isa) {
             Ok(restored) => return Restored { segment, ..restored },
             Err(error) => tracing::warn!(offset, %error, "snapshot passed over"),
         }
@@ -66,6 +77,7 @@ pub fn restore_from(mut parts: Vec<Snapshot>, committed: i64, config: &StageConf
 
 fn assemble(
     offset: i64,
+    place: SnapshotPlace,
     states: &BTreeMap<i32, Vec<u8>>,
     config: &StageConfig,
     isa: Isa,
@@ -78,10 +90,13 @@ fn assemble(
     let groups = 0..config.groups_per_partition as i32;
     let stages: Result<Vec<_>, _> =
         groups.map(|group| GroupStage::read(config, isa, state(group)?)).collect();
-    Ok(Restored { offset, intake, stages: stages?, segment: None })
+    Ok(Restored { offset, place, intake, stages: stages?, segment: None })
 }
 
-fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snapshot>, LogError> {
+fn read_parts(
+    log: &dyn EventLog,
+    snapshots: &TopicPartition,
+) -> Result<Vec<(SnapshotPlace, Snapshot)>, LogError> {
     let mut parts = Vec::new();
     let mut reader = log.reader(std::slice::from_ref(snapshots))?;
     let range = reader.offsets(snapshots)?;
@@ -92,7 +107,9 @@ fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snap
         };
         for record in records {
             match decode_snapshot(&record.value) {
-                Ok(part) => parts.push(part),
+                Ok(part) => {
+                    parts.push((SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default()), part))
+                }
                 Err(error) => tracing::warn!(offset = record.offset, %error, "snapshot record passed over"),
             }
         }
@@ -101,7 +118,7 @@ fn read_parts(log: &dyn EventLog, snapshots: &TopicPartition) -> Result<Vec<Snap
 }
 
 /// States by snapshot offset and group; only those with all their parts.
-fn states(parts: Vec<Snapshot>) -> BTreeMap<i64, BTreeMap<i32, Vec<u8>>> {
+fn states(parts: impl Iterator<Item = Snapshot>) -> BTreeMap<i64, BTreeMap<i32, Vec<u8>>> {
     let mut by_group: BTreeMap<(i64, i32), BTreeMap<i32, Snapshot>> = BTreeMap::new();
     for part in parts {
         if part.state_version == STATE_VERSION && (0..part.parts).contains(&part.part) {

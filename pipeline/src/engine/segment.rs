@@ -13,6 +13,7 @@ use warptape_stages::StageConfig;
 
 use super::EngineError;
 use super::journal_tail::last_record;
+use super::snapshots::SnapshotPlace;
 
 /// Version of the layout of a segment's record: the configuration as JSON.
 const STATE_VERSION: i32 = 1;
@@ -38,9 +39,9 @@ pub(super) fn segment_record(partition: i32, offset: i64, config: &StageConfig) 
 }
 
 /// Takes the segments out of a partition's snapshots; gives the newest one's configuration.
-pub(super) fn take_segment(parts: &mut Vec<Snapshot>) -> Option<String> {
-    let segments = parts.extract_if(.., |part| part.group == Snapshot::SEGMENT);
-    segments.last().and_then(|segment| String::from_utf8(segment.state).ok())
+pub(super) fn take_segment(parts: &mut Vec<(SnapshotPlace, Snapshot)>) -> Option<String> {
+    let segments = parts.extract_if(.., |(_, part)| part.group == Snapshot::SEGMENT);
+    segments.last().and_then(|(_, segment)| String::from_utf8(segment.state).ok())
 }
 
 /// Whether a configuration is another one than that of a segment.

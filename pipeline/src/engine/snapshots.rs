@@ -1,9 +1,11 @@
 //! Snapshots of a partition: gathered from its groups, cut into records, and put together again.
 
+use std::collections::VecDeque;
+
 use warptape_schemas::Snapshot;
 
-/// Largest state in one snapshot record, in bytes: below the usual limit of 1 MB a message.
-const PART_BYTES_MAX: usize = 512 * 1024;
+/// Largest state in one snapshot record, in bytes.
+pub(super) const PART_BYTES_MAX: usize = 512 * 1024;
 /// Version of the layout of a snapshot's records.
 pub(super) const STATE_VERSION: i32 = 1;
 
@@ -30,6 +32,61 @@ impl PendingSnapshot {
         assert!(before.is_none(), "a group meets a barrier once");
         self.missing -= 1;
         self.missing == 0
+    }
+}
+
+/// Under which keys a snapshot stands. The one that was complete last must not lose records to one that is not complete yet, so a
+/// snapshot that goes out in several transactions takes the other place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SnapshotPlace {
+    /// `PARTITION/GROUP/PART`.
+    #[default]
+    First,
+    /// `PARTITION/GROUP/PART/2`.
+    Second,
+}
+
+impl SnapshotPlace {
+    const SUFFIX: &str = "/2";
+
+    /// The place that a record with this key stands in.
+    pub fn of_key(key: &[u8]) -> Self {
+        let slashes = key.iter().filter(|byte| **byte == b'/').count();
+        if slashes == 3 && key.ends_with(Self::SUFFIX.as_bytes()) { Self::Second } else { Self::First }
+    }
+
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
+    pub(super) fn key(self, record: &Snapshot) -> String {
+        let suffix = match self {
+            Self::First => "",
+            Self::Second => Self::SUFFIX,
+        };
+        format!("{}/{}/{}{suffix}", record.partition, record.group, record.part)
+    }
+}
+
+/// A complete snapshot, or what is left of it.
+pub(super) struct ReadySnapshot {
+    pub(super) offset: i64,
+    pub(super) records: VecDeque<Snapshot>,
+    /// Of states, all together.
+    pub(super) bytes: usize,
+    /// Nothing until the first record goes out.
+    pub(super) place: Option<SnapshotPlace>,
+}
+
+impl ReadySnapshot {
+    pub(super) fn new(partition: i32, pending: PendingSnapshot) -> Self {
+        let offset = pending.offset;
+        let records: VecDeque<Snapshot> = snapshot_records(partition, pending).into();
+        let bytes = records.iter().map(|record| record.state.len()).sum();
+        Self { offset, records, bytes, place: None }
     }
 }
 

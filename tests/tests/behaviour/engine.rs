@@ -1,11 +1,14 @@
 //! The real engine on an embedded log, in the corners that recordings do not reach.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::engine::LaneFault;
+use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
+use warptape_kernels::Isa;
+use warptape_pipeline::engine::{EngineConfig, LaneFault, SnapshotPlace, restore_from};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
-use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_snapshot};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
 
 use super::recordings::stage_config;
 
@@ -62,4 +65,58 @@ fn a_lane_that_fails_does_not_show() {
         event.event == warptape_schemas::LifecycleEvent::LaneLost
     };
     assert_eq!(lifecycle.iter().filter(|record| lost(record)).count(), 1);
+}
+
+fn restored_from(log: &dyn EventLog) -> Vec<String> {
+    let events = read_partition(log, "lifecycle", 0);
+    let events = events.iter().map(|record| decode_lifecycle(&record.value).expect("it is written whole"));
+    events.filter(|event| event.event == LifecycleEvent::Restored).map(|event| event.detail).collect()
+}
+
+/// Snapshots that are larger than a transaction: each takes the place of the one before the last.
+#[test]
+fn large_snapshots_go_out_in_several_transactions() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db", 20_000);
+    let config = || EngineConfig {
+        commit_bytes_max: 3_000,
+        snapshot_interval_records: 40,
+        commit_interval: Duration::ZERO,
+        ..engine_config(stage_config(), 2)
+    };
+    run_to_end(&log, config());
+    let plain = new_log(&folder, "plain.db", 20_000);
+    run_to_end(&plain, engine_config(stage_config(), 2));
+    assert_eq!(signals(&log), signals(&plain));
+
+    // Both places are in use, and the last snapshot is whole.
+    let parts = |partition| {
+        let records = read_partition(log.as_ref(), "snapshots", partition);
+        let part = |record: &Record| {
+            let place = SnapshotPlace::of_key(record.key.as_deref().expect("a key"));
+            (place, decode_snapshot(&record.value).expect("it is written whole"))
+        };
+        records.iter().map(part).collect::<Vec<_>>()
+    };
+    for partition in 0..PARTITIONS {
+        let all = parts(partition);
+        let end = topic_ends(log.as_ref(), "ticks")[partition as usize].1;
+        let restored = |parts: Vec<_>| restore_from(parts, end, &stage_config(), Isa::Baseline);
+        let newest = restored(all.clone());
+        assert_eq!(newest.offset, end);
+        // As a crash leaves it that comes before the last record.
+        let torn = all.iter().rposition(|(_, part)| part.offset == end).expect("a part of the newest");
+        let older = restored(
+            all.iter().enumerate().filter(|(n, _)| *n != torn).map(|(_, part)| part.clone()).collect(),
+        );
+        assert!(0 < older.offset && older.offset < end, "{} of {end}", older.offset);
+        assert_ne!(older.place, newest.place);
+    }
+    assert_eq!(run_to_end(&log, config()).ticks, 0);
+    let details = restored_from(log.as_ref());
+    let again = &details[PARTITIONS as usize..];
+    assert!(
+        again.len() == PARTITIONS as usize && again.iter().all(|detail| !detail.contains("snapshot at 0")),
+        "{details:?}"
+    );
 }

@@ -294,7 +294,7 @@ impl Driven {
                     _ => {}
                 }
             }
-            let request = self.core.seal(self.now_ns);
+            let request = self.core.seal(self.now_ns).expect("the scheduler takes it");
             self.look_at(&request);
             match self.core.wake_at_ns() {
                 Some(at_ns) if at_ns <= self.now_ns + 1 => {
