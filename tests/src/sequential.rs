@@ -25,7 +25,7 @@ pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     for (offset, record) in (0_i64..).zip(records) {
         let mut columns = TickColumns::default();
         if decoder.decode(record, intake.symbols_mut(), &mut columns).is_ok() {
-            drop(intake.accept(offset, 0, &columns, 0, &mut queues, &mut Vec::new()));
+            let _ = intake.accept(offset, 0, &columns, 0, &mut queues, &mut Vec::new());
         }
     }
     intake

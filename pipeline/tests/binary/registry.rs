@@ -55,7 +55,7 @@ fn trade(number: i64) -> Tick {
     Tick {
         symbol: "T:X".to_owned(),
         kind: TickKind::Trade,
-        event_time_ns: 1_800_000_000_000_000_000 + number,
+        event_time_ns: 1_700_000_000_000_000_000 + number,
         receive_time_ns: 0,
         trade_id: number,
         side: Side::Buy,
