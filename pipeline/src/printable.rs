@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_writer_escapes_what_it_is_given() {
         let mut written = Vec::new();
-        writeln!(Printable(&mut written), "{}\u{9b}2J\t{}", "a", "b").expect("memory takes all");
+        writeln!(Printable(&mut written), "a\u{9b}2J\tb").expect("memory takes all");
         assert_eq!(written, b"a\\u009b2J\\u0009b\n");
         let mut written = Vec::new();
         serde_json::to_writer(Printable(&mut written), "\u{1b}\"\u{202e}").expect("memory takes all");
