@@ -156,7 +156,7 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
     let run = setup.run();
     let ticks = setup.topic("ticks");
     let published =
-        setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", "9000", "--symbols", "9"]);
+        setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", "40000", "--symbols", "9"]);
     texts(&published, 0);
     let (requests, results) = (setup.topic("risk.requests"), setup.topic("risk.results"));
     let topics = ["--requests", &*requests, "--results", &*results, "--timeout-s", "100"];
@@ -188,8 +188,8 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
     assert!(theirs["outcome"]["values"][0]["price"].as_f64() > Some(0.0), "{theirs}");
     assert_eq!(theirs["outcome"]["values"], ours["outcome"]["values"]);
     // The market's: the request came to where the ticks are, once they are processed.
-    let summary = setup.drain(run, 9000, 0);
-    assert_eq!(figure(&summary, "ticks"), 9000);
+    let summary = setup.drain(run, 40000, 0);
+    assert_eq!(figure(&summary, "ticks"), 40000);
     let run = setup.run();
     for symbol in ["PYTHON:SYM0", "PYTHON:SYM8"] {
         let theirs = python(symbol, &[], 0);

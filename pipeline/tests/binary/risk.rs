@@ -37,7 +37,7 @@ fn ask_json(folder: &Path, arguments: &[&str], code: i32) -> Value {
 
 /// A log with a market, and a pipeline that has seen all of it.
 fn market(folder: &Path) -> (SqliteLog, Running) {
-    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "40000"][..], &LOG].concat();
+    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "80000"][..], &LOG].concat();
     texts(&warptape(folder, &feed), 0);
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
@@ -276,7 +276,7 @@ fn a_mistake_in_a_file_is_told_with_its_path() {
     wrong["assets"][0]["spot"] = "1".into();
     wrong["positions"][0]["quantity"] = 1.into();
     check(wrong, "problem.assets[0].spot: a number, or {\"from\": \"market\"}");
-    check(serde_json::json!({"type": "guess"}), "problem: unknown variant `guess`");
+    check(serde_json::json!({"type": "guess"}), "problem.type: unknown variant `guess`");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn record(log: &Log, lanes: i32) {
         request("basket", simulation(&[live_asset(&near), live_asset(&far)], &basket)),
         request("sweep", sweep),
         request("unknown", options(&live_asset("NOBODY:KNOWS"), 90.0)),
-        request("bad", options(&given, -1.0)),
+        request("bad", options(&given, -100.0)),
         RiskRequest { deadline_ns: Some(1), ..request("expired", options(&live_asset(&near), 80.0)) },
         request("live", options(&given, 90.0)),
         request("elsewhere", options(&live_asset(&far), 90.0)),

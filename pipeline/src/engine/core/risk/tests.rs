@@ -193,9 +193,9 @@ fn a_deadline_passes_whatever_a_request_waits_for() {
         assert_eq!((code(result), result.finished_ns), (Some(RiskErrorCode::Expired), 70));
         assert!(result.as_of.is_empty());
         // The scheduler refused it, which its journal tells.
-        let (_, entry) = commit.entries.last().expect("there are some");
-        let entry = decode_journal_entry(entry).expect("an entry");
-        assert_eq!(entry.sequence, result.decision_sequence);
+        let mut entries =
+            commit.entries.iter().map(|(_, entry)| decode_journal_entry(entry).expect("an entry"));
+        let entry = entries.find(|entry| entry.sequence == result.decision_sequence).expect("its entry");
         assert!(matches!(&entry.input, Input::TaskArrived(arrived) if arrived.as_of.is_empty()));
         assert!(matches!(entry.decisions[..], [Decision::Reject(_)]));
         // Nobody waits for the task any more.
