@@ -108,8 +108,8 @@ fn curve(levels: &Levels) -> Curve {
     };
     std::array::from_fn(|degree| {
         let mut sum = 0.5 * (levels[0] * levels[0]);
-        for node in 1..NODES {
-            sum += levels[node] * levels[node] * cosine(node * degree);
+        for (node, level) in levels.iter().enumerate().skip(1) {
+            sum += level * level * cosine(node * degree);
         }
         let of_end = if degree == 0 || degree == NODES { 0.5 } else { 1.0 };
         2.0 / NODES as f64 * of_end * sum

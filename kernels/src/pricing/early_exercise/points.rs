@@ -1,7 +1,5 @@
 //! The integrals of one put: the twin of `early_exercise.cu`. Points are taken eight side by side, and sums by lane, then by halves.
 
-#![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
-
 use bytemuck::{Pod, Zeroable};
 
 use super::SMOOTH_MAX;
