@@ -95,7 +95,7 @@ impl Block {
 
 impl StoredRecord<'_> {
     /// The record itself, or what is wrong with it.
-    pub(super) fn to_record(&self) -> Result<Record, String> {
+    pub(super) fn to_record(self) -> Result<Record, String> {
         Ok(Record {
             offset: self.offset,
             timestamp_ns: self.timestamp_ns,
