@@ -8,6 +8,8 @@ use crate::script::{assigned, config, started};
 
 /// What an entry may have.
 const ENTRY_BYTES_MAX: usize = 512 << 10;
+/// Number of the first partition: not one of those that take a byte.
+const FIRST: PartitionId = 1_000;
 /// A scheduler whose entries are measured, and whose wakes come as they were asked for.
 struct Measured {
     scheduler: Scheduler,
@@ -40,7 +42,7 @@ impl Measured {
     /// Assigns partitions; groups that were placed.
     fn assign(&mut self, groups: &[i32]) -> usize {
         let mut placed = 0;
-        for (partition, &groups) in (0..).zip(groups) {
+        for (partition, &groups) in (FIRST..).zip(groups) {
             let decisions = self.all(&assigned(partition, groups));
             placed += decisions.iter().filter(|one| matches!(one, Decision::Place(_))).count();
         }
@@ -83,7 +85,7 @@ fn arrivals(partition: i32, groups: i32) -> Input {
 fn task(task: i64, deadline_ns: i64) -> Input {
     Input::TaskArrived(TaskArrived {
         task,
-        partition: 0,
+        partition: FIRST,
         offset: task,
         request_id: "r".repeat(256),
         tenant: "t".repeat(256),
@@ -132,7 +134,7 @@ fn takes_from_groups_are_spread_over_steps() {
         let groups = [4_096; PARTITIONS];
         assert_eq!(measured.assign(&groups), PARTITIONS * 4_096);
         let mut decisions = Vec::new();
-        for (partition, groups) in (0..).zip(groups) {
+        for (partition, groups) in (FIRST..).zip(groups) {
             decisions.extend(measured.all(&arrivals(partition, groups)));
         }
         decisions.extend(measured.all(&Input::Draining(Draining {})));

@@ -76,47 +76,41 @@ fn restored_from(log: &dyn EventLog) -> Vec<String> {
 /// Snapshots that are larger than a transaction: each takes the place of the one before the last.
 #[test]
 fn large_snapshots_go_out_in_several_transactions() {
+    const TICKS: usize = 10_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let log = new_log(&folder, "log.db", 20_000);
+    let log = new_log(&folder, "log.db", TICKS as u64);
+    // One snapshot at the end of each life.
     let config = || EngineConfig {
         commit_bytes_max: 3_000,
-        snapshot_interval_records: 40,
+        snapshot_interval_records: 1 << 40,
         commit_interval: Duration::ZERO,
         ..engine_config(stage_config(), 2)
     };
-    run_to_end(&log, config());
-    let plain = new_log(&folder, "plain.db", 20_000);
-    run_to_end(&plain, engine_config(stage_config(), 2));
-    assert_eq!(signals(&log), signals(&plain));
+    let ends = || topic_ends(log.as_ref(), "ticks");
+    assert_eq!(run_to_end(&log, config()).ticks, TICKS as u64);
+    let first_ends = ends();
+    let more = SynthConfig { symbols: 20, ticks: Some(2 * TICKS as u64), ..SynthConfig::default() };
+    feed(&log, PARTITIONS, 64, SynthSource::new(more).expect("a market").skip(TICKS));
+    assert_eq!(run_to_end(&log, config()).ticks, TICKS as u64, "it went on from the first snapshot");
 
-    // Both places are in use, and the last snapshot is whole.
-    let parts = |partition| {
-        let records = read_partition(log.as_ref(), "snapshots", partition);
+    for ((partition, end), (_, first_end)) in ends().into_iter().zip(first_ends) {
         let part = |record: &Record| {
             let place = SnapshotPlace::of_key(record.key.as_deref().expect("a key"));
             (place, decode_snapshot(&record.value).expect("it is written whole"))
         };
-        records.iter().map(part).collect::<Vec<_>>()
-    };
-    for partition in 0..PARTITIONS {
-        let all = parts(partition);
-        let end = topic_ends(log.as_ref(), "ticks")[partition as usize].1;
+        let parts: Vec<_> = read_partition(log.as_ref(), "snapshots", partition).iter().map(part).collect();
         let restored = |parts: Vec<_>| restore_from(parts, end, &stage_config(), Isa::Baseline);
-        let newest = restored(all.clone());
+        let newest = restored(parts.clone());
         assert_eq!(newest.offset, end);
-        // As a crash leaves it that comes before the last record.
-        let torn = all.iter().rposition(|(_, part)| part.offset == end).expect("a part of the newest");
-        let older = restored(
-            all.iter().enumerate().filter(|(n, _)| *n != torn).map(|(_, part)| part.clone()).collect(),
-        );
-        assert!(0 < older.offset && older.offset < end, "{} of {end}", older.offset);
+        // As a crash leaves it that comes before the last record of the second one.
+        let torn = parts.iter().rposition(|(_, part)| part.offset == end).expect("a part of the newest");
+        let older = parts.iter().enumerate().filter(|(number, _)| *number != torn);
+        let older = restored(older.map(|(_, part)| part.clone()).collect());
+        assert_eq!(older.offset, first_end);
         assert_ne!(older.place, newest.place);
     }
     assert_eq!(run_to_end(&log, config()).ticks, 0);
-    let details = restored_from(log.as_ref());
-    let again = &details[PARTITIONS as usize..];
-    assert!(
-        again.len() == PARTITIONS as usize && again.iter().all(|detail| !detail.contains("snapshot at 0")),
-        "{details:?}"
-    );
+    let again = restored_from(log.as_ref()).split_off(2 * PARTITIONS as usize);
+    assert_eq!(again.len(), PARTITIONS as usize);
+    assert!(again.iter().all(|detail| !detail.contains("snapshot at 0")), "{again:?}");
 }

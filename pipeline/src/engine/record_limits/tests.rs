@@ -284,7 +284,9 @@ impl Driven {
     /// Obeys what was commanded, does what is due, and looks at what would be written.
     fn settle(&mut self) {
         loop {
-            for command in self.core.take_commands() {
+            let commands = self.core.take_commands();
+            let is_idle = commands.is_empty();
+            for command in commands {
                 match command {
                     Command::Seek { partition, generation, .. } => {
                         self.generations.insert(partition, generation);
@@ -301,7 +303,8 @@ impl Driven {
                     self.now_ns += 1;
                     self.core.on_time(self.now_ns).expect("the scheduler takes it");
                 }
-                _ => return,
+                _ if is_idle => return,
+                _ => {}
             }
         }
     }
@@ -344,7 +347,14 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
     }
     // So many symbols that all groups have rows; then records that cannot be read, larger than any topic takes.
     let mut batch = Vec::new();
-    let ticks: Vec<Tick> = (0..6_000).map(|number| tick(number, 1 + number as i64)).collect();
+    let good = |number: usize| Tick {
+        receive_time_ns: 0,
+        trade_id: 1,
+        price_e9: 1,
+        size_e9: 1,
+        ..tick(number, 1 + number as i64)
+    };
+    let ticks: Vec<Tick> = (0..6_000).map(good).collect();
     encode_tick_batch(&ticks, &mut batch).expect("good ticks");
     for offset in 0..3 {
         for partition in 0..PARTITIONS {
