@@ -207,7 +207,8 @@ def implied(pipeline):
     yield "## Implied volatility"
     yield ""
     yield f"{IMPLIED:,} volatilities from 3 % to 150 %, up to three standard deviations from the money: the price to 50 digits is rounded to a double, and"
-    yield "the volatility is looked for by it. Differences are relative to the volatility, less what the price's last digit does not tell."
+    yield "the volatility is looked for by it. Differences are relative to the volatility, divided by how many times 1e-15 of it a unit in the price's last"
+    yield "place tells, and one."
     yield ""
     yield from measured.table()
 
