@@ -6,6 +6,7 @@ pub mod allocator;
 pub mod cli;
 pub mod commands;
 pub mod engine;
+pub mod feed_ledger;
 pub mod hot;
 pub mod open;
 mod printable;

@@ -56,7 +56,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     let mut written = subjects(topics);
     match purpose {
         Purpose::Show | Purpose::Replay | Purpose::Resend => written.clear(),
-        Purpose::Feed => written.retain(|subject| subject.topic == topics.ticks),
+        Purpose::Feed => written.retain(|subject| [&topics.ticks, &topics.feeds].contains(&&subject.topic)),
         Purpose::Ask => written.retain(|subject| subject.topic == topics.risk_requests),
         Purpose::Run => {}
     }

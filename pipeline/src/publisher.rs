@@ -13,6 +13,7 @@ use warptape_schemas::tick::Tick;
 use warptape_schemas::{EncodeError, encode_tick, encode_tick_batch};
 
 use crate::engine::{TopicPlan, Topics};
+use crate::feed_ledger::FeedLedger;
 use crate::sources::{Batcher, BatcherConfig, TickRecord};
 use crate::transaction::{StoppingSince, Transaction, TransactionWriter};
 
@@ -56,6 +57,9 @@ pub struct Published {
 pub struct Publisher {
     writer: TransactionWriter,
     batcher: Batcher,
+    ledger: FeedLedger,
+    /// Ticks that were taken since the last commit.
+    taken_ticks: u64,
     open: TickTransaction,
     published: Published,
     in_doubt_ticks: u64,
@@ -69,6 +73,9 @@ struct TickTransaction {
     number: i64,
     records: Vec<EncodedRecord>,
     ticks: u64,
+    /// Topic, keys and records of how far the sources are with these ticks.
+    feeds_topic: String,
+    feeds: Vec<(String, Vec<u8>)>,
 }
 
 struct EncodedRecord {
@@ -97,6 +104,8 @@ impl Publisher {
             number: 0,
             records: Vec::new(),
             ticks: 0,
+            feeds_topic: String::new(),
+            feeds: Vec::new(),
         };
         // An earlier publisher of this name may have counted.
         open.number = log.committed(&open.group, &open.counter())?.unwrap_or(0) + 1;
@@ -104,10 +113,24 @@ impl Publisher {
         Ok(Publisher {
             writer,
             batcher: Batcher::new(BatcherConfig { partitions, record_ticks_max: batch, age_ticks_max }),
+            ledger: FeedLedger::default(),
+            taken_ticks: 0,
             open,
             published: Published::default(),
             in_doubt_ticks: 0,
         })
+    }
+
+    /// Keeps in the log how far the inputs of a feed are, from now on.
+    pub fn keep(&mut self, ledger: FeedLedger) {
+        ledger.topic().clone_into(&mut self.open.feeds_topic);
+        self.ledger = ledger;
+    }
+
+    /// Takes one tick of an input. It is in the log after [`Publisher::flush`] at the latest.
+    pub fn push_from(&mut self, input: usize, tick: Tick) -> Result<(), PublishError> {
+        self.ledger.count(input);
+        self.push(tick)
     }
 
     /// Takes one tick. It is in the log after [`Publisher::flush`] at the latest.
@@ -115,7 +138,9 @@ impl Publisher {
         let mut released = Vec::new();
         self.batcher.push(tick, &mut released);
         released.iter().try_for_each(|record| self.open.add(record))?;
-        if self.open.ticks >= TRANSACTION_TICKS_MAX { self.commit() } else { Ok(()) }
+        self.taken_ticks += 1;
+        // All that was taken goes along: a transaction says how far the inputs are.
+        if self.taken_ticks >= TRANSACTION_TICKS_MAX { self.flush() } else { Ok(()) }
     }
 
     /// Commits everything taken so far.
@@ -123,7 +148,14 @@ impl Publisher {
         let mut released = Vec::new();
         self.batcher.flush(&mut released);
         released.iter().try_for_each(|record| self.open.add(record))?;
+        self.taken_ticks = 0;
         self.commit()
+    }
+
+    /// Commits everything taken, and that there is no more.
+    pub fn finish(&mut self) -> Result<(), PublishError> {
+        self.ledger.finish();
+        self.flush()
     }
 
     /// What has been committed.
@@ -137,7 +169,8 @@ impl Publisher {
     }
 
     fn commit(&mut self) -> Result<(), PublishError> {
-        if self.open.records.is_empty() {
+        self.open.feeds = self.ledger.take_records();
+        if self.open.records.is_empty() && self.open.feeds.is_empty() {
             return Ok(());
         }
         if let Err(error) = self.writer.write_surely(&self.open) {
@@ -188,6 +221,15 @@ impl Transaction for TickTransaction {
                 headers: Cow::default(),
                 timestamp_ns: record.timestamp_ns,
                 value: record.value.as_slice().into(),
+            })?;
+        }
+        for (key, value) in &self.feeds {
+            producer.send(NewRecord {
+                topic: self.feeds_topic.as_str().into(),
+                key: Some(key.as_bytes().into()),
+                timestamp_ns: now_ns(),
+                value: value.as_slice().into(),
+                ..NewRecord::default()
             })?;
         }
         producer.send_offsets(&self.group, &[(self.counter(), self.number)])

@@ -73,9 +73,13 @@ known!(
     /// Its answer.
     RISK_RESULT, "RiskResult", "risk_result", 2, 0xb695_f837_42f6_6e7a
 );
+known!(
+    /// How far a source of ticks is in the log.
+    FEED, "Feed", "feed", 1, 0xe945_081e_aff3_b448
+);
 
 /// The current version of every record.
-pub const CURRENT: [KnownSchema; 10] = [
+pub const CURRENT: [KnownSchema; 11] = [
     TICK,
     TICK_BATCH,
     SIGNAL,
@@ -86,6 +90,7 @@ pub const CURRENT: [KnownSchema; 10] = [
     LIFECYCLE,
     RISK_REQUEST,
     RISK_RESULT,
+    FEED,
 ];
 
 /// Every version before the current one.

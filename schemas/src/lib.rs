@@ -25,6 +25,7 @@ mod decoder;
 mod describe;
 mod encode;
 mod error;
+mod feed;
 mod frame;
 mod hex;
 mod journal_chain;
@@ -46,6 +47,7 @@ pub use decoder::{SchemaSource, TickDecoder};
 pub use describe::{Describer, decimal_e9, describe};
 pub use encode::{encode_tick, encode_tick_batch};
 pub use error::{ChainError, DecodeError, EncodeError, SchemaError};
+pub use feed::Feed;
 pub use frame::{
     HEADER_SIZE, REGISTRY_HEADER_SIZE, fingerprint_of, registry_id_of, to_registry_frame, to_single_object,
 };
@@ -53,10 +55,10 @@ pub use journal_chain::{GENESIS_HASH, JournalWriter, check_chain};
 pub use late_tick::LateTick;
 pub use lifecycle::{Lifecycle, LifecycleEvent};
 pub use record::{
-    decode_dead_letter, decode_journal_entry, decode_late_tick, decode_lifecycle, decode_risk_request,
-    decode_risk_result, decode_signal, decode_snapshot, encode_dead_letter, encode_journal_entry,
-    encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result, encode_signal,
-    encode_snapshot,
+    decode_dead_letter, decode_feed, decode_journal_entry, decode_late_tick, decode_lifecycle,
+    decode_risk_request, decode_risk_result, decode_signal, decode_snapshot, encode_dead_letter, encode_feed,
+    encode_journal_entry, encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result,
+    encode_signal, encode_snapshot,
 };
 pub use snapshot::Snapshot;
 pub use symbol_table::SymbolTable;

@@ -3,6 +3,7 @@
 use crate::cursor::Cursor;
 use crate::dead_letter::DeadLetter;
 use crate::error::DecodeError;
+use crate::feed::Feed;
 use crate::journal::JournalEntry;
 use crate::known::{self, KnownSchema};
 use crate::late_tick::LateTick;
@@ -77,6 +78,16 @@ pub fn encode_lifecycle(lifecycle: &Lifecycle, out: &mut Vec<u8>) {
 /// Reads a lifecycle event.
 pub fn decode_lifecycle(payload: &[u8]) -> Result<Lifecycle, DecodeError> {
     decode(known::LIFECYCLE, payload)
+}
+
+/// Appends how far a source of ticks is.
+pub fn encode_feed(feed: &Feed, out: &mut Vec<u8>) {
+    encode(known::FEED, feed, out);
+}
+
+/// Reads how far a source of ticks is.
+pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
+    decode(known::FEED, payload)
 }
 
 /// Appends a risk request.

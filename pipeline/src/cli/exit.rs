@@ -6,6 +6,7 @@ use warptape_eventlog::LogError;
 use warptape_replay::ReplayError;
 
 use crate::engine::EngineError;
+use crate::feed_ledger::FeedLedgerError;
 use crate::settings::SettingsError;
 use crate::sources::SourceError;
 
@@ -31,6 +32,12 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         return UNUSABLE;
     }
     if error.is::<SourceError>() {
+        return UNUSABLE;
+    }
+    if matches!(
+        error.downcast_ref::<FeedLedgerError>(),
+        Some(FeedLedgerError::Twice { .. } | FeedLedgerError::Changed { .. } | FeedLedgerError::File { .. })
+    ) {
         return UNUSABLE;
     }
     if matches!(error.downcast_ref::<EngineError>(), Some(EngineError::OtherSegment { .. })) {

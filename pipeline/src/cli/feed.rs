@@ -14,7 +14,8 @@ use super::exit::UsageError;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Creates the topics that the log lacks. All ticks of a symbol go to one partition, chosen as Kafka's clients choose it \
-for the symbol as key, and stay in order.
+for the symbol as key, and stay in order. The log holds what was fed, so that the same source adds nothing, one that has grown \
+adds what is new, and a feed that was broken off goes on where it stopped.
 
 Example: warptape feed synth --symbols 100 --ticks 1000000 --log sqlite:market.db")]
 pub struct FeedArgs {
@@ -45,6 +46,9 @@ pub struct FeedCommon {
     /// Publish at most so many ticks a second
     #[arg(long, value_name = "TICKS/S", value_parser = parse_count_from_one)]
     pub rate: Option<u64>,
+    /// Publish all ticks, also those that are in the log already: they count twice
+    #[arg(long)]
+    pub again: bool,
 }
 
 /// Most ticks a record may hold.
@@ -209,7 +213,7 @@ mod tests {
         let args = |files: &[&str], venue: Option<&str>| BinanceCaptureArgs {
             files: files.iter().map(|text| text.parse().unwrap()).collect(),
             venue: venue.map(str::to_owned),
-            common: FeedCommon { batch: NonZeroUsize::MIN, rate: None },
+            common: FeedCommon { batch: NonZeroUsize::MIN, rate: None, again: false },
         };
         let error = args(&["A=x", "y"], None).venues().unwrap_err().to_string();
         assert!(error.contains("y: no venue") && error.contains("--venue"), "{error}");

@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::process::{self, ExitCode};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::topics::ready_topics;
-use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, UsageError};
+use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, SynthArgs, UsageError};
+use crate::engine::Topics;
+use crate::feed_ledger::{FeedInput, FeedLedger};
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
 use crate::publisher::Publisher;
@@ -25,21 +28,29 @@ const PACE_COMMIT: Duration = Duration::from_millis(100);
 /// Ticks between two looks at Ctrl-C and the progress bar.
 const LOOK_TICKS: u64 = 1_024;
 
-/// Publishes all ticks of the source, or those up to Ctrl-C.
+/// Publishes all ticks of the source that are not in the log, or those up to Ctrl-C.
 pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let (mut source, common) = open(&args.source)?;
+    let Opened { mut source, inputs, common } = open(&args.source)?;
     let log = open_log(settings, Purpose::Feed)?.log;
-    let partitions = ready_topics(&*log, settings)?;
+    let partitions = ready_topics(&*log, settings, Purpose::Feed)?;
     let interrupt = Interrupt::install()?;
     let stopping = interrupt.clone();
+    let topics = &settings.topics.names;
     let mut publisher = Publisher::new(
         &log,
-        &publisher_name(),
-        &settings.topics.names.ticks,
+        &publisher_name(topics, &inputs),
+        &topics.ticks,
         partitions,
         common.batch,
         Box::new(move || stopping.since()),
     )?;
+    // Another feed of the same source is fenced by now, so that nobody adds to what is read here.
+    let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, common.again)?;
+    let before: Vec<u64> = ledger.ticks().collect();
+    publisher.keep(ledger);
+    for (input, &ticks) in before.iter().enumerate() {
+        source.leave(input, ticks)?;
+    }
     let bar = progress_bar(&source);
     let started = Instant::now();
     let fed = feed(&mut source, &mut publisher, common.rate, &interrupt, &bar);
@@ -69,6 +80,15 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
     let mut stdout = stdout();
     writeln!(stdout, "{summary}")?;
+    for (input, &ticks) in inputs.iter().zip(&before).filter(|(_, ticks)| **ticks > 0) {
+        let name =
+            input.path.as_ref().map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
+        let ticks = HumanCount(ticks);
+        writeln!(
+            stdout,
+            "{name}: the first {ticks} ticks were in the log and were left out (--again publishes them once more)"
+        )?;
+    }
     if let Source::Csv(csv) = &source {
         for path in csv.aside_paths() {
             writeln!(stdout, "bad lines are in {}", path.display())?;
@@ -102,17 +122,39 @@ fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
     text
 }
 
-/// Several feeds may run at once, some of them in containers where all have the same process number: each has a name of
-/// its own.
-fn publisher_name() -> String {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("feed-{}-{}", process::id(), since_epoch.as_nanos())
+/// Several feeds may run at once, but only one of a source: a second one fences the first, and goes on where that was.
+fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(topics.ticks.as_bytes());
+    for FeedInput { source, path } in inputs {
+        let name = path.as_deref().and_then(Path::file_name).unwrap_or_default();
+        for part in [source.as_bytes(), name.as_encoded_bytes()] {
+            hasher.update(&[0]);
+            hasher.update(part);
+        }
+    }
+    format!("feed-{}", &hasher.finalize().to_hex()[..16])
 }
 
-fn open(source: &FeedSource) -> anyhow::Result<(Source, &FeedCommon)> {
+/// A source, and what it is made of.
+struct Opened<'a> {
+    source: Source,
+    inputs: Vec<FeedInput>,
+    common: &'a FeedCommon,
+}
+
+fn open(source: &FeedSource) -> anyhow::Result<Opened<'_>> {
+    let file = |source: String, path: &Path| FeedInput { source, path: Some(path.to_owned()) };
     Ok(match source {
         FeedSource::BinanceCapture(args) => {
-            (Source::BinanceCapture(BinanceCapture::open(&args.venues()?)?), &args.common)
+            let files = args.venues()?;
+            let input =
+                |(venue, path): &(String, PathBuf)| file(format!("binance-capture venue={venue}"), path);
+            Opened {
+                inputs: files.iter().map(input).collect(),
+                source: Source::BinanceCapture(BinanceCapture::open(&files)?),
+                common: &args.common,
+            }
         }
         FeedSource::Csv(args) => {
             let config = CsvConfig {
@@ -120,19 +162,39 @@ fn open(source: &FeedSource) -> anyhow::Result<(Source, &FeedCommon)> {
                 mapping: args.map.as_deref().map(str::parse).transpose()?,
                 bad_lines: if args.skip_bad { BadLines::Aside { folder: None } } else { BadLines::Stop },
             };
-            (Source::Csv(CsvSource::open(&args.files, &config)?), &args.common)
+            let venue = args.venue.as_deref().unwrap_or_default();
+            // The name of a dump says what its ticks are of.
+            let input = |path: &PathBuf| match &args.map {
+                Some(map) => file(format!("csv venue={venue} map={map}"), path),
+                None => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    file(format!("csv venue={venue} dump={name}"), path)
+                }
+            };
+            Opened {
+                inputs: args.files.iter().map(input).collect(),
+                source: Source::Csv(CsvSource::open(&args.files, &config)?),
+                common: &args.common,
+            }
         }
         FeedSource::Dbn(args) => {
-            (Source::Dbn(DbnSource::open(&args.files, args.venue.as_deref())?), &args.common)
+            let venue = args.venue.as_deref();
+            let input = |path: &PathBuf| file(format!("dbn venue={}", venue.unwrap_or_default()), path);
+            Opened {
+                inputs: args.files.iter().map(input).collect(),
+                source: Source::Dbn(DbnSource::open(&args.files, venue)?),
+                common: &args.common,
+            }
         }
         FeedSource::Synth(args) => {
-            let config = SynthConfig {
-                symbols: args.symbols,
-                ticks: Some(args.ticks),
-                seed: args.seed,
-                ..SynthConfig::default()
-            };
-            (Source::Synth(Box::new(SynthSource::new(config)?)), &args.common)
+            let &SynthArgs { symbols, ticks, seed, .. } = args;
+            let config = SynthConfig { symbols, seed, ..SynthConfig::default() };
+            let source = format!("synth symbols={symbols} seed={seed}");
+            Opened {
+                inputs: vec![FeedInput { source, path: None }],
+                source: Source::Synth(Box::new(SynthSource::new(config)?.first(ticks))),
+                common: &args.common,
+            }
         }
     })
 }
@@ -151,15 +213,16 @@ fn feed(
             pace.wait_for(taken, publisher, interrupt)?;
         }
         if interrupt.is_set() {
-            break;
+            return Ok(publisher.flush()?);
         }
         match source.next() {
-            None if taken == 0 => {
-                refuse_nothing(&source.passed_over())?;
-                break;
+            None => {
+                if taken == 0 {
+                    refuse_nothing(&source.passed_over())?;
+                }
+                return Ok(publisher.finish()?);
             }
-            None => break,
-            Some(Ok(tick)) => publisher.push(tick)?,
+            Some(Ok(tick)) => publisher.push_from(source.last_input(), tick)?,
             Some(Err(error)) => {
                 // What came before the error is good.
                 publisher.flush()?;
@@ -172,7 +235,6 @@ fn feed(
             bar.set_message(format!("{} ticks", HumanCount(taken)));
         }
     }
-    Ok(publisher.flush()?)
 }
 
 /// Holds ticks back to a rate.

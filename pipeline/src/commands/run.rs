@@ -35,7 +35,7 @@ pub(super) const NO_THREAD: &str =
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains and sums up.
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
-    ready_topics(&*log, settings)?;
+    ready_topics(&*log, settings, Purpose::Run)?;
     let config = EngineConfig { new_segment: args.new_segment, ..settings.engine_config(schemas) };
     require_journal(&*log, &config)?;
     eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());

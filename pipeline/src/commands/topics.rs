@@ -46,14 +46,16 @@ fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
 }
 
 /// Makes sure that the topics are there: the embedded log gets what it lacks, on a cluster that is its operator's to
-/// decide. Gives the number of partitions of the topic of ticks.
-pub fn ready_topics(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
+/// decide. Only a feed needs the topic of feeds. Gives the number of partitions of the topic of ticks.
+pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -> anyhow::Result<i32> {
     if !settings.is_on_kafka() {
         say_if_new(log)?;
         return Ok(create_missing_topics(log, &settings.topics.names, &settings.topic_plan())?);
     }
     let missing = MissingTopics::find(log, &settings.topics.names, &settings.topic_plan())?;
-    let names: Vec<&str> = missing.specs.iter().map(|spec| spec.name.as_str()).collect();
+    let mut names: Vec<&str> = missing.specs.iter().map(|spec| spec.name.as_str()).collect();
+    // Clusters from before there was the topic run on without it.
+    names.retain(|name| purpose == Purpose::Feed || *name != settings.topics.names.feeds);
     ensure!(
         names.is_empty(),
         "{}: no topic {}; make what is missing with `warptape topics create --log {}`",

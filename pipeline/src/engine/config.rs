@@ -142,6 +142,8 @@ pub struct Topics {
     pub risk_requests: String,
     /// Their results out.
     pub risk_results: String,
+    /// How far sources of ticks are in the log.
+    pub feeds: String,
 }
 
 impl Topics {
@@ -158,6 +160,7 @@ impl Topics {
             lifecycle: name("lifecycle"),
             risk_requests: name("risk.requests"),
             risk_results: name("risk.results"),
+            feeds: name("feeds"),
         }
     }
 
@@ -194,6 +197,7 @@ impl Topics {
             spec(&self.lifecycle, 1, retention.lifecycle),
             spec(&self.risk_requests, partitions, retention.risk_requests),
             spec(&self.risk_results, partitions, retention.risk_results),
+            TopicSpec { compacted: true, ..spec(&self.feeds, 1, None) },
         ]
     }
 }

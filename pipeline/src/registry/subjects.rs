@@ -16,7 +16,7 @@ pub struct Subject {
 }
 
 /// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
-/// their results.
+/// their results, and how far sources of ticks are.
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds a second record,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch`, by the
@@ -42,5 +42,6 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         value(&topics.lifecycle, known::LIFECYCLE),
         value(&topics.risk_requests, known::RISK_REQUEST),
         value(&topics.risk_results, known::RISK_RESULT),
+        value(&topics.feeds, known::FEED),
     ]
 }

@@ -36,6 +36,21 @@ impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
         &self.inputs
     }
 
+    /// The input that gave the last tick.
+    pub(super) fn last_input(&self) -> usize {
+        self.to_read.last().copied().unwrap_or(0)
+    }
+
+    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
+    pub(super) fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
+        for _ in 0..ticks {
+            if self.inputs[input].next().transpose()?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
         while let Some(input) = self.to_read.pop() {
             self.heads[input] = self.inputs[input].next().transpose()?;

@@ -65,6 +65,29 @@ impl Source {
         }
     }
 
+    /// The input that gave the last tick, by its place among the files.
+    pub fn last_input(&self) -> usize {
+        match self {
+            Source::BinanceCapture(source) => source.last_input(),
+            Source::Csv(source) => source.last_input(),
+            Source::Dbn(source) => source.last_input(),
+            Source::Synth(_) => 0,
+        }
+    }
+
+    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
+    pub fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
+        match self {
+            Source::BinanceCapture(source) => source.leave(input, ticks),
+            Source::Csv(source) => source.leave(input, ticks),
+            Source::Dbn(source) => source.leave(input, ticks),
+            Source::Synth(source) => {
+                source.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
+                Ok(())
+            }
+        }
+    }
+
     /// What the source has read so far without making a tick of it.
     pub fn passed_over(&self) -> PassedOver {
         match self {

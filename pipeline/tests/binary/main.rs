@@ -11,6 +11,7 @@ mod command_line;
 mod crash;
 mod dead_letters;
 mod disk_full;
+mod feeds;
 mod history;
 mod hot;
 mod hot_results;

@@ -105,6 +105,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         names,
         [
             "dead-letter-value",
+            "feeds-value",
             "journal-value",
             "late-value",
             "lifecycle-value",
@@ -178,7 +179,7 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
     let with_note = |number| [framed(number, foreign), vec![0]].concat();
     let unknown = foreign + 1_000;
     send(&log, &[with_note(1), framed(2, unknown), with_note(3), framed(4, signal), framed(5, unknown)]);
-    texts(&warptape(folder, &FEED), 0);
+    texts(&warptape(folder, &[&FEED[..], &["--again"]].concat()), 0);
     let summary = run_over(folder, &log);
     assert!(summary.lines().any(|line| line.starts_with("dead  ") && line.contains(" 3 ")), "{summary}");
 
@@ -272,7 +273,7 @@ fn a_registry_behind_tls_must_be_one_that_the_system_trusts() {
 
     std::fs::write(folder.join("authorities.pem"), certificate).expect("a file");
     texts(&warptape_with(folder, &FEED, &[("SSL_CERT_FILE", "authorities.pem")]), 0);
-    assert_eq!(stub.state().subjects.len(), 2);
+    assert_eq!(stub.state().subjects.len(), 3);
     stub.assert_documented();
 }
 

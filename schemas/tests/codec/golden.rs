@@ -56,6 +56,7 @@ fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
             each(others.into_iter().chain(letters), encode_dead_letter)
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
+        "Feed" => each(samples::feeds(), encode_feed),
         "RiskRequest" => each(risk::requests(), encode_risk_request),
         "RiskResult" => each(risk::results(), encode_risk_result),
         other => panic!("{other} has no golden records"),
@@ -89,6 +90,7 @@ fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
         "LateTick" => again(decode_late_tick(payload), encode_late_tick),
         "DeadLetter" => again(decode_dead_letter(payload), encode_dead_letter),
         "Lifecycle" => again(decode_lifecycle(payload), encode_lifecycle),
+        "Feed" => again(decode_feed(payload), encode_feed),
         "RiskRequest" => again(decode_risk_request(payload), encode_risk_request),
         "RiskResult" => again(decode_risk_result(payload), encode_risk_result),
         other => panic!("{other} has no golden records"),

@@ -267,6 +267,21 @@ fn lifecycles() {
 }
 
 #[test]
+fn feeds() {
+    for feed in samples::feeds() {
+        let payload = encoded(&feed, encode_feed);
+        assert_eq!(decode_feed(&payload), Ok(feed.clone()));
+        let record = Published::new(known::FEED).read(&payload);
+        assert_eq!((record.text("source"), record.text("name")), (&*feed.source, &*feed.name));
+        assert_eq!((record.text("digest"), record.long("size_bytes")), (&*feed.digest, feed.size_bytes));
+        assert_eq!(
+            (record.long("ticks"), record.get("is_finished")),
+            (feed.ticks, &Value::Boolean(feed.is_finished))
+        );
+    }
+}
+
+#[test]
 fn a_record_of_another_kind_is_named() {
     let payload = encoded(&samples::snapshot(), encode_snapshot);
     let expected = DecodeError::WrongSchema { found: "Snapshot", expected: "Signal" };

@@ -7,7 +7,7 @@ use warptape_schemas::journal::*;
 use warptape_schemas::signal::{Bar, Signal, SignalKind};
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{
-    DeadLetter, DeadLetterCut, DeadLetterReason, LateTick, Lifecycle, LifecycleEvent, Snapshot,
+    DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent, Snapshot,
 };
 
 /// 61,234.5 with a size of 0.25.
@@ -467,6 +467,18 @@ pub fn cut_dead_letter() -> DeadLetter {
         cut: Some(DeadLetterCut { key_bytes: 3, value_bytes: 20_000_000, digest: [0xd1; 32] }),
         ..dead_letter(DeadLetterReason::NotFramed, Some(b"key"))
     }
+}
+
+pub fn feeds() -> [Feed; 2] {
+    let file = Feed {
+        source: "csv venue=BINANCE".into(),
+        name: "ticks.csv".into(),
+        digest: "0123456789abcdef".repeat(4),
+        size_bytes: 1 << 33,
+        ticks: 65_536,
+        is_finished: true,
+    };
+    [file, Feed { source: "synth symbols=500 seed=7".into(), ticks: 9, ..Feed::default() }]
 }
 
 pub const LIFECYCLE_EVENTS: [LifecycleEvent; 12] = [

@@ -140,6 +140,16 @@ const LAYOUTS: &[Layout] = &[
         ],
     },
     Layout {
+        schema: "Feed",
+        columns: &[
+            column("SOURCE", 32, Show::Word("source")),
+            column("NAME", 24, Show::Word("name")),
+            column("TICKS", 14, Show::Count("ticks")),
+            column("FINISHED", 8, Show::Word("is_finished")),
+            column("DIGEST", 64, Show::Word("digest")),
+        ],
+    },
+    Layout {
         schema: "RiskRequest",
         columns: &[
             column("REQUEST", 32, Show::Word("request_id")),

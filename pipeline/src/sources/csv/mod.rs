@@ -61,6 +61,16 @@ impl CsvSource {
         FileProgress::sum(self.merge.inputs().iter().map(CsvFile::progress))
     }
 
+    /// The file that gave the last tick, by its place among those that were opened.
+    pub fn last_input(&self) -> usize {
+        self.merge.last_input()
+    }
+
+    /// Leaves out the first ticks of a file. To be called before the first tick is taken.
+    pub fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
+        self.merge.leave(input, ticks)
+    }
+
     /// Empty lines and bad ones.
     pub fn passed_over(&self) -> PassedOver {
         self.merge.inputs().iter().map(CsvFile::passed_over).sum()

@@ -54,6 +54,16 @@ impl DbnSource {
         FileProgress::sum(self.merge.inputs().iter().map(|file| &file.progress))
     }
 
+    /// The file that gave the last tick, by its place among those that were opened.
+    pub fn last_input(&self) -> usize {
+        self.merge.last_input()
+    }
+
+    /// Leaves out the first ticks of a file. To be called before the first tick is taken.
+    pub fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
+        self.merge.leave(input, ticks)
+    }
+
     /// Records that are no ticks.
     pub fn passed_over(&self) -> PassedOver {
         self.merge.inputs().iter().map(|file| file.passed_over.clone()).sum()

@@ -36,6 +36,8 @@ pub use self::config::SynthConfig;
 /// Ticks of the synthetic market.
 pub struct SynthSource {
     ticks: Option<u64>,
+    /// Ticks to give out at most.
+    given_max: Option<u64>,
     /// Made so far; some may still be held back.
     made: u64,
     /// Given out so far.
@@ -66,6 +68,7 @@ impl SynthSource {
             (0..config.symbols).map(|index| Instrument::new(config.seed, index, config.start_time_ns));
         Ok(SynthSource {
             ticks: config.ticks,
+            given_max: None,
             made: 0,
             given: 0,
             time_ns: config.start_time_ns,
@@ -80,9 +83,15 @@ impl SynthSource {
         })
     }
 
+    /// Ends after so many ticks: the first ones of a market that goes on, so that a longer one begins as a shorter one does. (The
+    /// last ticks of a market that ends wait for nobody.)
+    pub fn first(self, ticks: u64) -> SynthSource {
+        SynthSource { given_max: Some(ticks), ..self }
+    }
+
     /// Ticks given out so far, of all where the number is limited.
     pub fn progress(&self) -> Progress {
-        Progress { done: self.given, total: self.ticks, unit: ProgressUnit::Ticks }
+        Progress { done: self.given, total: self.given_max.or(self.ticks), unit: ProgressUnit::Ticks }
     }
 
     /// The next tick in order of event time; nothing once all are made, or at the end of time (the year 2262).
@@ -111,6 +120,9 @@ impl Iterator for SynthSource {
     type Item = Tick;
 
     fn next(&mut self) -> Option<Tick> {
+        if self.given_max.is_some_and(|given_max| self.given >= given_max) {
+            return None;
+        }
         while self.on_time.is_none() {
             match self.make() {
                 Some(tick) => self.on_time = self.delays.pass(tick),

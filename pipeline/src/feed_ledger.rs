@@ -1,0 +1,234 @@
+//! What was fed of each source: in the log itself, committed with the ticks, so that feeding again adds nothing.
+//!
+//! A file is known by its content: by the digest of as many bytes as it had when it was fed, so that one that has grown since goes
+//! on where it ended. This module must not know how sources are read.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
+use warptape_schemas::{Feed, decode_feed, encode_feed};
+
+/// Records and bytes of one read of the topic.
+const READ_RECORDS_MAX: usize = 1_024;
+const READ_BYTES_MAX: usize = 4 << 20;
+/// Wait between two looks whether the end is reached.
+const READ_WAIT: Duration = Duration::from_millis(100);
+/// Bytes of a file that are read at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Why it is not known what was fed.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedLedgerError {
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The same file stands there twice.
+    #[error("{}: the same content is named twice; name each file once", path.display())]
+    Twice {
+        /// The second one.
+        path: PathBuf,
+    },
+    /// A file that was not fed to its end has changed since.
+    #[error(
+        "{}: was fed before, up to tick {ticks} and not to its end, and has changed since: what both have in common would count \
+         twice; feed it as it was (--skip-bad passes over bad lines of CSV files), or publish all of it with --again",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Ticks of it that are in the log.
+        ticks: i64,
+    },
+}
+
+/// An input of a feed: a file, or what makes ticks by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedInput {
+    /// Kind of the source with all that its ticks depend on besides the file's bytes.
+    pub source: String,
+    /// The file; `None` where the source says all.
+    pub path: Option<PathBuf>,
+}
+
+/// How far the inputs of a feed are in the log.
+#[derive(Debug, Default)]
+pub struct FeedLedger {
+    topic: String,
+    /// By input; `None` for what cannot be known again, such as a pipe.
+    feeds: Vec<Option<Feed>>,
+    changed: BTreeSet<usize>,
+}
+
+impl FeedLedger {
+    /// Finds out where each input goes on: at its beginning if `again` says so.
+    ///
+    /// # Errors
+    /// If the log or a file cannot be read, or a file would be fed twice.
+    pub fn open(
+        log: &dyn EventLog,
+        topic: &str,
+        inputs: &[FeedInput],
+        again: bool,
+    ) -> Result<Self, FeedLedgerError> {
+        let known = read(log, topic)?;
+        let mut feeds: Vec<Option<Feed>> = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let mut feed = match &input.path {
+                None => Some(synthetic(input, &known)),
+                Some(path) if is_file(path)? => Some(of_file(input, path, &known, again)?),
+                Some(_) => None,
+            };
+            if let Some(feed) = &mut feed {
+                if again {
+                    feed.ticks = 0;
+                }
+                let is_same = |other: &Feed| other.key() == feed.key();
+                if let Some(path) = input.path.as_ref().filter(|_| feeds.iter().flatten().any(is_same)) {
+                    return Err(FeedLedgerError::Twice { path: path.clone() });
+                }
+            }
+            feeds.push(feed);
+        }
+        Ok(Self { topic: topic.to_owned(), feeds, changed: BTreeSet::new() })
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Ticks of each input that are in the log, which a feed leaves out.
+    pub fn ticks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.feeds.iter().map(|feed| feed.as_ref().map_or(0, |feed| feed.ticks.unsigned_abs()))
+    }
+
+    /// One more tick of an input goes to the log.
+    pub fn count(&mut self, input: usize) {
+        if let Some(Some(feed)) = self.feeds.get_mut(input) {
+            feed.ticks += 1;
+            feed.is_finished = false;
+            self.changed.insert(input);
+        }
+    }
+
+    /// No input has any more.
+    pub fn finish(&mut self) {
+        for (input, feed) in self.feeds.iter_mut().enumerate() {
+            if let Some(feed) = feed.as_mut().filter(|feed| !feed.is_finished) {
+                feed.is_finished = true;
+                self.changed.insert(input);
+            }
+        }
+    }
+
+    /// Keys and records of what has changed since the last call.
+    pub fn take_records(&mut self) -> Vec<(String, Vec<u8>)> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let record = |feed: &Feed| {
+            let mut bytes = Vec::new();
+            encode_feed(feed, &mut bytes);
+            (feed.key(), bytes)
+        };
+        changed.filter_map(|input| self.feeds[input].as_ref().map(record)).collect()
+    }
+}
+
+/// All that is known of feeds, oldest first.
+fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
+    let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
+    let mut reader = log.reader(std::slice::from_ref(&source))?;
+    // A feed that is under way may hide what others committed: its transaction is waited for.
+    let end = log.written_end(&source)?;
+    let mut known: Vec<Feed> = Vec::new();
+    while reader.position(&source)? < end {
+        let Fetched::Records { records, .. } = reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
+        else {
+            continue;
+        };
+        for record in records {
+            match decode_feed(&record.value) {
+                Ok(feed) => {
+                    known.retain(|older| older.key() != feed.key());
+                    known.push(feed);
+                }
+                Err(error) => {
+                    tracing::warn!(offset = record.offset, %error, "a record of feeds is passed over")
+                }
+            }
+        }
+    }
+    Ok(known)
+}
+
+fn synthetic(input: &FeedInput, known: &[Feed]) -> Feed {
+    let new = Feed { source: input.source.clone(), ..Feed::default() };
+    known.iter().rfind(|feed| feed.key() == new.key()).cloned().unwrap_or(new)
+}
+
+fn is_file(path: &Path) -> Result<bool, FeedLedgerError> {
+    match path.metadata() {
+        Ok(metadata) => Ok(metadata.is_file()),
+        Err(source) => Err(FeedLedgerError::File { path: path.to_owned(), source }),
+    }
+}
+
+/// What is known of a file: of its whole, or of the longest beginning of it that was fed before.
+fn of_file(input: &FeedInput, path: &Path, known: &[Feed], again: bool) -> Result<Feed, FeedLedgerError> {
+    let of_source: Vec<&Feed> = known.iter().filter(|feed| feed.source == input.source).collect();
+    let sizes = of_source.iter().map(|feed| feed.size_bytes.unsigned_abs()).collect();
+    let failed = |source| FeedLedgerError::File { path: path.to_owned(), source };
+    let digests = prefix_digests(path, sizes).map_err(failed)?;
+    let (size, digest) = digests.last().expect("the whole file has a digest").clone();
+    let is_prefix = |feed: &&&Feed| {
+        digests.iter().any(|(size, digest)| *size == feed.size_bytes.unsigned_abs() && *digest == feed.digest)
+    };
+    let before = of_source.iter().filter(is_prefix).max_by_key(|feed| feed.size_bytes);
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    if before.is_none() && !again {
+        let unfinished = of_source.iter().rfind(|feed| feed.name == name).filter(|feed| !feed.is_finished);
+        if let Some(feed) = unfinished.filter(|feed| feed.ticks > 0) {
+            return Err(FeedLedgerError::Changed { path: path.to_owned(), ticks: feed.ticks });
+        }
+    }
+    let ticks = before.map_or(0, |feed| feed.ticks);
+    let size_bytes = size as i64;
+    let is_finished = before.is_some_and(|feed| feed.is_finished && feed.size_bytes == size_bytes);
+    Ok(Feed { source: input.source.clone(), name, digest, size_bytes, ticks, is_finished })
+}
+
+/// Digests of the beginnings of a file with these sizes, as far as it goes, and of all of it.
+fn prefix_digests(path: &Path, sizes: BTreeSet<u64>) -> io::Result<Vec<(u64, String)>> {
+    let mut file = File::open(path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut digests = Vec::new();
+    for size in sizes.into_iter().map(Some).chain([None]) {
+        loop {
+            let left = size.map_or(u64::MAX, |size| size - hasher.count());
+            let wanted = left.min(BLOCK_BYTES as u64) as usize;
+            let read = file.read(&mut block[..wanted])?;
+            hasher.update(&block[..read]);
+            if read == 0 {
+                break;
+            }
+        }
+        let read = hasher.count();
+        if size.is_none_or(|size| size == read) {
+            digests.push((read, hasher.finalize().to_hex().to_string()));
+        }
+    }
+    Ok(digests)
+}

@@ -1,0 +1,142 @@
+//! Sources that are fed more than once: what is in the log already is not published again.
+
+use std::path::Path;
+use std::process::Output;
+
+use warptape_eventlog::SqliteLog;
+use warptape_schemas::tick::Tick;
+use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
+
+use super::outputs::records;
+use super::processes::{Running, ends, folder, texts, warptape};
+
+const MAP: &str = "symbol='A:B',time=t:ms,price=p,size=q";
+
+/// A CSV file with these rows of some days of a market.
+fn write_rows(folder: &Path, name: &str, rows: std::ops::Range<u32>) {
+    append_rows(folder, name, "t,p,q\n", rows);
+}
+
+fn append_rows(folder: &Path, name: &str, before: &str, rows: std::ops::Range<u32>) {
+    let row =
+        |number: u32| format!("{},{}.5,1\n", 1_700_000_000_000_u64 + u64::from(number), 100 + number % 7);
+    let rows: String = rows.map(row).collect();
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_default() + before + &rows;
+    std::fs::write(path, text).expect("the folder can be written");
+}
+
+fn feed(folder: &Path, arguments: &[&str]) -> Output {
+    let all = [&["feed", "csv", "--map", MAP, "--batch", "7", "--log", "sqlite:w.db"], arguments].concat();
+    warptape(folder, &all)
+}
+
+/// Ticks of each partition of a log, in its order.
+fn ticks(folder: &Path, log: &str) -> Vec<Vec<Tick>> {
+    let log = SqliteLog::open_existing(folder.join(log)).expect("the log of the feed");
+    let of_partition = |partition: i32| {
+        let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+        let mut decoder = TickDecoder::new();
+        let mut rows = 0;
+        for record in records(&log, "ticks", partition) {
+            rows += decoder.decode(&record.value, &mut symbols, &mut columns).expect("a tick record");
+        }
+        (0..rows).map(|row| columns.tick(row, &symbols)).collect()
+    };
+    (0..ends(&log, "ticks").len() as i32).map(of_partition).collect()
+}
+
+fn times_ms(folder: &Path) -> Vec<i64> {
+    let all = ticks(folder, "w.db").into_iter().flatten();
+    all.map(|tick| tick.event_time_ns / 1_000_000 - 1_700_000_000_000).collect()
+}
+
+#[test]
+fn the_same_file_adds_nothing_unless_it_is_said_again() {
+    let folder = folder();
+    write_rows(folder.path(), "a.csv", 0..100);
+    assert!(texts(&feed(folder.path(), &["a.csv"]), 0).0.starts_with("published 100 ticks"));
+    // Neither under another name nor beside another one.
+    std::fs::copy(folder.path().join("a.csv"), folder.path().join("c.csv")).expect("a copy");
+    for files in [&["a.csv"][..], &["c.csv"]] {
+        let (told, _) = texts(&feed(folder.path(), files), 0);
+        assert!(told.starts_with("published 0 ticks"), "{told}");
+        assert!(
+            told.contains(".csv: the first 100 ticks were in the log and were left out (--again"),
+            "{told}"
+        );
+    }
+    write_rows(folder.path(), "b.csv", 50..150);
+    let (told, _) = texts(&feed(folder.path(), &["a.csv", "b.csv"]), 0);
+    assert!(told.starts_with("published 100 ticks"), "{told}");
+    assert_eq!(times_ms(folder.path()), (0..100).chain(50..150).collect::<Vec<_>>());
+    assert!(texts(&feed(folder.path(), &["b.csv", "--again"]), 0).0.starts_with("published 100 ticks"));
+    assert_eq!(times_ms(folder.path()).len(), 300);
+    let (_, error) = texts(&feed(folder.path(), &["a.csv", "c.csv"]), 2);
+    assert!(error.contains("c.csv: the same content is named twice"), "{error}");
+}
+
+#[test]
+fn a_file_that_has_grown_adds_what_is_new() {
+    let folder = folder();
+    write_rows(folder.path(), "a.csv", 0..100);
+    texts(&feed(folder.path(), &["a.csv"]), 0);
+    for (from, to) in [(100, 130), (130, 131)] {
+        append_rows(folder.path(), "a.csv", "", from..to);
+        let (told, _) = texts(&feed(folder.path(), &["a.csv"]), 0);
+        assert!(told.starts_with(&format!("published {} ticks", to - from)), "{told}");
+    }
+    assert_eq!(times_ms(folder.path()), (0..131).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_feed_that_met_a_bad_line_goes_on_behind_it() {
+    let folder = folder();
+    write_rows(folder.path(), "a.csv", 0..60);
+    append_rows(folder.path(), "a.csv", "no row\n", 60..100);
+    let (_, error) = texts(&feed(folder.path(), &["a.csv"]), 2);
+    assert!(error.contains("a.csv:62") && error.contains("stopped after 60 ticks"), "{error}");
+    // The same again comes to the same end, and adds nothing.
+    let (_, error) = texts(&feed(folder.path(), &["a.csv"]), 2);
+    assert!(error.contains("stopped after 0 ticks"), "{error}");
+    let text = std::fs::read_to_string(folder.path().join("a.csv")).expect("the file");
+    std::fs::create_dir(folder.path().join("mended")).expect("a folder");
+    std::fs::write(folder.path().join("mended/a.csv"), text.replace("no row\n", "")).expect("a file");
+    let (_, error) = texts(&feed(folder.path(), &["mended/a.csv"]), 2);
+    assert!(error.contains("fed before, up to tick 60 and not to its end, and has changed since"), "{error}");
+    assert!(texts(&feed(folder.path(), &["a.csv", "--skip-bad"]), 0).0.starts_with("published 40 ticks"));
+    assert_eq!(times_ms(folder.path()), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_market_that_was_killed_goes_on_where_it_stopped() {
+    let folder = folder();
+    let feed = |log: &str, ticks: &str, more: &[&str]| {
+        let all =
+            [&["feed", "synth", "--symbols", "9", "--batch", "16", "--ticks", ticks, "--log", log], more]
+                .concat();
+        all.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let arguments = feed("sqlite:w.db", "20000", &["--rate", "500"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut killed = Running::start(folder.path(), &arguments);
+    let path = folder.path().join("w.db");
+    killed.run_until("some ticks are published", || {
+        let log = SqliteLog::open_existing(&path).ok()?;
+        ends(&log, "ticks").iter().any(|end| *end > 5).then_some(())
+    });
+    killed.kill();
+    let finish = |log: &str, ticks: &str| {
+        let arguments = feed(log, ticks, &[]);
+        texts(&warptape(folder.path(), &arguments.iter().map(String::as_str).collect::<Vec<_>>()), 0).0
+    };
+    let told = finish("sqlite:w.db", "20000");
+    assert!(told.contains("the market: the first") && !told.starts_with("published 20,000"), "{told}");
+    finish("sqlite:whole.db", "20000");
+    assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "whole.db"));
+    assert!(finish("sqlite:w.db", "20000").starts_with("published 0 ticks"));
+    // A longer market begins as the shorter one did.
+    assert!(finish("sqlite:w.db", "25000").starts_with("published 5,000 ticks"));
+    finish("sqlite:longer.db", "25000");
+    assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "longer.db"));
+}
