@@ -53,7 +53,14 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
     let bar = progress_bar(&source);
     let started = Instant::now();
-    let fed = feed(&mut source, &mut publisher, common.rate, &interrupt, &bar);
+    let fed = feed(
+        &mut source,
+        &mut publisher,
+        before.iter().any(|ticks| *ticks > 0),
+        common.rate,
+        &interrupt,
+        &bar,
+    );
     bar.finish_and_clear();
     let published = publisher.published();
     fed.with_context(|| stopped(published.ticks, publisher.in_doubt_ticks()))?;
@@ -199,9 +206,11 @@ fn open(source: &FeedSource) -> anyhow::Result<Opened<'_>> {
     })
 }
 
+/// `leaves_out` tells whether ticks of the source were in the log before.
 fn feed(
     source: &mut Source,
     publisher: &mut Publisher,
+    leaves_out: bool,
     rate: Option<u64>,
     interrupt: &Interrupt,
     bar: &ProgressBar,
@@ -217,7 +226,7 @@ fn feed(
         }
         match source.next() {
             None => {
-                if taken == 0 {
+                if taken == 0 && !leaves_out {
                     refuse_nothing(&source.passed_over())?;
                 }
                 return Ok(publisher.finish()?);
