@@ -54,10 +54,15 @@ pub struct Asking<'a> {
 impl<'a> Asking<'a> {
     /// All partitions must have ticks.
     pub fn new(log: &'a dyn EventLog, topics: Topics, partitions: i32) -> Asking<'a> {
-        let producer = log.producer(&format!("{}-asking", topics.requests)).expect("a producer");
+        let producer = producer(log, &topics);
         let symbol = |partition| first_symbol(log, &topics.ticks, partition);
         let symbols = (0..partitions).map(symbol).collect();
         Asking { log, topics, producer, symbols, asked: 0 }
+    }
+
+    /// Connects anew, behind an outage.
+    pub fn connect(&mut self) {
+        self.producer = producer(self.log, &self.topics);
     }
 
     /// Lets a process run for this long, and asks meanwhile.
@@ -182,6 +187,10 @@ impl<'a> Asking<'a> {
             }
         }
     }
+}
+
+fn producer(log: &dyn EventLog, topics: &Topics) -> Box<dyn Producer> {
+    log.producer(&format!("{}-asking", topics.requests)).expect("a producer")
 }
 
 /// Results by what they are.

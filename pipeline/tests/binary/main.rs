@@ -7,6 +7,7 @@ mod bad_input;
 #[path = "../../../eventlog/tests/log/broker.rs"]
 #[expect(dead_code, reason = "the tests of the log use more of it")]
 mod broker;
+mod campaign;
 mod command_line;
 mod crash;
 mod dead_letters;
