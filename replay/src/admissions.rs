@@ -196,8 +196,8 @@ mod tests {
             of.map(|admission| (&*admission.node, admission.sequence)).collect()
         };
         assert_eq!(of(5), [("a", 1)]);
-        // The first of them was withdrawn.
-        assert_eq!(of(6), [("a", 2), ("a", 6), ("b", 1)]);
+        // Oldest first, by the clock of who wrote it; the second of them was withdrawn.
+        assert_eq!(of(6), [("a", 6), ("a", 2), ("b", 1)]);
         assert_eq!(of(7), []);
         let partitions: Vec<i32> = admissions.of(0, 5)[0].as_of.iter().map(|as_of| as_of.partition).collect();
         assert_eq!(partitions, [1, 3]);

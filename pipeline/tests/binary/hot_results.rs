@@ -201,7 +201,7 @@ fn hot_result_says_the_same_from_redis_and_from_the_log(folder: &Path, url: &str
     }
     let (table, _) = texts(&get("late:3", url, &[]), 0);
     for part in
-        ["request    late:3\n", "outcome    SimulationResult\n", "\nprice           5\n", "work on cpu:0\n"]
+        ["request    late:3\n", "outcome    SimulationResult\n", "\nprice               5\n", "work on cpu:0\n"]
     {
         assert!(table.contains(part), "{part:?} is missing in:\n{table}");
     }
@@ -271,7 +271,7 @@ fn results_of_another_log_are_cleared() {
     run_once(&log, &[&old[..], &["same".to_owned()]].concat());
 
     drop(log);
-    for file in ["w.db", "w.db-wal", "w.db-shm"] {
+    for file in ["w.db", "w.db-wal", "w.db-shm", "w.db-head"] {
         drop(std::fs::remove_file(folder.join(file)));
     }
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");

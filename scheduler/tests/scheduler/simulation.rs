@@ -379,6 +379,12 @@ fn heal(model: &mut Model) {
             model.step(Input::Released(*released));
             continue;
         }
+        // What had no room in a step follows at once. No other wake is needed.
+        if model.timer_ns.is_some_and(|wake_ns| wake_ns <= model.at_ns + 1) {
+            model.at_ns += 1;
+            model.step(Input::Woke(Woke {}));
+            continue;
+        }
         model.at_ns += 10;
         if let Some(&lane) = lanes_where(model, |lane| !lane.in_flight.is_empty()).first() {
             complete(model, lane, 10);

@@ -317,8 +317,12 @@ fn an_american_option_is_priced_without_simulation_unless_one_is_asked() {
     assert_eq!((key.as_str(), simulated.paths), ("american/f64", 40 * BLOCK));
     assert!((simulated.price - result.price).abs() < 0.02 * result.price, "{simulated:?} and {result:?}");
     // Half a simulation is none, and no less a mistake than before.
-    for half in [json!({"steps": 50}), json!({"standard_error": 0.1}), json!({"sampling": "sobol"})] {
-        assert_eq!(task(american(half)).expect_err("no samples").field, "problem.paths_max");
+    for (half, field) in [
+        (json!({"steps": 50}), "problem.paths_max"),
+        (json!({"standard_error": 0.1}), "problem.steps"),
+        (json!({"sampling": "sobol"}), "problem.steps"),
+    ] {
+        assert_eq!(task(american(half)).expect_err("half a simulation").field, field);
     }
     let negative =
         json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": -0.03, "dividend_yield": -0.01});

@@ -64,8 +64,8 @@ pub(super) mod tests {
     #[test]
     fn what_ended_the_source_is_heard_though_nothing_makes_room_any_more() {
         let (mut core, generation) = restored(0);
-        // Each is a dead letter that waits for a commit.
-        let records: Vec<Record> = (0..17).map(|offset| unreadable(offset, 1 << 20)).collect();
+        // Each is a dead letter with half of the record, which waits for a commit.
+        let records: Vec<Record> = (0..34).map(|offset| unreadable(offset, 1 << 20)).collect();
         core.on_records(0, PARTITION, generation, &records, 0).expect("the journal takes it");
         assert!(core.is_full() && !core.takes_records() && !core.takes_requests());
         core.ownership().end_all();
