@@ -1,6 +1,6 @@
 //! `warptape log`: an embedded log checked, recovered, copied.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use warptape_eventlog::SqliteLog;
 use warptape_eventlog::sqlite::LogProgress;
 
 use crate::cli::{BackupArgs, DIVERGED, LogArgs, LogCommand, UsageError};
+use crate::printable::stdout;
 use crate::settings::Settings;
 
 /// Runs the command that was asked for.
@@ -64,7 +65,7 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
     let log = SqliteLog::open_existing(path)?;
     let checked = log.check_all(&mut |progress| bar.show(progress))?;
     drop(bar);
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     for given_up in &checked.given_up {
         writeln!(out, "given up   {given_up}: a recovery found them damaged or lost")?;
     }
@@ -97,7 +98,7 @@ fn recover(path: &Path, url: &str) -> anyhow::Result<ExitCode> {
     let mut bar = Bar::new("recovering");
     let recovered = SqliteLog::recover(path, &mut |progress| bar.show(progress))?;
     drop(bar);
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     for loss in &recovered.losses {
         writeln!(out, "{loss}")?;
     }
@@ -119,6 +120,6 @@ fn backup(path: &Path, args: &BackupArgs) -> anyhow::Result<ExitCode> {
     log.backup(&args.file, &mut |progress| bar.show(progress))?;
     drop(bar);
     let bytes = std::fs::metadata(&args.file)?.len();
-    writeln!(io::stdout(), "copied to {}, {}", args.file.display(), HumanBytes(bytes))?;
+    writeln!(stdout(), "copied to {}, {}", args.file.display(), HumanBytes(bytes))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -150,7 +150,7 @@ impl<'a> Episode<'a> {
         let mut faults = self.scene.faults().to_vec();
         for number in 0..if is_quick { FAULTS_QUICK } else { FAULTS } {
             // Each of them comes once before any comes twice.
-            if number as usize % faults.len() == 0 {
+            if (number as usize).is_multiple_of(faults.len()) {
                 self.shuffle(&mut faults);
             }
             let fault = faults[number as usize % faults.len()];

@@ -200,9 +200,12 @@ fn hot_result_says_the_same_from_redis_and_from_the_log(folder: &Path, url: &str
         assert_eq!((&from_redis["source"], &from_log["source"]), (&json!(url), &json!("sqlite:w.db")));
     }
     let (table, _) = texts(&get("late:3", url, &[]), 0);
-    for part in
-        ["request    late:3\n", "outcome    SimulationResult\n", "\nprice               5\n", "work on cpu:0\n"]
-    {
+    for part in [
+        "request    late:3\n",
+        "outcome    SimulationResult\n",
+        "\nprice               5\n",
+        "work on cpu:0\n",
+    ] {
         assert!(table.contains(part), "{part:?} is missing in:\n{table}");
     }
     let (table, _) = texts(&get("refused", "memory", &[]), 0);

@@ -4,7 +4,7 @@ use warptape_eventlog::{EventLog, KafkaOptions};
 
 use super::broker::Broker;
 use super::campaign::{self, Fault, Scene};
-use super::kafka_market::{Market, PARTITIONS, TickReader, published};
+use super::kafka_market::{Market, PARTITIONS, TickReader, fed};
 use super::processes::{DEADLINE, Running};
 
 /// A broker that is silent for longer than the session timeout takes a static member that comes back for two.
@@ -65,7 +65,7 @@ impl Scene for OwnBroker {
 
     fn await_published(&self, seed: u64, summary: &str, poison: u64) {
         let ticks = TickReader::new(&self.market.log, &self.market.topic("ticks"), PARTITIONS);
-        ticks.await_all(published(summary), poison);
+        ticks.await_all(fed(summary), poison);
         self.market.check_feed(seed, summary);
     }
 

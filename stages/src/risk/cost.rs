@@ -46,12 +46,12 @@ pub(super) fn implied(count: usize) -> u64 {
 /// Of blocks of samples, each of so many steps of paths.
 pub(super) fn blocks(blocks: u64, steps: u64, has_greeks: bool) -> u64 {
     let factor = if has_greeks { GREEKS_FACTOR } else { 1 };
-    product(&[blocks, BLOCK_SAMPLES as u64, steps, STEP_NS, factor])
+    product(&[blocks, BLOCK_SAMPLES, steps, STEP_NS, factor])
 }
 
 /// Of finding when to exercise, by blocks of pilot paths.
 pub(super) fn exercise(dates: u64, blocks: u64) -> u64 {
-    product(&[dates, blocks, BLOCK_SAMPLES as u64, PILOT_NS])
+    product(&[dates, blocks, BLOCK_SAMPLES, PILOT_NS])
 }
 
 /// Of an American option by its boundary of exercise.

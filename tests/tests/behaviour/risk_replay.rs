@@ -323,7 +323,9 @@ fn diverged(
     let copy: Log = Arc::new(copy);
     let report = verified(&copy);
     drop(copy);
-    std::fs::remove_file(path).expect("the copy is there");
+    for file in [path.clone(), path.with_extension("db-head")] {
+        std::fs::remove_file(file).expect("the copy is there");
+    }
     match report.divergence {
         Some(Divergence::Output(divergence)) => divergence,
         other => panic!("a changed output expected, found {other:?}"),

@@ -149,7 +149,7 @@ fn no_price_is_below_the_european_one() {
     let call = AmericanSpec { market, exercises: 50, ..spec };
     let Estimate { price, standard_error, .. } = estimate(call, 64);
     let european = estimate(AmericanSpec { exercises: 1, ..call }, 1).price;
-    assert!(price > european - 3.0 * standard_error, "{price} ± {standard_error} below {european}");
+    assert!(price >= european - 3.0 * standard_error, "{price} ± {standard_error} below {european}");
 }
 
 /// A call without dividends is never exercised early, what is far in the money with interest is at once.
