@@ -38,8 +38,8 @@ pub(crate) struct Accounts {
     /// Whether the life that is read is of a version that accounts for nothing, and whether any was.
     is_older: bool,
     has_older: bool,
-    /// Whether the last life of any journal is of such a version.
-    ends_older: bool,
+    /// Number of partitions of the journal: of processes.
+    journals: usize,
     /// Whether the beginning of any journal was removed.
     pub(crate) is_trimmed: bool,
 }
@@ -60,14 +60,9 @@ pub(crate) struct Covered {
 impl Accounts {
     /// Another partition of the journal begins.
     pub(crate) fn begin(&mut self) {
-        self.end();
         self.in_flight.clear();
         self.is_older = false;
-    }
-
-    /// The partition of the journal ends.
-    pub(crate) fn end(&mut self) {
-        self.ends_older |= self.is_older;
+        self.journals += 1;
     }
 
     /// The next entry, which `record` holds.
@@ -136,7 +131,7 @@ impl Accounts {
                 next == committed || ranges.iter().any(|other| other.first == next)
             };
             let firm = here.clone().find(|index| !ranges[*index].may_be_void);
-            if let Some(taken) = firm.or_else(|| here.clone().find(goes_on)).or(here.clone().next()) {
+            if let Some(taken) = firm.or_else(|| here.clone().find(goes_on)) {
                 is_left[taken] = false;
                 covered.to = ranges[taken].next;
                 covered.ranges.push(ranges[taken]);
@@ -144,9 +139,9 @@ impl Accounts {
             }
             let mut left =
                 ranges.iter().zip(&is_left).filter(|(range, is_left)| **is_left && !range.may_be_void);
-            match left.find(|(range, _)| !self.has_older || range.first > at) {
-                // A process of an older version was the owner in between.
-                Some((later, _)) if self.has_older => covered.to = later.first,
+            match left.find(|(range, _)| is_whole || range.first > at) {
+                // A process of an older version was the owner in between, or one whose journal has lost its beginning.
+                Some((later, _)) if !is_whole => covered.to = later.first,
                 other => {
                     covered.resumed = other.map(|(range, _)| range.first);
                     return covered;
@@ -157,8 +152,9 @@ impl Accounts {
 
     /// Whether what is accounted for agrees with the offset that the group has committed.
     pub(crate) fn agrees(&self, covered: &Covered, committed: i64) -> bool {
-        let knows_nothing = covered.ranges.is_empty() && !covered.is_whole;
-        let is_behind = covered.to < committed && !knows_nothing && !self.ends_older;
+        // Where another process may have gone on of which nothing is known, nothing is missing.
+        let is_alone = self.journals <= 1 && !self.is_older && !covered.ranges.is_empty();
+        let is_behind = covered.to < committed && (covered.is_whole || is_alone);
         covered.resumed.is_none() && !is_behind && covered.to <= committed
     }
 
@@ -287,6 +283,7 @@ mod tests {
         revoke(&mut first);
         // It was committed, or it was left out and is still to be done.
         check(&first, 9, 9, true);
+        check(&first, 5, 5, true);
         // The next owner did it again, in other pieces.
         first.begin();
         seal(&mut first, 5, 7);

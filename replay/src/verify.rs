@@ -96,7 +96,6 @@ fn check_journals(
         }
         done_before += length(range);
     }
-    check.accounts.end();
     Ok(None)
 }
 

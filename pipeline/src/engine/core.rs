@@ -443,7 +443,9 @@ impl Core {
             let next = next_request.as_ref().map(|(_, next)| *next);
             accounts.extend(sealed.account(before, owned.sealed_offset, next));
             request.offsets.extend(next_request);
-            if owned.sealed_offset > before && std::mem::take(&mut owned.segment_due) {
+            // A segment that was asked for begins in all partitions, also those without new ticks, so that nobody asks again.
+            let begins = owned.sealed_offset > before || self.config.new_segment;
+            if begins && std::mem::take(&mut owned.segment_due) {
                 let segment = segment_record(sealed.partition, before, &self.config.stages);
                 sealed.add_snapshot(SnapshotPlace::default(), &segment);
             }

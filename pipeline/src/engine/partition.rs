@@ -361,10 +361,11 @@ impl Partition {
         self.snapshots_ready.front().is_some_and(|ready| ready.offset <= before)
     }
 
-    /// Asks all groups for their state at the next record, unless that is under way. `records_min` is the distance
+    /// Asks all groups for their state at the next record, unless that is under way, or waits to be committed. `records_min` is the distance
     /// from the last snapshot.
     pub(super) fn begin_snapshot(&mut self, records_min: i64) {
-        if self.snapshot.is_some() || self.next_offset - self.snapshot_offset < records_min {
+        let is_under_way = self.snapshot.is_some() || !self.snapshots_ready.is_empty();
+        if is_under_way || self.next_offset - self.snapshot_offset < records_min {
             return;
         }
         self.snapshot_offset = self.next_offset;

@@ -105,6 +105,8 @@ pub(super) struct EncodedResult {
     offset: i64,
     request_id: String,
     bytes: Vec<u8>,
+    /// Whether it is of a request that cancelled another, whose result stands before it.
+    is_of_cancelling: bool,
 }
 
 impl RequestPartition {
@@ -195,7 +197,8 @@ impl RequestPartition {
     pub(super) fn seal(&mut self, bytes_max: usize, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
         let mut bytes = 0;
         while let Some(first) = self.results.front()
-            && (bytes == 0 || bytes + first.bytes.len() <= bytes_max)
+            // A request that was cancelled, and who cancelled it, are answered in one transaction.
+            && (bytes == 0 || first.is_of_cancelling || bytes + first.bytes.len() <= bytes_max)
         {
             let result = self.results.pop_front().expect("it was there a line ago");
             bytes += result.bytes.len();
@@ -291,7 +294,8 @@ fn encoded(
         cancels,
     };
     let bytes = refusals::encode_bounded(&mut result, config.risk_result_bytes_max);
-    EncodedResult { partition, offset, request_id: result.request_id, bytes }
+    let is_of_cancelling = result.cancels.is_some();
+    EncodedResult { partition, offset, request_id: result.request_id, bytes, is_of_cancelling }
 }
 
 impl RiskDesk {

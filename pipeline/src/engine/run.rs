@@ -462,7 +462,11 @@ impl Engine {
 
     fn commit_if_due(&mut self) -> Result<(), EngineError> {
         let now_ns = self.clock.now_ns();
-        if let Some(aborted) = self.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
+        // Behind a source that has ended nothing is this process's, which the journal has not been told.
+        let is_due = |aborted: &mut AbortedCommit| aborted.again_at_ns <= now_ns;
+        if !self.core.ownership().has_ended()
+            && let Some(aborted) = self.aborted.take_if(is_due)
+        {
             return self.commit_again(aborted);
         }
         let hurry = self.core.is_full() || self.core.is_drained() || self.revoking.is_some();
