@@ -132,10 +132,26 @@ fn topics(source: &Source<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRow>,
         Catalogue::load(source.file, source.connection)?;
         return catalogue::topic_rows(source.file, source.connection);
     };
-    let (whole, damaged): (Vec<_>, Vec<_>) =
-        catalogue::topic_rows(source.file, source.connection)?.into_iter().partition(|row| row.is_whole);
+    let rows = catalogue::topic_rows(source.file, source.connection)?;
+    if let Some(own) = counted(source) {
+        miscounted(losses, rows.len(), own.topic_rows, "topics");
+    }
+    let (whole, damaged): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_whole);
     losses.extend(damaged.into_iter().map(|row| Loss::Topic { topic_id: row.topic_id, name: row.name }));
     Ok(whole)
+}
+
+/// What the log says of itself, if it counts its rows and can be read. Who opens a log of which it cannot is refused anyway.
+fn counted(source: &Source<'_>) -> Option<Own> {
+    let own = Own::read(source.file, source.connection).ok()?;
+    source.file.format().has_checksums().then_some(own)
+}
+
+/// Notes rows that are missing without a trace, or too many.
+fn miscounted(losses: &mut Vec<Loss>, found: usize, expected: i64, of: &str) {
+    if i64::try_from(found) != Ok(expected) {
+        losses.push(Loss::Unnamed { found: format!("there are {found} {of} in place of {expected}") });
+    }
 }
 
 /// A partition on its way.
@@ -166,8 +182,10 @@ impl Partition<'_> {
         let end = self.accept(damage, ends::read(file, connection, topic_id, partition))?;
         let known = end.filter(|_| !self.from.compacted).map(|end| end.next);
         let from = self.from;
+        let (mut rows, mut is_damaged) = (0, false);
         let mut next = scan(file, connection, &from, known, &given_up, &mut |part| match part {
             Part::Records(stored) => {
+                rows += 1;
                 for record in stored.flatten() {
                     if record.offset != self.next || self.blocks.bytes() >= GATHERED_BYTES {
                         self.flush()?;
@@ -179,9 +197,19 @@ impl Partition<'_> {
                 }
                 Ok(())
             }
-            Part::Damage { first, next, found } => self.lose(damage, first, next, found),
+            Part::Damage { first, next, found } => {
+                is_damaged = true;
+                self.lose(damage, first, next, found)
+            }
         })?;
         self.flush()?;
+        if let Some(end) = end.filter(|end| from.has_checksums && !is_damaged && end.rows != rows) {
+            let found = format!("{}/{partition} has {rows} rows in place of {}", self.name, end.rows);
+            match damage {
+                Damage::Refuse => return Err(file.damaged(found)),
+                Damage::LeaveOut { losses, .. } => losses.push(Loss::Unnamed { found }),
+            }
+        }
         next = next.max(end.map_or(0, |end| end.next));
         if let Damage::LeaveOut { behind, .. } = damage {
             let behind = behind.iter().find(|lost| (lost.topic_id, lost.partition) == (topic_id, partition));
@@ -195,10 +223,13 @@ impl Partition<'_> {
     }
 
     /// What could be read; damage only where it is left out.
-    fn accept<T>(&self, damage: &Damage<'_>, read: Result<T, LogError>) -> Result<Option<T>, LogError> {
+    fn accept<T>(&self, damage: &mut Damage<'_>, read: Result<T, LogError>) -> Result<Option<T>, LogError> {
         match (read, damage) {
             (Ok(read), _) => Ok(Some(read)),
-            (Err(LogError::Unreadable { .. }), Damage::LeaveOut { .. }) => Ok(None),
+            (Err(LogError::Unreadable { found, .. }), Damage::LeaveOut { losses, .. }) => {
+                losses.push(Loss::Unnamed { found });
+                Ok(None)
+            }
             (Err(error), _) => Err(error),
         }
     }
@@ -246,8 +277,12 @@ fn committed(
     if matches!(damage, Damage::Refuse) {
         catalogue::check_committed(source.file, source.connection)?;
     }
+    let found = catalogue::committed_rows(source.file, source.connection)?;
+    if let (Damage::LeaveOut { losses, .. }, Some(own)) = (&mut *damage, counted(source)) {
+        miscounted(losses, found.len(), own.committed_rows, "committed offsets");
+    }
     let mut rows = 0;
-    for row in catalogue::committed_rows(source.file, source.connection)? {
+    for row in found {
         let topic = catalogue.topics().find(|topic| topic.topic_id == row.topic_id);
         let partitions = 0..topic.map_or(0, |topic| topic.spec.partitions);
         let place = match topic {

@@ -50,6 +50,11 @@ pub enum Loss {
         /// The offset it has now; without one the group reads from the beginning.
         set_to: Option<i64>,
     },
+    /// Something of which no more is known.
+    Unnamed {
+        /// What was found in its place.
+        found: String,
+    },
 }
 
 impl fmt::Display for Loss {
@@ -70,6 +75,7 @@ impl fmt::Display for Loss {
                 f,
                 "group {group:?} reads {place} from the beginning: its committed offset, {next} as found, is damaged"
             ),
+            Self::Unnamed { found } => write!(f, "something is given up that cannot be named: {found}"),
         }
     }
 }

@@ -282,6 +282,56 @@ fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
 }
 
 #[test]
+fn what_only_the_counts_reveal_is_seen_by_backups_and_recoveries() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let log = open(&path);
+    topic(&log, "t", 1);
+    let states = TopicSpec { name: "s".to_owned(), partitions: 1, compacted: true, ..TopicSpec::default() };
+    log.create_topics(&[states]).unwrap();
+    let mut producer = log.producer("p").unwrap();
+    producer.begin().unwrap();
+    for number in 0..5 {
+        producer.send(record("t", 0, "x")).unwrap();
+        let key = number.to_string().into_bytes();
+        producer.send(NewRecord { key: Some(key.into()), ..record("s", 0, "x") }).unwrap();
+    }
+    producer.send_offsets("g", &[(at("t", 0), 2), (at("s", 0), 3)]).unwrap();
+    producer.commit().unwrap();
+    drop((producer, log));
+    let whole = files(&path);
+    for (number, (damage, found)) in [
+        ("DELETE FROM records_2_0 WHERE offset = 2", "s/0 has 4 rows in place of 5"),
+        ("DELETE FROM committed_offsets WHERE topic_id = 1", "there are 1 committed offsets in place of 2"),
+        ("DELETE FROM topics WHERE topic_id = 2", "there are 1 topics in place of 2"),
+        (
+            "UPDATE partitions SET checksum = 1 WHERE topic_id = 1",
+            "where partition 0 of topic number 1 ends does not fit its checksum",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        place(&path, &whole);
+        rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();
+        let copy = folder.path().join(format!("copy-{number}.db"));
+        let backup = SqliteLog::open_existing(&path).and_then(|log| {
+            let checked = log.check_all(&mut |_| {}).unwrap().damage.join("\n");
+            assert!(checked.contains(found), "{damage}: {checked}");
+            log.backup(&copy, &mut |_| {})
+        });
+        let error = backup.expect_err(damage).to_string();
+        assert!(error.contains(found) && !copy.exists(), "{damage}: {error}");
+        let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
+        let said: Vec<_> = recovered.losses.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|loss| loss.contains(found)), "{damage}: {said:?}");
+        assert!(recovered.kept.is_some());
+        open(&path).check().unwrap();
+        assert_eq!(SqliteLog::recover(&path, &mut |_| {}).unwrap().losses, [], "{damage}");
+    }
+}
+
+#[test]
 fn a_backup_is_whole_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let (path, copy) = (folder.path().join("log.db"), folder.path().join("copy.db"));
