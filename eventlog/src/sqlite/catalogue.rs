@@ -293,7 +293,7 @@ impl GivenUp {
     }
 }
 
-/// Stores offsets that were given up.
+/// Stores offsets that were given up. Of two ranges with the same beginning the longer one stays.
 pub(super) fn give_up(
     connection: &Connection,
     topic_id: i64,
@@ -302,7 +302,11 @@ pub(super) fn give_up(
     next: i64,
 ) -> rusqlite::Result<()> {
     let sum = checksum::of_given_up(topic_id, partition, first, next);
-    let mut statement = connection.prepare_cached("INSERT INTO given_up VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let sql =
+        "INSERT INTO given_up VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (topic_id, partition, first_offset)
+         DO UPDATE SET next_offset = excluded.next_offset, checksum = excluded.checksum
+         WHERE excluded.next_offset > next_offset";
+    let mut statement = connection.prepare_cached(sql)?;
     statement.execute(params![topic_id, partition, first, next, sum]).map(drop)
 }
 

@@ -279,6 +279,23 @@ fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
     assert_eq!(offsets(0), (0..40).filter(|offset| *offset != 7).collect::<Vec<_>>());
     assert_eq!(offsets(1), (0..40).filter(|offset| !(3..6).contains(offset)).collect::<Vec<_>>());
     assert_eq!(log.committed("ahead", &at("t", 0)).unwrap(), Some(40));
+    drop(log);
+
+    // More damage right behind what is given up already.
+    for (partition, offset) in [(0, 8), (1, 6)] {
+        let other = rusqlite::Connection::open(&path).unwrap();
+        let sql = format!("UPDATE records_1_{partition} SET block = zeroblob(20) WHERE offset = {offset}");
+        assert_eq!(other.execute(&sql, []).unwrap(), 1);
+        drop(other);
+        assert_ne!(SqliteLog::recover(&path, &mut |_| {}).unwrap().losses, []);
+        let checked = open(&path).check_all(&mut |_| {}).unwrap();
+        assert_eq!((checked.damage, checked.given_up.len()), (Vec::new(), 2), "{:?}", checked.given_up);
+        let first = ["t/0 offsets 7 to ", "t/1 offsets 3 to "][partition];
+        let given_up = &checked.given_up[partition];
+        assert!(given_up.starts_with(first), "{given_up}");
+        let last: i64 = given_up[first.len()..].parse().unwrap();
+        assert!(last >= offset, "{given_up}");
+    }
 }
 
 #[test]
