@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::check::LogProgress;
@@ -13,6 +14,8 @@ use super::{Durability, format, opening};
 use crate::LogError;
 
 const DOING: &str = "recovering the log";
+/// The ending of the copy until it takes the place of the log.
+const COPIED: &str = "recovering";
 
 /// Something that a recovery gave up. It displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +105,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
             cause: "another process writes the log: stop it first".to_owned(),
         });
     }
+    put_back(&path).map_err(|cause| storage(&url, cause))?;
     let is_refused = super::SqliteLog::open_existing(&path).is_err();
     let connection = file.connect()?;
     file.leave_as_it_is(&connection);
@@ -112,7 +116,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
         Found::Head(head) => head,
         Found::Absent | Found::Damaged => Head::default(),
     };
-    let copied = beside(&path, "recovering");
+    let copied = beside(&path, COPIED);
     // What a recovery that was killed left.
     remove(&copied).map_err(|cause| storage(&url, cause))?;
     let mut losses = Vec::new();
@@ -156,12 +160,38 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Where a log is kept, by number.
+fn kept_paths(path: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..).map(|number| beside(path, &format!("damaged-{number}")))
+}
+
+/// Undoes what a recovery did that was killed in [`replace`] before it moved the log: its copy is there still, and the write-ahead
+/// log, moved when the copy was whole, is where it would have been kept.
+fn put_back(path: &Path) -> std::io::Result<()> {
+    if format::has_wal(path) {
+        return Ok(());
+    }
+    let Ok(copied) = fs::metadata(beside(path, COPIED)) else { return Ok(()) };
+    let moved = kept_paths(path)
+        .take_while(|kept| kept.exists() || format::wal_path(kept).exists())
+        .filter(|kept| !kept.exists())
+        .map(|kept| format::wal_path(&kept))
+        .filter_map(|wal| {
+            let metadata = fs::metadata(&wal).ok()?;
+            Some(((metadata.ctime(), metadata.ctime_nsec()), wal))
+        })
+        .filter(|(changed, _)| *changed >= (copied.mtime(), copied.mtime_nsec()))
+        .max();
+    let Some((_, wal)) = moved else { return Ok(()) };
+    remove(&beside(path, "shm"))?;
+    fs::rename(wal, format::wal_path(path))
+}
+
 /// Puts the copy in the place of the log, which is kept. The write-ahead log goes first: it must not meet the copy. A log without
 /// it is refused as long as its head is there.
 fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
-    let kept = (1..)
-        .map(|number| beside(path, &format!("damaged-{number}")))
-        .find(|path| !path.exists())
+    let kept = kept_paths(path)
+        .find(|kept| !kept.exists() && !format::wal_path(kept).exists())
         .expect("some number is free");
     let wal = format::wal_path(path);
     if wal.exists() {

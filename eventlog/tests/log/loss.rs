@@ -226,6 +226,41 @@ fn a_recovery_goes_on_from_what_is_whole_and_says_what_it_gives_up() {
 }
 
 #[test]
+fn a_recovery_that_was_killed_keeps_the_write_ahead_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (whole, _) = crashed(folder.path());
+    let mut cut = whole.clone();
+    let length = whole["-wal"].len() / 2;
+    cut.get_mut("-wal").unwrap().truncate(length);
+    place(&path, &cut);
+    let losses = SqliteLog::recover(&path, &mut |_| {}).unwrap().losses;
+    fs::remove_file(beside(&path, "-damaged-1")).unwrap();
+    fs::remove_file(beside(&path, "-damaged-1-wal")).unwrap();
+
+    // It had moved nothing but the write-ahead log.
+    place(&path, &cut);
+    fs::write(beside(&path, "-recovering"), "a copy").unwrap();
+    fs::rename(beside(&path, "-wal"), beside(&path, "-damaged-1-wal")).unwrap();
+    // Somebody looked meanwhile.
+    assert!(SqliteLog::open_existing(&path).is_err());
+    let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
+    assert_eq!(recovered.losses, losses);
+    assert_eq!(recovered.kept, Some(fs::canonicalize(beside(&path, "-damaged-1")).unwrap()));
+    assert!(fs::read(beside(&path, "-damaged-1-wal")).unwrap() == cut["-wal"]);
+    assert!(!beside(&path, "-recovering").exists());
+
+    // What lies there of an earlier one is neither taken nor overwritten.
+    fs::remove_file(beside(&path, "-damaged-1")).unwrap();
+    place(&path, &cut);
+    let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
+    assert_eq!(recovered.kept, Some(fs::canonicalize(beside(&path, "-damaged-2")).unwrap()));
+    for kept in ["-damaged-1-wal", "-damaged-2-wal"] {
+        assert!(fs::read(beside(&path, kept)).unwrap() == cut["-wal"], "{kept}");
+    }
+}
+
+#[test]
 fn a_recovery_leaves_out_what_is_damaged_and_sets_groups_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
