@@ -123,8 +123,13 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     {
         let reading = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
         // Where the log cannot say, its head can.
-        let found = Own::read(&file, &reading).map_or(head.transactions, |own| own.transactions);
-        let behind = opening::lost_ends(&file, &reading, &head);
+        let own = Own::read(&file, &reading).ok();
+        let found = own.map_or(head.transactions, |own| own.transactions);
+        // A head that is not ahead knows of nothing more, whatever else it says.
+        let behind = match own {
+            Some(own) if head.transactions <= own.transactions => Vec::new(),
+            _ => opening::lost_ends(&file, &reading, &head),
+        };
         if head.transactions > found {
             losses.push(Loss::Transactions(head.transactions - found));
         }

@@ -384,6 +384,24 @@ fn what_only_the_counts_reveal_is_seen_by_backups_and_recoveries() {
 }
 
 #[test]
+fn a_recovery_believes_no_head_that_lags() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (_, closed) = crashed(folder.path());
+    // A log of more transactions and fewer records.
+    let log = open(&path);
+    topic(&log, "t", 1);
+    for _ in 0..3 * TRANSACTIONS {
+        drop(log.producer("p").unwrap());
+    }
+    commit(&mut *log.producer("p").unwrap(), [record("t", 0, "x")]);
+    drop(log);
+    fs::write(beside(&path, "-head"), &closed["-head"]).unwrap();
+    let recovered = SqliteLog::recover(&path, &mut |_| {}).unwrap();
+    assert_eq!((recovered.losses, recovered.kept), (Vec::new(), None));
+}
+
+#[test]
 fn a_backup_is_whole_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let (path, copy) = (folder.path().join("log.db"), folder.path().join("copy.db"));
