@@ -71,6 +71,8 @@ struct TickTransaction {
     /// Counted by an offset of the topic's first partition.
     group: String,
     number: i64,
+    /// What the offset was before.
+    number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,
     /// Topic, keys and records of how far the sources are with these ticks.
@@ -102,13 +104,16 @@ impl Publisher {
             topic: topic.to_owned(),
             group: name.to_owned(),
             number: 0,
+            number_before: None,
             records: Vec::new(),
             ticks: 0,
             feeds_topic: String::new(),
             feeds: Vec::new(),
         };
-        // An earlier publisher of this name may have counted.
-        open.number = log.committed(&open.group, &open.counter())?.unwrap_or(0) + 1;
+        // An earlier publisher of this name may have counted, and one that does not know yet that it was replaced may do so still:
+        // no two of them begin at the same time, so that their numbers differ.
+        open.number_before = log.committed(&open.group, &open.counter())?;
+        open.number = open.number_before.unwrap_or(0).saturating_add(1).max(now_ns());
         let age_ticks_max = RECORDS_WAITED_MAX * partitions.unsigned_abs() as u64 * batch.get() as u64;
         Ok(Publisher {
             writer,
@@ -201,6 +206,7 @@ impl TickTransaction {
     }
 
     fn begin_next(&mut self) {
+        self.number_before = Some(self.number);
         self.number += 1;
         self.records.clear();
         self.ticks = 0;
@@ -237,6 +243,12 @@ impl Transaction for TickTransaction {
 
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         Ok(log.committed(&self.group, &self.counter())? == Some(self.number))
+    }
+
+    /// Only a publisher of the same name counts otherwise.
+    fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
+        let committed = log.committed(&self.group, &self.counter())?;
+        Ok(committed != self.number_before && committed != Some(self.number))
     }
 }
 
@@ -378,6 +390,29 @@ mod tests {
         let mut second = publisher(&log, &names, 1);
         second.flush().unwrap();
         assert_eq!(second.published(), Published::default());
+    }
+
+    #[test]
+    fn who_was_replaced_knows_it_once_the_other_one_has_written() {
+        let (_folder, log, names) = log();
+        let mut first = publisher(&log, &names, 1);
+        let is_superseded = |publisher: &Publisher| publisher.open.is_superseded(log.as_ref()).unwrap();
+        assert!(!is_superseded(&first), "nobody has written");
+        first.push(tick(0)).unwrap();
+        first.flush().unwrap();
+        assert!(!is_superseded(&first), "it has written itself");
+        let number = first.open.number;
+        // What it sends next may be in the log without its knowing.
+        (first.open.number, first.open.number_before) = (number - 1, None);
+        assert!(!is_superseded(&first) && first.open.is_committed(log.as_ref()).unwrap());
+        (first.open.number, first.open.number_before) = (number, Some(number - 1));
+        let mut second = publisher(&log, &names, 1);
+        assert_ne!(second.open.number, number, "numbers of two publishers differ");
+        assert!(!is_superseded(&first) && !is_superseded(&second));
+        second.push(tick(1)).unwrap();
+        second.flush().unwrap();
+        assert!(is_superseded(&first) && !is_superseded(&second));
+        assert!(!first.open.is_committed(log.as_ref()).unwrap());
     }
 
     #[test]
