@@ -49,7 +49,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let before: Vec<u64> = ledger.ticks().collect();
     publisher.keep(ledger);
     for (input, &ticks) in before.iter().enumerate() {
-        source.leave(input, ticks)?;
+        source.leave(input, ticks);
     }
     let bar = progress_bar(&source);
     let started = Instant::now();

@@ -21,6 +21,8 @@ pub(super) struct ArrivalMerge<I> {
     /// Inputs whose next head must be read before the next tick is chosen: all at first, later the one that gave the
     /// last tick. Reading late means that an error comes after every tick before it.
     to_read: Vec<usize>,
+    /// Ticks of each input that are still left out.
+    left: Vec<u64>,
     failed: bool,
 }
 
@@ -28,7 +30,8 @@ impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
     pub(super) fn new(inputs: Vec<I>) -> ArrivalMerge<I> {
         let heads = inputs.iter().map(|_| None).collect();
         let to_read = (0..inputs.len()).collect();
-        ArrivalMerge { inputs, heads, order: BinaryHeap::new(), to_read, failed: false }
+        let left = vec![0; inputs.len()];
+        ArrivalMerge { inputs, heads, order: BinaryHeap::new(), to_read, left, failed: false }
     }
 
     /// The inputs, for their counts.
@@ -41,26 +44,28 @@ impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
         self.to_read.last().copied().unwrap_or(0)
     }
 
-    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
-    pub(super) fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
-        for _ in 0..ticks {
-            if self.inputs[input].next().transpose()?.is_none() {
-                break;
-            }
-        }
-        Ok(())
+    /// Leaves out the first ticks of an input. To be called before the first tick is taken. They are read when their turn comes:
+    /// what an input makes of its lines may depend on what the others have told before.
+    pub(super) fn leave(&mut self, input: usize, ticks: u64) {
+        self.left[input] = ticks;
     }
 
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
-        while let Some(input) = self.to_read.pop() {
-            self.heads[input] = self.inputs[input].next().transpose()?;
-            if let Some(tick) = &self.heads[input] {
-                self.order.push(Reverse((arrival_ns(tick), input)));
+        loop {
+            while let Some(input) = self.to_read.pop() {
+                self.heads[input] = self.inputs[input].next().transpose()?;
+                if let Some(tick) = &self.heads[input] {
+                    self.order.push(Reverse((arrival_ns(tick), input)));
+                }
+            }
+            let Some(Reverse((_, input))) = self.order.pop() else { return Ok(None) };
+            self.to_read.push(input);
+            let tick = self.heads[input].take();
+            match self.left[input].checked_sub(1) {
+                Some(left) => self.left[input] = left,
+                None => return Ok(tick),
             }
         }
-        let Some(Reverse((_, input))) = self.order.pop() else { return Ok(None) };
-        self.to_read.push(input);
-        Ok(self.heads[input].take())
     }
 }
 

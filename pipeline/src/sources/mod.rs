@@ -76,14 +76,13 @@ impl Source {
     }
 
     /// Leaves out the first ticks of an input. To be called before the first tick is taken.
-    pub fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
+    pub fn leave(&mut self, input: usize, ticks: u64) {
         match self {
             Source::BinanceCapture(source) => source.leave(input, ticks),
             Source::Csv(source) => source.leave(input, ticks),
             Source::Dbn(source) => source.leave(input, ticks),
             Source::Synth(source) => {
                 source.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
-                Ok(())
             }
         }
     }

@@ -57,8 +57,8 @@ impl BinanceCapture {
     }
 
     /// Leaves out the first ticks of a file. To be called before the first tick is taken.
-    pub fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
-        self.merge.leave(input, ticks)
+    pub fn leave(&mut self, input: usize, ticks: u64) {
+        self.merge.leave(input, ticks);
     }
 
     /// Events that are no ticks.
@@ -83,6 +83,7 @@ mod tests {
     use warptape_schemas::tick::TickKind;
 
     use super::*;
+    use crate::sources::test_ticks::write_file;
 
     /// The files of the recordings with their counts of (trades, book tickers) as their README gives them.
     const RECORDINGS: [(&str, &str, u64, u64); 4] = [
@@ -91,6 +92,43 @@ mod tests {
         ("BINANCE-USDM", "usdm-btcusdt_20240808.jsonl.gz", 21_313, 66_089),
         ("BINANCE-USDM", "usdm-ethusdt_20240808.jsonl.gz", 14_076, 53_992),
     ];
+
+    #[test]
+    fn what_is_left_out_is_the_beginning_of_the_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let trade = |(received, stream, symbol): &(u32, &str, &str)| {
+            format!(
+                "{received} {{\"e\":\"{stream}\",\"E\":1723161255343,\"s\":\"{symbol}\",\"t\":{received},\"a\":{received},\
+                 \"p\":\"1\",\"q\":\"2\",\"T\":1723161255342,\"m\":true}}\n"
+            )
+        };
+        // Which stream a symbol's trades are taken from says the other file each time.
+        let first =
+            [(1, "trade", "A"), (4, "trade", "B"), (5, "trade", "A"), (7, "trade", "B"), (9, "trade", "A")];
+        let second = [(2, "aggTrade", "B"), (3, "aggTrade", "A"), (6, "aggTrade", "B"), (8, "aggTrade", "A")];
+        let files = [
+            ("a.jsonl", first.iter().map(trade).collect::<String>()),
+            ("b.jsonl", second.iter().map(trade).collect()),
+        ];
+        let files = files.map(|(name, text)| ("V".to_owned(), write_file(&folder, name, text)));
+        let open = || BinanceCapture::open(&files).expect("the files can be opened");
+        let rest = |source: &mut BinanceCapture| -> Vec<(i64, usize)> {
+            let mut rest = Vec::new();
+            while let Some(tick) = source.next() {
+                rest.push((tick.expect("a trade").trade_id, source.last_input()));
+            }
+            rest
+        };
+        let whole = rest(&mut open());
+        assert_eq!(whole.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 5, 6, 9]);
+        for taken in 0..=whole.len() {
+            let mut source = open();
+            for input in 0..files.len() {
+                source.leave(input, whole[..taken].iter().filter(|(_, of)| *of == input).count() as u64);
+            }
+            assert_eq!(rest(&mut source), whole[taken..], "{taken} are left out");
+        }
+    }
 
     #[test]
     fn recordings_give_the_ticks_their_readme_counts_in_order_of_receipt() {

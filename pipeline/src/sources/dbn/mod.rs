@@ -60,8 +60,8 @@ impl DbnSource {
     }
 
     /// Leaves out the first ticks of a file. To be called before the first tick is taken.
-    pub fn leave(&mut self, input: usize, ticks: u64) -> Result<(), SourceError> {
-        self.merge.leave(input, ticks)
+    pub fn leave(&mut self, input: usize, ticks: u64) {
+        self.merge.leave(input, ticks);
     }
 
     /// Records that are no ticks.
