@@ -84,12 +84,24 @@ impl FeedLedger {
         again: bool,
     ) -> Result<Self, FeedLedgerError> {
         let known = read(log, topic)?;
+        let beginnings: Vec<Option<Beginnings>> =
+            inputs.iter().map(|input| Beginnings::read(input, &known)).collect::<Result<_, _>>()?;
         let mut feeds: Vec<Option<Feed>> = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            let mut feed = match &input.path {
-                None => Some(synthetic(input, &known)),
-                Some(path) if is_file(path)? => Some(of_file(input, path, &known, again)?),
-                Some(_) => None,
+        for (input, own) in inputs.iter().zip(&beginnings) {
+            let mut feed = match (&input.path, own) {
+                (None, _) => Some(synthetic(input, &known)),
+                (Some(path), Some(own)) => {
+                    let feed = of_file(input, path, &known, own);
+                    // Files of the same name are told apart by what they hold.
+                    let is_any = |feed: &Feed| beginnings.iter().flatten().any(|file| file.hold(feed));
+                    match changed(path, &feed, &known).filter(|feed| !again && !is_any(feed)) {
+                        Some(Feed { ticks, .. }) => {
+                            return Err(FeedLedgerError::Changed { path: path.clone(), ticks: *ticks });
+                        }
+                        None => Some(feed),
+                    }
+                }
+                (Some(_), None) => None,
             };
             if let Some(feed) = &mut feed {
                 if again {
@@ -185,28 +197,54 @@ fn is_file(path: &Path) -> Result<bool, FeedLedgerError> {
     }
 }
 
-/// What is known of a file: of its whole, or of the longest beginning of it that was fed before.
-fn of_file(input: &FeedInput, path: &Path, known: &[Feed], again: bool) -> Result<Feed, FeedLedgerError> {
-    let of_source: Vec<&Feed> = known.iter().filter(|feed| feed.source == input.source).collect();
-    let sizes = of_source.iter().map(|feed| feed.size_bytes.unsigned_abs()).collect();
-    let failed = |source| FeedLedgerError::File { path: path.to_owned(), source };
-    let digests = prefix_digests(path, sizes).map_err(failed)?;
-    let (size, digest) = digests.last().expect("the whole file has a digest").clone();
-    let is_prefix = |feed: &&&Feed| {
-        digests.iter().any(|(size, digest)| *size == feed.size_bytes.unsigned_abs() && *digest == feed.digest)
-    };
-    let before = of_source.iter().filter(is_prefix).max_by_key(|feed| feed.size_bytes);
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    if before.is_none() && !again {
-        let unfinished = of_source.iter().rfind(|feed| feed.name == name).filter(|feed| !feed.is_finished);
-        if let Some(feed) = unfinished.filter(|feed| feed.ticks > 0) {
-            return Err(FeedLedgerError::Changed { path: path.to_owned(), ticks: feed.ticks });
+/// Sizes and digests of those beginnings of a file that may have been fed before, and of all of it at the end.
+struct Beginnings {
+    source: String,
+    digests: Vec<(u64, String)>,
+}
+
+impl Beginnings {
+    /// `None` for what is no file.
+    fn read(input: &FeedInput, known: &[Feed]) -> Result<Option<Self>, FeedLedgerError> {
+        let Some(path) = &input.path else { return Ok(None) };
+        if !is_file(path)? {
+            return Ok(None);
         }
+        let of_source = known.iter().filter(|feed| feed.source == input.source);
+        let sizes = of_source.map(|feed| feed.size_bytes.unsigned_abs()).collect();
+        let failed = |source| FeedLedgerError::File { path: path.clone(), source };
+        let digests = prefix_digests(path, sizes).map_err(failed)?;
+        Ok(Some(Self { source: input.source.clone(), digests }))
     }
+
+    /// Whether the file, or a beginning of it that says something, is what was fed.
+    fn hold(&self, feed: &Feed) -> bool {
+        let is_same = |(size, digest): &(u64, String)| {
+            *size == feed.size_bytes.unsigned_abs() && *digest == feed.digest
+        };
+        feed.size_bytes > 0 && feed.source == self.source && self.digests.iter().any(is_same)
+    }
+}
+
+/// What is known of a file: of its whole, or of the longest beginning of it that was fed before.
+fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnings) -> Feed {
+    let (size, digest) = beginnings.digests.last().expect("the whole file has a digest").clone();
+    let before = known.iter().filter(|feed| beginnings.hold(feed)).max_by_key(|feed| feed.size_bytes);
     let ticks = before.map_or(0, |feed| feed.ticks);
     let size_bytes = size as i64;
     let is_finished = before.is_some_and(|feed| feed.is_finished && feed.size_bytes == size_bytes);
-    Ok(Feed { source: input.source.clone(), name, digest, size_bytes, ticks, is_finished })
+    Feed { source: input.source.clone(), name: file_name(path), digest, size_bytes, ticks, is_finished }
+}
+
+/// What was fed last under the name of a file, if that was not to its end and is further than what is known of the file.
+fn changed<'a>(path: &Path, feed: &Feed, known: &'a [Feed]) -> Option<&'a Feed> {
+    let name = file_name(path);
+    let last = known.iter().rfind(|known| known.source == feed.source && known.name == name);
+    last.filter(|last| !last.is_finished && last.ticks > feed.ticks)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// Digests of the beginnings of a file with these sizes, as far as it goes, and of all of it.

@@ -109,6 +109,50 @@ fn a_feed_that_met_a_bad_line_goes_on_behind_it() {
 }
 
 #[test]
+fn files_of_the_same_name_are_told_apart() {
+    // The bad line stops both before the second one's turn, and in the middle of it.
+    for second in [200..300, 50..150] {
+        let folder = folder();
+        for day in ["01", "02"] {
+            std::fs::create_dir(folder.path().join(day)).expect("a folder");
+        }
+        let files = ["01/a.csv", "02/a.csv"];
+        write_rows(folder.path(), files[0], 0..100);
+        append_rows(folder.path(), files[0], "no row\n", 100..110);
+        write_rows(folder.path(), files[1], second.clone());
+        for _ in 0..2 {
+            let (_, error) = texts(&feed(folder.path(), &files), 2);
+            assert!(error.contains("a.csv:102") && error.contains("stopped after"), "{error}");
+        }
+        texts(&feed(folder.path(), &["01/a.csv", "02/a.csv", "--skip-bad"]), 0);
+        let mut times = times_ms(folder.path());
+        times.sort_unstable();
+        let mut expected: Vec<i64> = (0..110).chain(second.map(i64::from)).collect();
+        expected.sort_unstable();
+        assert_eq!(times, expected);
+    }
+}
+
+#[test]
+fn a_file_that_grew_and_changed_is_refused_although_its_beginning_is_known() {
+    let folder = folder();
+    write_rows(folder.path(), "a.csv", 0..40);
+    texts(&feed(folder.path(), &["a.csv"]), 0);
+    append_rows(folder.path(), "a.csv", "", 40..60);
+    append_rows(folder.path(), "a.csv", "no row\n", 60..100);
+    let (_, error) = texts(&feed(folder.path(), &["a.csv"]), 2);
+    assert!(error.contains("stopped after 20 ticks"), "{error}");
+    let path = folder.path().join("a.csv");
+    let text = std::fs::read_to_string(&path).expect("the file");
+    std::fs::write(&path, text.replace("no row\n", "")).expect("a file");
+    let (_, error) = texts(&feed(folder.path(), &["a.csv"]), 2);
+    assert!(error.contains("fed before, up to tick 60 and not to its end, and has changed since"), "{error}");
+    std::fs::write(&path, text).expect("a file");
+    texts(&feed(folder.path(), &["a.csv", "--skip-bad"]), 0);
+    assert_eq!(times_ms(folder.path()), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_market_that_was_killed_goes_on_where_it_stopped() {
     let folder = folder();
     let feed = |log: &str, ticks: &str, more: &[&str]| {
