@@ -103,7 +103,8 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     writeln!(out, "record     {topic} partition {} offset {}", letter.partition, record.offset)?;
     writeln!(out, "time       {}", utc(record.timestamp_ns))?;
     for (name, value) in &record.headers {
-        writeln!(out, "header     {name}: {}", printable_line(&String::from_utf8_lossy(value)))?;
+        let (name, value) = (printable_line(name), String::from_utf8_lossy(value));
+        writeln!(out, "header     {name}: {}", printable_line(&value))?;
     }
     let content = match &letter.content {
         Ok(content) => content,
@@ -112,7 +113,8 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
             return write_bytes(out, "record's value", &record.value);
         }
     };
-    writeln!(out, "source     {} partition {} offset {}", content.topic, content.partition, content.offset)?;
+    let source = printable_line(&content.topic);
+    writeln!(out, "source     {source} partition {} offset {}", content.partition, content.offset)?;
     writeln!(out, "reason     {}", content.reason.name())?;
     writeln!(out, "detail     {}", printable_line(&content.detail))?;
     if let Some(cut) = &content.cut {

@@ -229,6 +229,27 @@ fn what_a_terminal_obeys_is_never_printed() {
 }
 
 #[test]
+fn a_letter_adds_no_lines_to_what_is_shown_of_it() {
+    const LINES: &str = "ticks\nreason     FORGED";
+    let folder = folder();
+    let folder = folder.path();
+    let log = poisoned(folder);
+    forge(&log, LINES, 0, LINES);
+    let at = (ends(&log, "dead-letter")[0] - 1).to_string();
+    let mut producer = log.producer("forger of headers").expect("a producer");
+    producer.begin().expect("it begins");
+    let headers = vec![(LINES.into(), LINES.as_bytes().into())];
+    let record = NewRecord { topic: "dead-letter".into(), headers: headers.into(), ..NewRecord::default() };
+    producer.send(record).and_then(|()| producer.commit()).expect("it is sent");
+    let of_header = (ends(&log, "dead-letter")[0] - 1).to_string();
+    for command in [&["list"][..], &["show", &at], &["show", &of_header]] {
+        let shown = dlq(folder, command);
+        assert!(!shown.lines().any(|line| line.starts_with("reason     FORGED")), "{shown}");
+        assert!(command[0] == "list" || shown.contains("ticks\\u000areason     FORGED"), "{shown}");
+    }
+}
+
+#[test]
 fn dlq_makes_no_log_and_names_a_missing_topic() {
     let folder = folder();
     let folder = folder.path();
