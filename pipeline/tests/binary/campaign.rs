@@ -202,8 +202,9 @@ impl<'a> Episode<'a> {
             Fault::Freeze => {
                 let mut run = self.scene.start_run(&[]);
                 self.goes_on(&mut run);
-                run.signal("STOP");
+                // Nobody asks meanwhile: a run that is frozen while it commits lets nobody write the embedded log.
                 (0..QUESTIONS).for_each(|_| self.asking.ask(self.random));
+                run.signal("STOP");
                 let frozen = self.time(FREEZE_MS_MAX);
                 self.feed.run_for(frozen);
                 run.signal("CONT");
