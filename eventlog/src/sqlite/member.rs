@@ -85,7 +85,7 @@ pub(super) fn join(url: &str, log: &Path, group: &str) -> Result<Membership, Log
     Ok(Membership { _file: file })
 }
 
-/// Whether somebody is in a group. Whoever joins while this is looked at tries again.
+/// Whether somebody is in a group, as far as this process may know: a lock file of another user counts as taken. Whoever joins while this is looked at tries again.
 pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogError> {
     let path = lock_path(log, group);
     let failed = |cause: std::io::Error| LogError::Storage {
@@ -96,6 +96,7 @@ pub(super) fn is_joined(url: &str, log: &Path, group: &str) -> Result<bool, LogE
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(true),
         Err(error) => return Err(failed(error)),
     };
     match file.try_lock_shared() {
@@ -176,6 +177,10 @@ mod tests {
         assert!(!is_joined("engine"));
         join("sqlite:log.db", &log, "engine").unwrap();
         drop(other);
+        let path = lock_path(&log, "engine");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
+        // The superuser may look everywhere.
+        assert_eq!(is_joined("engine"), File::open(&path).is_err());
     }
 
     #[test]
