@@ -14,7 +14,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::checksum;
@@ -50,6 +50,8 @@ pub(super) struct Head {
 #[derive(Debug)]
 pub(super) enum Found {
     Absent,
+    /// This process may not read it.
+    Forbidden,
     /// Neither slot is whole.
     Damaged,
     Head(Head),
@@ -66,9 +68,8 @@ pub(super) fn head_path(log: &Path) -> PathBuf {
 pub(super) fn read(log: &Path) -> io::Result<Found> {
     let bytes = match std::fs::read(head_path(log)) {
         Ok(bytes) => bytes,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
-            return Ok(Found::Absent);
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Absent),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Found::Forbidden),
         Err(error) => return Err(error),
     };
     let slot = |slot: u64| {
@@ -115,10 +116,15 @@ impl HeadFile {
     /// Opens the file, or makes it, readable for whom the log is. `None` while the log is being closed by another process.
     pub(super) fn open(log: &Path) -> io::Result<Option<Self>> {
         let path = head_path(log);
-        let mode = std::fs::metadata(log)?.permissions().mode() & 0o666;
+        let mode = std::fs::metadata(log)?.mode() & 0o666;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(mode).custom_flags(NOFOLLOW);
         let file = options.open(path)?;
+        let metadata = file.metadata()?;
+        // The mask of this process does not count, nor what the log's permissions were before.
+        if metadata.mode() & 0o666 != mode && metadata.uid() == rustix::process::geteuid().as_raw() {
+            file.set_permissions(PermissionsExt::from_mode(mode))?;
+        }
         match file.try_lock_shared() {
             Ok(()) => Ok(Some(Self { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -184,10 +190,27 @@ mod tests {
         for length in 0..whole.len() {
             std::fs::write(head_path(&log), &whole[..length]).unwrap();
             match read(&log).unwrap() {
-                Found::Absent => panic!("it is there"),
+                Found::Absent | Found::Forbidden => panic!("it is there"),
                 Found::Damaged => assert!(length < SLOT_BYTES),
                 Found::Head(head) => assert!(head.transactions <= 5 && head.ends.len() <= 2, "{length}"),
             }
+        }
+    }
+
+    #[test]
+    fn who_may_read_the_log_may_read_its_head() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log.db");
+        std::fs::write(&log, "").unwrap();
+        for mode in [0o666, 0o640, 0o600] {
+            std::fs::set_permissions(&log, PermissionsExt::from_mode(mode)).unwrap();
+            drop(HeadFile::open(&log).unwrap().unwrap());
+            assert_eq!(std::fs::metadata(head_path(&log)).unwrap().mode() & 0o777, mode);
+        }
+        std::fs::set_permissions(head_path(&log), PermissionsExt::from_mode(0o000)).unwrap();
+        // The superuser may read everything.
+        if File::open(head_path(&log)).is_err() {
+            assert!(matches!(read(&log).unwrap(), Found::Forbidden));
         }
     }
 

@@ -114,7 +114,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     format::identify(&file, &connection)?;
     let head = match opening::read_head(&file)? {
         Found::Head(head) => head,
-        Found::Absent | Found::Damaged => Head::default(),
+        Found::Absent | Found::Forbidden | Found::Damaged => Head::default(),
     };
     let copied = beside(&path, COPIED);
     // What a recovery that was killed left.

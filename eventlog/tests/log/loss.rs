@@ -133,6 +133,18 @@ fn a_log_without_its_write_ahead_log_is_refused() {
 }
 
 #[test]
+fn a_head_that_may_not_be_read_is_not_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (whole, _) = crashed(folder.path());
+    place(&path, &whole);
+    fs::set_permissions(beside(&path, "-head"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    // The superuser reads it nevertheless.
+    let log = SqliteLog::open_existing(&path).unwrap();
+    assert_eq!(drain(&mut *log.reader(&[at("t", 0)]).unwrap()).len(), 2 * TRANSACTIONS as usize);
+}
+
+#[test]
 fn a_closed_log_is_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
