@@ -80,14 +80,7 @@ pub(super) fn refuse_in_place_of_a_log(
 
 /// Refuses a log that lacks what was committed.
 pub(super) fn compare(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
-    // In this order: the head of a log that others write is never ahead of what is read of the log after it.
-    let found = read_head(file)?;
-    let own = Own::read(file, connection)?;
-    let found = match found {
-        // Who begins to write makes the head first.
-        Found::Absent | Found::Damaged if own.is_open => read_head(file)?,
-        found => found,
-    };
+    let (found, own) = look(&mut || read_head(file), &mut || Own::read(file, connection))?;
     let path = head_path(&file.path);
     let action = |how: &str| {
         format!("{how}, or go on from what is whole with `warptape log recover --log {}`", file.url)
@@ -129,6 +122,20 @@ pub(super) fn compare(file: &LogFile, connection: &Connection) -> Result<(), Log
     Err(LogError::Unreadable { url: file.url.clone(), found, action })
 }
 
+/// The head, and what the log says of itself. In this order: the head of a log that others write is never ahead of what is read of
+/// the log after it.
+fn look(
+    head: &mut dyn FnMut() -> Result<Found, LogError>,
+    own: &mut dyn FnMut() -> Result<Own, LogError>,
+) -> Result<(Found, Own), LogError> {
+    let (found, before) = (head()?, own()?);
+    if before.is_open && matches!(found, Found::Absent | Found::Damaged) {
+        // Who begins to write makes the head first, and goes on writing meanwhile.
+        return Ok((head()?, own()?));
+    }
+    Ok((found, before))
+}
+
 /// What the head knows of partitions beyond what the log does.
 pub(super) fn lost_ends(file: &LogFile, connection: &Connection, head: &Head) -> Vec<Lost> {
     let catalogue = Catalogue::load(file, connection).unwrap_or_default();
@@ -167,4 +174,24 @@ fn describe(lost: &[Lost]) -> String {
         more => format!(" and more of {more} other partitions"),
     };
     format!(" ({}{more})", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_begins_meanwhile_is_not_behind_its_head() {
+        // Between any two looks the writer makes its head, says that the log is open, or commits.
+        let mut transactions = 0;
+        let mut heads = [Found::Absent, Found::Head(Head { transactions: 3, ends: Vec::new() })].into_iter();
+        let mut own = || {
+            transactions += 2;
+            Ok(Own { transactions, is_open: true, ..Own::default() })
+        };
+        let (found, own) = look(&mut || Ok(heads.next().unwrap()), &mut own).unwrap();
+        let Found::Head(head) = found else { panic!("{found:?}") };
+        assert!(head.transactions <= own.transactions);
+        assert_eq!(own.transactions, 4);
+    }
 }
