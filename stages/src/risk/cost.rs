@@ -1,7 +1,8 @@
 //! What a request is estimated to cost before it is admitted: time of one core, by what its units are and how many there may come to be.
 //!
-//! The rates are no measurements of this machine, so that the same request is admitted or refused everywhere. They are some three times
-//! what one core with AVX-512 took (docs/benchmarks.md), which is about what one without AVX2 takes.
+//! The rates are no measurements of this machine, so that the same request is admitted or refused everywhere. Those of options, paths,
+//! positions and rules are some three times what one core with AVX-512 took (docs/benchmarks.md), which is about what one without AVX2
+//! takes. The others are guesses: nobody has measured them.
 
 use warptape_kernels::pricing::BLOCK_SAMPLES;
 
