@@ -17,6 +17,8 @@ const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 4 << 20;
 /// Wait between two looks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
+/// Bytes at the beginning of a file that tell which one it is while it is fed.
+const CLAIMED_BYTES: u64 = 4_096;
 /// Bytes of a file that are read at once.
 const BLOCK_BYTES: usize = 1 << 20;
 
@@ -156,6 +158,32 @@ impl FeedLedger {
         };
         changed.filter_map(|input| self.feeds[input].as_ref().map(record)).collect()
     }
+}
+
+/// Makes sure that no other process feeds one of the inputs, alone or among others, until what is returned is dropped. Nothing is
+/// held on Kafka.
+///
+/// A file is told by how it begins, which stays as it is while the file grows.
+pub fn claim(
+    log: &dyn EventLog,
+    topic: &str,
+    inputs: &[FeedInput],
+) -> Result<Vec<Box<dyn Send>>, FeedLedgerError> {
+    let mut names = BTreeSet::new();
+    for FeedInput { source, path } in inputs {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(topic.as_bytes()).update(&[0]).update(source.as_bytes()).update(&[0]);
+        if let Some(path) = path {
+            if !is_file(path)? {
+                continue;
+            }
+            let failed = |source| FeedLedgerError::File { path: path.clone(), source };
+            let beginning = File::open(path).map_err(failed)?.take(CLAIMED_BYTES);
+            hasher.update_reader(beginning).map_err(failed)?;
+        }
+        names.insert(format!("feed-{}", &hasher.finalize().to_hex()[..16]));
+    }
+    names.iter().map(|name| Ok(log.claim(name)?)).collect()
 }
 
 /// All that is known of feeds, oldest first.

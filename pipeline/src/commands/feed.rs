@@ -12,7 +12,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use super::topics::ready_topics;
 use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, SynthArgs, UsageError};
 use crate::engine::Topics;
-use crate::feed_ledger::{FeedInput, FeedLedger};
+use crate::feed_ledger::{FeedInput, FeedLedger, claim};
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
 use crate::publisher::Publisher;
@@ -36,6 +36,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let interrupt = Interrupt::install()?;
     let stopping = interrupt.clone();
     let topics = &settings.topics.names;
+    let _claims = claim(&*log, &topics.feeds, &inputs)?;
     let mut publisher = Publisher::new(
         &log,
         &publisher_name(topics, &inputs),
@@ -44,7 +45,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         common.batch,
         Box::new(move || stopping.since()),
     )?;
-    // Another feed of the same source is fenced by now, so that nobody adds to what is read here.
+    // Another feed of the same inputs is refused or fenced by now, so that nobody adds to what is read here.
     let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
     publisher.keep(ledger);
@@ -129,12 +130,19 @@ fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
     text
 }
 
-/// Several feeds may run at once, but only one of a source: a second one fences the first, and goes on where that was.
+/// Several feeds may run at once, but only one of the same inputs: on Kafka a second one fences the first, and goes on where that
+/// was; the embedded log refuses it.
 fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
+    let mut parts: Vec<_> = inputs
+        .iter()
+        .map(|FeedInput { source, path }| {
+            (source, path.as_deref().and_then(Path::file_name).unwrap_or_default())
+        })
+        .collect();
+    parts.sort_unstable();
     let mut hasher = blake3::Hasher::new();
     hasher.update(topics.ticks.as_bytes());
-    for FeedInput { source, path } in inputs {
-        let name = path.as_deref().and_then(Path::file_name).unwrap_or_default();
+    for (source, name) in parts {
         for part in [source.as_bytes(), name.as_encoded_bytes()] {
             hasher.update(&[0]);
             hasher.update(part);
@@ -292,4 +300,20 @@ fn progress_bar(source: &Source) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
     ProgressBar::new(total).with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_has_one_name_in_whatever_order_its_files_are_named() {
+        let input =
+            |name: &str| FeedInput { source: "dbn venue=".to_owned(), path: Some(PathBuf::from(name)) };
+        let name = |inputs: &[&str]| {
+            publisher_name(&Topics::new("t."), &inputs.iter().map(|name| input(name)).collect::<Vec<_>>())
+        };
+        assert_eq!(name(&["a", "b"]), name(&["b", "a"]));
+        assert_ne!(name(&["a", "b"]), name(&["a"]));
+    }
 }

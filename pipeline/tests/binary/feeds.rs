@@ -153,6 +153,34 @@ fn a_file_that_grew_and_changed_is_refused_although_its_beginning_is_known() {
 }
 
 #[test]
+fn two_feeds_at_once_share_no_file() {
+    let folder = folder();
+    write_rows(folder.path(), "a.csv", 0..100);
+    write_rows(folder.path(), "b.csv", 100..200);
+    write_rows(folder.path(), "c.csv", 200..300);
+    let both = ["feed", "csv", "--map", MAP, "--log", "sqlite:w.db", "--rate", "10", "a.csv", "b.csv"];
+    let mut both = Running::start(folder.path(), &both);
+    let path = folder.path().join("w.db");
+    both.run_until("some ticks are published", || {
+        let log = SqliteLog::open_existing(&path).ok()?;
+        ends(&log, "ticks").iter().any(|end| *end > 0).then_some(())
+    });
+    std::fs::copy(folder.path().join("b.csv"), folder.path().join("copy.csv")).expect("a copy");
+    for files in [&["a.csv"][..], &["b.csv", "a.csv"], &["copy.csv", "c.csv"], &["a.csv", "--again"]] {
+        let output = feed(folder.path(), files);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains("stop it"), "{files:?}: {error}");
+    }
+    assert!(texts(&feed(folder.path(), &["c.csv"]), 0).0.starts_with("published 100 ticks"));
+    both.kill();
+    texts(&feed(folder.path(), &["b.csv"]), 0);
+    texts(&feed(folder.path(), &["a.csv"]), 0);
+    let mut times = times_ms(folder.path());
+    times.sort_unstable();
+    assert_eq!(times, (0..300).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_market_that_was_killed_goes_on_where_it_stopped() {
     let folder = folder();
     let feed = |log: &str, ticks: &str, more: &[&str]| {
