@@ -110,10 +110,8 @@ impl Publisher {
             feeds_topic: String::new(),
             feeds: Vec::new(),
         };
-        // An earlier publisher of this name may have counted, and one that does not know yet that it was replaced may do so still:
-        // no two of them begin at the same time, so that their numbers differ.
         open.number_before = log.committed(&open.group, &open.counter())?;
-        open.number = open.number_before.unwrap_or(0).saturating_add(1).max(now_ns());
+        open.number = first_number(&log.url(), open.number_before);
         let age_ticks_max = RECORDS_WAITED_MAX * partitions.unsigned_abs() as u64 * batch.get() as u64;
         Ok(Publisher {
             writer,
@@ -290,6 +288,14 @@ fn refused(record: &TickRecord, cause: EncodeError) -> PublishError {
     PublishError::Tick { symbol: tick.symbol.clone(), event_time_ns: tick.event_time_ns, cause }
 }
 
+/// The number a publisher begins with. An earlier one of its name may have counted, and on a cluster one that does not know yet that
+/// it was replaced may do so still: no two begin at the same time, so that their numbers differ. The embedded log, which checks
+/// offsets against its records, tells at once who was replaced.
+fn first_number(url: &str, before: Option<i64>) -> i64 {
+    let next = before.unwrap_or(0).saturating_add(1);
+    if url.starts_with("kafka:") { next.max(now_ns()) } else { next }
+}
+
 /// Nanoseconds since the epoch; 0 where the clock stands before it.
 fn now_ns() -> i64 {
     SystemTime::now()
@@ -407,6 +413,7 @@ mod tests {
         assert!(!is_superseded(&first) && first.open.is_committed(log.as_ref()).unwrap());
         (first.open.number, first.open.number_before) = (number, Some(number - 1));
         let mut second = publisher(&log, &names, 1);
+        second.open.number = first_number("kafka:one:9092", second.open.number_before);
         assert_ne!(second.open.number, number, "numbers of two publishers differ");
         assert!(!is_superseded(&first) && !is_superseded(&second));
         second.push(tick(1)).unwrap();
