@@ -214,8 +214,13 @@ impl<'a> Episode<'a> {
             Fault::KillFeed => {
                 let mut run = self.scene.start_run(&[]);
                 self.goes_on(&mut run);
-                let feed = self.scene.start_feed(self.seed);
-                std::mem::replace(&mut self.feed, feed).kill();
+                // Before another one begins: the embedded log takes one feed of a source at a time.
+                assert!(self.feed.is_running(), "the load is gone");
+                self.feed.signal("KILL");
+                while self.feed.is_running() {
+                    std::thread::yield_now();
+                }
+                self.feed = self.scene.start_feed(self.seed);
                 self.goes_on(&mut run);
                 run.kill();
             }
