@@ -34,7 +34,7 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 13] = [
+pub const HEADERS: [Source; 14] = [
     Source { name: "device.cuh", text: include_str!("device.cuh") },
     Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
@@ -46,6 +46,7 @@ pub const HEADERS: [Source; 13] = [
     Source { name: "greeks.cuh", text: include_str!("../pricing/greeks.cuh") },
     Source { name: "sobol.cuh", text: include_str!("../math/sobol.cuh") },
     Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
+    Source { name: "bridge.cuh", text: include_str!("../pricing/bridge.cuh") },
     Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
     Source { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },
 ];

@@ -1,7 +1,7 @@
 // Monte Carlo of American options by a rule that is given: the twin of `american.rs`, `walks.rs` and `american_greeks.rs`, which say what
 // is computed. A thread works on one lane of a block.
 
-#include "draws.cuh"
+#include "bridge.cuh"
 #include "dual.cuh"
 #include "greeks.cuh"
 #include "sums.cuh"
@@ -53,9 +53,11 @@ template <typename T, int SPOTS>
 __device__ inline void walk(const AmericanArgs &args, const T *moneyness, u64 group, u64 lane, Walk<T, SPOTS> *walks) {
     walks[0].start();
     walks[1].start();
+    Steps<T> steps;
+    steps.start();
     const double *rule = args.rule;
     for (u64 date = 0; date < args.source.steps; ++date, rule += 6) {
-        T z = normal_of(drawn<T>(args.source, group, lane, (u32)date, STREAM_STEPS));
+        T z = steps.normal(args.source, group, lane, date);
         const T continuation[4] = {(T)rule[2], (T)rule[3], (T)rule[4], (T)rule[5]};
         T least = (T)rule[1];
         T number = (T)(double)(date + 1);

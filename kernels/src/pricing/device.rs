@@ -9,6 +9,7 @@ use super::american_greeks::AmericanGreekSimulation;
 use super::basket::BasketSimulation;
 use super::basket_greeks::BasketGreekSimulation;
 use super::black_scholes::{GREEK_COLUMNS, Greeks};
+use super::bridge::{BridgePoint, bridge_points};
 use super::draws::LANES;
 use super::exercise::Continuation;
 use super::greeks::{GreekSimulation, GreekSums};
@@ -69,7 +70,11 @@ struct DeviceSource {
     key: u64,
     directions: Address,
     steps: u64,
+    bridge: Address,
 }
+
+/// What a kernel reads besides its arguments: directions of Sobol's points, points of a bridge, terms.
+type Tables<'a> = (&'a [Directions], &'a [BridgePoint], &'a [f64]);
 
 /// What `simulate_blocks` and `simulate_greeks` are given: as `SimulationArgs` of `simulation.cu`.
 #[repr(C)]
@@ -184,9 +189,10 @@ impl DevicePricing {
         let args = arguments(simulation, &blocks);
         // A thread takes the paths of a call of Philox.
         let words = if args.is_mixed == 1 { 1 } else { 2 };
-        let points = points_of(simulation.spec());
-        self.sum_blocks(device, count_of(&blocks), (&points, &[]), out, |device, lanes, [directions, _]| {
-            let source = DeviceSource { directions, ..args.source };
+        let (points, bridge) = points_of(simulation.spec());
+        let tables = (&points[..], &bridge[..], &[][..]);
+        self.sum_blocks(device, count_of(&blocks), tables, out, |device, lanes, [directions, bridge, _]| {
+            let source = DeviceSource { directions, bridge, ..args.source };
             let args = SimulationArgs { source, lanes, ..args };
             let threads = args.blocks as usize * LANES * words / 4;
             device.launch(&SIMULATE_BLOCKS, bytemuck::bytes_of(&args), threads)
@@ -203,10 +209,11 @@ impl DevicePricing {
     ) -> Result<(), DeviceError> {
         let bumped = simulation.bumped();
         let args = arguments(simulation.simulation(), &blocks);
-        let points = points_of(simulation.simulation().spec());
-        self.sum_blocks(device, count_of(&blocks), (&points, &[]), out, |device, lanes, [directions, _]| {
+        let (points, bridge) = points_of(simulation.simulation().spec());
+        let tables = (&points[..], &bridge[..], &[][..]);
+        self.sum_blocks(device, count_of(&blocks), tables, out, |device, lanes, [directions, bridge, _]| {
             let args = SimulationArgs {
-                source: DeviceSource { directions, ..args.source },
+                source: DeviceSource { directions, bridge, ..args.source },
                 bumped: [0, 1].map(|side: usize| DeviceTerms::new(&bumped.terms[side])),
                 inverse_width: bumped.inverse_width,
                 lanes,
@@ -262,23 +269,29 @@ impl DevicePricing {
         let steps = spec.assets.len() as u32;
         let points = spec.sampling.directions(steps, 1);
         let count = count_of(&blocks) * columns;
-        self.sum_blocks(device, count, (&points, &table), out, |device, lanes, [directions, terms]| {
-            let args = BasketArgs {
-                is_mixed: u64::from(spec.precision == Precision::Mixed),
-                is_antithetic: u64::from(spec.antithetic),
-                assets: u64::from(steps),
-                source: DeviceSource { key: spec.key, directions, steps: u64::from(steps) },
-                first_block: blocks.start,
-                blocks: blocks.end - blocks.start,
-                strike: spec.strike,
-                sign: spec.kind.sign(),
-                rate: spec.rate,
-                years: spec.expiry_years,
-                terms,
-                lanes,
-            };
-            device.launch(kernel, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
-        })
+        self.sum_blocks(
+            device,
+            count,
+            (&points, &[], &table),
+            out,
+            |device, lanes, [directions, bridge, terms]| {
+                let args = BasketArgs {
+                    is_mixed: u64::from(spec.precision == Precision::Mixed),
+                    is_antithetic: u64::from(spec.antithetic),
+                    assets: u64::from(steps),
+                    source: DeviceSource { key: spec.key, directions, steps: u64::from(steps), bridge },
+                    first_block: blocks.start,
+                    blocks: blocks.end - blocks.start,
+                    strike: spec.strike,
+                    sign: spec.kind.sign(),
+                    rate: spec.rate,
+                    years: spec.expiry_years,
+                    terms,
+                    lanes,
+                };
+                device.launch(kernel, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
+            },
+        )
     }
 
     /// As [`AmericanSimulation::run`].
@@ -323,41 +336,43 @@ impl DevicePricing {
                 [*discount, *least, *a, *b, *c, *d]
             })
             .collect();
-        let points = spec.sampling.directions(spec.exercises, 1);
+        let (points, bridge) = points_of(&spec.european());
         let blocks = args.first_block..args.first_block + args.blocks;
         self.sum_blocks(
             device,
             count_of(&blocks),
-            (&points, &table),
+            (&points, &bridge, &table),
             out,
-            |device, lanes, [directions, rule]| {
+            |device, lanes, [directions, bridge, rule]| {
                 let mut args = args;
-                (args.source.directions, args.rule, args.lanes) = (directions, rule, lanes);
+                (args.source.directions, args.source.bridge) = (directions, bridge);
+                (args.rule, args.lanes) = (rule, lanes);
                 device.launch(kernel, bytemuck::bytes_of(&args), args.blocks as usize * LANES)
             },
         )
     }
 
-    /// Adds so many sums of blocks, by a launch that writes those of each lane and is given the addresses of two tables: Sobol's directions,
-    /// and terms. What is empty is nowhere.
+    /// Adds so many sums of blocks, by a launch that writes those of each lane and is given the addresses of the tables: what is empty is
+    /// nowhere.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
         sums_count: usize,
-        tables: (&[Directions], &[f64]),
+        (directions, bridge, terms): Tables<'_>,
         out: &mut Vec<S>,
-        launch: impl FnOnce(&mut dyn Device, Address, [Address; 2]) -> Result<(), DeviceError>,
+        launch: impl FnOnce(&mut dyn Device, Address, [Address; 3]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         if sums_count == 0 {
             return Ok(());
         }
         let count = sums_count * size_of::<S>() / NUMBER_BYTES;
-        let tables: [&[u8]; 2] = [bytemuck::cast_slice(tables.0), bytemuck::cast_slice(tables.1)];
-        let table_bytes = tables[0].len() + tables[1].len();
+        let tables: [&[u8]; 3] =
+            [bytemuck::cast_slice(directions), bytemuck::cast_slice(bridge), bytemuck::cast_slice(terms)];
+        let table_bytes: usize = tables.iter().map(|table| table.len()).sum();
         let lanes = self.room(device, count * (LANES + 1) * NUMBER_BYTES + table_bytes)?;
         let sums = lanes + (count * LANES * NUMBER_BYTES) as Address;
         let mut at = sums + (count * NUMBER_BYTES) as Address;
-        let mut addresses = [0; 2];
+        let mut addresses = [0; 3];
         for (address, table) in addresses.iter_mut().zip(tables).filter(|(_, table)| !table.is_empty()) {
             device.staging(table.len())?.copy_from_slice(table);
             device.upload(at, table.len())?;
@@ -437,8 +452,10 @@ fn count_of(blocks: &Range<u64>) -> usize {
     (blocks.end - blocks.start) as usize
 }
 
-fn points_of(spec: &SimulationSpec) -> Vec<Directions> {
-    spec.sampling.directions(spec.steps, spec.numbers_of_step())
+fn points_of(spec: &SimulationSpec) -> (Vec<Directions>, Vec<BridgePoint>) {
+    let directions = spec.sampling.directions(spec.steps, spec.numbers_of_step());
+    let bridge = if spec.sampling.has_bridge() { bridge_points(spec.steps) } else { Vec::new() };
+    (directions, bridge)
 }
 
 fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
@@ -453,7 +470,7 @@ fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
         contract,
         is_mixed: u64::from(spec.precision == Precision::Mixed),
         is_antithetic: u64::from(spec.antithetic),
-        source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.steps) },
+        source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.steps), bridge: 0 },
         first_block: blocks.start,
         blocks: blocks.end - blocks.start,
         terms: DeviceTerms::new(simulation.terms()),
@@ -468,7 +485,7 @@ fn american_arguments(simulation: &AmericanSimulation, blocks: &Range<u64>) -> A
     AmericanArgs {
         is_mixed: u64::from(spec.precision == Precision::Mixed),
         is_antithetic: u64::from(spec.antithetic),
-        source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.exercises) },
+        source: DeviceSource { key: spec.key, directions: 0, steps: u64::from(spec.exercises), bridge: 0 },
         first_block: blocks.start,
         blocks: blocks.end - blocks.start,
         sign: terms.sign,

@@ -10,11 +10,18 @@ namespace warptape {
 static const u64 LANES = 64, GROUPS = 8, REPLICATES = 32;
 static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1, STREAM_SHIFT = 3, STREAM_ASSETS = 16;
 
+// As `BridgePoint` of `bridge.rs`.
+struct BridgePoint {
+    double left, right, deviation;
+    u32 dimension, step;
+};
+
 // As `Source` of `sampling.rs`.
 struct Source {
     u64 key;
     const u32 *directions;  // Of Sobol's points, by dimension; none where numbers are random.
     u64 steps;
+    const BridgePoint *bridge;  // One for each step; none where steps are drawn one after the other.
 };
 
 template <typename T>

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::bridge::Bridge;
 use super::sampling::Source;
 use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
@@ -44,7 +45,7 @@ impl Stream {
         self.0
     }
 
-    /// Of Sobol's points: steps, then extremes; or assets.
+    /// Of Sobol's points: steps – of a bridge, its points –, then extremes in the order of steps; or assets.
     #[inline(always)]
     pub fn dimension(self, step: u64, steps: u64) -> u64 {
         match self {
@@ -178,6 +179,8 @@ impl<T: Real> Draws<T> {
 pub(crate) struct Numbers<T> {
     draws: Draws<T>,
     source: Source,
+    /// None where each step has a number of its own.
+    bridge: Option<Box<Bridge<T>>>,
     steps: u64,
     has_extremes: bool,
     z: Lanes<T>,
@@ -191,6 +194,7 @@ impl<T: Real> Numbers<T> {
         Self {
             draws: Draws::new(),
             source: Source::new(spec.sampling, spec.key, spec.steps, 1 + u32::from(has_extremes)),
+            bridge: spec.sampling.has_bridge().then(|| Box::new(Bridge::new(spec.steps))),
             steps: u64::from(spec.steps),
             has_extremes,
             z: zeros,
@@ -203,14 +207,36 @@ impl<T: Real> Numbers<T> {
         0..self.steps
     }
 
-    /// Those of a step.
+    /// Those of a step. All steps of a group are asked for in the order of time.
     #[inline(always)]
     pub(crate) fn of_step(&mut self, group: u64, step: u64) -> (&Lanes<T>, &Lanes<T>) {
-        self.draws.normals(&self.source, group, step, Stream::STEPS, &mut self.z);
+        self.draw_step(group, step);
         if self.has_extremes {
             self.draws.uniforms(&self.source, group, step, Stream::EXTREMES, &mut self.u);
         }
         (&self.z, &self.u)
+    }
+
+    /// One loop for numbers that are drawn as they are and for those of a bridge, so that the code that draws them is there once.
+    #[inline(always)]
+    fn draw_step(&mut self, group: u64, step: u64) {
+        if let Some(bridge) = self.bridge.as_mut().filter(|_| step == 0) {
+            bridge.start();
+        }
+        loop {
+            let drawn = match &mut self.bridge {
+                None => step,
+                Some(bridge) => match bridge.dimension(step) {
+                    Some(dimension) => dimension,
+                    None => return bridge.advance(&mut self.z),
+                },
+            };
+            self.draws.normals(&self.source, group, drawn, Stream::STEPS, &mut self.z);
+            match &mut self.bridge {
+                None => return,
+                Some(bridge) => bridge.put(&self.z),
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod american_greeks;
 mod basket;
 mod basket_greeks;
 mod black_scholes;
+mod bridge;
 mod correlations;
 mod device;
 pub(crate) mod draws;

@@ -4,6 +4,10 @@
 //! shift of its own: in each dimension a random word of 64 bits that is added, bit by bit and without carry, to all points (a random
 //! digital shift; Owen, *Randomized QMC and nested uniform sampling*, 1995; L'Ecuyer and Lemieux 2002). So each replicate is
 //! right on average, and the replicates are independent.
+//!
+//! Which dimension is what: paths of several steps are made by a Brownian bridge (`bridge.rs`), whose points are the first dimensions;
+//! the extremes of lookback options, which are independent given the path, come behind them in the order of time. The assets of a
+//! basket, which has one step, have theirs in the order of the request.
 
 use super::draws::{LANES, Stream};
 use super::options::{ParameterError, check};
@@ -19,40 +23,49 @@ pub enum Sampling {
     /// Random ones: the standard error is that of independent samples.
     #[default]
     Random,
-    /// Sobol's points, each step a dimension (of lookback options, two), in [`SOBOL_REPLICATES`] copies with random shifts. The standard
+    /// Sobol's points, with as many dimensions as steps (of lookback options, twice as many), in [`SOBOL_REPLICATES`] copies with random
+    /// shifts; paths of several steps are made by a Brownian bridge. The standard
     /// error is that of the mean of so many independent copies, each of them biased by nothing: of a normal distribution it is off by an eighth
     /// of itself, as a rule. Only full rounds of blocks count, one for each copy; errors fall fastest where their number
-    /// is a power of two. After 2^23 rounds the points come again.
+    /// is a power of two. After 2^23 rounds the points come again. Pairs of paths that mirror each other are of no use with them: the
+    /// points are as even on both sides by themselves.
     Sobol,
+    /// The same with each step a dimension, in the order of time: for results that were made so until there was a bridge.
+    SobolInTimeOrder,
 }
 
 impl Sampling {
+    /// Whether numbers are those of Sobol's points.
+    pub(crate) fn is_sobol(self) -> bool {
+        match self {
+            Sampling::Random => false,
+            Sampling::Sobol | Sampling::SobolInTimeOrder => true,
+        }
+    }
+
+    /// Whether paths of several steps are made by a Brownian bridge.
+    pub(crate) fn has_bridge(self) -> bool {
+        self == Sampling::Sobol
+    }
+
     /// So many blocks have at least so many samples, in full rounds.
     pub fn blocks_of(self, samples: u64) -> u64 {
         let blocks = samples.div_ceil(BLOCK_SAMPLES);
-        match self {
-            Sampling::Random => blocks,
-            Sampling::Sobol => blocks.next_multiple_of(SOBOL_REPLICATES),
-        }
+        if self.is_sobol() { blocks.next_multiple_of(SOBOL_REPLICATES) } else { blocks }
     }
 
     /// Of all dimensions of paths; none where numbers are random.
     pub(crate) fn directions(self, steps: u32, numbers: u32) -> Vec<Directions> {
-        match self {
-            Sampling::Random => Vec::new(),
-            Sampling::Sobol => directions((steps * numbers) as usize),
-        }
+        if self.is_sobol() { directions((steps * numbers) as usize) } else { Vec::new() }
     }
 
     /// Whether there are dimensions for so many steps that take so many numbers each.
     pub(crate) fn check(self, steps: u32, numbers: u32) -> Result<(), ParameterError> {
-        match self {
-            Sampling::Random => Ok(()),
-            Sampling::Sobol => {
-                let steps_max = SOBOL_DIMENSIONS as u32 / numbers;
-                check("steps", f64::from(steps), 1.0..=f64::from(steps_max))
-            }
+        if !self.is_sobol() {
+            return Ok(());
         }
+        let steps_max = SOBOL_DIMENSIONS as u32 / numbers;
+        check("steps", f64::from(steps), 1.0..=f64::from(steps_max))
     }
 }
 
@@ -74,7 +87,7 @@ impl Source {
     pub fn new(sampling: Sampling, key: u64, steps: u32, numbers: u32) -> Self {
         let directions = sampling.directions(steps, numbers);
         let points = Points { directions, steps: u64::from(steps) };
-        Self { keys: Keys::new(key), points: (sampling == Sampling::Sobol).then_some(points) }
+        Self { keys: Keys::new(key), points: sampling.is_sobol().then_some(points) }
     }
 }
 

@@ -2,7 +2,7 @@
 // paths that share a call of Philox – two lanes of a block in double, four in float – group by group; in
 // `simulate_greeks` on one lane.
 
-#include "draws.cuh"
+#include "bridge.cuh"
 #include "greeks.cuh"
 #include "payoffs.cuh"
 #include "sums.cuh"
@@ -32,13 +32,22 @@ __device__ inline void simulate(const SimulationArgs &args, u64 thread) {
     for (u64 group = 0; group < GROUPS; ++group) {
         u64 number = (args.first_block + block) * GROUPS + group;
         State<T> paths[PATHS], mirrored[PATHS];
-        for (int path = 0; path < PATHS; ++path) paths[path] = mirrored[path] = payoff.start();
+        Steps<T> bridges[PATHS];
+        for (int path = 0; path < PATHS; ++path) {
+            paths[path] = mirrored[path] = payoff.start();
+            bridges[path].start();
+        }
         for (u64 step = 0; step < args.source.steps; ++step) {
             Outer<T> steps[PATHS], extremes[PATHS];
-            draw_call(args.source, number, call, (u32)step, STREAM_STEPS, steps);
+            if (!args.source.bridge) draw_call(args.source, number, call, (u32)step, STREAM_STEPS, steps);
             if (payoff.HAS_EXTREMES) draw_call(args.source, number, call, (u32)step, STREAM_EXTREMES, extremes);
             for (int path = 0; path < PATHS; ++path) {
-                T z = normal_of(steps[path]), u = (T)0.0;
+                T z, u = (T)0.0;
+                if (args.source.bridge) {
+                    z = bridges[path].bridged(args.source, number, path * CALLS + call, step);
+                } else {
+                    z = normal_of(steps[path]);
+                }
                 if (payoff.HAS_EXTREMES) u = even_of(extremes[path]);
                 paths[path] = payoff.step(paths[path], z, u);
                 if (args.is_antithetic) mirrored[path] = payoff.step(mirrored[path], -z, u);
@@ -104,12 +113,13 @@ __device__ inline void simulate_greeks_by(const SimulationArgs &args, u64 thread
     for (u64 sum = 0; sum < GREEKS * SUMS; ++sum) sums[sum * LANES] = 0.0;
     for (u64 group = 0; group < GROUPS; ++group) {
         u64 number = (args.first_block + block) * GROUPS + group;
+        Steps<T> steps;
+        steps.start();
         pair.start();
         up.start();
         down.start();
         for (u64 step = 0; step < args.source.steps; ++step) {
-            T z = normal_of(drawn<T>(args.source, number, lane, (u32)step, STREAM_STEPS));
-            T u = (T)0.0;
+            T z = steps.normal(args.source, number, lane, step), u = (T)0.0;
             if (pair.payoff.HAS_EXTREMES) u = even_of(drawn<T>(args.source, number, lane, (u32)step, STREAM_EXTREMES));
             pair.step(z, u, args.is_antithetic);
             if (pair.payoff.HAS_GAMMA) continue;

@@ -102,18 +102,17 @@ impl Mean {
     /// Of the blocks from block 0 on, and how many samples count.
     pub fn of_blocks(sampling: Sampling, blocks: &[BlockSums], control: Option<f64>) -> (Mean, u64) {
         let rounds = blocks.len() / SOBOL_REPLICATES as usize;
-        let blocks = match sampling {
-            Sampling::Random => blocks,
-            Sampling::Sobol => &blocks[..rounds * SOBOL_REPLICATES as usize],
-        };
+        let whole = if sampling.is_sobol() { rounds * SOBOL_REPLICATES as usize } else { blocks.len() };
+        let blocks = &blocks[..whole];
         let samples = blocks.len() as u64 * BLOCK_SAMPLES;
         if samples == 0 {
             return (Mean::UNKNOWN, 0);
         }
         let moments = Moments::new(&sum_blocks(blocks), samples, control);
-        let standard_error = match sampling {
-            Sampling::Random => (moments.variance.max(0.0) / (samples as f64 - 1.0)).sqrt(),
-            Sampling::Sobol => error_of_replicates(&moments, blocks),
+        let standard_error = if sampling.is_sobol() {
+            error_of_replicates(&moments, blocks)
+        } else {
+            (moments.variance.max(0.0) / (samples as f64 - 1.0)).sqrt()
         };
         // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
         let is_known = moments.variance.is_finite() && moments.value.is_finite();

@@ -3,9 +3,8 @@
 //! Options that differ in their spots alone share paths, which are of `ln S/S₀`: each has stops of its own.
 
 use super::american::AmericanSimulation;
-use super::draws::{Draws, LANES, Lanes, Stream};
+use super::draws::{LANES, Lanes, Numbers};
 use super::exercise::{Continuation, is_exercised};
-use super::sampling::Source;
 use crate::math::Real;
 
 /// Where paths stop.
@@ -36,9 +35,7 @@ pub(super) struct Walks<'a, T, const SPOTS: usize> {
     steps: Steps<T, SPOTS>,
     /// By date.
     rule: Vec<Continuation<T>>,
-    source: Source,
-    draws: Draws<T>,
-    z: Lanes<T>,
+    numbers: Numbers<T>,
     ahead: Walk<T, SPOTS>,
     mirrored: Walk<T, SPOTS>,
 }
@@ -92,9 +89,7 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
             of,
             steps,
             rule: of.rule().continuations.iter().map(Continuation::of).collect(),
-            source: Source::new(spec.sampling, spec.key, spec.exercises, 1),
-            draws: Draws::new(),
-            z: [T::of(0.0); LANES],
+            numbers: Numbers::new(&spec.european(), false),
             ahead: Walk::new(),
             mirrored: Walk::new(),
         }
@@ -106,12 +101,11 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
         self.ahead.start();
         self.mirrored.start();
         for (date, continuation) in self.rule.iter().enumerate() {
-            self.draws.normals(&self.source, group, date as u64, Stream::STEPS, &mut self.z);
+            let (z, _) = self.numbers.of_step(group, date as u64);
             let number = T::of((date + 1) as f64);
-            self.ahead.step(&self.steps, number, continuation, &self.z);
+            self.ahead.step(&self.steps, number, continuation, z);
             if self.of.spec().antithetic {
-                self.z.iter_mut().for_each(|z| *z = -*z);
-                self.mirrored.step(&self.steps, number, continuation, &self.z);
+                self.mirrored.step(&self.steps, number, continuation, &z.map(|z| -z));
             }
         }
     }

@@ -53,7 +53,8 @@ pub fn some_americans() -> Vec<AmericanSpec> {
     let sobol = AmericanSpec { sampling: Sampling::Sobol, ..of_row(22) };
     let mixed = AmericanSpec { precision: Precision::Mixed, antithetic: true, exercises: 9, ..of_row(1) };
     let both = AmericanSpec { sampling: Sampling::Sobol, precision: Precision::Mixed, ..of_row(21) };
-    vec![put, of_row(20), AmericanSpec { antithetic: true, ..of_row(23) }, sobol, mixed, both]
+    let ordered = AmericanSpec { sampling: Sampling::SobolInTimeOrder, antithetic: true, ..of_row(20) };
+    vec![put, of_row(20), AmericanSpec { antithetic: true, ..of_row(23) }, sobol, mixed, both, ordered]
 }
 
 fn simulation(spec: AmericanSpec) -> AmericanSimulation {
@@ -208,7 +209,7 @@ fn points_of_sobol_have_smaller_errors() {
         let random = estimate(spec, blocks);
         let sobol = estimate(AmericanSpec { sampling: Sampling::Sobol, ..spec }, blocks);
         println!("gain {}", random.standard_error / sobol.standard_error);
-        assert!(sobol.standard_error < 0.9 * random.standard_error, "{spec:?}: {sobol:?}, {random:?}");
+        assert!(sobol.standard_error < 0.6 * random.standard_error, "{spec:?}: {sobol:?}, {random:?}");
         let is_low = sobol.price < price + 3.4 * sobol.standard_error;
         let is_near = sobol.price > (1.0 - MISSED_MAX) * price - 3.4 * sobol.standard_error;
         assert!(is_low && is_near, "{spec:?}: {sobol:?} instead of {price}");

@@ -33,9 +33,9 @@ fn prices_are_near_closed_forms_as_their_standard_errors_say() {
     let rows = rows();
     let mut squares = 0.0;
     for (number, (spec, price)) in rows.iter().enumerate() {
-        let (antithetic, mixed) = (number % 3 == 1, number % 3 == 2);
+        let mixed = number % 3 == 2;
         let precision = if mixed { Precision::Mixed } else { Precision::F64 };
-        let spec = SimulationSpec { antithetic, precision, key: 70 + number as u64, ..*spec };
+        let spec = SimulationSpec { precision, key: 70 + number as u64, ..*spec };
         let found = estimate(spec, 4 * SOBOL_REPLICATES);
         assert_eq!(found.samples, 4 * SOBOL_REPLICATES * BLOCK_SAMPLES);
         // Paths in `f32` are rounded; the points see that.
@@ -65,6 +65,37 @@ fn errors_are_smaller_and_fall_faster_than_those_of_random_numbers() {
     }
 }
 
+/// Contracts of several steps by a bridge and in the order of time: root mean squares, over independent shifts, of what prices are off by
+/// and of their standard errors.
+#[test]
+fn a_bridge_makes_errors_of_several_steps_smaller() {
+    const KEYS: u64 = 16;
+    let rows = rows();
+    // Rows at the money – European, Asian, up-and-out, floating lookback –, steps, and how many times smaller errors are at least.
+    for (row, steps, gain_min) in [(7, 16, 2.0), (8, 24, 1.2), (9, 32, 2.0), (21, 24, 1.2)] {
+        let (spec, price) = rows[row];
+        let root_mean_squares = |sampling| {
+            let (mut errors, mut standard_errors) = (0.0, 0.0);
+            for key in 0..KEYS {
+                let simulation =
+                    Simulation::new(SimulationSpec { sampling, steps, key, ..spec }).expect("all in range");
+                let found = simulation.estimate(&sums(&simulation, Isa::detect(), 4 * SOBOL_REPLICATES));
+                errors += (found.price - price) * (found.price - price) / KEYS as f64;
+                standard_errors += found.standard_error * found.standard_error / KEYS as f64;
+            }
+            [errors.sqrt(), standard_errors.sqrt()]
+        };
+        let [ordered, bridged] = [Sampling::SobolInTimeOrder, Sampling::Sobol].map(root_mean_squares);
+        println!("{:?}, {steps} steps: {ordered:?} in the order of time, {bridged:?}", spec.contract);
+        for (ordered, bridged) in ordered.iter().zip(bridged) {
+            assert!(ordered / bridged > gain_min, "{spec:?}: {ordered} and {bridged}");
+        }
+        // By 16 errors their deviation is known to a sixth of itself.
+        let [error, standard_error] = bridged;
+        assert!((0.6..1.5).contains(&(error / standard_error)), "{spec:?}: {error}, not {standard_error}");
+    }
+}
+
 #[test]
 fn baskets_have_smaller_errors_too() {
     for (number, (spec, price)) in basket::rows_of_prices().into_iter().enumerate() {
@@ -86,7 +117,13 @@ fn baskets_have_smaller_errors_too() {
 fn bits_are_the_same_for_all_instructions_and_cuts() {
     for (number, (spec, _)) in rows().into_iter().enumerate().take(8) {
         for precision in [Precision::F64, Precision::Mixed] {
-            let simulation = simulation(SimulationSpec { precision, antithetic: number % 2 == 0, ..spec });
+            // Every other one by the rule of before.
+            let (sampling, antithetic) = match number % 2 {
+                0 => (Sampling::SobolInTimeOrder, true),
+                _ => (Sampling::Sobol, false),
+            };
+            let spec = SimulationSpec { precision, sampling, antithetic, ..spec };
+            let simulation = Simulation::new(spec).expect("all in range");
             let whole = sums(&simulation, Isa::Baseline, 35);
             for isa in Isa::supported() {
                 assert_eq!(whole, sums(&simulation, isa, 35), "{isa:?}, {spec:?}");
@@ -97,6 +134,23 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
             assert_eq!(whole, [first, rest].concat(), "{spec:?}");
         }
     }
+}
+
+/// Results of one step have the bits that they had before there was a bridge.
+#[test]
+fn one_step_needs_no_bridge() {
+    let (spec, _) = rows().remove(0);
+    let (basket, _) = basket::rows_of_prices().remove(0);
+    let [ordered, bridged] = [Sampling::SobolInTimeOrder, Sampling::Sobol].map(|sampling| {
+        let mut sums = Vec::new();
+        let simulation =
+            Simulation::new(SimulationSpec { sampling, steps: 1, ..spec }).expect("all in range");
+        simulation.run(Isa::detect(), 0..3, &mut sums);
+        let basket = BasketSimulation::new(BasketSpec { sampling, ..basket.clone() }).expect("all in range");
+        basket.run(Isa::detect(), 0..3, &mut sums);
+        sums
+    });
+    assert_eq!(ordered, bridged);
 }
 
 #[test]
