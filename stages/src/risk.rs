@@ -20,6 +20,7 @@ mod optimise;
 mod options;
 mod portfolio;
 pub mod refusals;
+mod rules;
 mod simulation;
 mod sweep;
 mod taken;
@@ -44,6 +45,7 @@ pub use kept::KeptProfits;
 use optimise::OptimisationTask;
 use options::{ImpliedTask, OptionTask};
 use portfolio::{PortfolioTask, Tails};
+use rules::Rules;
 use simulation::SimulationTask;
 use sweep::SweepTask;
 pub use taken::TakenMarket;
@@ -179,10 +181,20 @@ impl RiskTask {
     /// If that panics, it is the answer, as wherever a request is worked on: a function of the request as any other, and a process
     /// that was lost for it would be lost again by whoever tries next.
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
-        caught(|| Self::make(request, market_of))?
+        caught(|| Self::make(request, market_of, Rules::Now))?
     }
 
-    fn make(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+    /// The same by the rules of earlier versions, the newest first, for results that were made then: only by those by which the answer
+    /// was another one, and by which there was one.
+    pub fn of_before<'a>(
+        request: &'a RiskRequest,
+        market_of: MarketOf<'a>,
+    ) -> impl Iterator<Item = Self> + use<'a> {
+        let made = move |rules| caught(|| Self::make(request, market_of, rules)).and_then(|made| made).ok();
+        Rules::of_before(&request.problem).filter_map(made)
+    }
+
+    fn make(request: &RiskRequest, market_of: MarketOf<'_>, rules: Rules) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
         if let Some(deadline_ns) = request.deadline_ns.filter(|&deadline_ns| !is_deadline(deadline_ns)) {
@@ -195,7 +207,7 @@ impl RiskTask {
         let (work, assets) = match &request.problem {
             RiskProblem::Options(problem) => {
                 let assets = Resolved::new(&problem.assets, market_of)?;
-                (Work::Options(OptionTask::new(problem, &assets)?), assets)
+                (Work::Options(OptionTask::new(problem, &assets, rules)?), assets)
             }
             RiskProblem::ImpliedVolatilities(problem) => {
                 let assets = Resolved::new(&options::without_volatility(&problem.assets), market_of)?;
@@ -207,7 +219,7 @@ impl RiskTask {
             }
             RiskProblem::Simulation(problem) => {
                 let assets = Resolved::with_matrix(&problem.assets, &problem.correlations, market_of)?;
-                let task = SimulationTask::new(problem, request.seed, &assets)?;
+                let task = SimulationTask::new(problem, request.seed, &assets, rules)?;
                 (Work::Simulation(Box::new(task)), assets)
             }
             RiskProblem::Portfolio(problem) => {
@@ -223,16 +235,6 @@ impl RiskTask {
             }
         };
         Ok(Self { work, as_of: assets.as_of })
-    }
-
-    /// The same by the rules of earlier versions, for results that were made then; none where these have not changed.
-    pub fn of_before(self) -> Option<Self> {
-        let work = match self.work {
-            Work::Options(task) => Work::Options(task.of_before()),
-            Work::Simulation(task) => Work::Simulation(Box::new(task.of_before()?)),
-            _ => return None,
-        };
-        Some(Self { work, as_of: self.as_of })
     }
 
     /// Takes what earlier requests had computed of the same, and keeps what it computes. Answers do not differ by that.

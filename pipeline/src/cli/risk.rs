@@ -238,7 +238,7 @@ pub struct SimulationFlags {
     /// Where random numbers come from
     #[arg(long, value_parser = PossibleValuesParser::new(["philox", "sobol"]))]
     pub sampling: Option<String>,
-    /// A sample is a pair of paths that mirror each other
+    /// A sample is a pair of paths that mirror each other; not with sobol
     #[arg(long)]
     pub antithetic: bool,
 }

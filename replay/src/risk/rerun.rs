@@ -46,7 +46,9 @@ pub(super) fn answered(
     market_of: MarketOf<'_>,
     isa: Isa,
 ) -> RiskResult {
-    let task = match RiskTask::new(request, market_of) {
+    let before = || RiskTask::of_before(request, market_of);
+    // What is refused now may have been admitted by earlier versions.
+    let task = match RiskTask::new(request, market_of).or_else(|error| before().next().ok_or(error)) {
         Ok(task) => task,
         Err(error) => {
             // The scheduler may have been asked about one whose deadline had passed before anything was known of it.
@@ -67,7 +69,7 @@ pub(super) fn answered(
     };
     let outcome = match end {
         AdmissionEnd::Finished if cancelled.is_some() || cost_ns > found.cost_max_ns => withdrawn(),
-        AdmissionEnd::Finished => outcome_of(task, &found.outcome, isa),
+        AdmissionEnd::Finished => outcome_of(&task, before(), &found.outcome, isa),
         AdmissionEnd::Rejected(reject) => RiskOutcome::Error(refusals::rejected(&reject)),
         AdmissionEnd::Expired(expire) => RiskOutcome::Error(refusals::expired(&expire)),
         AdmissionEnd::Dropped => cancelled.cloned().map_or_else(withdrawn, RiskOutcome::Error),
@@ -122,11 +124,18 @@ pub(super) fn by_earlier_rules(found: &RiskResult, request: &Result<RiskRequest,
     }
 }
 
-/// What comes of a task: what was found, if it is what earlier versions made of it by the rules of then.
-fn outcome_of(task: RiskTask, found: &RiskOutcome, isa: Isa) -> RiskOutcome {
+/// What comes of a task: what was found, if it is what earlier versions made of the request by the rules of then.
+fn outcome_of(
+    task: &RiskTask,
+    mut before: impl Iterator<Item = RiskTask>,
+    found: &RiskOutcome,
+    isa: Isa,
+) -> RiskOutcome {
     let outcome = task.outcome(isa);
-    let before = if outcome == *found { None } else { task.of_before() };
-    before.map(|before| before.outcome(isa)).filter(|before| before == found).unwrap_or(outcome)
+    if outcome == *found || before.any(|before| before.outcome(isa) == *found) {
+        return found.clone();
+    }
+    outcome
 }
 
 /// The result of a request that no task can be made of.
@@ -162,14 +171,22 @@ pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome, costs: Costs) 
     };
     let task = RiskTask::new(request, &calm_of);
     let asked = asked.into_inner();
-    if let Ok(task) = &task {
+    let too_costly = |task: &RiskTask| {
         let cost_ns = if asked.is_empty() { task.cost_ns() } else { costs.cost_ns };
-        if cost_ns > costs.cost_max_ns && costs.cost_max_ns > 0 {
-            return Some(refusals::too_costly(cost_ns, costs.cost_max_ns));
-        }
+        let is_too_costly = cost_ns > costs.cost_max_ns && costs.cost_max_ns > 0;
+        is_too_costly.then(|| refusals::too_costly(cost_ns, costs.cost_max_ns))
+    };
+    if let Some(error) = task.as_ref().ok().and_then(too_costly) {
+        return Some(error);
     }
     let error = task.err();
     let RiskOutcome::Error(found) = found else { return error };
+    let calm_of = |symbol: &str| Some(calm(symbol));
+    let mut before = RiskTask::of_before(request, &calm_of);
+    // What is refused now may have been good then, but for what it costs.
+    if error.is_some() && before.any(|task| too_costly(&task).as_ref() == Some(found)) {
+        return Some(found.clone());
+    }
     if error.is_none() && refusals::without_paths(request).as_ref() == Some(found) {
         return Some(found.clone());
     }
@@ -285,15 +302,92 @@ mod tests {
                              "steps": 8, "paths_max": 512});
         let request =
             serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request");
-        let task = || RiskTask::new(&request, &|_: &str| None).expect("a good request");
-        let now = task().outcome(Isa::Baseline);
-        let mut before = task().of_before().expect("the rules have changed").outcome(Isa::Baseline);
-        assert_ne!(now, before);
-        assert_eq!(outcome_of(task(), &now, Isa::Baseline), now);
-        assert_eq!(outcome_of(task(), &before, Isa::Baseline), before);
-        let RiskOutcome::Simulation(result) = &mut before else { panic!("no price") };
+        let now = RiskTask::new(&request, &no_market).expect("a good request").outcome(Isa::Baseline);
+        let mut before = by_rules_of_before(&request);
+        assert_eq!(before.len(), 1);
+        assert_ne!(now, before[0]);
+        assert_eq!(computed(&request, &now), now);
+        assert_eq!(computed(&request, &before[0]), before[0]);
+        let RiskOutcome::Simulation(result) = &mut before[0] else { panic!("no price") };
         result.price += 1e-12;
-        assert_eq!(outcome_of(task(), &before, Isa::Baseline), now, "a changed result is none of both");
+        assert_eq!(computed(&request, &before[0]), now, "a changed result is none of both");
+    }
+
+    fn no_market(_: &str) -> Option<SymbolMarket> {
+        None
+    }
+
+    fn by_rules_of_before(request: &RiskRequest) -> Vec<RiskOutcome> {
+        RiskTask::of_before(request, &no_market).map(|task| task.outcome(Isa::Baseline)).collect()
+    }
+
+    /// The outcome of a request that was admitted, and has a result that says so.
+    fn computed(request: &RiskRequest, outcome: &RiskOutcome) -> RiskOutcome {
+        let found = RiskResult { outcome: outcome.clone(), ..result() };
+        answered(&found, request, AdmissionEnd::Finished, None, &no_market, Isa::Baseline).outcome
+    }
+
+    fn result() -> RiskResult {
+        RiskResult {
+            request_id: String::new(),
+            tenant: String::new(),
+            class: TaskClass::Interactive,
+            topic: String::new(),
+            partition: 0,
+            offset: 0,
+            outcome: RiskOutcome::Options(OptionResult { values: Vec::new() }),
+            as_of: Vec::new(),
+            seed: 0,
+            received_ns: 0,
+            started_ns: 0,
+            finished_ns: 0,
+            compute_ns: 0,
+            devices: Vec::new(),
+            node: String::new(),
+            decision_sequence: 0,
+            cost_ns: 0,
+            cost_max_ns: i64::MAX,
+            cancels: None,
+        }
+    }
+
+    /// Sobol's points had dimensions in the order of time, and might be those of antithetic pairs.
+    #[test]
+    fn points_in_the_order_of_time_are_right_in_logs_of_then() {
+        let request = |contract: &str, antithetic: bool| -> RiskRequest {
+            let problem = json!({"type": "simulation", "assets": [{"symbol": "A", "spot": 100.0, "volatility": 0.2}],
+                                 "contract": {"type": contract, "kind": "put", "strike": 100.0}, "expiry_years": 1.0,
+                                 "steps": 6, "paths_max": 512, "sampling": "sobol", "antithetic": antithetic});
+            serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request")
+        };
+        for (contract, rules) in [("asian", 1), ("american", 2)] {
+            let plain = request(contract, false);
+            let now = RiskTask::new(&plain, &no_market).expect("a good request").outcome(Isa::Baseline);
+            let before = by_rules_of_before(&plain);
+            assert_eq!(before.len(), rules, "{contract}");
+            for found in before.iter().chain([&now]) {
+                assert_eq!(computed(&plain, found), *found);
+            }
+            assert!(!before.contains(&now));
+            // What is refused now, without a decision, was admitted then.
+            let paired = request(contract, true);
+            let refused = RiskOutcome::Error(RiskTask::new(&paired, &no_market).expect_err("not with pairs"));
+            assert_eq!(refusal(&paired, &refused, Costs::default()).map(RiskOutcome::Error), Some(refused));
+            let before = by_rules_of_before(&paired);
+            assert_eq!(before.len(), rules, "{contract}");
+            for found in &before {
+                assert_eq!(computed(&paired, found), *found);
+            }
+            assert_ne!(computed(&paired, &now), now, "nobody answered so");
+            // Or refused for what it costs.
+            let too_costly = RiskOutcome::Error(refusals::too_costly(5_000, 4_000));
+            let costs = Costs { cost_ns: 5_000, cost_max_ns: 4_000 };
+            assert_ne!(refusal(&paired, &too_costly, costs).map(RiskOutcome::Error), Some(too_costly));
+            let cost_ns = RiskTask::of_before(&paired, &no_market).next().expect("good then").cost_ns();
+            let costs = Costs { cost_ns, cost_max_ns: cost_ns - 1 };
+            let too_costly = RiskOutcome::Error(refusals::too_costly(cost_ns, cost_ns - 1));
+            assert_eq!(refusal(&paired, &too_costly, costs).map(RiskOutcome::Error), Some(too_costly));
+        }
     }
 
     /// So they were refused, without a decision.

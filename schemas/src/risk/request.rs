@@ -158,7 +158,7 @@ pub struct SimulationProblem {
     /// Where random numbers come from.
     #[serde(default)]
     pub sampling: Sampling,
-    /// Whether a sample is a pair of paths that mirror each other.
+    /// Whether a sample is a pair of paths that mirror each other; not with SOBOL.
     #[serde(default)]
     pub antithetic: bool,
     /// Whether delta, gamma, vega, theta and rho are wanted as well; of a basket, the first three of each asset.
@@ -307,7 +307,7 @@ pub enum Precision {
 }
 
 /// Where random numbers come from: PHILOX (pseudo-random) or SOBOL (low discrepancy, by Joe and Kuo,
-/// randomised).
+/// randomised, paths by a Brownian bridge).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Sampling {

@@ -13,6 +13,7 @@ use warptape_schemas::risk::{
 };
 
 use super::assets::Resolved;
+use super::rules::Rules;
 use super::{Partial, bad, check_count};
 
 /// Options of a request at most: their values have to fit into a record.
@@ -34,19 +35,13 @@ struct Rows {
 #[derive(Debug)]
 pub(super) struct OptionTask {
     rows: Rows,
-    /// Whether numbers have the bits of earlier versions.
-    is_of_before: bool,
+    rules: Rules,
 }
 
 impl OptionTask {
-    pub(super) fn new(problem: &OptionValues, assets: &Resolved) -> Result<Self, RiskError> {
+    pub(super) fn new(problem: &OptionValues, assets: &Resolved, rules: Rules) -> Result<Self, RiskError> {
         check_count("problem.options", problem.options.len(), 1..=OPTIONS_MAX)?;
-        Ok(Self { rows: Rows::new(&problem.options, &assets.markets)?, is_of_before: false })
-    }
-
-    /// The same with the bits of before.
-    pub(super) fn of_before(self) -> Self {
-        Self { is_of_before: true, ..self }
+        Ok(Self { rows: Rows::new(&problem.options, &assets.markets)?, rules })
     }
 
     pub(super) fn units(&self) -> i64 {
@@ -59,9 +54,9 @@ impl OptionTask {
 
     pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
-        match self.is_of_before {
-            false => greeks.add(isa, &self.rows.options, range),
-            true => greeks.add_as_before(isa, &self.rows.options, range),
+        match self.rules {
+            Rules::First => greeks.add_as_before(isa, &self.rows.options, range),
+            Rules::SobolInTimeOrder | Rules::Now => greeks.add(isa, &self.rows.options, range),
         }
         Partial::Greeks(greeks)
     }

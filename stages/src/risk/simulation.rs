@@ -19,6 +19,7 @@ use super::american::{AmericanTask, Found};
 use super::assets::Resolved;
 use super::matrices::{self, MarketReturns, of_matrix};
 use super::options::kind_of;
+use super::rules::Rules;
 use super::{Finished, Partial, Round, bad, check_count, cost};
 
 /// Samples of a request at most, times what is summed of each: sums of blocks are kept until the end, and added by who waits for it.
@@ -45,7 +46,12 @@ enum Paths {
 }
 
 impl SimulationTask {
-    pub(super) fn new(problem: &SimulationProblem, seed: i64, assets: &Resolved) -> Result<Self, RiskError> {
+    pub(super) fn new(
+        problem: &SimulationProblem,
+        seed: i64,
+        assets: &Resolved,
+        rules: Rules,
+    ) -> Result<Self, RiskError> {
         if problem.steps < 1 {
             return Err(bad("problem.steps", format!("{}; it must be from 1 on", problem.steps)));
         }
@@ -53,18 +59,16 @@ impl SimulationTask {
         if problem.standard_error.is_some_and(|wanted| wanted.is_nan() || wanted <= 0.0) {
             return Err(bad("problem.standard_error", "it must be more than 0, or null to take all samples"));
         }
-        let blocks_max = sampling_of(problem).blocks_of(problem.paths_max as u64);
+        let blocks_max = sampling_of(problem, rules).blocks_of(problem.paths_max as u64);
         let stop = problem.standard_error.map(|standard_error| StopRule { standard_error, blocks_max });
-        let paths = Paths::new(problem, seed as u64, assets)?;
+        let paths = Paths::new(problem, seed as u64, assets, rules)?;
+        // After all else that may be wrong, so that what was refused before there was this is refused in the same words.
+        if problem.antithetic && sampling_of(problem, rules) == Sampling::Sobol {
+            let message = "true; it must be false where problem.sampling is SOBOL, whose points are even on both sides by themselves: \
+                           ask for one of them";
+            return Err(bad("problem.antithetic", message));
+        }
         Ok(Self { paths, blocks_max, stop })
-    }
-
-    /// The same by the rules of before, if they have changed: American options were not floored.
-    pub(super) fn of_before(self) -> Option<Self> {
-        let Paths::American(american) = self.paths else { return None };
-        let spec = AmericanSpec { is_floored: false, ..*american.spec() };
-        let american = AmericanTask::new(spec, american.has_greeks()).ok()?;
-        Some(Self { paths: Paths::American(american), ..self })
     }
 
     pub(super) fn rate_key(&self) -> String {
@@ -331,17 +335,22 @@ fn precision_of(precision: Precision) -> &'static str {
 }
 
 impl Paths {
-    fn new(problem: &SimulationProblem, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
+    fn new(
+        problem: &SimulationProblem,
+        key: u64,
+        assets: &Resolved,
+        rules: Rules,
+    ) -> Result<Self, RiskError> {
         let precision = match problem.precision {
             risk::Precision::F64 => Precision::F64,
             risk::Precision::Mixed => Precision::Mixed,
         };
         let contract = match &problem.contract {
             risk::Contract::Basket(basket) => {
-                return Self::basket(problem, basket, precision, key, assets);
+                return Self::basket(problem, basket, precision, key, assets, rules);
             }
             risk::Contract::American(american) => {
-                return Self::american(problem, american, precision, key, single(assets)?);
+                return Self::american(problem, american, precision, key, single(assets)?, rules);
             }
             risk::Contract::European(european) => {
                 Contract::European { kind: kind_of(european.kind), strike: european.strike }
@@ -370,7 +379,7 @@ impl Paths {
             expiry_years: problem.expiry_years,
             steps: steps_of(problem),
             antithetic: problem.antithetic,
-            sampling: sampling_of(problem),
+            sampling: sampling_of(problem, rules),
             precision,
             key,
         };
@@ -387,6 +396,7 @@ impl Paths {
         precision: Precision,
         key: u64,
         assets: &Resolved,
+        rules: Rules,
     ) -> Result<Self, RiskError> {
         let count = assets.markets.len();
         check_count("problem.contract.weights", basket.weights.len(), count..=count)?;
@@ -417,7 +427,7 @@ impl Paths {
             strike: basket.strike,
             expiry_years: problem.expiry_years,
             antithetic: problem.antithetic,
-            sampling: sampling_of(problem),
+            sampling: sampling_of(problem, rules),
             precision,
             key,
         };
@@ -442,6 +452,7 @@ impl Paths {
         precision: Precision,
         key: u64,
         market: AssetMarket,
+        rules: Rules,
     ) -> Result<Self, RiskError> {
         let spec = AmericanSpec {
             market,
@@ -451,10 +462,10 @@ impl Paths {
             exercises: steps_of(problem),
             pilot_blocks: AmericanTask::pilot_blocks(problem.greeks),
             antithetic: problem.antithetic,
-            sampling: sampling_of(problem),
+            sampling: sampling_of(problem, rules),
             precision,
             key,
-            is_floored: true,
+            is_floored: rules > Rules::First,
         };
         let task = AmericanTask::new(spec, problem.greeks);
         task.map(Paths::American).map_err(|error| to_risk_error(&error, 0))
@@ -476,10 +487,11 @@ pub(super) fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
     Ok(assets.markets[0])
 }
 
-fn sampling_of(problem: &SimulationProblem) -> Sampling {
-    match problem.sampling {
-        risk::Sampling::Philox => Sampling::Random,
-        risk::Sampling::Sobol => Sampling::Sobol,
+fn sampling_of(problem: &SimulationProblem, rules: Rules) -> Sampling {
+    match (problem.sampling, rules) {
+        (risk::Sampling::Philox, _) => Sampling::Random,
+        (risk::Sampling::Sobol, Rules::Now) => Sampling::Sobol,
+        (risk::Sampling::Sobol, Rules::First | Rules::SobolInTimeOrder) => Sampling::SobolInTimeOrder,
     }
 }
 

@@ -78,6 +78,7 @@ fn problems() -> Vec<Value> {
         json!({"type": "implied-volatilities", "assets": [asset()], "options": options, "prices": prices}),
         simulation(json!({})),
         simulation(json!({"precision": "mixed", "antithetic": true})),
+        simulation(json!({"sampling": "sobol", "steps": 6})),
         simulation(json!({"standard_error": 0.02, "paths_max": 10_000_000})),
         json!({"type": "sweep", "rules": rules,
                "symbols": [{"symbol": "a", "closes": closes}, {"symbol": "b", "closes": closes}]}),
@@ -335,20 +336,20 @@ fn an_american_option_is_priced_without_simulation_unless_one_is_asked() {
 fn the_rules_of_before_are_kept() {
     let plain = json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": 0.03});
     let problem = american(json!({"assets": [plain], "paths_max": 8 * BLOCK, "steps": 12}));
-    let price = |task: RiskTask| match task.outcome(Isa::detect()) {
-        RiskOutcome::Simulation(result) => result.price,
-        other => panic!("{other:?}"),
-    };
-    let new = || task(problem.clone()).expect("a good problem");
-    assert!((price(new()) - 9.413_403_383_853_02).abs() < 1e-9, "never exercised early");
-    assert_ne!(price(new().of_before().expect("they have changed")), price(new()));
-    assert!(task(simulation(json!({}))).expect("a good problem").of_before().is_none());
+    let now = price(&task(problem.clone()).expect("a good problem"));
+    assert!((now - 9.413_403_383_853_02).abs() < 1e-9, "never exercised early");
+    let unfloored = prices_of_before(&problem);
+    assert!(unfloored.len() == 1 && unfloored[0] != now, "{unfloored:?}");
+    assert!(prices_of_before(&simulation(json!({}))).is_empty());
+    assert!(prices_of_before(&american(json!({}))).is_empty(), "not simulated");
     let rho = |volatility: f64, of_before: bool| {
         let asset = json!({"symbol": "any", "spot": 100.0, "volatility": volatility});
         let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 1.0});
-        let task =
-            task(json!({"type": "options", "assets": [asset], "options": [option]})).expect("a good problem");
-        let task = if of_before { task.of_before().expect("they have changed") } else { task };
+        let problem = json!({"type": "options", "assets": [asset], "options": [option]});
+        let task = match of_before {
+            true => RiskTask::of_before(&request(problem), &market_of).next().expect("they have changed"),
+            false => task(problem).expect("a good problem"),
+        };
         let RiskOutcome::Options(result) = task.outcome(Isa::detect()) else { panic!("numbers") };
         result.values[0].rho
     };
@@ -357,6 +358,49 @@ fn the_rules_of_before_are_kept() {
     let refused = refusals::without_paths(&request(american(json!({})))).expect("it was none");
     assert_eq!(refused.message, "0; it must be from 1 to 268435456");
     assert_eq!(refusals::without_paths(&request(problem)), None);
+}
+
+fn price(task: &RiskTask) -> f64 {
+    match task.outcome(Isa::detect()) {
+        RiskOutcome::Simulation(result) => result.price,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// By each of the rules of before that the problem knows.
+fn prices_of_before(problem: &Value) -> Vec<f64> {
+    RiskTask::of_before(&request(problem.clone()), &market_of).map(|task| price(&task)).collect()
+}
+
+/// Dimensions of Sobol's points were steps in the order of time, and points those of antithetic pairs.
+#[test]
+fn sobol_has_a_bridge_and_no_pairs() {
+    let sobol = |changes: Value| {
+        let mut problem = simulation(json!({"sampling": "sobol"}));
+        problem.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        problem
+    };
+    let put = json!({"type": "american", "kind": "put", "strike": 100.0});
+    let basket = json!({"type": "basket", "kind": "call", "strike": 100.0, "weights": [1.0]});
+    for (problem, count) in [
+        (sobol(json!({})), 1),
+        (sobol(json!({"steps": 1})), 0),
+        (sobol(json!({"contract": basket})), 0),
+        (sobol(json!({"contract": put, "steps": 12})), 2),
+    ] {
+        let before = prices_of_before(&problem);
+        assert_eq!(before.len(), count, "{problem}");
+        let now = price(&task(problem).expect("a good problem"));
+        assert!(!before.contains(&now), "{now} and {before:?}");
+    }
+    let paired = sobol(json!({"antithetic": true, "steps": 1}));
+    assert_eq!(prices_of_before(&paired).len(), 1);
+    let error = task(paired).expect_err("pairs are refused");
+    assert_eq!((error.code, error.field.as_str()), (RiskErrorCode::BadParameter, "problem.antithetic"));
+    assert!(error.message.contains("problem.sampling is SOBOL"), "{}", error.message);
+    // Another mistake is told first, as it was before there was this one.
+    let error = task(sobol(json!({"antithetic": true, "expiry_years": -1.0}))).expect_err("two mistakes");
+    assert_eq!(error.field, "problem.expiry_years");
 }
 
 /// A basket has Greeks by asset, in the order of the request.

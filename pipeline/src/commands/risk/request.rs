@@ -201,6 +201,9 @@ fn price_problem(args: &PriceArgs) -> Result<Value, UsageError> {
             json!({"type": "simulation", "assets": [asset], "contract": contract, "expiry_years": expiry_years}),
         );
     }
+    if simulation.antithetic && simulation.sampling.as_deref() == Some("sobol") {
+        return Err(UsageError("give --antithetic or --sampling sobol, not both".to_owned()));
+    }
     Ok(json!({
         "type": "simulation",
         "assets": [asset],

@@ -143,6 +143,7 @@ fn what_flags_lack_is_named() {
         &format!("{whole} --contract asian --steps 2 --barrier 2"),
         "for --contract barrier, not asian",
     );
+    check_error(&format!("{whole} --antithetic --sampling sobol"), "--antithetic or --sampling sobol");
     check_error("implied-vol --kind call --symbol A:X --expiry-days 1 --strike 1", "--price P");
     check_error("sweep", "<FILE>");
     check_error("sweep --symbols A:X --bars 1m", "--rules");

@@ -1,0 +1,38 @@
+//! Rules that earlier versions answered by: the results in their logs are right by these.
+
+use warptape_schemas::risk::{Contract, RiskProblem, Sampling, SimulationProblem};
+
+use super::early_exercise;
+
+/// Rules by which requests are answered, in the order in which they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rules {
+    /// Closed forms lose digits of legs that are nearly nothing, and a simulated American option may be exercised where the European one is
+    /// worth more.
+    First,
+    /// Sobol's points have a dimension for each step in the order of time, and may be those of antithetic pairs.
+    SobolInTimeOrder,
+    /// Those of this version.
+    Now,
+}
+
+impl Rules {
+    /// Those of before by which a problem had another answer, the newest first.
+    pub(super) fn of_before(problem: &RiskProblem) -> impl Iterator<Item = Self> {
+        let simulated = match problem {
+            RiskProblem::Simulation(problem) if !early_exercise::is_asked(problem) => Some(problem),
+            _ => None,
+        };
+        let is_ordered = simulated.is_some_and(is_ordered);
+        let is_american = simulated.is_some_and(|problem| matches!(problem.contract, Contract::American(_)));
+        let is_first = is_american || matches!(problem, RiskProblem::Options(_));
+        let rules = [is_ordered.then_some(Self::SobolInTimeOrder), is_first.then_some(Self::First)];
+        rules.into_iter().flatten()
+    }
+}
+
+/// Whether it matters which dimension of Sobol's points is which step, or whether pairs are refused with them.
+fn is_ordered(problem: &SimulationProblem) -> bool {
+    let has_steps = problem.steps > 1 && !matches!(problem.contract, Contract::Basket(_));
+    problem.sampling == Sampling::Sobol && (has_steps || problem.antithetic)
+}
