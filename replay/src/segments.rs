@@ -4,7 +4,7 @@
 //! the partition from its beginning. So a segment begins at the offset of an assignment, and is rerun with the fold of all ticks
 //! before it. One in which nothing was committed is none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use warptape_schemas::journal::{Input, JournalEntry};
@@ -146,7 +146,19 @@ pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
         before: shown(expected.as_ref()),
         after: shown(found.as_ref()),
     };
-    differences("", &as_value(from), &as_value(to)).into_iter().map(one).collect()
+    let (from, to) = (as_value(from), as_value(to));
+    let (Value::Object(before), Value::Object(after)) = (&from, &to) else {
+        return differences("", &from, &to).into_iter().map(one).collect();
+    };
+    // Fields come with versions, and some are not written where they have their default: those are told by themselves.
+    let fields: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let of_field = |field: &String| match (before.get(field), after.get(field)) {
+        (Some(before), Some(after)) => differences(field, before, after),
+        (before, after) => {
+            vec![Difference { field: field.clone(), expected: before.cloned(), found: after.cloned() }]
+        }
+    };
+    fields.into_iter().flat_map(of_field).map(one).collect()
 }
 
 /// Whether two texts mean the same: a later version may write a configuration in another form.
@@ -182,6 +194,20 @@ mod tests {
         check(&[(1, 0, 1), (2, 0, 0)], 9, &[(0, 9, 0)]);
         check(&[(1, 0, 0), (2, 9, 1)], 9, &[(0, 9, 0)]);
         check(&[(1, 0, 0)], 0, &[]);
+    }
+
+    #[test]
+    fn a_field_that_was_not_there_yet_is_told_alone() {
+        let changes = stage_config_changes(
+            r#"{"bars": ["1s"], "signals": {"rsi": 30}, "future_max_ns": 5}"#,
+            r#"{"bars": ["1s"], "signals": {"rsi": 40}, "clock_skew_max_ns": 7}"#,
+        );
+        let told = changes
+            .iter()
+            .map(|StageConfigChange { field, before, after }| format!("{field}: {before} to {after}"));
+        let expected =
+            ["clock_skew_max_ns: nothing to 7", "future_max_ns: 5 to nothing", "signals.rsi: 30 to 40"];
+        assert!(told.eq(expected), "{changes:?}");
     }
 
     #[test]

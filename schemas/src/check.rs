@@ -47,6 +47,22 @@ pub enum TickProblem {
         /// How far ahead it may be.
         future_max_ns: i64,
     },
+    /// An event time far ahead of when its record was written.
+    #[error(
+        "{time_ns} is {ahead_s} s ahead of {written_ns}, when its record was written, and stages.clock_skew_max_ms allows \
+         {clock_skew_max_ms} ms: correct it, or the clock by which records are written; where data are dated in the future, \
+         several such records in a row are followed",
+        ahead_s = time_ns.saturating_sub(*.written_ns) / 1_000_000_000,
+        clock_skew_max_ms = clock_skew_max_ns / 1_000_000
+    )]
+    AheadOfWriting {
+        /// The event time.
+        time_ns: i64,
+        /// When its record was written.
+        written_ns: i64,
+        /// How far ahead it may be.
+        clock_skew_max_ns: i64,
+    },
     /// A value in a field of the other kind of tick.
     #[error("{value} in a {kind}; write 0, or send a second tick of the other kind", kind = kind_name(*.kind))]
     NotOfKind {
@@ -97,7 +113,9 @@ impl InvalidTick {
             TickProblem::NotOfKind { .. } => DeadLetterReason::WrongFields,
             TickProblem::UnknownKind(_) => DeadLetterReason::BadKind,
             TickProblem::UnknownSide(_) => DeadLetterReason::BadSide,
-            TickProblem::NoTime | TickProblem::TooFarAhead { .. } => DeadLetterReason::BadTime,
+            TickProblem::NoTime | TickProblem::TooFarAhead { .. } | TickProblem::AheadOfWriting { .. } => {
+                DeadLetterReason::BadTime
+            }
             TickProblem::NoPrice => DeadLetterReason::BadPrice,
             TickProblem::EmptySymbol
             | TickProblem::LongSymbol(_)

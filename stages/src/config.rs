@@ -46,6 +46,10 @@ pub struct StageConfig {
     /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub future_max_ns: Option<i64>,
+    /// How far ahead of both its partition's greatest event time and the time at which its record was written a tick may be, in
+    /// nanoseconds; where journals record none, it does not matter when a record was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_skew_max_ns: Option<i64>,
 }
 
 impl StageConfig {
@@ -68,6 +72,12 @@ impl StageConfig {
         }
         if self.future_max_ns.is_some_and(|future_max_ns| future_max_ns < 1) {
             mistakes.push("future_max: must be positive".to_owned());
+        }
+        if self.clock_skew_max_ns.is_some_and(|clock_skew_max_ns| clock_skew_max_ns < 1) {
+            mistakes.push("clock_skew_max: must be positive".to_owned());
+        }
+        if self.clock_skew_max_ns.is_some() && self.future_max_ns.is_none() {
+            mistakes.push("clock_skew_max: needs future_max".to_owned());
         }
         if !(1..=4096).contains(&self.groups_per_partition) {
             mistakes

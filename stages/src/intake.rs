@@ -21,7 +21,7 @@ use warptape_schemas::{InvalidTick, SymbolTable};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
-use crate::jump::Jump;
+use crate::jump::{Jump, Limits};
 use crate::market::Market;
 use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
@@ -150,11 +150,11 @@ impl PartitionIntake {
 
     /// Whether a record with ticks of these times is accepted.
     fn judge(&mut self, times_ns: &[i64], written_ns: i64) -> Result<(), InvalidTick> {
-        let Some(future_max_ns) = self.config.future_max_ns else { return Ok(()) };
-        let reference_ns = self.event_time_max_ns.or(Some(written_ns).filter(|written_ns| *written_ns > 0));
-        let Some(reference_ns) = reference_ns else { return Ok(()) };
+        let Some(limits) = Limits::of(&self.config, self.event_time_max_ns, written_ns) else {
+            return Ok(());
+        };
         let watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
-        self.jump.judge(times_ns, reference_ns, future_max_ns, watermark_ns)
+        self.jump.judge(times_ns, &limits, watermark_ns)
     }
 
     /// The greatest event time after ticks with these times, if none of them is behind the watermark that they leave, ends a
@@ -399,6 +399,7 @@ mod tests {
             market: Default::default(),
             quotes: Default::default(),
             future_max_ns: None,
+            clock_skew_max_ns: None,
         };
         let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
         let state = |intake: &PartitionIntake| {

@@ -74,6 +74,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
         future_max_ns: Some(4 * 86_400 * 1_000_000_000),
+        clock_skew_max_ns: Some(60_000_000_000),
     }
 }
 

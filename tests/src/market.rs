@@ -23,6 +23,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
             bars.push(spec);
         }
     }
+    let future_max_ns = [None, Some(8_000 * MILLISECOND_NS)][random.index(2)];
     StageConfig {
         bars,
         allowed_lateness_ns: [0, 50, 2_000][random.index(3)] * MILLISECOND_NS,
@@ -47,8 +48,15 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
         market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
         quotes: QuoteOrder::EventTime,
-        future_max_ns: [None, Some(8_000 * MILLISECOND_NS)][random.index(2)],
+        future_max_ns,
+        clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
     }
+}
+
+/// When a record was written: any time about that of its ticks, the same for the same bytes.
+pub fn written_ns(record: &[u8]) -> i64 {
+    let sum = record.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    START_NS + i64::from(sum) * 100 * MILLISECOND_NS
 }
 
 /// Records for `partitions` partitions: single ticks, batches, and in every other partition one in forty poisoned.

@@ -1,10 +1,11 @@
-//! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal. When records
-//! were written is not known.
+//! The plain sequential run: every record by itself, in order, each group at once. What any other run has to equal.
 
 use warptape_kernels::Isa;
 use warptape_schemas::TickDecoder;
 use warptape_schemas::tick::TickColumns;
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
+
+use crate::market::written_ns;
 
 /// Outputs of one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     for (offset, record) in (0_i64..).zip(records) {
         let mut columns = TickColumns::default();
         if decoder.decode(record, intake.symbols_mut(), &mut columns).is_ok() {
-            let _ = intake.accept(offset, 0, &columns, 0, &mut queues, &mut Vec::new());
+            let _ = intake.accept(offset, written_ns(record), &columns, 0, &mut queues, &mut Vec::new());
         }
     }
     intake
@@ -47,7 +48,7 @@ pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
             continue;
         }
         let mut late = Vec::new();
-        if intake.accept(offset, 0, &columns, 0, &mut queues, &mut late).is_err() {
+        if intake.accept(offset, written_ns(record), &columns, 0, &mut queues, &mut late).is_err() {
             outputs.dead.push(offset);
             continue;
         }

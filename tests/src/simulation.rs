@@ -385,7 +385,7 @@ impl World {
             offset: offset as i64,
             key: None,
             headers: Vec::new(),
-            timestamp_ns: 0,
+            timestamp_ns: market::written_ns(&self.source[partition][offset]),
             value: self.source[partition][offset].clone(),
         };
         let (generation, records) = (reading.generation, range.map(record).collect());

@@ -89,10 +89,14 @@ impl OtherSegments {
 /// A change of the configuration as one of the settings, whose times are milliseconds.
 fn setting(change: &StageConfigChange) -> String {
     let StageConfigChange { field, before, after } = change;
-    let milliseconds = |text: &str| text.parse::<i64>().ok().map(|time_ns| time_ns / 1_000_000);
-    match (field.strip_suffix("_ns"), milliseconds(before), milliseconds(after)) {
-        (Some(field), Some(before), Some(after)) => format!("stages.{field}_ms: {before} to {after}"),
-        _ => format!("stages.{field}: {before} to {after}"),
+    // One that was not there yet is `nothing`.
+    let milliseconds = |text: &str| match text.parse::<i64>() {
+        Ok(time_ns) => (time_ns / 1_000_000).to_string(),
+        Err(_) => text.to_owned(),
+    };
+    match field.strip_suffix("_ns") {
+        Some(field) => format!("stages.{field}_ms: {} to {}", milliseconds(before), milliseconds(after)),
+        None => format!("stages.{field}: {before} to {after}"),
     }
 }
 

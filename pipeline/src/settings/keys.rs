@@ -469,6 +469,16 @@ pub const KEYS: &[Key] = &[
          of four days is longer than markets close over a weekend and a holiday; less is safer where they do not close.",
     ),
     integer(
+        "stages.clock_skew_max_ms",
+        60_000,
+        1,
+        9_000_000_000_000,
+        "How far a tick's event time may lie ahead of both the greatest one seen in its partition and the time at which its record \
+         was written, in milliseconds: a record with one further ahead is a dead letter, however long markets may close. The time is \
+         the record's create time: the producer's clock, or the broker's with `message.timestamp.type=LogAppendTime`. Data that \
+         are dated in the future lose the first 7 records of each partition; after these, the greatest event time alone counts.",
+    ),
+    integer(
         "stages.groups_per_partition",
         16,
         1,

@@ -385,6 +385,7 @@ fn stages(values: &Values) -> StageConfig {
         },
         quotes: QuoteOrder::EventTime,
         future_max_ns: Some(values.integer("stages.future_max_ms") * 1_000_000),
+        clock_skew_max_ns: Some(values.integer("stages.clock_skew_max_ms") * 1_000_000),
     }
 }
 

@@ -28,6 +28,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
         future_max_ns: None,
+        clock_skew_max_ns: None,
     }
 }
 

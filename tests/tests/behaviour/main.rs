@@ -5,6 +5,7 @@ mod device_figures;
 mod devices;
 mod engine;
 mod kafka;
+mod live_feed;
 mod pricing_figures;
 mod recordings;
 mod risk;

@@ -197,6 +197,7 @@ fn stage_config() -> StageConfig {
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
         future_max_ns: None,
+        clock_skew_max_ns: None,
     }
 }
 
