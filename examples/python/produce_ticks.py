@@ -30,7 +30,8 @@ def trades(count: int, symbols: int, seed: int):
             "symbol": f"PYTHON:SYM{index}",
             "kind": "TRADE",
             "event_time_ns": start_ns + number * 1_000_000,
-            "trade_id": number + 1,
+            # As a venue counts: no two runs give an id twice.
+            "trade_id": start_ns // 1_000_000 + number,
             "side": walk.choice(["BUY", "SELL"]),
             "price_e9": cents[index] * (SCALE // 100),
             "size_e9": walk.randrange(1, 100) * SCALE,

@@ -2,6 +2,7 @@
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::Describer;
+use warptape_stages::RepeatedTrades;
 
 use crate::accounts::{Covered, DigestCheck, OtherTicks};
 use crate::comparison::Comparison;
@@ -18,6 +19,8 @@ pub(crate) struct OutputCheck<'a> {
     pub(crate) segments: &'a Segments,
     /// What was found identical.
     pub(crate) counts: OutputCounts,
+    /// Trades whose id their symbol had before.
+    pub(crate) repeated: RepeatedTrades,
 }
 
 /// A partition under one of its configurations, from its beginning to the end of the last segment under it.
@@ -73,6 +76,7 @@ impl OutputCheck<'_> {
             }
         };
         self.counts.ticks += reruns.iter().map(|rerun| rerun.rerun.ticks).sum::<u64>();
+        reruns.into_iter().for_each(|rerun| self.repeated.add(rerun.rerun.repeated));
         self.counts.signals += outputs.signals.identical();
         self.counts.late += outputs.late.identical();
         self.counts.dead_letters += outputs.dead_letter.identical();

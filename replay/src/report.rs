@@ -36,6 +36,10 @@ pub struct OutputCounts {
     pub late: u64,
     /// Dead letters.
     pub dead_letters: u64,
+    /// Trades whose id their symbol had before, late ones included.
+    pub repeated_trades: u64,
+    /// Trades whose id is so far below the greatest of their symbol that this cannot be told.
+    pub untold_trades: u64,
     /// Risk results.
     pub risk_results: u64,
 }

@@ -2,7 +2,9 @@
 
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{TickColumns, TickDecoder};
-use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, StageConfig};
+use warptape_stages::{
+    GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, RepeatedTrades, SignalMerge, StageConfig,
+};
 
 use crate::OutputOptions;
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of, is_older_dead_letter};
@@ -33,6 +35,8 @@ pub(crate) struct Rerun {
     bytes: Vec<u8>,
     /// Ticks of the segments whose outputs were compared.
     pub(crate) ticks: u64,
+    /// Trades among them whose id their symbol had before.
+    pub(crate) repeated: RepeatedTrades,
 }
 
 impl Rerun {
@@ -50,6 +54,7 @@ impl Rerun {
             late: Vec::new(),
             bytes: Vec::new(),
             ticks: 0,
+            repeated: RepeatedTrades::default(),
         }
     }
 
@@ -99,6 +104,9 @@ impl Rerun {
             Ok(rows) => {
                 let Some(outputs) = outputs else { return Ok(()) };
                 self.ticks += rows as u64;
+                let (counts, partition) = (self.intake.trade_ids(), self.source.partition);
+                let symbols = self.intake.symbols_mut();
+                self.repeated.add_record(counts, partition, record.offset, |number| symbols.name(number));
                 for &late in &self.late {
                     self.bytes.clear();
                     let symbols = self.intake.symbols_mut();

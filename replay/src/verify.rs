@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
+use warptape_stages::RepeatedTrades;
 
 use crate::admissions::Admissions;
 use crate::cut::Cut;
@@ -151,7 +152,8 @@ fn check_outputs(
     let total = cut.partitions.iter().map(|partition| partition.ticks.next as u64).sum();
     let mut done = 0;
     let (segments, counts) = (&check.segments, OutputCounts::default());
-    let mut outputs = OutputCheck { log, options: &options.sources, segments, counts };
+    let repeated = RepeatedTrades::default();
+    let mut outputs = OutputCheck { log, options: &options.sources, segments, counts, repeated };
     for (partition, cut) in (0..).zip(&cut.partitions) {
         let mut advance = |records: u64| {
             done += records;
@@ -163,8 +165,12 @@ fn check_outputs(
             break;
         }
     }
-    report.outputs = Some(outputs.counts);
+    let RepeatedTrades { repeated: repeated_trades, untold: untold_trades, .. } = outputs.repeated;
+    report.outputs = Some(OutputCounts { repeated_trades, untold_trades, ..outputs.counts });
     report.notes.extend(segment_notes(options, cut, check));
+    if !outputs.repeated.is_empty() {
+        report.notes.push(outputs.repeated.to_string());
+    }
     Ok(())
 }
 

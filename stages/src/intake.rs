@@ -23,6 +23,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
 use crate::jump::{Jump, Limits};
 use crate::market::Market;
+use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
 /// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
@@ -33,7 +34,7 @@ const ROWS_BY_GROUP_MIN: usize = 8;
 /// Rows of a record that a group keeps room for at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
-const STATE_VERSION: u32 = 3;
+const STATE_VERSION: u32 = 4;
 
 /// The group of a symbol within its partition.
 pub fn group_of(symbol: &str, groups: u32) -> u32 {
@@ -73,6 +74,8 @@ pub struct PartitionIntake {
     market: Market,
     /// Records far ahead that were refused.
     jump: Jump,
+    /// The newest trade ids of each symbol.
+    trade_ids: TradeIds,
     /// Rows of the record at hand, by group; kept for its memory.
     dealt: Vec<Vec<u32>>,
 }
@@ -90,6 +93,7 @@ impl PartitionIntake {
             next_close_ns: i64::MAX,
             market: Market::new(config.market, config.quotes),
             jump: Jump::default(),
+            trade_ids: TradeIds::default(),
             dealt: vec![Vec::new(); config.groups_per_partition as usize],
         }
     }
@@ -103,6 +107,11 @@ impl PartitionIntake {
     pub fn market_of(&self, symbol: &str, partition: i32, next_offset: i64) -> Option<SymbolMarket> {
         let number = self.symbols.id(symbol).filter(|number| (*number as usize) < self.places.len())?;
         Some(self.market.of(number, partition, next_offset))
+    }
+
+    /// What the trade ids of the record accepted last came to.
+    pub fn trade_ids(&self) -> TradeIdCounts {
+        self.trade_ids.counts()
     }
 
     /// Number of symbols seen.
@@ -137,6 +146,7 @@ impl PartitionIntake {
             return Err(error);
         }
         self.place_new_symbols(offset, queues);
+        self.trade_ids.begin_record();
         let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * queues.len();
         match is_large.then(|| self.calm_until(times_ns)).flatten() {
             Some(time_ns) => {
@@ -176,9 +186,13 @@ impl PartitionIntake {
             [&ticks.event_time_ns, &ticks.price_e9, &ticks.size_e9, &ticks.bid_price_e9, &ticks.ask_price_e9]
                 .map(|column| &column[first..]);
         let (symbols, kinds) = (&ticks.symbol[first..], &ticks.kind[first..]);
+        let trade_ids = &ticks.trade_id[first..];
         for (index, (&symbol, kind)) in symbols.iter().zip(kinds).enumerate() {
             match kind {
-                TickKind::Trade => self.market.trade(symbol, times[index], prices[index]),
+                TickKind::Trade => {
+                    self.market.trade(symbol, times[index], prices[index]);
+                    self.trade_ids.watch(symbol, trade_ids[index]);
+                }
                 TickKind::Quote => self.market.quote(symbol, times[index], bids[index], asks[index]),
             }
             self.dealt[self.places[symbol as usize].group as usize].push(index as u32);
@@ -213,7 +227,9 @@ impl PartitionIntake {
         let mut watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
         for row in first..ticks.len() {
             let index = (row - first) as u32;
-            let time_ns = ticks.event_time_ns[row];
+            let (time_ns, symbol) = (ticks.event_time_ns[row], ticks.symbol[row]);
+            // Quotes have none. Late trades are watched too: what is published a second time is mostly late.
+            self.trade_ids.watch(symbol, ticks.trade_id[row]);
             if time_ns < watermark_ns {
                 late.push(Late { index, watermark_ns });
                 continue;
@@ -221,7 +237,6 @@ impl PartitionIntake {
             if self.event_time_max_ns.is_none_or(|max| time_ns > max) {
                 watermark_ns = self.advance(time_ns, offset, index, queues);
             }
-            let symbol = ticks.symbol[row];
             let place = self.places[symbol as usize];
             let rows = &mut queues[place.group as usize].rows;
             match ticks.kind[row] {
@@ -293,6 +308,7 @@ impl PartitionIntake {
             });
         }
         self.market.grow(self.places.len());
+        self.trade_ids.grow(self.places.len());
     }
 
     /// Device-neutral bytes of the state.
@@ -306,6 +322,7 @@ impl PartitionIntake {
         }
         self.market.write(out);
         self.jump.write(out);
+        self.trade_ids.write(out);
     }
 
     /// Restores what [`PartitionIntake::write`] wrote.
@@ -338,6 +355,7 @@ impl PartitionIntake {
         }
         intake.market = Market::read(config.market, config.quotes, intake.places.len(), bytes)?;
         intake.jump = Jump::read(bytes)?;
+        intake.trade_ids = TradeIds::read(intake.places.len(), bytes)?;
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
@@ -376,7 +394,7 @@ mod tests {
             columns.kind.push(if is_quote { TickKind::Quote } else { TickKind::Trade });
             columns.event_time_ns.push(*time_ns);
             columns.receive_time_ns.push(0);
-            columns.trade_id.push(0);
+            columns.trade_id.push(if is_quote { 0 } else { *time_ns / 10_000 % 3_000 });
             columns.side.push(Side::None);
             columns.price_e9.push(of_kind(false, price));
             columns.size_e9.push(of_kind(false, price + 1));
@@ -407,7 +425,7 @@ mod tests {
             intake.write(&mut bytes);
             (bytes, intake.next_close_ns)
         };
-        let [by_groups, not_calm, late_rows] = [const { Cell::new(0) }; 3];
+        let [by_groups, not_calm, late_rows, repeated, untold] = [const { Cell::new(0) }; 5];
         let records = proptest::collection::vec(rows(), 1..20);
         TestRunner::deterministic()
             .run(&records, |records| {
@@ -432,8 +450,13 @@ mod tests {
                         .accept(offset, 0, &columns, first, &mut dealt, &mut late)
                         .expect("nothing is too far ahead");
                     reference.place_new_symbols(offset, &mut expected);
+                    reference.trade_ids.begin_record();
                     reference.deal_row_by_row(offset, &columns, first, &mut expected, &mut expected_late);
                     prop_assert_eq!(state(&intake), state(&reference));
+                    let ids = intake.trade_ids();
+                    prop_assert_eq!(ids, reference.trade_ids());
+                    repeated.set(repeated.get() + ids.repeated as usize);
+                    untold.set(untold.get() + ids.untold as usize);
                 }
                 for (dealt, expected) in dealt.iter().zip(&expected) {
                     prop_assert_eq!(&dealt.rows, &expected.rows);
@@ -444,7 +467,7 @@ mod tests {
                 Ok(())
             })
             .expect("both are the same");
-        let counts = [by_groups, not_calm, late_rows].map(Cell::into_inner);
+        let counts = [by_groups, not_calm, late_rows, repeated, untold].map(Cell::into_inner);
         assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
     }
 }

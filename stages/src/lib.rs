@@ -14,6 +14,7 @@ mod jump;
 mod market;
 mod outputs;
 pub mod risk;
+mod trade_ids;
 
 pub use config::{QuoteOrder, StageConfig};
 pub use device::{Begun, DeviceGroups};
@@ -22,4 +23,5 @@ pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};
 pub use intake::{Late, PartitionIntake, group_of};
 pub use market::{MarketConfig, Samples, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
+pub use trade_ids::{RepeatedId, RepeatedTrade, RepeatedTrades, TradeIdCounts};
 pub use warptape_kernels::{Isa, Rows};

@@ -138,9 +138,13 @@ impl Live {
         let ticks = count(&progress.ticks);
         let total = self.total_ticks.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
         let lag = lag_ticks.map(|lag| format!(" · lag {}", HumanCount(lag))).unwrap_or_default();
+        let repeated = match progress.repeated_trades.load(Ordering::Relaxed) {
+            0 => String::new(),
+            repeated => format!(" · {} trade ids repeated", HumanCount(repeated)),
+        };
         let waiting = HumanCount(progress.waiting_rows.load(Ordering::Relaxed).max(0) as u64);
         format!(
-            "{ticks}{total} ticks · {}/s{lag} · {} signals · {} decisions · {} commits · {waiting} rows wait",
+            "{ticks}{total} ticks · {}/s{lag} · {} signals · {} decisions · {} commits · {waiting} rows wait{repeated}",
             HumanCount(self.ticks_per_second as u64),
             count(&progress.signals),
             count(&progress.decisions),

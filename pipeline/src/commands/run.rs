@@ -180,6 +180,9 @@ pub(super) fn write_summary(
             count(summary.dead_letters)
         )?;
     }
+    if !summary.repeated.is_empty() {
+        writeln!(out, "trade ids  {}", summary.repeated)?;
+    }
     if !summary.latency_ns.is_empty() {
         let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
         writeln!(

@@ -9,7 +9,8 @@ use warptape_schemas::journal::{GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, TickDecoder};
 use warptape_stages::{
-    GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, SignalMerge, SymbolMarket,
+    GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, RepeatedTrades, SignalMerge,
+    SymbolMarket,
 };
 
 use super::commit::{Aside, AsideTopic, Receipt, Sealed};
@@ -78,7 +79,7 @@ struct InFlight {
 }
 
 /// Ticks and asides of an accepted fetch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Accepted {
     /// Ticks of good records, late ones included.
     pub ticks: u64,
@@ -86,6 +87,8 @@ pub struct Accepted {
     pub late: u64,
     /// Records that became dead letters.
     pub dead: u64,
+    /// Trades whose id their symbol had before, late ones included.
+    pub repeated: RepeatedTrades,
 }
 
 impl Partition {
@@ -160,6 +163,10 @@ impl Partition {
                     if record.offset >= self.counted_offset {
                         accepted.ticks += rows as u64;
                         accepted.late += self.late.len() as u64;
+                        let (counts, partition) = (self.intake.trade_ids(), self.source.partition);
+                        let symbols = self.intake.symbols_mut();
+                        let name = |number| symbols.name(number);
+                        accepted.repeated.add_record(counts, partition, record.offset, name);
                     }
                     self.keep_late(record.offset);
                 }

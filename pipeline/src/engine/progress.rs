@@ -16,6 +16,8 @@ pub struct Progress {
     pub late: AtomicU64,
     /// Records that went to the dead letters.
     pub dead_letters: AtomicU64,
+    /// Trades whose id their symbol had before.
+    pub repeated_trades: AtomicU64,
     /// Risk requests read.
     pub risk_requests: AtomicU64,
     /// Signals committed.

@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use hdrhistogram::Histogram;
 use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::LifecycleEvent;
+use warptape_stages::RepeatedTrades;
 
 use super::beside::Beside;
 use super::commit::{CommitEvent, CommitRequest, Committer};
@@ -113,6 +114,8 @@ struct Engine {
     revoking: Option<Revoking>,
     /// The stage configuration that the journal says was in force before this life, once it was asked.
     older_segment: Option<Option<String>>,
+    /// Trades whose id their symbol had before.
+    repeated: RepeatedTrades,
     last_commit_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
@@ -191,6 +194,7 @@ impl Engine {
             aborting: None,
             revoking: None,
             older_segment: None,
+            repeated: RepeatedTrades::default(),
             last_commit_ns: clock.now_ns(),
             first_read_ns: None,
             last_advance_ns: clock.now_ns(),
@@ -421,10 +425,20 @@ impl Engine {
                 Progress::add(&self.progress.ticks, accepted.ticks);
                 Progress::add(&self.progress.late, accepted.late);
                 Progress::add(&self.progress.dead_letters, accepted.dead);
+                self.count_repeated(accepted.repeated);
             }
             SourceEvent::Failed(error) => return Err(error.into()),
         }
         Ok(())
+    }
+
+    /// Counts trades whose id their symbol had before, and warns of the first.
+    fn count_repeated(&mut self, repeated: RepeatedTrades) {
+        if self.repeated.first.is_none() && repeated.first.is_some() {
+            tracing::warn!("{repeated}");
+        }
+        Progress::add(&self.progress.repeated_trades, repeated.repeated);
+        self.repeated.add(repeated);
     }
 
     /// Lets go of revoked partitions once what they caused is committed, or when that takes too long.
@@ -551,6 +565,7 @@ impl Engine {
             ticks: read(&self.progress.ticks),
             late: read(&self.progress.late),
             dead_letters: read(&self.progress.dead_letters),
+            repeated: self.repeated,
             signals: read(&self.progress.signals),
             decisions: read(&self.progress.decisions),
             commits: read(&self.progress.commits),

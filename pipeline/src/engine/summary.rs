@@ -1,6 +1,7 @@
 //! What a run amounted to.
 
 use hdrhistogram::Histogram;
+use warptape_stages::RepeatedTrades;
 
 /// Figures of a finished run.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub struct Summary {
     pub late: u64,
     /// Dead letters.
     pub dead_letters: u64,
+    /// Trades whose id their symbol had before, late ones included.
+    pub repeated: RepeatedTrades,
     /// Signals committed.
     pub signals: u64,
     /// Decisions made.

@@ -8,7 +8,7 @@ use warptape_schemas::tick::Tick;
 use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
 
 use super::outputs::records;
-use super::processes::{Running, ends, folder, texts, warptape};
+use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
 
 const MAP: &str = "symbol='A:B',time=t:ms,price=p,size=q";
 
@@ -74,6 +74,36 @@ fn the_same_file_adds_nothing_unless_it_is_said_again() {
     assert_eq!(times_ms(folder.path()).len(), 300);
     let (_, error) = texts(&feed(folder.path(), &["a.csv", "c.csv"]), 2);
     assert!(error.contains("c.csv: the same content is named twice"), "{error}");
+}
+
+#[test]
+fn ticks_that_are_published_twice_are_told_of() {
+    let folder = folder();
+    let folder = folder.path();
+    let row = |number: i64| format!("{},100,1,{}\n", 1_700_000_000_000 + number, 500 + number);
+    std::fs::write(folder.join("a.csv"), "t,p,q,n\n".to_owned() + &(0..90).map(row).collect::<String>())
+        .expect("the folder can be written");
+    let map = "symbol='A:B',time=t:ms,price=p,size=q,trade_id=n";
+    let feed = ["feed", "csv", "--map", map, "--batch", "7", "--log", "sqlite:w.db", "a.csv"];
+    let run = || {
+        let mut run = Running::start(folder, &["run", "--log", "sqlite:w.db"]);
+        let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log of the feed");
+        run_until_drained(&mut run, &log, "warptape");
+        let said = run.said();
+        (run.stop("TERM"), said)
+    };
+    texts(&warptape(folder, &feed), 0);
+    assert!(!run().0.contains("trade ids"));
+    texts(&warptape(folder, &[&feed[..], &["--again"]].concat()), 0);
+    let (summary, said) = run();
+    let told = "trades with an id that their symbol had before: 90, first A:B id 500 at partition ";
+    assert!(summary.contains(told) && summary.contains("published twice"), "{summary}");
+    assert!(said.contains("WARN") && said.contains("first A:B id 500 at partition"), "{said}");
+    let (verified, _) =
+        texts(&warptape(folder, &["replay", "verify", "--outputs", "--log", "sqlite:w.db"]), 0);
+    assert!(verified.contains(&format!("identical\nnote: {told}")), "{verified}");
+    // They were told of, and nobody repeats it.
+    assert!(!run().0.contains("trade ids"));
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn tick(partition: i32, random: &mut Random, time_ns: &mut i64) -> Tick {
         kind: TickKind::Trade,
         event_time_ns: *time_ns - late_ns,
         receive_time_ns: 0,
-        trade_id: 1,
+        trade_id: 0,
         side: Side::Buy,
         price_e9,
         size_e9: 1_000_000_000,

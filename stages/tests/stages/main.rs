@@ -57,6 +57,8 @@ struct Partition {
     stages: Vec<GroupStage>,
     merge: SignalMerge,
     late: Vec<Late>,
+    /// Trades with an id that their symbol had before.
+    repeated: u64,
     /// By group.
     snapshots: Vec<Vec<(i64, Vec<u8>)>>,
 }
@@ -71,6 +73,7 @@ impl Partition {
             stages: (0..groups).map(|_| GroupStage::new(config, Isa::detect())).collect(),
             merge: SignalMerge::default(),
             late: Vec::new(),
+            repeated: 0,
             snapshots: (0..groups).map(|_| Vec::new()).collect(),
         }
     }
@@ -82,7 +85,9 @@ impl Partition {
     fn try_accept(&mut self, offset: i64, tick: &Tick) -> Result<(), InvalidTick> {
         let mut columns = TickColumns::default();
         columns.push(tick, self.intake.symbols_mut());
-        self.intake.accept(offset, 0, &columns, 0, &mut self.queues, &mut self.late)
+        self.intake.accept(offset, 0, &columns, 0, &mut self.queues, &mut self.late)?;
+        self.repeated += self.intake.trade_ids().repeated;
+        Ok(())
     }
 
     /// Runs up to `rows` rows of each group.
@@ -225,6 +230,8 @@ fn ticks() -> impl Strategy<Value = Vec<Tick>> {
                 tick.kind = TickKind::Quote;
                 (tick.bid_price_e9, tick.ask_price_e9) = (tick.price_e9, tick.price_e9 + 1);
                 (tick.price_e9, tick.size_e9) = (0, 0);
+            } else {
+                tick.trade_id = price;
             }
             tick
         };
@@ -426,15 +433,15 @@ proptest! {
             if offset == restore_at {
                 cut.run(usize::MAX);
                 cut_signals.extend(cut.signals());
-                let late = std::mem::take(&mut cut.late);
+                let (late, repeated) = (std::mem::take(&mut cut.late), cut.repeated);
                 cut = cut.restored();
-                cut.late = late;
+                (cut.late, cut.repeated) = (late, repeated);
             }
         }
         cut.run(usize::MAX);
         cut_signals.extend(cut.signals());
         prop_assert_eq!(plain_signals, cut_signals);
-        prop_assert_eq!(&plain.late, &cut.late);
+        prop_assert_eq!((&plain.late, plain.repeated), (&cut.late, cut.repeated));
         for (plain, cut) in plain.stages.iter().zip(&cut.stages) {
             let (mut left, mut right) = (Vec::new(), Vec::new());
             plain.write(&mut left);

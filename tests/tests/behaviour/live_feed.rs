@@ -6,12 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crossbeam_channel::bounded;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
+use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
+use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::{Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};
-use warptape_stages::StageConfig;
-use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
+use warptape_stages::{RepeatedTrades, StageConfig};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
@@ -110,4 +111,45 @@ fn a_market_dated_in_the_future_is_followed() {
     let summary = run_to_end(&log, config.clone());
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (10, 0, 0));
     assert_identical(&log, &config.group);
+}
+
+/// The trades of a market, with ids that rise from 1 for each symbol.
+fn market() -> impl Iterator<Item = Tick> {
+    SynthSource::new(SynthConfig { symbols: 20, ..SynthConfig::default() }).expect("a market").take(6_000)
+}
+
+#[test]
+fn trades_that_are_published_twice_are_counted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let new_log = |name: &str| -> Arc<dyn EventLog> {
+        Arc::new(SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log"))
+    };
+    let trades = market().filter(|tick| tick.kind == TickKind::Trade).count() as u64;
+    let config = || EngineConfig {
+        snapshot_interval_records: 5,
+        poll_records_max: 4,
+        ..engine_config(stage_config(&["1s"]), 2)
+    };
+    let plain = new_log("plain.db");
+    feed(&plain, 1, 16, market());
+    assert!(run_to_end(&plain, config()).repeated.is_empty());
+    let records = topic_ends(plain.as_ref(), "ticks")[0].1;
+    // In pieces, with a stop after each; and at once, with a lane that fails and a state that is made anew.
+    let (pieces, faulty) = (new_log("pieces.db"), new_log("faulty.db"));
+    let mut found = RepeatedTrades::default();
+    for piece in 0..9 {
+        feed(&pieces, 1, 16, market().chain(market()).skip(piece * 1_500).take(1_500));
+        found.add(run_to_end(&pieces, config()).repeated);
+    }
+    (0..2).for_each(|_| feed(&faulty, 1, 16, market()));
+    let mut with_fault = config();
+    with_fault.scheduler.batch_rows_max = 200;
+    with_fault.lane_faults = vec![LaneFault { lane: 0, after_batches: 3 }];
+    let at_once = run_to_end(&faulty, with_fault).repeated;
+    for found in [&found, &at_once] {
+        assert_eq!((found.repeated, found.untold), (trades, 0));
+        let first = found.first.as_ref().expect("there are repeats");
+        assert!(first.trade_id == 1 && first.offset >= records, "{first:?}");
+    }
+    assert_identical(&pieces, &config().group);
 }

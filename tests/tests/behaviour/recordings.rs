@@ -60,6 +60,7 @@ fn signals_of(partitions: i32, ticks: &[Tick], batch: usize, lanes: i32) -> Vec<
     feed(&log, partitions, batch, ticks.iter().cloned());
     let summary = run_to_end(&log, engine_config(stage_config(), lanes));
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (ticks.len() as u64, 0, 0));
+    assert!(summary.repeated.is_empty(), "{}", summary.repeated);
     let values =
         |partition| read_partition(log.as_ref(), "signals", partition).into_iter().map(|record| record.value);
     (0..partitions).map(|partition| values(partition).collect()).collect()

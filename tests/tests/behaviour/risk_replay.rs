@@ -39,8 +39,7 @@ fn new_log(folder: &tempfile::TempDir, name: &str) -> Log {
 
 /// Publishes the ticks of a life: those of all lives are one market.
 fn feed_life(log: &Log, life: usize) {
-    let ticks = (life + 1) * TICKS;
-    let config = SynthConfig { symbols: 20, ticks: Some(ticks as u64), ..SynthConfig::default() };
+    let config = SynthConfig { symbols: 20, ..SynthConfig::default() };
     feed(log, PARTITIONS, 64, SynthSource::new(config).expect("a market").skip(life * TICKS).take(TICKS));
 }
 
