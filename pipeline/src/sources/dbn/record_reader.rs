@@ -62,7 +62,7 @@ impl RecordReader {
             let message: &TradeMsg = record.try_get()?;
             if is_trade(message.action, message.price) {
                 let empty = self.empty_tick(&message.hd, message.ts_recv)?;
-                ticks.push_back(trade(empty, message.price, message.size, message.side, message.sequence)?);
+                ticks.push_back(trade(empty, message.price, message.size, message.side)?);
             }
         } else if record.has::<Mbp1Msg>() {
             self.read_book(record.try_get()?, ticks)?;
@@ -89,7 +89,7 @@ impl RecordReader {
             ticks.push_back(book);
         }
         if has_trade {
-            ticks.push_back(trade(empty, message.price, message.size, message.side, message.sequence)?);
+            ticks.push_back(trade(empty, message.price, message.size, message.side)?);
         }
         Ok(())
     }
@@ -128,8 +128,8 @@ fn is_trade(action: c_char, price: i64) -> bool {
     action == ACTION_TRADE && price > 0
 }
 
-/// A trade; its id is the venue's sequence number, as DBN carries no other.
-fn trade(empty: Tick, price: i64, size: u32, side: c_char, sequence: u32) -> Result<Tick, FieldProblem> {
+/// A trade. It has no id: DBN's `sequence` counts messages of the venue, and trades of one message share it.
+fn trade(empty: Tick, price: i64, size: u32, side: c_char) -> Result<Tick, FieldProblem> {
     if price == UNDEF_PRICE {
         return Err(FieldProblem::new("price", "undefined", "the price of a trade"));
     }
@@ -138,8 +138,7 @@ fn trade(empty: Tick, price: i64, size: u32, side: c_char, sequence: u32) -> Res
         SIDE_BID => Side::Buy,
         _ => Side::None,
     };
-    let (kind, trade_id) = (TickKind::Trade, i64::from(sequence));
-    Ok(Tick { kind, side, trade_id, price_e9: price, size_e9: size_e9(size), ..empty })
+    Ok(Tick { kind: TickKind::Trade, side, price_e9: price, size_e9: size_e9(size), ..empty })
 }
 
 /// Price and size of one side of the book; zeros where it is absent.

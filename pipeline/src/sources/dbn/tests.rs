@@ -106,9 +106,9 @@ fn quote(offset_ns: i64, bid: (i64, i64), ask: (i64, i64)) -> Tick {
     }
 }
 
-fn trade_of(quote: Tick, trade_id: i64, side: Side, price_e9: i64, size_e9: i64) -> Tick {
+fn trade_of(quote: Tick, side: Side, price_e9: i64, size_e9: i64) -> Tick {
     let without_book = Tick { bid_price_e9: 0, bid_size_e9: 0, ask_price_e9: 0, ask_size_e9: 0, ..quote };
-    Tick { kind: TickKind::Trade, trade_id, side, price_e9, size_e9, ..without_book }
+    Tick { kind: TickKind::Trade, side, price_e9, size_e9, ..without_book }
 }
 
 #[test]
@@ -117,9 +117,7 @@ fn trades_plain_and_compressed() {
     let expected: Vec<Tick> = [Side::Sell, Side::Buy, Side::None]
         .into_iter()
         .enumerate()
-        .map(|(offset, side)| {
-            trade_of(quote(offset as i64, (0, 0), (0, 0)), 99, side, 187 * E9 + 1, 300 * E9)
-        })
+        .map(|(offset, side)| trade_of(quote(offset as i64, (0, 0), (0, 0)), side, 187 * E9 + 1, 300 * E9))
         .collect();
     for compressed in [false, true] {
         let (ticks, passed_over) = read(&encode(Schema::Trades, &records, compressed), None);
@@ -139,7 +137,7 @@ fn books_give_quotes_and_trades() {
         book_message(3, b'A', (-E9, 1), (101 * E9, 6)),
     ];
     let first = quote(0, (100 * E9, 5 * E9), (101 * E9, 6 * E9));
-    let traded = trade_of(quote(1, (0, 0), (0, 0)), 7, Side::Buy, 187 * E9, 5 * E9);
+    let traded = trade_of(quote(1, (0, 0), (0, 0)), Side::Buy, 187 * E9, 5 * E9);
     let one_sided = quote(2, (0, 0), (101 * E9, 6 * E9));
     let (ticks, passed_over) = read(&encode(Schema::Mbp1, &records, true), None);
     assert_eq!(ticks, Ok(vec![first, traded.clone(), one_sided]));
