@@ -39,6 +39,6 @@ pub use bars::{
 };
 pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};
 pub use isa::{Isa, Present};
-pub use rows::{RowKind, Rows};
+pub use rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
 pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};
 pub use state::StateError;

@@ -1,18 +1,43 @@
 //! The rows of one group in log order, as columns.
 
-/// What a row is.
+/// What a row is. A trade whose size has no 64 bits at 1e-9 says by its kind what its size is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum RowKind {
+pub struct RowKind(u8);
+
+impl RowKind {
     /// A trade of one slot.
-    Trade = 0,
+    pub const TRADE: Self = Self(0);
     /// A change of one slot's best bid or ask.
-    Quote = 1,
+    pub const QUOTE: Self = Self(1);
     /// The partition's watermark crossed a bar boundary.
-    Watermark = 2,
+    pub const WATERMARK: Self = Self(2);
     /// A position at which the state is asked for; kernels ignore it.
-    Barrier = 3,
+    pub const BARRIER: Self = Self(3);
+
+    /// A trade whose size is counted in `10^exponent` of 1e-9.
+    ///
+    /// # Panics
+    /// If the exponent is greater than [`SIZE_EXPONENT_MAX`].
+    pub fn trade(exponent: u32) -> Self {
+        assert!(exponent <= SIZE_EXPONENT_MAX, "sizes are counted in 1 at most");
+        if exponent == 0 { Self::TRADE } else { Self(Self::BARRIER.0 + exponent as u8) }
+    }
+
+    /// Whether it is a trade, of whatever size.
+    #[inline(always)]
+    pub fn is_trade(self) -> bool {
+        self == Self::TRADE || self.0 > Self::BARRIER.0
+    }
+
+    /// The exponent of a trade: see [`RowKind::trade`].
+    #[inline(always)]
+    pub fn exponent(self) -> u32 {
+        u32::from(self.0.saturating_sub(Self::BARRIER.0))
+    }
 }
+
+/// The greatest exponent of a trade's size: it is counted in whole units then.
+pub const SIZE_EXPONENT_MAX: u32 = 9;
 
 /// Rows that an emptied queue keeps room for at most: 160 KiB.
 const ROOM_ROWS_MAX: usize = 4096;
@@ -26,9 +51,9 @@ pub struct Rows {
     pub slot: Vec<u32>,
     /// Event time of a trade or quote; the watermark; the number of a barrier.
     pub time_ns: Vec<i64>,
-    /// Price of a trade, bid price of a quote, scaled by 1e-9.
+    /// Price of a trade, bid price of a quote, in the unit of the slot's prices: 1e-9 unless its symbol has another.
     pub price_e9: Vec<i64>,
-    /// Size of a trade, **ask price** of a quote, scaled by 1e-9.
+    /// Size of a trade, **ask price** of a quote, scaled by 1e-9, the size of a large trade as its kind says.
     pub size_e9: Vec<i64>,
     /// Offset of the record that the row came from.
     pub offset: Vec<i64>,
@@ -74,24 +99,39 @@ impl Rows {
         offset: i64,
         index: u32,
     ) {
-        self.push(RowKind::Trade, slot, time_ns, price_e9, size_e9, offset, index);
+        self.push(RowKind::TRADE, slot, time_ns, price_e9, size_e9, offset, index);
+    }
+
+    /// Adds a trade of `size` in `10^exponent` of 1e-9.
+    #[expect(clippy::too_many_arguments, reason = "one per column")]
+    #[inline]
+    pub fn push_large_trade(
+        &mut self,
+        slot: u32,
+        time_ns: i64,
+        price_e9: i64,
+        (size, exponent): (i64, u32),
+        offset: i64,
+        index: u32,
+    ) {
+        self.push(RowKind::trade(exponent), slot, time_ns, price_e9, size, offset, index);
     }
 
     /// Adds a quote; a price of 0 is a side without orders.
     #[inline]
     pub fn push_quote(&mut self, slot: u32, time_ns: i64, bid_e9: i64, ask_e9: i64, offset: i64, index: u32) {
-        self.push(RowKind::Quote, slot, time_ns, bid_e9, ask_e9, offset, index);
+        self.push(RowKind::QUOTE, slot, time_ns, bid_e9, ask_e9, offset, index);
     }
 
     /// Adds a watermark at the position of the tick that moved it.
     #[inline]
     pub fn push_watermark(&mut self, watermark_ns: i64, offset: i64, index: u32) {
-        self.push(RowKind::Watermark, 0, watermark_ns, 0, 0, offset, index);
+        self.push(RowKind::WATERMARK, 0, watermark_ns, 0, 0, offset, index);
     }
 
     /// Adds a barrier.
     pub fn push_barrier(&mut self, barrier: i64, offset: i64, index: u32) {
-        self.push(RowKind::Barrier, 0, barrier, 0, 0, offset, index);
+        self.push(RowKind::BARRIER, 0, barrier, 0, 0, offset, index);
     }
 
     // Once per tick, on the engine's own thread.

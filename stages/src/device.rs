@@ -106,7 +106,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
     /// Whether a group's input may be begun while others are under way: it brings no symbols, which take slots, and no barriers,
     /// which take the state as it is then.
     pub fn runs_beside(input: &GroupInput) -> bool {
-        input.symbols.is_empty() && !input.rows.kind.contains(&RowKind::Barrier)
+        input.symbols.is_empty() && !input.rows.kind.contains(&RowKind::BARRIER)
     }
 
     /// Begins to process rows, as [`DeviceGroups::run`] does. One more may be begun before this is finished, if all of its inputs
@@ -200,7 +200,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
 impl<K> Part<K> {
     fn new((key, input): (K, GroupInput)) -> Self {
         let barriers = (0..input.rows.len()).rev();
-        let barriers = barriers.filter(|&row| input.rows.kind[row] == RowKind::Barrier).collect();
+        let barriers = barriers.filter(|&row| input.rows.kind[row] == RowKind::BARRIER).collect();
         Self { key, input, barriers, done: 0, output: GroupOutput::default() }
     }
 

@@ -75,7 +75,7 @@ impl GroupInput {
     /// What lies behind a barrier among the rows.
     pub fn behind(&self, barrier: i64) -> Self {
         let (kind, number) = (&self.rows.kind, &self.rows.time_ns);
-        let at = (0..self.rows.len()).find(|&row| kind[row] == RowKind::Barrier && number[row] == barrier);
+        let at = (0..self.rows.len()).find(|&row| kind[row] == RowKind::BARRIER && number[row] == barrier);
         let at = at.expect("the barrier is among the rows");
         let offset = self.rows.offset[at];
         let symbols = self.symbols.iter().filter(|symbol| symbol.offset >= offset).cloned().collect();
@@ -147,7 +147,7 @@ impl GroupStage {
     pub fn run(&mut self, mut input: GroupInput, output: &mut GroupOutput) {
         let rows = &*input.rows;
         let barriers: Vec<usize> =
-            (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::Barrier).collect();
+            (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::BARRIER).collect();
         let mut start = 0;
         for barrier in barriers {
             self.add_symbols(&mut input.symbols, rows.offset[barrier]);

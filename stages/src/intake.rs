@@ -202,8 +202,8 @@ impl PartitionIntake {
                 offset,
                 dealt,
                 |index| match kinds[index] {
-                    TickKind::Trade => RowKind::Trade,
-                    TickKind::Quote => RowKind::Quote,
+                    TickKind::Trade => RowKind::TRADE,
+                    TickKind::Quote => RowKind::QUOTE,
                 },
                 |index| self.places[symbols[index] as usize].slot,
                 |index| times[index],

@@ -7,7 +7,7 @@
 //   close_bars   one thread per slot: merges its parts into its open bars, and closes those that are over or full.
 //
 // Volume bars have no parts, because where one ends depends on where the one before it ended: their trades are taken one by
-// one. So are quotes for bars by count or volume. Prices and sizes of trades are not negative.
+// one. So are quotes for bars by count or volume. Sizes of trades are not negative.
 
 #include "device.cuh"
 
@@ -46,11 +46,12 @@ struct Part {
 };
 
 struct Trade {
-    u32 place;
+    u32 place_exponent;  // The place, and in the highest four bits the exponent of the size.
     u32 row;
     i64 time_ns;
     i64 price_e9;
-    i64 size_e9;
+    i64 size;  // In 10^exponent of 1e-9.
+    __device__ u32 place() const { return place_exponent & 0xfffffff; }
 };
 
 struct Quote {
@@ -111,9 +112,15 @@ struct FoldArgs {
 
 __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 127) - 1); }
 
+// Unsigned, so that a notional may wrap: it is taken modulo 2^128, and `notional_of` says whether it is known.
+typedef unsigned __int128 u128;
+
 __device__ inline Bar bar_of_trade(const Trade &trade, i64 number) {
-    i64 time_ns = trade.time_ns, price = trade.price_e9, size = trade.size_e9;
-    return {(i128)size, (i128)price * size, number, time_ns, time_ns, price, price, price, price, 1, 0, 0, 0, 0};
+    i64 time_ns = trade.time_ns, price = trade.price_e9;
+    i128 size = trade.size;
+    for (u32 exponent = trade.place_exponent >> 28; exponent > 0; --exponent) size *= 10;
+    i128 notional = (i128)((u128)(i128)price * (u128)size);
+    return {size, notional, number, time_ns, time_ns, price, price, price, price, 1, 0, 0, 0, 0};
 }
 
 // Adds trades that came after those it has.
@@ -128,10 +135,20 @@ __device__ inline void add(bool by_event_time, Bar &bar, const Bar &later) {
     }
     if (later.high_e9 > bar.high_e9) bar.high_e9 = later.high_e9;
     if (later.low_e9 < bar.low_e9) bar.low_e9 = later.low_e9;
-    bar.volume_e9 += later.volume_e9;
-    bool fits = later.notional_e18 <= greatest_i128() - bar.notional_e18;
-    bar.notional_e18 = fits ? bar.notional_e18 + later.notional_e18 : greatest_i128();
+    bool fits = later.volume_e9 <= greatest_i128() - bar.volume_e9;
+    bar.volume_e9 = fits ? bar.volume_e9 + later.volume_e9 : greatest_i128();
+    bar.notional_e18 = (i128)((u128)bar.notional_e18 + (u128)later.notional_e18);
     bar.trades += later.trades;
+}
+
+// Sum of price times size; the least number where it may have more than 128 bits.
+__device__ inline i128 notional_of(const Bar &bar) {
+    u64 high = bar.high_e9 < 0 ? 0 - (u64)bar.high_e9 : bar.high_e9;
+    u64 low = bar.low_e9 < 0 ? 0 - (u64)bar.low_e9 : bar.low_e9;
+    u64 price = high > low ? high : low;
+    u128 volume = (u128)bar.volume_e9;
+    u128 upper = (u128)price * (u64)(volume >> 64) + ((u128)price * (u64)volume >> 64);
+    return upper >> 63 ? -greatest_i128() - 1 : bar.notional_e18;
 }
 
 __device__ inline i64 floor_divide(i64 dividend, i64 divisor) {
@@ -163,7 +180,7 @@ extern "C" __global__ void fold_runs(const __grid_constant__ FoldArgs args) {
     Part part = {};
     for (u64 trade = begin; trade < end; ++trade) {
         const Trade &at = args.trade[trade];
-        u32 place = at.place, row = at.row;
+        u32 place = at.place(), row = at.row;
         Bar bar = bar_of_trade(at, bar_number(args, place, trade));
         if (trade > begin && part.place == place && part.bar.number == bar.number) {
             add(args.kind == TIME, part.bar, bar);
@@ -303,7 +320,7 @@ struct Closing {
         last = id;
         ClosedBar &closed = args.closed[id];
         closed.volume_e9 = bar.volume_e9;
-        closed.notional_e18 = bar.notional_e18;
+        closed.notional_e18 = notional_of(bar);
         closed.start_ns = start_ns;
         closed.end_ns = end_ns;
         closed.open_e9 = bar.open_e9;

@@ -48,7 +48,7 @@ impl QuotesByArrival {
 
 fn apply(quotes: &mut [[i64; 2]], rows: &Rows, range: Range<usize>) {
     for row in range {
-        if rows.kind[row] == RowKind::Quote {
+        if rows.kind[row] == RowKind::QUOTE {
             quotes[rows.slot[row] as usize] = [rows.price_e9[row], rows.size_e9[row]];
         }
     }

@@ -23,7 +23,7 @@ pub struct ClosedBars {
     pub close_e9: Vec<i64>,
     /// Sum of sizes.
     pub volume_e9: Vec<i128>,
-    /// Sum of price times size; saturates.
+    /// Sum of price times size; the least `i128` where it may have more than 128 bits.
     pub notional_e18: Vec<i128>,
     /// Number of trades.
     pub trades: Vec<i64>,
@@ -100,7 +100,7 @@ impl ClosedBars {
         self.low_e9.push(bar.low_e9);
         self.close_e9.push(bar.close_e9);
         self.volume_e9.push(bar.volume_e9);
-        self.notional_e18.push(bar.notional_e18);
+        self.notional_e18.push(bar.notional_e18());
         self.trades.push(bar.trades);
         self.bid_price_e9.push(bid_e9);
         self.ask_price_e9.push(ask_e9);

@@ -45,11 +45,21 @@ pub struct DeviceQuotePart {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceTrade {
-    pub place: u32,
-    pub row: u32,
-    pub time_ns: i64,
-    pub price_e9: i64,
-    pub size_e9: i64,
+    /// The place, and in the highest four bits the exponent of the size.
+    place_exponent: u32,
+    row: u32,
+    time_ns: i64,
+    price_e9: i64,
+    size: i64,
+}
+
+impl DeviceTrade {
+    /// Places that can be told apart.
+    pub const PLACES_MAX: usize = 1 << 28;
+
+    pub fn new(place: u32, exponent: u32, row: u32, [time_ns, price_e9, size]: [i64; 3]) -> Self {
+        Self { place_exponent: place | exponent << 28, row, time_ns, price_e9, size }
+    }
 }
 
 #[repr(C)]

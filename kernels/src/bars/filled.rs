@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::closed::ClosedBars;
-use super::open::OpenBar;
+use super::open::{OpenBar, Trade};
 use super::quotes::{Quote, RecentQuotes};
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
@@ -56,19 +56,19 @@ impl FilledBars {
         for row in range {
             let (slot, time_ns) = (rows.slot[row], rows.time_ns[row]);
             match rows.kind[row] {
-                RowKind::Trade => {}
-                RowKind::Quote => {
+                RowKind::QUOTE => {
                     let quote = Quote { time_ns, bid_e9: rows.price_e9[row], ask_e9: rows.size_e9[row] };
                     self.quotes[slot as usize].add(quote, self.allowed_lateness_ns);
                     continue;
                 }
-                RowKind::Watermark | RowKind::Barrier => continue,
+                RowKind::WATERMARK | RowKind::BARRIER => continue,
+                _ => {}
             }
             let bar = &mut self.open[slot as usize];
             if bar.trades == 0 {
-                *bar = OpenBar::of_trade(time_ns, rows.price_e9[row], rows.size_e9[row]);
+                *bar = OpenBar::of_trade(Trade::of(rows, row));
             } else {
-                bar.add_by_arrival(time_ns, rows.price_e9[row], rows.size_e9[row]);
+                bar.add_by_arrival(Trade::of(rows, row));
             }
             if is_full(bar) {
                 let quote = self.quotes[slot as usize].at(bar.close_time_ns);

@@ -17,8 +17,9 @@
 //!
 //! A bar that no such quote came before has 0 for both.
 //!
-//! `high = max p`, `low = min p`, `volume = Σ q`, `notional = Σ p·q`. Sums have 128 bits: volume cannot overflow (2^63
-//! trades of 2^63), notional saturates, which takes two trades at the greatest price and size that there are.
+//! `high = max p`, `low = min p`, `volume = Σ q`, `notional = Σ p·q`, with sizes that are not negative and prices of either
+//! sign. Sums have 128 bits, and do not depend on the order of trades: volume saturates, which takes 10^10 trades of the greatest
+//! size that there is; notional is the exact sum, or not known where the bar's prices and volume could come to more.
 //!
 //! An open bar is one record, not one entry in each of ten columns: folding a trade touches all of one bar and nothing
 //! of its neighbours, which is two cache lines here and would be ten there.
@@ -35,6 +36,7 @@ mod time;
 
 pub use by_arrival::QuotesByArrival;
 pub use closed::ClosedBars;
+pub(crate) use open::NOTIONAL_TOO_LARGE;
 pub use quotes::RECENT_QUOTES_MAX;
 pub use slab::BarSlab;
 pub use spec::{BarSpec, BarSpecError, OPEN_BARS_MAX};

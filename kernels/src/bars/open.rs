@@ -2,12 +2,56 @@
 
 use super::quotes::Quote;
 use crate::StateError;
+use crate::rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
 use crate::state::{get_i64, get_i128, put_i64, put_i128};
+
+/// The notional of a closed bar that is too large to be known: its bar's prices and volume could come to more than 128 bits.
+pub(crate) const NOTIONAL_TOO_LARGE: i128 = i128::MIN;
+
+/// What a unit of a trade's size is in 1e-9, by exponent.
+const SIZE_UNITS: [i128; SIZE_EXPONENT_MAX as usize + 1] = {
+    let mut units = [1; SIZE_EXPONENT_MAX as usize + 1];
+    let mut exponent = 1;
+    while exponent < units.len() {
+        units[exponent] = units[exponent - 1] * 10;
+        exponent += 1;
+    }
+    units
+};
+
+/// A trade as bars take it in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trade {
+    pub time_ns: i64,
+    pub price_e9: i64,
+    pub size_e9: i128,
+    /// Price times size, modulo 2^128.
+    pub notional_e18: i128,
+}
+
+impl Trade {
+    #[inline(always)]
+    pub fn new(kind: RowKind, time_ns: i64, price_e9: i64, size: i64) -> Self {
+        let (size_e9, notional_e18) = (i128::from(size), i128::from(price_e9) * i128::from(size));
+        if kind == RowKind::TRADE {
+            return Self { time_ns, price_e9, size_e9, notional_e18 };
+        }
+        let unit = SIZE_UNITS[kind.exponent() as usize];
+        Self { time_ns, price_e9, size_e9: size_e9 * unit, notional_e18: notional_e18.wrapping_mul(unit) }
+    }
+
+    /// The trade of a row that is one.
+    #[inline(always)]
+    pub fn of(rows: &Rows, row: usize) -> Self {
+        Self::new(rows.kind[row], rows.time_ns[row], rows.price_e9[row], rows.size_e9[row])
+    }
+}
 
 /// A bar that is not closed yet; without trades it will be none, and without a quote too it stands for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenBar {
     pub volume_e9: i128,
+    /// Modulo 2^128, so that its order does not matter: see [`OpenBar::notional_e18`].
     pub notional_e18: i128,
     /// Event time of the trade that made the open price.
     pub open_time_ns: i64,
@@ -31,10 +75,11 @@ impl OpenBar {
 
     /// The bar of a first trade.
     #[inline(always)]
-    pub fn of_trade(time_ns: i64, price_e9: i64, size_e9: i64) -> Self {
+    pub fn of_trade(trade: Trade) -> Self {
+        let Trade { time_ns, price_e9, size_e9, notional_e18 } = trade;
         Self {
-            volume_e9: i128::from(size_e9),
-            notional_e18: i128::from(price_e9) * i128::from(size_e9),
+            volume_e9: size_e9,
+            notional_e18,
             open_time_ns: time_ns,
             close_time_ns: time_ns,
             open_e9: price_e9,
@@ -56,7 +101,8 @@ impl OpenBar {
 
     /// Adds a trade; open and close are by event time, and by arrival among equals.
     #[inline(always)]
-    pub fn add_by_event_time(&mut self, time_ns: i64, price_e9: i64, size_e9: i64) {
+    pub fn add_by_event_time(&mut self, trade: Trade) {
+        let Trade { time_ns, price_e9, .. } = trade;
         if time_ns < self.open_time_ns {
             self.open_time_ns = time_ns;
             self.open_e9 = price_e9;
@@ -65,25 +111,36 @@ impl OpenBar {
             self.close_time_ns = time_ns;
             self.close_e9 = price_e9;
         }
-        self.add_sums(price_e9, size_e9);
+        self.add_sums(trade);
     }
 
     /// Adds a trade; open and close are by arrival.
     #[inline(always)]
-    pub fn add_by_arrival(&mut self, time_ns: i64, price_e9: i64, size_e9: i64) {
-        self.close_time_ns = time_ns;
-        self.close_e9 = price_e9;
-        self.add_sums(price_e9, size_e9);
+    pub fn add_by_arrival(&mut self, trade: Trade) {
+        self.close_time_ns = trade.time_ns;
+        self.close_e9 = trade.price_e9;
+        self.add_sums(trade);
     }
 
     #[inline(always)]
-    fn add_sums(&mut self, price_e9: i64, size_e9: i64) {
-        self.high_e9 = self.high_e9.max(price_e9);
-        self.low_e9 = self.low_e9.min(price_e9);
-        self.volume_e9 += i128::from(size_e9);
-        // A product of two i64 fits; only sums of several products near 2^126 can pass 2^127.
-        self.notional_e18 = self.notional_e18.saturating_add(i128::from(price_e9) * i128::from(size_e9));
+    fn add_sums(&mut self, trade: Trade) {
+        self.high_e9 = self.high_e9.max(trade.price_e9);
+        self.low_e9 = self.low_e9.min(trade.price_e9);
+        // Sizes are not negative, so that a sum that saturates does not depend on their order either.
+        self.volume_e9 = self.volume_e9.saturating_add(trade.size_e9);
+        self.notional_e18 = self.notional_e18.wrapping_add(trade.notional_e18);
         self.trades += 1;
+    }
+
+    /// Sum of price times size, or [`NOTIONAL_TOO_LARGE`]: no sum of products is farther from 0 than the price that is farthest
+    /// from it times the volume, so where that has 127 bits, the sum modulo 2^128 is the sum.
+    #[inline(always)]
+    pub fn notional_e18(&self) -> i128 {
+        let price_e9 = self.high_e9.unsigned_abs().max(self.low_e9.unsigned_abs());
+        match i128::from(price_e9).checked_mul(self.volume_e9) {
+            Some(_) => self.notional_e18,
+            None => NOTIONAL_TOO_LARGE,
+        }
     }
 
     /// Writes the bar but for its quote.
@@ -107,9 +164,7 @@ impl OpenBar {
         let notional_e18 = get_i128(bytes, "open bar notional")?;
         let trades = get_i64(bytes, "open bar trades")?;
         let prices = low_e9 <= open_e9 && open_e9 <= high_e9 && low_e9 <= close_e9 && close_e9 <= high_e9;
-        // Sums of i64 sizes: more than this cannot come together, and adding to it cannot overflow.
-        let volume = volume_e9.unsigned_abs() <= 1 << 126;
-        if !prices || !volume || !(1..=i64::MAX / 2).contains(&trades) {
+        if !prices || volume_e9 < 0 || !(1..=i64::MAX / 2).contains(&trades) {
             let found = format!(
                 "a bar of {trades} trades with open, high, low, close {open_e9}, {high_e9}, {low_e9}, {close_e9} \
                  and volume {volume_e9}"

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::closed::ClosedBars;
-use super::open::OpenBar;
+use super::open::{OpenBar, Trade};
 use super::quotes::Quote;
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
@@ -73,23 +73,7 @@ impl TimeBars {
         for row in 0..kinds.len() {
             let time_ns = times_ns[row];
             match kinds[row] {
-                RowKind::Trade => {
-                    if time_ns < current.start_ns || time_ns >= current.end_ns {
-                        current = self.bar_at(time_ns);
-                    }
-                    let open = &mut self.open[current.position];
-                    let bar = &mut open.bars[slots[row] as usize];
-                    if bar.trades == 0 {
-                        if bar.is_empty() {
-                            open.touched.push(slots[row]);
-                        }
-                        let of_trade = OpenBar::of_trade(time_ns, prices_e9[row], sizes_e9[row]);
-                        *bar = OpenBar { quote: bar.quote, ..of_trade };
-                    } else {
-                        bar.add_by_event_time(time_ns, prices_e9[row], sizes_e9[row]);
-                    }
-                }
-                RowKind::Quote => {
+                RowKind::QUOTE => {
                     if time_ns < current.start_ns || time_ns >= current.end_ns {
                         current = self.bar_at(time_ns);
                     }
@@ -100,11 +84,27 @@ impl TimeBars {
                     }
                     bar.add_quote(Quote { time_ns, bid_e9: prices_e9[row], ask_e9: sizes_e9[row] });
                 }
-                RowKind::Watermark => {
+                RowKind::WATERMARK => {
                     self.close(time_ns, rows, first + row, closed);
                     current = Current::NONE;
                 }
-                RowKind::Barrier => {}
+                RowKind::BARRIER => {}
+                kind => {
+                    if time_ns < current.start_ns || time_ns >= current.end_ns {
+                        current = self.bar_at(time_ns);
+                    }
+                    let open = &mut self.open[current.position];
+                    let bar = &mut open.bars[slots[row] as usize];
+                    let trade = Trade::new(kind, time_ns, prices_e9[row], sizes_e9[row]);
+                    if bar.trades == 0 {
+                        if bar.is_empty() {
+                            open.touched.push(slots[row]);
+                        }
+                        *bar = OpenBar { quote: bar.quote, ..OpenBar::of_trade(trade) };
+                    } else {
+                        bar.add_by_event_time(trade);
+                    }
+                }
             }
         }
     }

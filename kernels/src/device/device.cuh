@@ -19,6 +19,7 @@ static const u32 NONE = 0xffffffffu;
 __device__ inline u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 
 __device__ inline double not_available() { return __longlong_as_double(0x7ff8000000000000ll); }
+__device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
 
 static const u32 INDICATOR_COLUMNS = 16;
 

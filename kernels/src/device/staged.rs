@@ -59,17 +59,18 @@ impl<'a> StagedRows<'a> {
         let rows_total: usize = groups.iter().map(|group| group.rows.len()).sum();
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
         let places: usize = groups.iter().map(|group| group.slots.len()).sum();
+        assert!(places < DeviceTrade::PLACES_MAX, "places of a batch are counted in 28 bits");
         let (mut trade_begin, mut quote_begin) = (vec![0_u32; places + 1], vec![0_u32; places + 1]);
         let (mut first_place, mut marks) = (0, 0);
         for GroupRows { slots, rows, range } in groups {
             let places = first_place + 1..first_place + 1 + slots.len();
             let (trades, quotes) = (&mut trade_begin[places.clone()], &mut quote_begin[places]);
             for (kind, slot) in rows.kind[range.clone()].iter().zip(&rows.slot[range.clone()]) {
-                match kind {
-                    RowKind::Trade => trades[*slot as usize] += 1,
-                    RowKind::Quote => quotes[*slot as usize] += 1,
-                    RowKind::Watermark => marks += 1,
-                    RowKind::Barrier => {}
+                match *kind {
+                    RowKind::QUOTE => quotes[*slot as usize] += 1,
+                    RowKind::WATERMARK => marks += 1,
+                    RowKind::BARRIER => {}
+                    _ => trades[*slot as usize] += 1,
                 }
             }
             first_place += slots.len();
@@ -126,14 +127,7 @@ impl<'a> StagedRows<'a> {
                 let (place, number) = (first_place + rows.slot[row] as usize, (first_row + row) as u32);
                 let (time_ns, price_e9, size_e9) = (rows.time_ns[row], rows.price_e9[row], rows.size_e9[row]);
                 match rows.kind[row] {
-                    RowKind::Trade => {
-                        let next = &mut self.trade_begin[place];
-                        let trade =
-                            DeviceTrade { place: place as u32, row: number, time_ns, price_e9, size_e9 };
-                        trades_out[*next as usize] = trade;
-                        *next += 1;
-                    }
-                    RowKind::Quote => {
+                    RowKind::QUOTE => {
                         let next = &mut self.quote_begin[place];
                         quotes_out[*next as usize] = DeviceQuote {
                             place: place as u32,
@@ -144,11 +138,18 @@ impl<'a> StagedRows<'a> {
                         };
                         *next += 1;
                     }
-                    RowKind::Watermark => {
+                    RowKind::WATERMARK => {
                         marks_out[marks] = DeviceMark { row: number.into(), time_ns };
                         marks += 1;
                     }
-                    RowKind::Barrier => {}
+                    RowKind::BARRIER => {}
+                    kind => {
+                        let next = &mut self.trade_begin[place];
+                        let trade =
+                            DeviceTrade::new(place as u32, kind.exponent(), number, [time_ns, price_e9, size_e9]);
+                        trades_out[*next as usize] = trade;
+                        *next += 1;
+                    }
                 }
             }
             mark_begins[number + 1] = marks as u32;

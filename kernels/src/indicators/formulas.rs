@@ -1,6 +1,8 @@
 //! Formulas of one indicator and slot, without state. All functions are `#[inline(always)]` and free of branches that
 //! depend on values, so that a loop over slots around them becomes vector code.
 
+use crate::bars::NOTIONAL_TOO_LARGE;
+
 /// Prices and sizes are integers of this many per unit.
 const ONE_E9: f64 = 1e9;
 
@@ -19,22 +21,32 @@ pub(super) fn scaled_by_halves(value_e9: i64) -> f64 {
     (f64::from((value_e9 >> 32) as i32) * TWO_TO_32 + f64::from(value_e9 as u32)) / ONE_E9
 }
 
-/// An integer that is not negative as a number, within 2 units in the last place: each half of it rounded, then the sum.
+/// An integer as a number, within 2 units in the last place: each half of its magnitude rounded, then the sum. Infinite for a
+/// notional that is not known.
 #[inline(always)]
 pub(super) fn wide(value: i128) -> f64 {
-    value as u64 as f64 + (value >> 64) as u64 as f64 * (TWO_TO_32 * TWO_TO_32)
+    let magnitude = value.unsigned_abs();
+    signed(value, magnitude as u64 as f64 + (magnitude >> 64) as u64 as f64 * (TWO_TO_32 * TWO_TO_32))
+}
+
+#[inline(always)]
+fn signed(value: i128, magnitude: f64) -> f64 {
+    let magnitude = if value == NOTIONAL_TOO_LARGE { f64::INFINITY } else { magnitude };
+    if value < 0 { -magnitude } else { magnitude }
 }
 
 /// Likewise, with the same result: four exact quarters and three roundings.
 #[inline(always)]
 pub(super) fn wide_by_quarters(value: i128) -> f64 {
     const SCALES: [f64; 4] = [1.0, TWO_TO_32, TWO_TO_32 * TWO_TO_32, TWO_TO_32 * TWO_TO_32 * TWO_TO_32];
-    let quarters = [value as u32, (value >> 32) as u32, (value >> 64) as u32, (value >> 96) as u32];
+    let magnitude = value.unsigned_abs();
+    let quarters =
+        [magnitude as u32, (magnitude >> 32) as u32, (magnitude >> 64) as u32, (magnitude >> 96) as u32];
     let mut parts = [0.0; 4];
     for quarter in 0..4 {
         parts[quarter] = f64::from(quarters[quarter]) * SCALES[quarter];
     }
-    (parts[0] + parts[1]) + (parts[2] + parts[3])
+    signed(value, (parts[0] + parts[1]) + (parts[2] + parts[3]))
 }
 
 /// Constants of an average over a number of samples. Samples are counted from 1, in whole numbers.
@@ -123,17 +135,19 @@ pub(super) fn true_range(high: f64, low: f64, previous_close: f64) -> f64 {
     greater(high - low, greater((high - previous_close).abs(), (low - previous_close).abs()))
 }
 
+/// Not available where the price before was not positive: a share of it says nothing then.
 #[inline(always)]
 pub(super) fn rate_of_change(close: f64, before: f64) -> f64 {
     let rate = (close / before - 1.0) * 100.0;
-    if before == 0.0 { 0.0 } else { rate }
+    if before > 0.0 { rate } else { f64::NAN }
 }
 
-/// `notional` in price times size, 1e-18, and `volume` in 1e-9.
+/// `notional` in price times size, 1e-18, infinite where it is not known, and `volume` in 1e-9.
 #[inline(always)]
 pub(super) fn vwap(notional_e18: f64, volume_e9: f64) -> f64 {
     let price = notional_e18 / (volume_e9 * ONE_E9);
-    if volume_e9 > 0.0 { price } else { f64::NAN }
+    // Both conditions are evaluated: `&&` would be a branch.
+    if (volume_e9 > 0.0) & (notional_e18.abs() < f64::INFINITY) { price } else { f64::NAN }
 }
 
 /// Square of the logarithmic return; infinite where a price has no logarithm.
@@ -172,10 +186,16 @@ mod tests {
             for value in
                 [1_i128 << shift, (1_i128 << shift) - 1, (0x1234_5678_9abc_def1 << 60) >> (126 - shift)]
             {
-                let (found, expected) = (wide(value), value as f64);
-                assert_eq!(found, wide_by_quarters(value), "{value}");
-                assert!((found - expected).abs() <= expected * f64::EPSILON, "{value}: {found} {expected}");
+                for value in [value, -value] {
+                    let (found, expected) = (wide(value), value as f64);
+                    assert_eq!(found, wide_by_quarters(value), "{value}");
+                    let error = (found - expected).abs();
+                    assert!(error <= expected.abs() * f64::EPSILON, "{value}: {found} {expected}");
+                }
             }
+        }
+        for value in [wide(NOTIONAL_TOO_LARGE), wide_by_quarters(NOTIONAL_TOO_LARGE)] {
+            assert!(value.is_infinite());
         }
     }
 }

@@ -90,9 +90,12 @@ __device__ double sum_newest(const Ring &ring, u64 position, u64 count, Term ter
 
 __device__ inline double scaled(i64 value_e9) { return (double)value_e9 / ONE_E9; }
 
-// An integer that is not negative, within 2 units in the last place.
+// Within 2 units in the last place; infinite for a notional that is not known, which is the least number.
 __device__ inline double wide(i128 value) {
-    return (double)(u64)value + (double)(u64)(value >> 64) * 18446744073709551616.0;
+    unsigned __int128 magnitude = value < 0 ? 0 - (unsigned __int128)value : (unsigned __int128)value;
+    if (magnitude >> 127) return -infinity();
+    double number = (double)(u64)magnitude + (double)(u64)(magnitude >> 64) * 18446744073709551616.0;
+    return value < 0 ? -number : number;
 }
 
 __device__ inline double seeded(const Period &period, double next, double state, double input, double sample) {
@@ -178,11 +181,11 @@ struct Slot {
         double oldest = ring.at(step.position);
         ring.at(step.position) = value;
         double total = number(sum) + (value - oldest);
-        double greatest = greater(total, number(peak));
+        double greatest = greater(fabs(total), number(peak));
         // Not true of NaN, which is what remains when an infinite value leaves.
-        if (step.sums_due || !(total >= FRESH * greatest)) {
+        if (step.sums_due || !(fabs(total) >= FRESH * greatest)) {
             total = sum_newest(ring, step.position, ring.length, [](double value) { return value; });
-            greatest = total;
+            greatest = fabs(total);
         }
         number(sum) = total;
         number(peak) = greatest;
@@ -238,7 +241,7 @@ struct Slot {
         double change = close - closes.before(step.position, args.momentum);
         set(MOMENTUM, after(args.momentum, bars_before, change));
         double before = closes.before(step.position, args.roc);
-        double rate = before == 0.0 ? 0.0 : (close / before - 1.0) * 100.0;
+        double rate = before > 0.0 ? (close / before - 1.0) * 100.0 : not_available();
         set(ROC, after(args.roc, bars_before, rate));
         // All windows need what leaves them before the longest one's place is taken.
         double oldest[3];
@@ -253,7 +256,7 @@ struct Slot {
         Ring returns = {args.squared_returns + slot, args.squared_returns_length, args.capacity};
         step = ring_step(values, returns.length);
         double squares = roll(returns, step, Q_SQUARED_RETURNS, Q_SQUARED_RETURNS + 1, squared_return);
-        double volatility = squares < __longlong_as_double(0x7ff0000000000000ll) ? __dsqrt_rn(squares) : not_available();
+        double volatility = squares < infinity() ? __dsqrt_rn(squares) : not_available();
         set(REALISED_VOLATILITY, after(returns.length, bars_before, volatility));
 
         step = ring_step(values, args.weights_length);
@@ -262,7 +265,8 @@ struct Slot {
             Ring ring = {args.weights + weight * args.capacity + slot, args.weights_length, 2 * args.capacity};
             sums[weight] = roll(ring, step, Q_WEIGHTS + weight, Q_WEIGHTS + 2 + weight, weights[weight]);
         }
-        double price = sums[1] > 0.0 ? sums[0] / (sums[1] * ONE_E9) : not_available();
+        bool has_price = sums[1] > 0.0 && fabs(sums[0]) < infinity();
+        double price = has_price ? sums[0] / (sums[1] * ONE_E9) : not_available();
         set(VWAP, after(args.weights_length - 1, bars_before, price));
     }
 };
@@ -279,7 +283,7 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         double previous_close = slot.number(Q_PREVIOUS_CLOSE);
         double change = ln_of_positive(close / previous_close);
         bool has_logarithm = close > 0.0 && previous_close > 0.0;
-        double squared_return = has_logarithm ? change * change : __longlong_as_double(0x7ff0000000000000ll);
+        double squared_return = has_logarithm ? change * change : infinity();
         slot.number(Q_BARS) = bars_before + 1.0;
         slot.averages(high, low, close);
         slot.number(Q_PREVIOUS_CLOSE) = close;

@@ -18,7 +18,7 @@ const _: () = assert!(FRESH * (WINDOW_MAX as f64) < 0.5);
 /// Independent sums, so that additions overlap. Part of the results' definition.
 const ACCUMULATORS: usize = 4;
 
-/// Sums over the last `ring.length` of numbers that are not negative, of `Q` quantities.
+/// Sums over the last `ring.length` numbers, of `Q` quantities.
 #[derive(Clone, Debug)]
 pub(super) struct RollingSums<const Q: usize> {
     pub ring: Ring<Q>,
@@ -30,7 +30,7 @@ impl<const Q: usize> RollingSums<Q> {
     }
 
     /// Takes in one value per quantity and slot and gives the sums, which are at `first` in the slots' state; behind them
-    /// is the greatest of each since it was made anew. A sum with an infinite value in it is infinite.
+    /// is the greatest of each, whatever its sign, since it was made anew. A sum with an infinite value in it is infinite.
     #[inline(always)]
     pub fn roll<const L: usize, const K: usize, P: Place<L>>(
         &mut self,
@@ -48,15 +48,15 @@ impl<const Q: usize> RollingSums<Q> {
             for lane in 0..L {
                 let sum = sums[quantity][lane] + (values[quantity][lane] - oldest[quantity][lane]);
                 let peak = peaks[quantity][lane];
-                peaks[quantity][lane] = if sum > peak { sum } else { peak };
+                peaks[quantity][lane] = if sum.abs() > peak { sum.abs() } else { peak };
                 sums[quantity][lane] = sum;
             }
         }
         // Not true of NaN, which is what remains when an infinite value leaves.
-        let is_fresh = |sum: f64, peak: f64| sum >= FRESH * peak;
+        let is_fresh = |sum: f64, peak: f64| sum.abs() >= FRESH * peak;
         if let Some(block) = place.due(steps) {
             sums = sums_of(self.ring.last_rows(block, length));
-            peaks = sums;
+            peaks = sums.map(|lanes| lanes.map(f64::abs));
         } else {
             let mut all_fresh = true;
             for quantity in 0..Q {
@@ -72,7 +72,7 @@ impl<const Q: usize> RollingSums<Q> {
                     for quantity in 0..Q {
                         if step.sums_due || !is_fresh(sums[quantity][lane], peaks[quantity][lane]) {
                             sums[quantity][lane] = anew[quantity];
-                            peaks[quantity][lane] = anew[quantity];
+                            peaks[quantity][lane] = anew[quantity].abs();
                         }
                     }
                 }

@@ -12,14 +12,14 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
         BarSpec::Time { interval_ns } => time_bars(interval_ns, rows),
         BarSpec::Ticks { count } => filled_bars(rows, |bar| bar.len() as i64 >= count),
         BarSpec::Volume { volume_e9 } => filled_bars(rows, |bar| {
-            bar.iter().map(|&row| i128::from(rows.size_e9[row])).sum::<i128>() >= i128::from(volume_e9)
+            bar.iter().map(|&row| size_e9(rows, row)).sum::<i128>() >= i128::from(volume_e9)
         }),
     };
     found.sort_by_key(|(cause, bar)| (*cause, bar.start_ns, bar.slot));
     let mut closed = ClosedBars::default();
     for (cause, bar) in found {
         let prices: Vec<i64> = bar.trades.iter().map(|&row| rows.price_e9[row]).collect();
-        let sizes: Vec<i64> = bar.trades.iter().map(|&row| rows.size_e9[row]).collect();
+        let sizes: Vec<i128> = bar.trades.iter().map(|&row| size_e9(rows, row)).collect();
         let quote = quote(spec, rows, cause, &bar);
         closed.slot.push(bar.slot);
         closed.start_ns.push(bar.start_ns);
@@ -28,8 +28,8 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
         closed.high_e9.push(*prices.iter().max().expect("a bar has trades"));
         closed.low_e9.push(*prices.iter().min().expect("a bar has trades"));
         closed.close_e9.push(prices[prices.len() - 1]);
-        closed.volume_e9.push(sizes.iter().map(|&size| i128::from(size)).sum());
-        let notional = prices.iter().zip(&sizes).map(|(&price, &size)| i128::from(price) * i128::from(size));
+        closed.volume_e9.push(sizes.iter().sum());
+        let notional = prices.iter().zip(&sizes).map(|(&price, &size)| i128::from(price) * size);
         closed.notional_e18.push(notional.sum());
         closed.trades.push(prices.len() as i64);
         closed.bid_price_e9.push(quote.map_or(0, |row| rows.price_e9[row]));
@@ -44,7 +44,7 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
 /// Row of the quote that a bar has: of a time bar the last by event time and arrival before its end, whenever it came; of others
 /// the last at its end or before, of those that came before the row that closed it.
 fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
-    let of_slot = |&row: &usize| rows.kind[row] == RowKind::Quote && rows.slot[row] == bar.slot;
+    let of_slot = |&row: &usize| rows.kind[row] == RowKind::QUOTE && rows.slot[row] == bar.slot;
     let last = |quotes: Vec<usize>| quotes.into_iter().max_by_key(|&row| (rows.time_ns[row], row));
     if let BarSpec::Time { .. } = spec {
         return last((0..rows.len()).filter(of_slot).filter(|&row| rows.time_ns[row] < bar.end_ns).collect());
@@ -52,6 +52,10 @@ fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
     let (after, quotes): (Vec<usize>, Vec<usize>) =
         (0..cause).filter(of_slot).partition(|&row| rows.time_ns[row] > bar.end_ns);
     if after.len() < RECENT_QUOTES_MAX { last(quotes) } else { None }
+}
+
+fn size_e9(rows: &Rows, row: usize) -> i128 {
+    i128::from(rows.size_e9[row]) * 10_i128.pow(rows.kind[row].exponent())
 }
 
 struct Bar {
@@ -65,7 +69,7 @@ struct Bar {
 fn time_bars(interval_ns: i64, rows: &Rows) -> Vec<(usize, Bar)> {
     let mut open: BTreeMap<(i64, u32), Vec<usize>> = BTreeMap::new();
     for row in 0..rows.len() {
-        if rows.kind[row] == RowKind::Trade {
+        if rows.kind[row].is_trade() {
             open.entry((rows.time_ns[row].div_euclid(interval_ns), rows.slot[row])).or_default().push(row);
         }
     }
@@ -73,7 +77,7 @@ fn time_bars(interval_ns: i64, rows: &Rows) -> Vec<(usize, Bar)> {
     for ((number, slot), mut trades) in open {
         let end_ns = (number + 1) * interval_ns;
         let cause =
-            (0..rows.len()).find(|&row| rows.kind[row] == RowKind::Watermark && rows.time_ns[row] >= end_ns);
+            (0..rows.len()).find(|&row| rows.kind[row] == RowKind::WATERMARK && rows.time_ns[row] >= end_ns);
         if let Some(cause) = cause {
             trades.sort_by_key(|&row| rows.time_ns[row]);
             found.push((cause, Bar { slot, start_ns: number * interval_ns, end_ns, trades }));
@@ -86,7 +90,7 @@ fn filled_bars(rows: &Rows, is_full: impl Fn(&[usize]) -> bool) -> Vec<(usize, B
     let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
     for row in 0..rows.len() {
-        if rows.kind[row] != RowKind::Trade {
+        if !rows.kind[row].is_trade() {
             continue;
         }
         let slot = rows.slot[row];

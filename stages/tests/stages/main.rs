@@ -206,7 +206,7 @@ fn idle_groups_get_watermarks_only_when_they_have_symbols() {
     partition.accept(0, &trade("X:A", 10 * SECOND_NS, 5));
     partition.accept(1, &trade("X:A", 11 * SECOND_NS, 5));
     let watermarks =
-        |queue: &GroupQueue| queue.rows.kind.iter().filter(|&&kind| kind == RowKind::Watermark).count();
+        |queue: &GroupQueue| queue.rows.kind.iter().filter(|&&kind| kind == RowKind::WATERMARK).count();
     assert_eq!(partition.queues.iter().map(watermarks).sum::<usize>(), 1);
 }
 

@@ -53,21 +53,25 @@ fn lines((closed, columns, detected): &Columns) -> Vec<Line> {
     (0..closed.len()).map(line).collect()
 }
 
-/// Moves some markets to the time around the epoch, gives some trades as large as they can be, so that sums of them
-/// saturate, and keeps some markets quiet: nothing deviates, and numbers are on their lines.
+/// Moves some markets to the time around the epoch and some prices below 0, gives some trades as large as they can be, so that
+/// notionals are too large to be known, and keeps some markets quiet: nothing deviates, and numbers are on their lines.
 fn extreme(seed: u64, mut rows: Rows) -> Rows {
     // A multiple of all intervals.
     const AWAY_NS: i64 = 1_723_000_020 * SECOND_NS;
     const QUIET_E9: i64 = 5_000_000_000;
     let quiet = rows.len() / 3..2 * rows.len() / 3;
     for row in 0..rows.len() {
-        if seed % 2 == 1 && rows.kind[row] != RowKind::Barrier {
+        if seed % 2 == 1 && rows.kind[row] != RowKind::BARRIER {
             rows.time_ns[row] -= AWAY_NS;
         }
-        if rows.kind[row] == RowKind::Trade {
-            if seed % 3 == 1 {
-                rows.price_e9[row] = i64::MAX - row as i64;
-                rows.size_e9[row] = i64::MAX / 2 + row as i64;
+        if rows.kind[row].is_trade() {
+            if seed % 6 == 0 {
+                rows.price_e9[row] -= 40_000_000_000;
+            } else if seed % 3 == 1 {
+                let price_e9 = i64::MAX - row as i64;
+                rows.price_e9[row] = if row % 5 < 2 { -price_e9 } else { price_e9 };
+                rows.size_e9[row] = (i64::MAX / 2 + row as i64) >> (row % 60);
+                rows.kind[row] = RowKind::trade(row as u32 % 10);
             } else if seed % 3 == 2 && quiet.contains(&row) {
                 rows.price_e9[row] = QUIET_E9;
             }
@@ -331,8 +335,12 @@ fn batches_beside_each_other_are_as_one_by_one() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 34] = [
-    ("bars.cu", "bool fits = later.notional_e18 <=", "bool fits = 0 <="),
+const FAULTS: [(&str, &str, &str); 38] = [
+    ("bars.cu", "exponent > 0; --exponent", "exponent > 1; --exponent"),
+    ("bars.cu", "u64 price = high > low ?", "u64 price = high < low ?"),
+    ("bars.cu", "upper >> 63 ?", "upper >> 100 ?"),
+    ("indicators.cu", "before > 0.0 ?", "before != 0.0 ?"),
+    ("indicators.cu", "value < 0 ? -number : number", "number"),
     ("bars.cu", "later.low_e9 < bar.low_e9", "later.low_e9 > bar.low_e9"),
     ("bars.cu", "later.close_time_ns >= bar.close_time_ns", "later.close_time_ns > bar.close_time_ns"),
     ("bars.cu", "later.open_time_ns < bar.open_time_ns", "later.open_time_ns <= bar.open_time_ns"),
