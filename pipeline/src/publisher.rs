@@ -308,7 +308,7 @@ mod tests {
     use std::time::Duration;
 
     use warptape_eventlog::{Durability, Fetched, SqliteLog, TopicPartition};
-    use warptape_schemas::tick::{Side, TickKind};
+    use warptape_schemas::tick::{Scales, Side, TickKind};
     use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
 
     use super::*;
@@ -337,6 +337,7 @@ mod tests {
             bid_size_e9: 0,
             ask_price_e9: 0,
             ask_size_e9: 0,
+            scales: Scales::E9,
         }
     }
 

@@ -105,7 +105,7 @@ impl PartitionFold {
 mod tests {
     use warptape_eventlog::{Durability, NewRecord, SqliteLog, TopicSpec};
     use warptape_schemas::encode_tick;
-    use warptape_schemas::tick::{Side, Tick, TickKind};
+    use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
     use warptape_stages::Isa;
 
     use super::*;
@@ -128,6 +128,7 @@ mod tests {
                 bid_size_e9: 0,
                 ask_price_e9: 0,
                 ask_size_e9: 0,
+                scales: Scales::E9,
             };
             let mut value = Vec::new();
             encode_tick(&tick, &mut value).unwrap();

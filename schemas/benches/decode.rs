@@ -24,7 +24,7 @@ use warptape_schemas::journal::{
 };
 use warptape_schemas::known::{self, KnownSchema};
 use warptape_schemas::signal::{Bar, Signal, SignalKind};
-use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
 
 /// The id of a registry's one schema.
@@ -81,6 +81,7 @@ impl Market {
             bid_size_e9: if_quote(size_e9),
             ask_price_e9: if_quote(price_e9 + 10_000),
             ask_size_e9: if_quote(size_e9 * 2),
+            scales: Scales::E9,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What makes a tick good. Checked once, when it enters or leaves as Avro; nothing behind the decoder checks again.
 
 use crate::long_field::{LONG_FIELD_COUNT, LongField};
-use crate::tick::{Side, Tick, TickColumns, TickKind};
+use crate::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use crate::{SYMBOL_BYTES_MAX, dead_letter::DeadLetterReason};
 
 /// A tick that must not be used: which row and field, and what is wrong with it.
@@ -19,14 +19,43 @@ pub struct InvalidTick {
 /// What can be wrong with a field of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TickProblem {
-    /// A price, size or time below 0.
+    /// A size or time below 0.
     #[error("{0} is negative; write 0 or more")]
     Negative(i64),
+    /// A number of digits behind the decimal point that no price or size has.
+    #[error("{0} is no scale; write the digits behind the decimal point, 0 to {max}", max = Scales::MAX)]
+    NoScale(i64),
+    /// A tick that a record of prices and sizes in 1e-9 cannot hold.
+    #[error("a Tick or TickBatch has nine digits behind the decimal point, not {0}: write a ScaledTickBatch")]
+    NotE9(u8),
+    /// A price that cannot be written with the scale of its symbol's prices.
+    #[error(
+        "{value} with {scale} digits behind the decimal point has no 64-bit number with {symbol_scale}, which is the scale of all \
+         prices of its symbol, because its first tick in the partition had it: publish it under another symbol"
+    )]
+    OtherScale {
+        /// The price.
+        value: i64,
+        /// Its scale.
+        scale: u8,
+        /// The scale of the symbol's prices.
+        symbol_scale: u8,
+    },
+    /// A size with more than nine digits behind the decimal point.
+    #[error(
+        "{value} with {scale} digits behind the decimal point is no multiple of 1e-9, in which sizes are kept; round it"
+    )]
+    TooFine {
+        /// The size.
+        value: i64,
+        /// Its scale.
+        scale: u8,
+    },
     /// The smallest or largest `i64`, which some feeds use for "no value".
     #[error("{0} stands for \"not a number\"; write 0 where there is no value")]
     NotANumber(i64),
     /// A trade without a price.
-    #[error("a trade needs a price above 0")]
+    #[error("a trade needs a price; a price of 0 is written in a ScaledTickBatch")]
     NoPrice,
     /// An event time of 0.
     #[error("0 is no time; write nanoseconds since 1970-01-01")]
@@ -99,6 +128,11 @@ pub enum TickProblem {
     },
 }
 
+/// The scales of a record's prices.
+pub(crate) const PRICE_SCALE: &str = "price_scale";
+/// The scales of a record's sizes.
+pub(crate) const SIZE_SCALE: &str = "size_scale";
+
 fn kind_name(kind: TickKind) -> &'static str {
     match kind {
         TickKind::Trade => "trade",
@@ -116,13 +150,20 @@ impl InvalidTick {
             TickProblem::NoTime | TickProblem::TooFarAhead { .. } | TickProblem::AheadOfWriting { .. } => {
                 DeadLetterReason::BadTime
             }
-            TickProblem::NoPrice => DeadLetterReason::BadPrice,
+            TickProblem::NoPrice | TickProblem::OtherScale { .. } => DeadLetterReason::BadPrice,
+            TickProblem::TooFine { .. } => DeadLetterReason::BadSize,
+            TickProblem::NoScale(_) | TickProblem::NotE9(_) if self.field == PRICE_SCALE => {
+                DeadLetterReason::BadPrice
+            }
+            TickProblem::NoScale(_) | TickProblem::NotE9(_) => DeadLetterReason::BadSize,
             TickProblem::EmptySymbol
             | TickProblem::LongSymbol(_)
             | TickProblem::ControlCharacter
             | TickProblem::NotUtf8
             | TickProblem::UnknownSymbol { .. } => DeadLetterReason::BadSymbol,
-            TickProblem::Negative(_) | TickProblem::NotANumber(_) => match LongField::named(self.field) {
+            TickProblem::Negative(_) | TickProblem::NotANumber(_) => match LongField::named(self.field)
+                .or_else(|| LongField::scaled_named(self.field))
+            {
                 Some(LongField::EventTime | LongField::ReceiveTime) => DeadLetterReason::BadTime,
                 Some(LongField::Price | LongField::BidPrice | LongField::AskPrice) => {
                     DeadLetterReason::BadPrice
@@ -169,38 +210,58 @@ pub(crate) fn longs_of(tick: &Tick) -> Longs {
 /// A word whose sign bit is set if a numeric field of the tick is bad: branch-free, so that a loop over columns runs
 /// in vector registers. [`explain`] says what it is.
 ///
-/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`.
+/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`. Of prices only the
+/// ends of the range are bad: those whose sign changes by going on by one.
 #[inline(always)]
-fn defect(kind: TickKind, side: Side, longs: &Longs) -> i64 {
+fn defect(kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> i64 {
     let [event_time, receive_time, trade_id, price, size, bid_price, bid_size, ask_price, ask_size] = *longs;
     let in_range = |value: i64| value | value.wrapping_add(1);
+    let is_end = |value: i64| (!value & value.wrapping_add(1)) | (value & !value.wrapping_sub(1));
     let quote = -(kind as i64);
     let of_trade = trade_id | price | size | side as i64;
     let of_quote = bid_price | bid_size | ask_price | ask_size;
     let of_other_kind = (of_trade & quote) | (of_quote & !quote);
-    let no_price = price.wrapping_sub(1) & !quote;
+    let no_price = match zero {
+        ZeroPrices::AreNone => !(price | price.wrapping_neg()) & !quote,
+        ZeroPrices::ArePrices => 0,
+    };
     in_range(event_time)
         | event_time.wrapping_sub(1)
         | in_range(receive_time)
-        | in_range(price)
+        | is_end(price)
         | in_range(size)
-        | in_range(bid_price)
+        | is_end(bid_price)
         | in_range(bid_size)
-        | in_range(ask_price)
+        | is_end(ask_price)
         | in_range(ask_size)
         | of_other_kind
         | of_other_kind.wrapping_neg()
         | no_price
 }
 
+/// What a trade's price of 0 stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZeroPrices {
+    /// That there is none, where fields that were left out are 0.
+    AreNone,
+    /// A price of 0.
+    ArePrices,
+}
+
 /// Checks one tick but for its symbol.
 #[inline]
-pub(crate) fn check_row(row: usize, kind: TickKind, side: Side, longs: &Longs) -> Result<(), InvalidTick> {
-    if defect(kind, side, longs) < 0 { Err(explain(row, kind, side, longs)) } else { Ok(()) }
+pub(crate) fn check_row(
+    row: usize,
+    kind: TickKind,
+    side: Side,
+    longs: &Longs,
+    zero: ZeroPrices,
+) -> Result<(), InvalidTick> {
+    if defect(kind, side, longs, zero) < 0 { Err(explain(row, kind, side, longs, zero)) } else { Ok(()) }
 }
 
 /// Checks the rows from `start` on but for their symbols; names the first bad one, counted from `start`.
-pub(crate) fn check_rows(columns: &TickColumns, start: usize) -> Result<(), InvalidTick> {
+pub(crate) fn check_rows(columns: &TickColumns, start: usize, zero: ZeroPrices) -> Result<(), InvalidTick> {
     let rows = columns.len() - start;
     // Slices of one length, so that the loop has no bounds checks.
     let kind = &columns.kind[start..][..rows];
@@ -227,22 +288,22 @@ pub(crate) fn check_rows(columns: &TickColumns, start: usize) -> Result<(), Inva
             ask_price[row],
             ask_size[row],
         ];
-        defects |= defect(kind[row], side[row], &longs);
+        defects |= defect(kind[row], side[row], &longs, zero);
     }
-    if defects < 0 { first_bad_row(columns, start) } else { Ok(()) }
+    if defects < 0 { first_bad_row(columns, start, zero) } else { Ok(()) }
 }
 
 #[cold]
-fn first_bad_row(columns: &TickColumns, start: usize) -> Result<(), InvalidTick> {
+fn first_bad_row(columns: &TickColumns, start: usize, zero: ZeroPrices) -> Result<(), InvalidTick> {
     (start..columns.len()).try_for_each(|row| {
         let longs = LongField::ALL.map(|field| field.column(columns)[row]);
-        check_row(row - start, columns.kind[row], columns.side[row], &longs)
+        check_row(row - start, columns.kind[row], columns.side[row], &longs, zero)
     })
 }
 
 /// The first thing wrong with a tick that [`defect`] found bad.
 #[cold]
-fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs) -> InvalidTick {
+fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> InvalidTick {
     let invalid = |field: &'static str, problem| InvalidTick { row, field, problem };
     for field in LongField::ALL {
         let value = longs[field as usize];
@@ -250,14 +311,14 @@ fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs) -> InvalidTick
             if value == i64::MIN || value == i64::MAX {
                 return invalid(field.name(), TickProblem::NotANumber(value));
             }
-            if value < 0 {
+            if value < 0 && !field.is_price() {
                 return invalid(field.name(), TickProblem::Negative(value));
             }
         }
         let of_kind = match field {
             LongField::EventTime if value == 0 => return invalid(field.name(), TickProblem::NoTime),
             LongField::EventTime | LongField::ReceiveTime => kind,
-            LongField::Price if value == 0 && kind == TickKind::Trade => {
+            LongField::Price if value == 0 && kind == TickKind::Trade && zero == ZeroPrices::AreNone => {
                 return invalid(field.name(), TickProblem::NoPrice);
             }
             LongField::TradeId | LongField::Price | LongField::Size => TickKind::Trade,
@@ -281,17 +342,19 @@ mod tests {
     const QUOTE: Longs = [1, 0, 0, 0, 0, 0, 0, 0, 0];
 
     fn check(kind: TickKind, side: Side, longs: Longs) -> Option<(&'static str, TickProblem)> {
-        check_row(3, kind, side, &longs).err().map(|invalid| {
+        check_row(3, kind, side, &longs, ZeroPrices::AreNone).err().map(|invalid| {
             assert_eq!(invalid.row, 3);
             (invalid.field, invalid.problem)
         })
     }
 
     /// The rules written a second time, one value at a time.
-    fn is_good(kind: TickKind, side: Side, longs: &Longs) -> bool {
-        let numbers = (0..LONG_FIELD_COUNT).all(|f| f == 2 || (0..i64::MAX).contains(&longs[f]));
+    fn is_good(kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> bool {
+        let is_price = |field| [3, 5, 7].contains(&field);
+        let from = |field| if is_price(field) { i64::MIN + 1 } else { 0 };
+        let numbers = (0..LONG_FIELD_COUNT).all(|f| f == 2 || (from(f)..i64::MAX).contains(&longs[f]));
         let own_fields = match kind {
-            TickKind::Trade => longs[3] > 0 && longs[5..] == [0; 4],
+            TickKind::Trade => (longs[3] != 0 || zero == ZeroPrices::ArePrices) && longs[5..] == [0; 4],
             TickKind::Quote => longs[2..5] == [0; 3] && side == Side::None,
         };
         numbers && longs[0] > 0 && own_fields
@@ -308,13 +371,15 @@ mod tests {
                         let mut longs = base;
                         longs[first] = one;
                         longs[second] = other;
-                        let found = check(kind, side, longs);
-                        assert_eq!(
-                            found.is_none(),
-                            is_good(kind, side, &longs),
-                            "{kind:?} {side:?} {longs:?}"
-                        );
-                        good += usize::from(found.is_none());
+                        for zero in [ZeroPrices::AreNone, ZeroPrices::ArePrices] {
+                            let found = check_row(3, kind, side, &longs, zero);
+                            assert_eq!(
+                                found.is_ok(),
+                                is_good(kind, side, &longs, zero),
+                                "{kind:?} {side:?} {longs:?} {zero:?}: {found:?}"
+                            );
+                            good += usize::from(found.is_ok());
+                        }
                     }
                 }
             }

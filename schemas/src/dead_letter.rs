@@ -31,9 +31,9 @@ pub enum DeadLetterReason {
     BadSide,
     /// A time that is 0, negative, not a number, or far ahead of all before.
     BadTime,
-    /// A price that is negative or not a number, or a trade without one.
+    /// A price that is not a number or has another scale than its symbol's, or a trade without one.
     BadPrice,
-    /// A size that is negative or not a number.
+    /// A size that is negative, not a number, or finer than 1e-9.
     BadSize,
     /// A trade with quote fields or a quote with trade fields.
     WrongFields,

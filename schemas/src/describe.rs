@@ -50,10 +50,16 @@ pub fn describe(payload: &[u8]) -> Result<(&'static str, Value), DecodeError> {
 
 /// A scaled integer as a decimal number: 61,234,500,000,000 is `61234.5`.
 pub fn decimal_e9(value: i64) -> String {
-    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
-    let (whole, fraction) = (digits / 1_000_000_000, digits % 1_000_000_000);
-    let text = format!("{sign}{whole}.{fraction:09}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    decimal_text(value.into(), 9)
+}
+
+/// An integer with so many digits behind the decimal point, of which the last ones are left out where they are 0.
+pub fn decimal_text(value: i128, scale: usize) -> String {
+    let digits = format!("{:01$}", value.unsigned_abs(), scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let (sign, fraction) = (if value < 0 { "-" } else { "" }, fraction.trim_end_matches('0'));
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{whole}{point}{fraction}")
 }
 
 /// A datum of one of the published schemas, or of another that has only what they have.
@@ -149,6 +155,16 @@ fn index(cursor: &mut Cursor<'_>) -> Result<Option<usize>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decimals_of_other_scales() {
+        let cases =
+            [(0, 0, "0"), (-120, 2, "-1.2"), (7, 18, "0.000000000000000007"), (-5, 0, "-5"), (100, 2, "1")];
+        for (value, scale, text) in cases {
+            assert_eq!(decimal_text(value, scale), text);
+        }
+        assert_eq!(decimal_text(i128::MIN, 0), "-170141183460469231731687303715884105728");
+    }
 
     #[test]
     fn decimals() {

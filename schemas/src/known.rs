@@ -41,8 +41,12 @@ known!(
     TICK_BATCH, "TickBatch", "tick_batch", 1, 0xd290_faeb_bbba_27d2
 );
 known!(
+    /// Many ticks by columns, with scales of their own.
+    SCALED_TICK_BATCH, "ScaledTickBatch", "scaled_tick_batch", 1, 0xb616_25e8_ec5a_8b12
+);
+known!(
     /// What the pipeline says about a symbol.
-    SIGNAL, "Signal", "signal", 1, 0x2123_3437_33bc_4371
+    SIGNAL, "Signal", "signal", 2, 0xd9f4_ea62_31c3_8f5b
 );
 known!(
     /// One step of the scheduler.
@@ -54,7 +58,7 @@ known!(
 );
 known!(
     /// A tick that came too late.
-    LATE_TICK, "LateTick", "late_tick", 1, 0xcb1d_27a8_de32_83fa
+    LATE_TICK, "LateTick", "late_tick", 2, 0x5c5b_9f24_44cc_70e4
 );
 known!(
     /// A record that could not be used.
@@ -78,10 +82,28 @@ known!(
     FEED, "Feed", "feed", 1, 0xe945_081e_aff3_b448
 );
 
+/// Signals whose numbers are 64-bit numbers of 1e-9, which almost all are, are still written with this version.
+pub const SIGNAL_1: KnownSchema = KnownSchema {
+    name: "Signal",
+    file: "signal",
+    version: 1,
+    fingerprint: 0x2123_3437_33bc_4371,
+    text: include_str!("../avro/old/signal_1.avsc"),
+};
+/// So are late ticks of such numbers.
+pub const LATE_TICK_1: KnownSchema = KnownSchema {
+    name: "LateTick",
+    file: "late_tick",
+    version: 1,
+    fingerprint: 0xcb1d_27a8_de32_83fa,
+    text: include_str!("../avro/old/late_tick_1.avsc"),
+};
+
 /// The current version of every record.
-pub const CURRENT: [KnownSchema; 11] = [
+pub const CURRENT: [KnownSchema; 12] = [
     TICK,
     TICK_BATCH,
+    SCALED_TICK_BATCH,
     SIGNAL,
     JOURNAL_ENTRY,
     SNAPSHOT,
@@ -94,7 +116,9 @@ pub const CURRENT: [KnownSchema; 11] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 9] = [
+pub const OLD: [KnownSchema; 11] = [
+    SIGNAL_1,
+    LATE_TICK_1,
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",

@@ -1,7 +1,9 @@
 //! Ticks that came after their partition had moved on.
 
-use crate::tick::{Side, Tick, TickKind};
-use crate::wire::{wire_enum, wire_record};
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::tick::{Scales, Side, Tick, TickKind};
+use crate::wire::{Wire, wire_enum, wire_record};
 
 /// A tick whose event time lies before its partition's watermark: it went to the late topic and into no bar.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,20 +24,136 @@ pub struct LateTick {
     pub lateness_ns: i64,
 }
 
+/// Prices and sizes that are no 64-bit numbers of 1e-9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScaledNumbers {
+    price_scale: i32,
+    size_scale: i32,
+    price: i64,
+    size: i64,
+    bid_price: i64,
+    bid_size: i64,
+    ask_price: i64,
+    ask_size: i64,
+}
+
 wire_enum!(TickKind { 0 => Trade, 1 => Quote });
 wire_enum!(Side { 0 => None, 1 => Buy, 2 => Sell });
-wire_record!(Tick {
-    symbol,
-    kind,
-    event_time_ns,
-    receive_time_ns,
-    trade_id,
-    side,
-    price_e9,
-    size_e9,
-    bid_price_e9,
-    bid_size_e9,
-    ask_price_e9,
-    ask_size_e9,
+wire_record!(ScaledNumbers {
+    price_scale,
+    size_scale,
+    price,
+    size,
+    bid_price,
+    bid_size,
+    ask_price,
+    ask_size
 });
-wire_record!(LateTick { topic, partition, offset, index, tick, watermark_ns, lateness_ns });
+
+impl LateTick {
+    /// The numbers of a tick that fields in 1e-9 cannot hold.
+    pub(crate) fn scaled_numbers(&self) -> Option<ScaledNumbers> {
+        let Tick { price_e9, size_e9, bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, scales, .. } =
+            self.tick;
+        (scales != Scales::E9).then(|| ScaledNumbers {
+            price_scale: scales.price.into(),
+            size_scale: scales.size.into(),
+            price: price_e9,
+            size: size_e9,
+            bid_price: bid_price_e9,
+            bid_size: bid_size_e9,
+            ask_price: ask_price_e9,
+            ask_size: ask_size_e9,
+        })
+    }
+
+    /// Appends the fields of version 1; prices and sizes of another scale than 1e-9 are 0.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        self.topic.put(out);
+        self.partition.put(out);
+        self.offset.put(out);
+        self.index.put(out);
+        match self.tick.scales {
+            Scales::E9 => self.tick.put(out),
+            _ => Tick {
+                price_e9: 0,
+                size_e9: 0,
+                bid_price_e9: 0,
+                bid_size_e9: 0,
+                ask_price_e9: 0,
+                ask_size_e9: 0,
+                ..self.tick.clone()
+            }
+            .put(out),
+        }
+        self.watermark_ns.put(out);
+        self.lateness_ns.put(out);
+    }
+
+    /// Reads the fields of version 1, and of version 2 the numbers behind them.
+    pub(crate) fn get(cursor: &mut Cursor<'_>, has_scaled_numbers: bool) -> Result<Self, DecodeError> {
+        let mut late_tick = Self {
+            topic: Wire::get(cursor)?,
+            partition: Wire::get(cursor)?,
+            offset: Wire::get(cursor)?,
+            index: Wire::get(cursor)?,
+            tick: Tick::get(cursor)?,
+            watermark_ns: Wire::get(cursor)?,
+            lateness_ns: Wire::get(cursor)?,
+        };
+        let scaled = if has_scaled_numbers { Option::<ScaledNumbers>::get(cursor)? } else { None };
+        if let Some(numbers) = scaled {
+            let scale = |scale: i32| u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX);
+            let (Some(price), Some(size)) = (scale(numbers.price_scale), scale(numbers.size_scale)) else {
+                return Err(cursor.malformed("a scale of no price or size"));
+            };
+            late_tick.tick = Tick {
+                price_e9: numbers.price,
+                size_e9: numbers.size,
+                bid_price_e9: numbers.bid_price,
+                bid_size_e9: numbers.bid_size,
+                ask_price_e9: numbers.ask_price,
+                ask_size_e9: numbers.ask_size,
+                scales: Scales { price, size },
+                ..late_tick.tick
+            };
+        }
+        Ok(late_tick)
+    }
+}
+
+/// Prices and sizes are those of 1e-9.
+impl Tick {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        self.symbol.put(out);
+        self.kind.put(out);
+        self.event_time_ns.put(out);
+        self.receive_time_ns.put(out);
+        self.trade_id.put(out);
+        self.side.put(out);
+        self.price_e9.put(out);
+        self.size_e9.put(out);
+        self.bid_price_e9.put(out);
+        self.bid_size_e9.put(out);
+        self.ask_price_e9.put(out);
+        self.ask_size_e9.put(out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            symbol: Wire::get(cursor)?,
+            kind: Wire::get(cursor)?,
+            event_time_ns: Wire::get(cursor)?,
+            receive_time_ns: Wire::get(cursor)?,
+            trade_id: Wire::get(cursor)?,
+            side: Wire::get(cursor)?,
+            price_e9: Wire::get(cursor)?,
+            size_e9: Wire::get(cursor)?,
+            bid_price_e9: Wire::get(cursor)?,
+            bid_size_e9: Wire::get(cursor)?,
+            ask_price_e9: Wire::get(cursor)?,
+            ask_size_e9: Wire::get(cursor)?,
+            scales: Scales::E9,
+        })
+    }
+}

@@ -44,8 +44,8 @@ mod wire;
 pub use check::{InvalidTick, TickProblem};
 pub use dead_letter::{DeadLetter, DeadLetterCut, DeadLetterReason};
 pub use decoder::{SchemaSource, TickDecoder};
-pub use describe::{Describer, decimal_e9, describe};
-pub use encode::{encode_tick, encode_tick_batch};
+pub use describe::{Describer, decimal_e9, decimal_text, describe};
+pub use encode::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 pub use error::{ChainError, DecodeError, EncodeError, SchemaError};
 pub use feed::Feed;
 pub use frame::{

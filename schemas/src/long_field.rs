@@ -48,9 +48,24 @@ impl LongField {
         }
     }
 
+    /// Name in the schema of ticks whose records say their scales.
+    pub(crate) fn scaled_name(self) -> &'static str {
+        self.name().strip_suffix("_e9").unwrap_or(self.name())
+    }
+
     /// The field with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+
+    /// The field with this name in the schema of ticks whose records say their scales.
+    pub(crate) fn scaled_named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.scaled_name() == name)
+    }
+
+    /// Whether it is a price, which may be negative.
+    pub(crate) const fn is_price(self) -> bool {
+        matches!(self, Self::Price | Self::BidPrice | Self::AskPrice)
     }
 
     /// Its column.

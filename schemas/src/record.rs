@@ -16,15 +16,27 @@ use crate::{frame, resolve, signal_wire};
 
 /// Appends a signal.
 pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(&const { frame::header(known::SIGNAL.fingerprint) });
-    signal_wire::put(signal, out);
+    match signal.bar.as_ref().and_then(|bar| bar.exact.as_ref()) {
+        None => {
+            out.extend_from_slice(&const { frame::header(known::SIGNAL_1.fingerprint) });
+            signal_wire::put(signal, out);
+        }
+        Some(exact) => {
+            out.extend_from_slice(&const { frame::header(known::SIGNAL.fingerprint) });
+            signal_wire::put(signal, out);
+            signal_wire::put_exact(exact, out);
+        }
+    }
 }
 
-/// Reads a signal; its texts are borrowed from `payload` unless an older version had to be resolved.
+/// Reads a signal; its texts are borrowed from `payload`.
 pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
+    if let Some(datum) = datum_of(known::SIGNAL_1, payload) {
+        return whole(datum, signal_wire::get);
+    }
     match current_datum(known::SIGNAL, payload)? {
-        Datum::Current(datum) => whole(datum, signal_wire::get),
-        Datum::Resolved(datum) => whole(&datum, signal_wire::get).map(Signal::into_owned),
+        Datum::Current(datum) => whole(datum, signal_wire::get_exact),
+        Datum::Resolved(datum) => whole(&datum, signal_wire::get_exact).map(Signal::into_owned),
     }
 }
 
@@ -52,12 +64,24 @@ pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
 
 /// Appends a late tick.
 pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
-    encode(known::LATE_TICK, late_tick, out);
+    let scaled = late_tick.scaled_numbers();
+    let schema = if scaled.is_some() { known::LATE_TICK } else { known::LATE_TICK_1 };
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    late_tick.put(out);
+    if scaled.is_some() {
+        scaled.put(out);
+    }
 }
 
 /// Reads a late tick.
 pub fn decode_late_tick(payload: &[u8]) -> Result<LateTick, DecodeError> {
-    decode(known::LATE_TICK, payload)
+    if let Some(datum) = datum_of(known::LATE_TICK_1, payload) {
+        return whole(datum, |cursor| LateTick::get(cursor, false));
+    }
+    match current_datum(known::LATE_TICK, payload)? {
+        Datum::Current(datum) => whole(datum, |cursor| LateTick::get(cursor, true)),
+        Datum::Resolved(datum) => whole(&datum, |cursor| LateTick::get(cursor, true)),
+    }
 }
 
 /// Appends a dead letter.
@@ -139,6 +163,12 @@ enum Datum<'a> {
     Current(&'a [u8]),
     /// Written with an older version.
     Resolved(Vec<u8>),
+}
+
+/// The datum of a record that was written with this very version.
+fn datum_of(schema: KnownSchema, payload: &[u8]) -> Option<&[u8]> {
+    let (fingerprint, datum) = frame::split(payload).ok()?;
+    (fingerprint == schema.fingerprint).then_some(datum)
 }
 
 fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Datum<'_>, DecodeError> {

@@ -130,14 +130,14 @@ mod tests {
 
     /// The signal schema as it would have been before its last indicator and its last kind came.
     fn older() -> Schema {
-        let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL.text).expect("JSON");
+        let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL_1.text).expect("JSON");
         json["fields"].as_array_mut().expect("fields").pop();
         json["fields"][1]["type"]["symbols"].as_array_mut().expect("symbols").pop();
         Schema::parse_str(&json.to_string()).expect("a schema")
     }
 
     fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
-        rewrite(&older(), &parsed(known::SIGNAL), "Signal", datum)
+        rewrite(&older(), &parsed(known::SIGNAL_1), "Signal", datum)
     }
 
     /// A record that is defined once, as a field, and referred to in a union: and one more field of it later.

@@ -45,8 +45,41 @@ pub struct Bar {
     pub bid_price_e9: i64,
     /// Best offer by the same quote; 0 if there is none.
     pub ask_price_e9: i64,
+    /// The bar where the fields that end in `_e9` cannot hold it.
+    pub exact: Option<ExactBar>,
     /// Indicator values, in the order of [`INDICATORS`].
     pub indicators: [Option<f64>; INDICATOR_COUNT],
+}
+
+/// A bar whose prices are not scaled by 1e-9, or whose volume has no 64 bits at 1e-9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExactBar {
+    /// Whether the prices of [`Bar`] that end in `_e9` are null in the record, and 0 here.
+    pub has_other_prices: bool,
+    /// First price, scaled by 1e-18, as are the other prices.
+    pub open_e18: i128,
+    /// Highest price.
+    pub high_e18: i128,
+    /// Lowest price.
+    pub low_e18: i128,
+    /// Last price.
+    pub close_e18: i128,
+    /// Sum of the sizes, scaled by 1e-9.
+    pub volume_e9: i128,
+    /// Bid; 0 if there is none.
+    pub bid_price_e18: i128,
+    /// Offer; 0 if there is none.
+    pub ask_price_e18: i128,
+}
+
+impl Bar {
+    /// The last price.
+    pub fn close(&self) -> f64 {
+        match &self.exact {
+            Some(exact) if exact.has_other_prices => exact.close_e18 as f64 / 1e18,
+            _ => self.close_e9 as f64 / 1e9,
+        }
+    }
 }
 
 /// Number of indicator values of a bar.

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::cursor::Cursor;
+use crate::describe::decimal_text;
 use crate::error::DecodeError;
-use crate::signal::{Bar, INDICATOR_COUNT, Signal, SignalKind};
+use crate::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use crate::varint::put_long;
 use crate::wire::{Wire, put_bytes, wire_enum};
 
@@ -55,14 +56,67 @@ pub(crate) fn put(signal: &Signal<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn put_bar(bar: &Bar, out: &mut Vec<u8>) {
-    let Bar { open_e9, high_e9, low_e9, close_e9, volume_e9, trades, bid_price_e9, ask_price_e9, indicators } =
-        bar;
-    for value in [open_e9, high_e9, low_e9, close_e9, volume_e9, trades, bid_price_e9, ask_price_e9] {
-        out.push(VALUE);
-        put_long(*value, out);
+/// Digits behind the decimal point of the numbers of an [`ExactBar`], in the order of the schema.
+const EXACT_SCALES: [usize; 7] = [18, 18, 18, 18, 9, 18, 18];
+
+/// What version 2 has more.
+pub(crate) fn put_exact(exact: &ExactBar, out: &mut Vec<u8>) {
+    let ExactBar {
+        has_other_prices: _,
+        open_e18,
+        high_e18,
+        low_e18,
+        close_e18,
+        volume_e9,
+        bid_price_e18,
+        ask_price_e18,
+    } = *exact;
+    let numbers = [open_e18, high_e18, low_e18, close_e18, volume_e9, bid_price_e18, ask_price_e18];
+    out.push(VALUE);
+    for (number, scale) in numbers.into_iter().zip(EXACT_SCALES) {
+        put_bytes(decimal_text(number, scale).as_bytes(), out);
     }
-    for indicator in indicators {
+}
+
+fn get_numbers(cursor: &mut Cursor<'_>) -> Result<[i128; 7], DecodeError> {
+    let mut numbers = [0; 7];
+    for (number, scale) in numbers.iter_mut().zip(EXACT_SCALES) {
+        let text = cursor.string()?;
+        *number =
+            parse_decimal(text, scale).ok_or_else(|| cursor.malformed("a number of a bar is no decimal"))?;
+    }
+    Ok(numbers)
+}
+
+/// What [`decimal_text`] wrote.
+fn parse_decimal(text: &str, scale: usize) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let padding = scale.checked_sub(fraction.len())?;
+    let is_number = fraction.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| format!("{whole}{fraction}{}", "0".repeat(padding)).parse().ok())?
+}
+
+fn put_bar(bar: &Bar, out: &mut Vec<u8>) {
+    let Bar { open_e9, high_e9, low_e9, close_e9, volume_e9, trades, bid_price_e9, ask_price_e9, .. } = bar;
+    let is_null = bar.exact.is_some_and(|exact| exact.has_other_prices);
+    for (value, is_price) in [
+        (open_e9, true),
+        (high_e9, true),
+        (low_e9, true),
+        (close_e9, true),
+        (volume_e9, false),
+        (trades, false),
+        (bid_price_e9, true),
+        (ask_price_e9, true),
+    ] {
+        if is_null && is_price {
+            out.push(NULL);
+        } else {
+            out.push(VALUE);
+            put_long(*value, out);
+        }
+    }
+    for indicator in &bar.indicators {
         match indicator {
             None => out.push(NULL),
             Some(value) => {
@@ -74,7 +128,24 @@ fn put_bar(bar: &Bar, out: &mut Vec<u8>) {
     }
 }
 
+/// Reads a signal of version 1.
 pub(crate) fn get<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
+    get_with(cursor, |_| Ok(None))
+}
+
+/// Reads a signal of version 2.
+pub(crate) fn get_exact<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
+    get_with(cursor, |cursor| match cursor.long()? {
+        0 => Ok(None),
+        1 => get_numbers(cursor).map(Some),
+        _ => Err(cursor.malformed("no such branch of a nullable field")),
+    })
+}
+
+fn get_with<'a>(
+    cursor: &mut Cursor<'a>,
+    exact: impl FnOnce(&mut Cursor<'a>) -> Result<Option<[i128; 7]>, DecodeError>,
+) -> Result<Signal<'a>, DecodeError> {
     Ok(Signal {
         symbol: Cow::Borrowed(cursor.string()?),
         kind: Wire::get(cursor)?,
@@ -85,11 +156,14 @@ pub(crate) fn get<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError
         source_index: cursor.int()?,
         value: cursor.double()?,
         threshold: cursor.double()?,
-        bar: get_bar(cursor)?,
+        bar: get_bar(cursor, exact)?,
     })
 }
 
-fn get_bar(cursor: &mut Cursor<'_>) -> Result<Option<Bar>, DecodeError> {
+fn get_bar<'a>(
+    cursor: &mut Cursor<'a>,
+    exact: impl FnOnce(&mut Cursor<'a>) -> Result<Option<[i128; 7]>, DecodeError>,
+) -> Result<Option<Bar>, DecodeError> {
     let mut longs = [None; BAR_LONG_COUNT];
     for long in &mut longs {
         *long = Option::<i64>::get(cursor)?;
@@ -97,6 +171,27 @@ fn get_bar(cursor: &mut Cursor<'_>) -> Result<Option<Bar>, DecodeError> {
     let mut indicators = [None; INDICATOR_COUNT];
     for indicator in &mut indicators {
         *indicator = Option::<f64>::get(cursor)?;
+    }
+    let exact = exact(cursor)?.map(|numbers| {
+        let [open_e18, high_e18, low_e18, close_e18, volume_e9, bid_price_e18, ask_price_e18] = numbers;
+        let has_other_prices = longs[0].is_none();
+        ExactBar {
+            has_other_prices,
+            open_e18,
+            high_e18,
+            low_e18,
+            close_e18,
+            volume_e9,
+            bid_price_e18,
+            ask_price_e18,
+        }
+    });
+    if exact.is_some_and(|exact| exact.has_other_prices) {
+        for price in [0, 1, 2, 3, 6, 7] {
+            if longs[price].replace(0).is_some() {
+                return Err(cursor.malformed("a bar with some of its prices"));
+            }
+        }
     }
     match longs {
         [
@@ -117,9 +212,14 @@ fn get_bar(cursor: &mut Cursor<'_>) -> Result<Option<Bar>, DecodeError> {
             trades,
             bid_price_e9,
             ask_price_e9,
+            exact,
             indicators,
         })),
-        [None, None, None, None, None, None, None, None] if indicators == [None; INDICATOR_COUNT] => Ok(None),
+        [None, None, None, None, None, None, None, None]
+            if indicators == [None; INDICATOR_COUNT] && exact.is_none() =>
+        {
+            Ok(None)
+        }
         _ => Err(cursor.malformed("a signal with a part of a bar")),
     }
 }

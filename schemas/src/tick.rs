@@ -25,7 +25,38 @@ pub enum Side {
     Sell = 2,
 }
 
-/// One trade or quote. Prices and sizes are scaled by 1e-9, times are nanoseconds since the epoch.
+/// How many digits prices and sizes have behind the decimal point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scales {
+    /// Of prices.
+    pub price: u8,
+    /// Of sizes.
+    pub size: u8,
+}
+
+impl Scales {
+    /// Nine digits: what almost all prices and sizes are written with.
+    pub const E9: Self = Self { price: 9, size: 9 };
+    /// The greatest scale.
+    pub const MAX: u8 = 18;
+}
+
+impl Default for Scales {
+    fn default() -> Self {
+        Self::E9
+    }
+}
+
+/// The scales of a row that are not [`Scales::E9`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowScales {
+    /// The row.
+    pub row: u32,
+    /// Its scales.
+    pub scales: Scales,
+}
+
+/// One trade or quote. Prices and sizes are scaled by 1e-9 unless `scales` says otherwise, times are nanoseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// `VENUE:TICKER`, such as `BINANCE:BTCUSDT`: the same ticker on two venues is two symbols.
@@ -52,6 +83,8 @@ pub struct Tick {
     pub ask_price_e9: i64,
     /// Size at the best offer.
     pub ask_size_e9: i64,
+    /// What prices and sizes are scaled by.
+    pub scales: Scales,
 }
 
 /// Ticks of one partition as columns: row `i` of every column is one tick, in log order. A trade leaves the quote
@@ -82,6 +115,8 @@ pub struct TickColumns {
     pub ask_price_e9: Vec<i64>,
     /// Size at the best offer.
     pub ask_size_e9: Vec<i64>,
+    /// The rows whose prices and sizes are not scaled by 1e-9, ascending.
+    pub scales: Vec<RowScales>,
 }
 
 impl TickColumns {
@@ -116,7 +151,9 @@ impl TickColumns {
             bid_size_e9,
             ask_price_e9,
             ask_size_e9,
+            scales,
         } = self;
+        scales.truncate(scales.partition_point(|of| (of.row as usize) < len));
         symbol.truncate(len);
         kind.truncate(len);
         side.truncate(len);
@@ -137,6 +174,9 @@ impl TickColumns {
 
     /// Appends a tick. It is not checked: ticks from elsewhere come in through [`crate::TickDecoder`].
     pub fn push(&mut self, tick: &Tick, symbols: &mut SymbolTable) {
+        if tick.scales != Scales::E9 {
+            self.scales.push(RowScales { row: self.len() as u32, scales: tick.scales });
+        }
         self.symbol.push(symbols.intern(&tick.symbol));
         self.kind.push(tick.kind);
         self.event_time_ns.push(tick.event_time_ns);
@@ -169,6 +209,18 @@ impl TickColumns {
             bid_size_e9: self.bid_size_e9[row],
             ask_price_e9: self.ask_price_e9[row],
             ask_size_e9: self.ask_size_e9[row],
+            scales: self.scales_of(row),
         }
+    }
+
+    /// The scales of a row.
+    pub fn scales_of(&self, row: usize) -> Scales {
+        let found = self.scales.binary_search_by_key(&row, |of| of.row as usize);
+        found.map_or(Scales::E9, |position| self.scales[position].scales)
+    }
+
+    /// The rows from `first` on whose scales are not [`Scales::E9`].
+    pub fn scales_from(&self, first: usize) -> &[RowScales] {
+        &self.scales[self.scales.partition_point(|of| (of.row as usize) < first)..]
     }
 }

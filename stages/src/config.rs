@@ -23,6 +23,23 @@ impl QuoteOrder {
     }
 }
 
+/// What a bar says whose volume has no 64 bits at 1e-9.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Volumes {
+    /// The greatest number that has: the rule of journals that record none, and only for running them again.
+    #[default]
+    Saturate,
+    /// The volume, in a field that has it exactly.
+    Exact,
+}
+
+impl Volumes {
+    fn saturate(&self) -> bool {
+        *self == Self::Saturate
+    }
+}
+
 /// Everything besides the log that the outputs are a function of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +60,9 @@ pub struct StageConfig {
     /// Which quotes and prices count as the newest.
     #[serde(default, skip_serializing_if = "QuoteOrder::is_arrival")]
     pub quotes: QuoteOrder,
+    /// What a bar says whose volume has no 64 bits at 1e-9.
+    #[serde(default, skip_serializing_if = "Volumes::saturate")]
+    pub volumes: Volumes,
     /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub future_max_ns: Option<i64>,

@@ -6,17 +6,21 @@ use std::sync::Arc;
 
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
-    BarSlab, ClosedBars, Detected, IndicatorColumns, IndicatorSlab, Isa, QuotesByArrival, RowKind, Rows,
-    SignalSlab,
+    BarSlab, ClosedBars, Detected, Indicator, IndicatorColumns, IndicatorSlab, Isa, QuotesByArrival, RowKind,
+    Rows, SignalSlab,
 };
 use warptape_schemas::encode_signal;
-use warptape_schemas::signal::{Bar, Signal, SignalKind};
+use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
+use warptape_schemas::tick::Scales;
 
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
-use crate::{QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
+use crate::scales::{of_nine_digits, to_e18};
+use crate::{QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError, Volumes};
 
-/// Version of the group's snapshot bytes.
-const STATE_VERSION: u32 = 2;
+/// Version of the snapshot bytes of a group whose symbols have different scales of prices.
+const STATE_VERSION: u32 = 3;
+/// Version of those of a group whose symbols' prices all have nine digits behind the decimal point.
+const STATE_VERSION_OF_NINE_DIGITS: u32 = 2;
 
 /// A symbol that got the next free slot of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub struct SlotSymbol {
     pub number: u32,
     /// Its name.
     pub name: String,
+    /// Digits behind the decimal point that its prices have.
+    pub price_scale: u8,
     /// Offset of the record that named it first.
     pub offset: i64,
 }
@@ -107,18 +113,30 @@ pub(crate) struct SpecState {
     pub(crate) detected: Vec<Detected>,
 }
 
+/// What is known of the symbol of a slot.
+#[derive(Debug)]
+struct GroupSymbol {
+    /// Number in the partition.
+    number: u32,
+    name: String,
+    /// Digits behind the decimal point that its prices have.
+    price_scale: u8,
+}
+
 /// State of one symbol group.
 #[derive(Debug)]
 pub struct GroupStage {
     isa: Isa,
     config_fingerprint: u64,
-    /// Number in the partition and name, by slot.
-    symbols: Vec<(u32, String)>,
+    /// By slot.
+    symbols: Vec<GroupSymbol>,
     /// Where bars have the quotes that arrived last.
     quotes_by_arrival: Option<QuotesByArrival>,
     pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
     order: Vec<(SignalKey, u32)>,
+    /// How volumes are said that have no 64 bits.
+    volumes: Volumes,
 }
 
 impl GroupStage {
@@ -140,6 +158,7 @@ impl GroupStage {
             quotes_by_arrival: (config.quotes == QuoteOrder::Arrival).then(QuotesByArrival::default),
             specs: specs.collect(),
             order: Vec::new(),
+            volumes: config.volumes,
         }
     }
 
@@ -165,7 +184,12 @@ impl GroupStage {
     pub(crate) fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) {
         let count = symbols.partition_point(|symbol| symbol.offset < offset);
         if count > 0 {
-            self.symbols.extend(symbols.drain(..count).map(|symbol| (symbol.number, symbol.name)));
+            let new = symbols.drain(..count);
+            self.symbols.extend(new.map(|SlotSymbol { number, name, price_scale, .. }| GroupSymbol {
+                number,
+                name,
+                price_scale,
+            }));
             self.resize();
         }
     }
@@ -199,7 +223,7 @@ impl GroupStage {
                 let key = SignalKey {
                     offset: state.closed.offset[row],
                     index: state.closed.index[row],
-                    symbol: self.symbols[state.closed.slot[row] as usize].0,
+                    symbol: self.symbols[state.closed.slot[row] as usize].number,
                     spec: spec as u16,
                     bar_start_ns: state.closed.start_ns[row],
                     kind: detected.kind as u8,
@@ -211,8 +235,9 @@ impl GroupStage {
         for &(key, position) in &self.order {
             let state = &self.specs[usize::from(key.spec)];
             let detected = &state.detected[position as usize];
-            let (_, symbol) = &self.symbols[state.closed.slot[detected.row as usize] as usize];
-            signals.push(key, symbol, |bytes| encode_signal(&state.signal(symbol, detected), bytes));
+            let symbol = &self.symbols[state.closed.slot[detected.row as usize] as usize];
+            let signal = || state.signal(symbol, detected, self.volumes);
+            signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
         }
     }
 
@@ -243,12 +268,17 @@ impl GroupStage {
     /// are run again by that rule, from their beginning, and no snapshots are taken.
     pub fn write(&self, out: &mut Vec<u8>) {
         assert!(self.quotes_by_arrival.is_none(), "only reruns of former logs have such quotes");
-        put_u32(out, STATE_VERSION);
+        // Almost no group has another scale: its state is written as it always was.
+        let has_scales = self.symbols.iter().any(|symbol| symbol.price_scale != Scales::E9.price);
+        put_u32(out, if has_scales { STATE_VERSION } else { STATE_VERSION_OF_NINE_DIGITS });
         put_u64(out, self.config_fingerprint);
         put_u32(out, self.symbols.len() as u32);
-        for (number, name) in &self.symbols {
-            put_u32(out, *number);
-            put_text(out, name);
+        for symbol in &self.symbols {
+            put_u32(out, symbol.number);
+            put_text(out, &symbol.name);
+        }
+        if has_scales {
+            self.symbols.iter().for_each(|symbol| put_u32(out, symbol.price_scale.into()));
         }
         for state in &self.specs {
             state.bars.write(out);
@@ -262,7 +292,7 @@ impl GroupStage {
         let bytes = &mut bytes;
         let mut stage = Self::new(config, isa);
         let version = get_u32(bytes, "version")?;
-        if version != STATE_VERSION {
+        if ![STATE_VERSION_OF_NINE_DIGITS, STATE_VERSION].contains(&version) {
             return Err(StageError::Damaged { found: format!("group state version {version}") });
         }
         let found = get_u64(bytes, "configuration")?;
@@ -271,7 +301,16 @@ impl GroupStage {
         }
         for _ in 0..get_u32(bytes, "symbol count")? {
             let number = get_u32(bytes, "symbol number")?;
-            stage.symbols.push((number, get_text(bytes, "symbol")?));
+            let name = get_text(bytes, "symbol")?;
+            stage.symbols.push(GroupSymbol { number, name, price_scale: Scales::E9.price });
+        }
+        if version == STATE_VERSION {
+            for symbol in &mut stage.symbols {
+                let scale = get_u32(bytes, "scale")?;
+                let damaged = || StageError::Damaged { found: format!("scale {scale} of {}", symbol.name) };
+                symbol.price_scale =
+                    u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX).ok_or_else(damaged)?;
+            }
         }
         let slots = stage.symbols.len();
         for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
@@ -300,36 +339,86 @@ impl SpecState {
     }
 
     /// The record of a detected signal.
-    fn signal<'a>(&'a self, symbol: &'a str, detected: &Detected) -> Signal<'a> {
+    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected, volumes: Volumes) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
         let kind = signal_kind(detected.kind);
+        let is_price = !matches!(
+            kind,
+            SignalKind::RsiOverbought
+                | SignalKind::RsiOversold
+                | SignalKind::ZScoreHigh
+                | SignalKind::ZScoreLow
+        );
+        let scaled = |value| if is_price { of_nine_digits(value, symbol.price_scale) } else { value };
         Signal {
-            symbol: Cow::Borrowed(symbol),
+            symbol: Cow::Borrowed(&symbol.name),
             kind,
             bar_spec: Cow::Borrowed(&self.name),
             bar_start_ns: closed.start_ns[row],
             bar_end_ns: closed.end_ns[row],
             source_offset: closed.offset[row],
             source_index: closed.index[row] as i32,
-            value: detected.value,
-            threshold: detected.threshold,
-            bar: (kind == SignalKind::Bar).then(|| self.bar(row)),
+            value: scaled(detected.value),
+            threshold: scaled(detected.threshold),
+            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol.price_scale, volumes)),
         }
     }
 
-    fn bar(&self, row: usize) -> Bar {
-        let closed = &self.closed;
-        Bar {
+    fn bar(&self, row: usize, price_scale: u8, volumes: Volumes) -> Bar {
+        let (closed, columns) = (&self.closed, self.columns.of_bar(row));
+        let volume_e9 = i64::try_from(closed.volume_e9[row]);
+        let bar = Bar {
             open_e9: closed.open_e9[row],
             high_e9: closed.high_e9[row],
             low_e9: closed.low_e9[row],
             close_e9: closed.close_e9[row],
-            volume_e9: i64::try_from(closed.volume_e9[row]).unwrap_or(i64::MAX),
+            volume_e9: volume_e9.unwrap_or(i64::MAX),
             trades: closed.trades[row],
             bid_price_e9: closed.bid_price_e9[row],
             ask_price_e9: closed.ask_price_e9[row],
-            indicators: self.columns.of_bar(row).map(|value| (!value.is_nan()).then_some(value)),
+            exact: None,
+            indicators: columns.map(|value| (!value.is_nan()).then_some(value)),
+        };
+        if price_scale == Scales::E9.price && (volume_e9.is_ok() || volumes == Volumes::Saturate) {
+            bar
+        } else {
+            exact(bar, closed.volume_e9[row], price_scale)
         }
+    }
+}
+
+/// A bar whose prices have another scale than nine digits, or whose volume has no 64 bits: with numbers that have it exactly.
+#[cold]
+fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
+    let e18 = |price| to_e18(price, price_scale);
+    let exact = ExactBar {
+        has_other_prices: price_scale != Scales::E9.price,
+        open_e18: e18(bar.open_e9),
+        high_e18: e18(bar.high_e9),
+        low_e18: e18(bar.low_e9),
+        close_e18: e18(bar.close_e9),
+        volume_e9,
+        bid_price_e18: e18(bar.bid_price_e9),
+        ask_price_e18: e18(bar.ask_price_e9),
+    };
+    if !exact.has_other_prices {
+        return Bar { exact: Some(exact), ..bar };
+    }
+    let mut indicators = bar.indicators;
+    for indicator in Indicator::ALL.into_iter().filter(|indicator| indicator.is_price()) {
+        let value = &mut indicators[indicator as usize];
+        *value = value.map(|value| of_nine_digits(value, price_scale));
+    }
+    Bar {
+        open_e9: 0,
+        high_e9: 0,
+        low_e9: 0,
+        close_e9: 0,
+        bid_price_e9: 0,
+        ask_price_e9: 0,
+        exact: Some(exact),
+        indicators,
+        ..bar
     }
 }
 

@@ -23,6 +23,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
 use crate::jump::{Jump, Limits};
 use crate::market::Market;
+use crate::scales::{PriceScales, size_exponent};
 use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
@@ -65,6 +66,8 @@ pub struct PartitionIntake {
     symbols: SymbolTable,
     /// By symbol number.
     places: Vec<SymbolPlace>,
+    /// Likewise.
+    price_scales: PriceScales,
     /// Slots used, by group.
     group_slots: Vec<u32>,
     /// Greatest event time of accepted ticks; `None` before the first.
@@ -88,6 +91,7 @@ impl PartitionIntake {
             config_fingerprint: config.fingerprint(),
             symbols: SymbolTable::default(),
             places: Vec::new(),
+            price_scales: PriceScales::default(),
             group_slots: vec![0; config.groups_per_partition as usize],
             event_time_max_ns: None,
             next_close_ns: i64::MAX,
@@ -129,26 +133,30 @@ impl PartitionIntake {
     /// not known.
     ///
     /// # Errors
-    /// If the record has a tick too far ahead: then no row is dealt and no symbol of the record is numbered.
+    /// If the record has a tick too far ahead, or a price or size that its symbol's cannot be compared with: then no row is dealt
+    /// and no symbol of the record is numbered.
     pub fn accept(
         &mut self,
         offset: i64,
         written_ns: i64,
-        ticks: &TickColumns,
+        ticks: &mut TickColumns,
         first: usize,
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) -> Result<(), InvalidTick> {
         assert_eq!(queues.len(), self.group_slots.len(), "one queue per group");
+        let converted = self.price_scales.convert(ticks, first, self.symbols.len());
         let times_ns = &ticks.event_time_ns[first..];
-        if let Err(error) = self.judge(times_ns, written_ns) {
+        if let Err(error) = converted.and_then(|()| self.judge(times_ns, written_ns)) {
             self.symbols.truncate(self.places.len());
             return Err(error);
         }
         self.place_new_symbols(offset, queues);
         self.trade_ids.begin_record();
         let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * queues.len();
-        match is_large.then(|| self.calm_until(times_ns)).flatten() {
+        // Rows with scales of their own are few, and looked up one by one.
+        let by_groups = is_large && ticks.scales_from(first).is_empty();
+        match by_groups.then(|| self.calm_until(times_ns)).flatten() {
             Some(time_ns) => {
                 self.event_time_max_ns = Some(time_ns);
                 self.deal_by_groups(offset, ticks, first, queues);
@@ -225,6 +233,7 @@ impl PartitionIntake {
         late: &mut Vec<Late>,
     ) {
         let mut watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
+        let has_scales = !ticks.scales_from(first).is_empty();
         for row in first..ticks.len() {
             let index = (row - first) as u32;
             let (time_ns, symbol) = (ticks.event_time_ns[row], ticks.symbol[row]);
@@ -241,15 +250,10 @@ impl PartitionIntake {
             let rows = &mut queues[place.group as usize].rows;
             match ticks.kind[row] {
                 TickKind::Trade => {
-                    self.market.trade(symbol, time_ns, ticks.price_e9[row]);
-                    rows.push_trade(
-                        place.slot,
-                        time_ns,
-                        ticks.price_e9[row],
-                        ticks.size_e9[row],
-                        offset,
-                        index,
-                    );
+                    let (price, size) = (ticks.price_e9[row], ticks.size_e9[row]);
+                    self.market.trade(symbol, time_ns, price);
+                    let exponent = if has_scales { size_exponent(ticks.scales_of(row)) } else { 0 };
+                    rows.push_large_trade(place.slot, time_ns, price, (size, exponent), offset, index);
                 }
                 TickKind::Quote => {
                     let (bid, ask) = (ticks.bid_price_e9[row], ticks.ask_price_e9[row]);
@@ -295,19 +299,22 @@ impl PartitionIntake {
     }
 
     fn place_new_symbols(&mut self, offset: i64, queues: &mut [GroupQueue]) {
+        self.price_scales.keep_new();
         for number in self.places.len()..self.symbols.len() {
             let name = self.symbols.name(number as u32);
             let group = group_of(name, self.config.groups_per_partition);
             let slot = self.group_slots[group as usize];
             self.group_slots[group as usize] += 1;
             self.places.push(SymbolPlace { group, slot });
+            let price_scale = self.price_scales.of(number as u32);
+            self.market.add_symbol(price_scale);
             queues[group as usize].symbols.push(SlotSymbol {
                 number: number as u32,
                 name: name.to_owned(),
+                price_scale,
                 offset,
             });
         }
-        self.market.grow(self.places.len());
         self.trade_ids.grow(self.places.len());
     }
 
@@ -323,6 +330,7 @@ impl PartitionIntake {
         self.market.write(out);
         self.jump.write(out);
         self.trade_ids.write(out);
+        self.price_scales.write(out);
     }
 
     /// Restores what [`PartitionIntake::write`] wrote.
@@ -356,6 +364,8 @@ impl PartitionIntake {
         intake.market = Market::read(config.market, config.quotes, intake.places.len(), bytes)?;
         intake.jump = Jump::read(bytes)?;
         intake.trade_ids = TradeIds::read(intake.places.len(), bytes)?;
+        intake.price_scales = PriceScales::read(intake.places.len(), bytes)?;
+        intake.market.set_price_scales(&intake.price_scales);
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
@@ -416,6 +426,7 @@ mod tests {
             signals: Default::default(),
             market: Default::default(),
             quotes: Default::default(),
+            volumes: Default::default(),
             future_max_ns: None,
             clock_skew_max_ns: None,
         };
@@ -435,7 +446,7 @@ mod tests {
                 let (mut late, mut expected_late) = (Vec::new(), Vec::new());
                 let mut time_ns = 1_000 * SECOND_NS;
                 for (offset, rows) in (7..).zip(&records) {
-                    let columns = columns(rows, &mut time_ns, &mut intake.symbols);
+                    let mut columns = columns(rows, &mut time_ns, &mut intake.symbols);
                     reference.symbols = intake.symbols.clone();
                     let first = rows.len().min(offset as usize % 3);
                     let is_large = rows.len() - first >= ROWS_BY_GROUP_MIN * GROUPS;
@@ -447,8 +458,10 @@ mod tests {
                         way.set(way.get() + 1);
                     }
                     intake
-                        .accept(offset, 0, &columns, first, &mut dealt, &mut late)
+                        .accept(offset, 0, &mut columns, first, &mut dealt, &mut late)
                         .expect("nothing is too far ahead");
+                    let symbols = reference.symbols.len();
+                    reference.price_scales.convert(&mut columns, first, symbols).expect("no other scales");
                     reference.place_new_symbols(offset, &mut expected);
                     reference.trade_ids.begin_record();
                     reference.deal_row_by_row(offset, &columns, first, &mut expected, &mut expected_late);

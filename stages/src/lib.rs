@@ -14,9 +14,10 @@ mod jump;
 mod market;
 mod outputs;
 pub mod risk;
+mod scales;
 mod trade_ids;
 
-pub use config::{QuoteOrder, StageConfig};
+pub use config::{QuoteOrder, StageConfig, Volumes};
 pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};

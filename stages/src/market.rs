@@ -16,16 +16,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use warptape_schemas::tick::Scales;
 
 use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+use crate::scales::{PriceScales, price_of};
 use crate::{QuoteOrder, StageError};
 
 /// Returns that are kept of each symbol at most.
 const WINDOW_MAX: u32 = 4_096;
 /// Faster than that, all but the last return is forgotten.
 const DECAY_MIN: f64 = 0.01;
-/// What prices are scaled by.
-const PRICE_SCALE: f64 = 1e9;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// How the market is sampled.
@@ -155,7 +155,7 @@ impl fmt::Debug for Samples {
 }
 
 /// The last that was heard of a symbol; 0 where nothing was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LastPrices {
     trade_time_ns: i64,
     trade_e9: i64,
@@ -163,16 +163,23 @@ struct LastPrices {
     quote_time_ns: i64,
     bid_e9: i64,
     ask_e9: i64,
+    /// Digits behind the decimal point that the prices have.
+    scale: u8,
 }
 
 impl LastPrices {
+    fn of_scale(scale: u8) -> Self {
+        Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, scale }
+    }
+
+    /// Where it is positive: nothing that is asked of the market is said of other prices.
     fn price(&self) -> Option<f64> {
         let price_e9 = if self.bid_e9 > 0 && self.ask_e9 > 0 {
             (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0
         } else {
             self.trade_e9 as f64
         };
-        (price_e9 > 0.0).then_some(price_e9 / PRICE_SCALE)
+        (price_e9 > 0.0).then_some(price_of(price_e9, self.scale))
     }
 }
 
@@ -197,9 +204,16 @@ impl Market {
         Self { config, order, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
-    /// There are so many symbols now.
-    pub(crate) fn grow(&mut self, symbols: usize) {
-        self.last.resize(symbols, LastPrices::default());
+    /// There is one symbol more, whose prices have this scale.
+    pub(crate) fn add_symbol(&mut self, scale: u8) {
+        self.last.push(LastPrices::of_scale(scale));
+    }
+
+    /// Sets the scales of all symbols.
+    pub(crate) fn set_price_scales(&mut self, scales: &PriceScales) {
+        for (symbol, last) in (0..).zip(&mut self.last) {
+            last.scale = scales.of(symbol);
+        }
     }
 
     /// Event time moves on, before the tick that moves it is seen.
@@ -273,7 +287,7 @@ impl Market {
         put_i64(out, self.last_sample);
         put_i64(out, self.next_sample_ns);
         for last in &self.last {
-            let LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9 } = *last;
+            let LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9, scale: _ } = *last;
             let numbers = [trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9];
             numbers.into_iter().for_each(|number| put_i64(out, number));
         }
@@ -298,7 +312,8 @@ impl Market {
             let mut next = || get_i64(bytes, "last prices");
             let (trade_time_ns, trade_e9) = (next()?, next()?);
             let (quote_time_ns, bid_e9, ask_e9) = (next()?, next()?, next()?);
-            market.last.push(LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9 });
+            let scale = Scales::E9.price;
+            market.last.push(LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9, scale });
         }
         let samples = get_u32(bytes, "sample count")?;
         if samples > config.window + 1 {
@@ -325,7 +340,7 @@ mod tests {
     fn market() -> Market {
         let mut market =
             Market::new(MarketConfig { window: 3, ..MarketConfig::default() }, QuoteOrder::EventTime);
-        market.grow(2);
+        (0..2).for_each(|_| market.add_symbol(Scales::E9.price));
         market
     }
 
@@ -387,7 +402,7 @@ mod tests {
     fn a_price_out_of_order_never_replaces_a_newer_one() {
         let spots = |order| {
             let mut market = Market::new(MarketConfig::default(), order);
-            market.grow(2);
+            (0..2).for_each(|_| market.add_symbol(Scales::E9.price));
             for (time_ns, price) in [(5, 50), (3, 30), (5, 55), (4, 40)] {
                 market.trade(0, time_ns, price * S);
                 market.quote(1, time_ns, price * S, price * S);

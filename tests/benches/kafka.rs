@@ -31,7 +31,7 @@ use warptape_pipeline::engine::{EngineConfig, Progress, Stop, TopicPlan, Topics,
 use warptape_pipeline::publisher::create_missing_topics;
 use warptape_pipeline::sources::partition_of;
 use warptape_schemas::signal::SignalKind;
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{decode_signal, encode_tick};
 use warptape_stages::StageConfig;
 use warptape_tests::engine_run::{
@@ -121,6 +121,7 @@ fn trade(number: u64, event_time_ns: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Small random markets: source records of every kind, good and bad, and configurations to run them with.
 
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{encode_tick, encode_tick_batch};
-use warptape_stages::{MarketConfig, QuoteOrder, StageConfig};
+use warptape_stages::{MarketConfig, QuoteOrder, StageConfig, Volumes};
 
 use crate::random::Random;
 
@@ -48,6 +48,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
         market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
         quotes: QuoteOrder::EventTime,
+        volumes: Volumes::Exact,
         future_max_ns,
         clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
     }
@@ -110,6 +111,7 @@ fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) 
         bid_size_e9: if trade { 0 } else { size_e9 },
         ask_price_e9: if trade { 0 } else { price_e9 + 10_000_000 },
         ask_size_e9: if trade { 0 } else { size_e9 },
+        scales: Scales::E9,
     }
 }
 

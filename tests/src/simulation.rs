@@ -564,8 +564,7 @@ fn swap_prices(command: &mut LaneCommand) {
     let LaneCommand::Run(batch) = command else { return };
     for part in &mut batch.parts {
         let rows = Arc::make_mut(&mut part.input.rows);
-        let trades: Vec<usize> =
-            (0..rows.len()).filter(|&row| rows.kind[row].is_trade()).take(2).collect();
+        let trades: Vec<usize> = (0..rows.len()).filter(|&row| rows.kind[row].is_trade()).take(2).collect();
         if let [first, second] = trades[..] {
             rows.price_e9.swap(first, second);
         }

@@ -145,8 +145,12 @@ impl<'a> StagedRows<'a> {
                     RowKind::BARRIER => {}
                     kind => {
                         let next = &mut self.trade_begin[place];
-                        let trade =
-                            DeviceTrade::new(place as u32, kind.exponent(), number, [time_ns, price_e9, size_e9]);
+                        let trade = DeviceTrade::new(
+                            place as u32,
+                            kind.exponent(),
+                            number,
+                            [time_ns, price_e9, size_e9],
+                        );
                         trades_out[*next as usize] = trade;
                         *next += 1;
                     }

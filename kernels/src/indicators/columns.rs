@@ -46,6 +46,11 @@ impl Indicator {
         Self::Zscore,
         Self::RealisedVolatility,
     ];
+
+    /// Whether its values are prices or differences of prices.
+    pub fn is_price(self) -> bool {
+        !matches!(self, Self::Rsi | Self::Roc | Self::Zscore | Self::RealisedVolatility)
+    }
 }
 
 /// Bars whose values lie side by side. All columns of so many are 4 KiB: in more, values of a bar would have addresses that

@@ -148,7 +148,11 @@ fn a_price_of_zero_takes_only_what_has_no_value() {
     }
     for bar in 9..20 {
         let value = columns.at(Indicator::Roc, bar);
-        assert_eq!(value.is_nan(), bar == 10 + params.roc as usize, "nothing to divide by; bar {bar}: {value}");
+        assert_eq!(
+            value.is_nan(),
+            bar == 10 + params.roc as usize,
+            "nothing to divide by; bar {bar}: {value}"
+        );
     }
 }
 

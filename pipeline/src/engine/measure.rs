@@ -2,7 +2,7 @@
 
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::ServicePoint;
-use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, StageConfig};
 
 use super::lanes::{BatchPart, GroupId, GroupState, LaneBatch, LaneCommand, LaneStages};
@@ -74,6 +74,7 @@ impl Trades {
                 bid_size_e9: 0,
                 ask_price_e9: 0,
                 ask_size_e9: 0,
+                scales: Scales::E9,
             };
             columns.push(&trade, self.intake.symbols_mut());
         }

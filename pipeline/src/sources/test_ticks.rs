@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 
 /// A trade, to be overridden by struct update.
 pub(super) fn tick() -> Tick {
@@ -19,6 +19,7 @@ pub(super) fn tick() -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

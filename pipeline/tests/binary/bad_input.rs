@@ -4,7 +4,7 @@ use std::path::Path;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 use warptape_schemas::signal::Signal;
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DeadLetter, DeadLetterReason, HEADER_SIZE, LateTick, decode_dead_letter, decode_late_tick, decode_signal,
     encode_signal, encode_tick, encode_tick_batch, known,
@@ -37,6 +37,7 @@ fn trade(number: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

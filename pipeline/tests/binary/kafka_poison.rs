@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, NewRecord};
 use warptape_schemas::risk::{RiskOutcome, RiskResult};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DeadLetterReason, HEADER_SIZE, ROWS_MAX, SYMBOL_BYTES_MAX, decode_dead_letter, decode_risk_result,
     encode_risk_request, encode_tick, known,
@@ -133,6 +133,7 @@ fn tick(number: i64) -> Vec<u8> {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     };
     let mut value = Vec::new();
     encode_tick(&tick, &mut value).expect("a good tick");

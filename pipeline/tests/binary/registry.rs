@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DeadLetterReason, decode_dead_letter, encode_tick, fingerprint_of, known, registry_id_of,
     to_registry_frame, to_single_object,
@@ -65,6 +65,7 @@ fn trade(number: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

@@ -14,7 +14,7 @@ use warptape_schemas::journal::{
     Arrived, Completed, Decision, Draining, GroupArrival, Input, JournalEntry, LaneSpec, PartitionAssigned,
     RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started,
 };
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     HEADER_SIZE, JournalWriter, TickColumns, TickDecoder, decode_journal_entry, encode_journal_entry,
     encode_tick_batch, known,
@@ -158,6 +158,7 @@ fn tick(partition: i32, random: &mut Random, time_ns: &mut i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     };
     if random.below(4) > 0 {
         return trade;

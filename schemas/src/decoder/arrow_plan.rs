@@ -12,7 +12,7 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, SchemaStore};
 use super::batch_plan::{Dictionary, check_length, finish, unknown_symbol};
 use super::enum_table::{SIDES, TICK_KINDS};
 use super::tick_plan::RawTick;
-use crate::check::check_row;
+use crate::check::{ZeroPrices, check_row};
 use crate::error::{DecodeError, SchemaError};
 use crate::frame;
 use crate::known::{self, KnownSchema};
@@ -142,7 +142,7 @@ fn append_tick(
     let texts = column(record, reader, "symbol")?;
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| unexpected(reader, "symbol", texts))?;
     let tick = RawTick { symbol: texts.value(0).as_bytes(), kind: kinds[0], side: sides[0], longs };
-    check_row(0, tick.kind, tick.side, &tick.longs)?;
+    check_row(0, tick.kind, tick.side, &tick.longs, ZeroPrices::AreNone)?;
     tick.append(symbols, out)
 }
 

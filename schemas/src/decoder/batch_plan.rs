@@ -7,24 +7,28 @@ use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
 use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
 use super::tick_plan::{unknown_kind, unknown_side};
 use crate::ROWS_MAX;
-use crate::check::{InvalidTick, TickProblem, check_rows, check_symbol};
+use crate::check::{InvalidTick, PRICE_SCALE, SIZE_SCALE, TickProblem, ZeroPrices, check_rows, check_symbol};
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
 use crate::long_field::LongField;
 use crate::symbol_table::SymbolTable;
-use crate::tick::{Side, TickColumns, TickKind};
+use crate::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 
 /// The writer's fields in their order.
 #[derive(Debug)]
 pub(super) struct BatchPlan {
     steps: Vec<Step>,
+    /// Whether records say their scales.
+    is_scaled: bool,
 }
 
 #[derive(Debug)]
 enum Step {
     Symbols,
     SymbolIndexes,
+    PriceScales,
+    SizeScales,
     Kinds(Box<EnumTable<TickKind>>),
     Sides(Box<EnumTable<Side>>),
     Longs(LongField),
@@ -41,19 +45,26 @@ pub(super) struct Dictionary {
     ends: Vec<usize>,
     /// Their numbers in the partition's table; [`UNNUMBERED`] are new ones until a row uses them.
     ids: Vec<u32>,
+    /// Scales of their rows' prices and sizes, where the record says them.
+    price_scales: Vec<i64>,
+    size_scales: Vec<i64>,
 }
 
 const UNNUMBERED: u32 = u32::MAX;
 
 impl BatchPlan {
-    pub(super) fn compile(record: &RecordSchema) -> Result<Shape<Self>, SchemaError> {
-        let reader = known::TICK_BATCH.name;
+    pub(super) fn compile(record: &RecordSchema, is_scaled: bool) -> Result<Shape<Self>, SchemaError> {
+        let reader = if is_scaled { known::SCALED_TICK_BATCH.name } else { known::TICK_BATCH.name };
         require(reader, record, &["symbols", "symbol", "kind", "event_time_ns"])?;
+        if is_scaled {
+            require(reader, record, &[PRICE_SCALE, SIZE_SCALE])?;
+        }
         let mut steps = Vec::new();
         for field in &record.fields {
             let name = field.name.as_str();
-            let long = LongField::named(name);
-            let ours = long.is_some() || ["symbols", "symbol", "kind", "side"].contains(&name);
+            let long = if is_scaled { LongField::scaled_named(name) } else { LongField::named(name) };
+            let is_scale = is_scaled && [PRICE_SCALE, SIZE_SCALE].contains(&name);
+            let ours = long.is_some() || is_scale || ["symbols", "symbol", "kind", "side"].contains(&name);
             let items = match &field.schema {
                 Schema::Array(array) => Some(&*array.items),
                 _ => None,
@@ -83,6 +94,8 @@ impl BatchPlan {
             steps.push(match (name, long, found) {
                 ("symbols", _, Scalar::Text) => Step::Symbols,
                 ("symbol", _, Scalar::Long) => Step::SymbolIndexes,
+                (PRICE_SCALE, _, Scalar::Long) => Step::PriceScales,
+                (SIZE_SCALE, _, Scalar::Long) => Step::SizeScales,
                 ("kind", _, Scalar::Enum(symbols)) => {
                     Step::Kinds(Box::new(enum_table(&symbols, &TICK_KINDS)))
                 }
@@ -91,7 +104,7 @@ impl BatchPlan {
                 _ => return Err(mismatch(reader, name)),
             });
         }
-        Ok(Shape::Simple(Self { steps }))
+        Ok(Shape::Simple(Self { steps, is_scaled }))
     }
 
     pub(super) fn decode(
@@ -107,6 +120,8 @@ impl BatchPlan {
         for step in &self.steps {
             match step {
                 Step::Symbols => read_symbols(&mut cursor, dictionary, symbols)?,
+                Step::PriceScales => read_scales(&mut cursor, PRICE_SCALE, &mut dictionary.price_scales)?,
+                Step::SizeScales => read_scales(&mut cursor, SIZE_SCALE, &mut dictionary.size_scales)?,
                 Step::SymbolIndexes => read_indexes(&mut cursor, dictionary, start, &mut out.symbol)?,
                 Step::Kinds(table) => {
                     read_enums(
@@ -128,7 +143,11 @@ impl BatchPlan {
             }
         }
         cursor.finish()?;
-        finish(start, dictionary, symbols, out)
+        if self.is_scaled {
+            finish_scaled(start, dictionary, symbols, out).map_err(with_scaled_names)
+        } else {
+            finish(start, dictionary, symbols, out)
+        }
     }
 }
 
@@ -136,6 +155,50 @@ impl BatchPlan {
 /// hold symbol numbers.
 pub(super) fn finish(
     start: usize,
+    dictionary: &mut Dictionary,
+    symbols: &mut SymbolTable,
+    out: &mut TickColumns,
+) -> Result<usize, DecodeError> {
+    finish_with(start, ZeroPrices::AreNone, dictionary, symbols, out)
+}
+
+/// Likewise of a record that says its scales.
+fn finish_scaled(
+    start: usize,
+    dictionary: &mut Dictionary,
+    symbols: &mut SymbolTable,
+    out: &mut TickColumns,
+) -> Result<usize, DecodeError> {
+    dictionary.check_scales()?;
+    for (row, &index) in (start..).zip(&out.symbol[start..]) {
+        let scales = dictionary.scales(index as usize);
+        if scales != Scales::E9 {
+            out.scales.push(RowScales { row: row as u32, scales });
+        }
+    }
+    let has_prices = out.price_e9.len() > start;
+    let zero = if has_prices { ZeroPrices::ArePrices } else { ZeroPrices::AreNone };
+    finish_with(start, zero, dictionary, symbols, out)
+}
+
+/// Fields have other names in records that say their scales.
+fn with_scaled_names(error: DecodeError) -> DecodeError {
+    match error {
+        DecodeError::Invalid(invalid) => {
+            let field = LongField::named(invalid.field).map_or(invalid.field, LongField::scaled_name);
+            DecodeError::Invalid(InvalidTick { field, ..invalid })
+        }
+        DecodeError::LengthsDiffer { field, found, expected } => {
+            let field = LongField::named(field).map_or(field, LongField::scaled_name);
+            DecodeError::LengthsDiffer { field, found, expected }
+        }
+        other => other,
+    }
+}
+
+fn finish_with(
+    start: usize,
+    zero: ZeroPrices,
     dictionary: &mut Dictionary,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
@@ -163,7 +226,7 @@ pub(super) fn finish(
             _ => {}
         }
     }
-    check_rows(out, start)?;
+    check_rows(out, start, zero)?;
     dictionary.check()?;
     dictionary.number_rows(symbols, &mut out.symbol[start..])?;
     Ok(rows)
@@ -174,6 +237,8 @@ impl Dictionary {
         self.text.clear();
         self.ends.clear();
         self.ids.clear();
+        self.price_scales.clear();
+        self.size_scales.clear();
     }
 
     pub(super) fn push(&mut self, symbol: &[u8], symbols: &SymbolTable) {
@@ -193,6 +258,29 @@ impl Dictionary {
     fn new_symbol(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
+    }
+
+    /// Every entry has its scales, used or not.
+    fn check_scales(&self) -> Result<(), DecodeError> {
+        for (field, scales) in [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)] {
+            if scales.len() != self.len() {
+                let (found, expected) = (scales.len(), self.len());
+                return Err(DecodeError::LengthsDiffer { field, found, expected });
+            }
+            // The row is the dictionary's: the field name says so.
+            let mut no_scales =
+                scales.iter().enumerate().filter(|(_, scale)| !(0..=Scales::MAX.into()).contains(*scale));
+            if let Some((row, &scale)) = no_scales.next() {
+                return Err(InvalidTick { row, field, problem: TickProblem::NoScale(scale) }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The scales of an entry, which were checked; any for an index that no entry has.
+    fn scales(&self, index: usize) -> Scales {
+        let scale = |scales: &[i64]| scales.get(index).map_or(0, |scale| *scale as u8);
+        Scales { price: scale(&self.price_scales), size: scale(&self.size_scales) }
     }
 
     /// Every symbol must be a good one, used or not. Those that have a number are.
@@ -314,6 +402,22 @@ fn read_enums<T: Copy>(
         }
         if let Some((item, index)) = table.read_items(cursor, count, default, column)? {
             return Err(unknown(length + item, index).into());
+        }
+    }
+}
+
+fn read_scales(
+    cursor: &mut Cursor<'_>,
+    field: &'static str,
+    scales: &mut Vec<i64>,
+) -> Result<(), DecodeError> {
+    loop {
+        let count = block(cursor, field, scales.len())?;
+        if count == 0 {
+            return Ok(());
+        }
+        for _ in 0..count {
+            scales.push(cursor.long()?);
         }
     }
 }

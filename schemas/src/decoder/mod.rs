@@ -83,7 +83,9 @@ impl TickDecoder {
             dictionary: Dictionary::default(),
         };
         for schema in known::all() {
-            if schema.name == known::TICK.name || schema.name == known::TICK_BATCH.name {
+            if [known::TICK.name, known::TICK_BATCH.name, known::SCALED_TICK_BATCH.name]
+                .contains(&schema.name)
+            {
                 // The texts are compiled in, and tests decode golden bytes of each of them.
                 decoder.register_writer_schema(schema.text).expect("a published schema has a plan");
             }
@@ -91,7 +93,7 @@ impl TickDecoder {
         decoder
     }
 
-    /// Makes records of another writer schema readable: a record named `Tick` or `TickBatch` that resolves to ours by
+    /// Makes records of another writer schema readable: a record named `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to ours by
     /// Avro's rules (fields in another order, fields more, fields with a default less, nullable fields). Returns its
     /// fingerprint.
     ///
@@ -185,7 +187,9 @@ impl TickDecoder {
 #[cold]
 fn unknown(fingerprint: u64) -> DecodeError {
     match known::by_fingerprint(fingerprint) {
-        Some(schema) => DecodeError::WrongSchema { found: schema.name, expected: "Tick or TickBatch" },
+        Some(schema) => {
+            DecodeError::WrongSchema { found: schema.name, expected: "Tick, TickBatch or ScaledTickBatch" }
+        }
         None => DecodeError::UnknownSchema { fingerprint },
     }
 }

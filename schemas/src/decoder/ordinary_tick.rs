@@ -29,15 +29,15 @@ pub(super) fn read(datum: &[u8]) -> Option<RawTick<'_>> {
             4 => Side::Sell,
             _ => return None,
         };
-        let price = reader.positive()?;
+        let price = reader.price().filter(|price| *price != 0)?;
         let size = reader.amount()?;
         reader.four_zeros()?;
         let longs = [event_time, receive_time, trade_id, price, size, 0, 0, 0, 0];
         RawTick { symbol, kind: TickKind::Trade, side, longs }
     } else if kind == 2 {
         reader.four_zeros()?;
-        let [bid_price, bid_size] = [reader.amount()?, reader.amount()?];
-        let [ask_price, ask_size] = [reader.amount()?, reader.amount()?];
+        let [bid_price, bid_size] = [reader.price()?, reader.amount()?];
+        let [ask_price, ask_size] = [reader.price()?, reader.amount()?];
         let longs = [event_time, receive_time, 0, 0, 0, bid_price, bid_size, ask_price, ask_size];
         RawTick { symbol, kind: TickKind::Quote, side: Side::None, longs }
     } else {
@@ -68,6 +68,12 @@ impl<'a> Reader<'a> {
         let (value, end) = read_long_in_small(self.datum, self.at).ok()?;
         self.at = end;
         Some(value)
+    }
+
+    /// A number that is neither the smallest nor the largest.
+    #[inline(always)]
+    fn price(&mut self) -> Option<i64> {
+        self.long().filter(|value| *value != i64::MIN && *value != i64::MAX)
     }
 
     /// A number from 0, and not the largest.

@@ -43,9 +43,18 @@ impl Plan {
                 Shape::Other => Self::arrow(text, schema, fingerprint, false),
             }
         } else if name == known::TICK_BATCH.name {
-            match BatchPlan::compile(record)? {
+            match BatchPlan::compile(record, false)? {
                 Shape::Simple(plan) => Ok(Self::Batch(plan)),
                 Shape::Other => Self::arrow(text, schema, fingerprint, true),
+            }
+        } else if name == known::SCALED_TICK_BATCH.name {
+            match BatchPlan::compile(record, true)? {
+                Shape::Simple(plan) => Ok(Self::Batch(plan)),
+                Shape::Other => Err(SchemaError::Unresolvable {
+                    name: known::SCALED_TICK_BATCH.name,
+                    detail: "it has nullable or nested fields; write it with the schema in schemas/avro"
+                        .to_owned(),
+                }),
             }
         } else {
             Err(SchemaError::NotTicks { found: name.to_string() })

@@ -5,7 +5,7 @@ use apache_avro::schema::RecordSchema;
 use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
 use super::ordinary_tick;
 use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
-use crate::check::{InvalidTick, Longs, TickProblem, check_row, check_symbol};
+use crate::check::{InvalidTick, Longs, TickProblem, ZeroPrices, check_row, check_symbol};
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
@@ -110,7 +110,7 @@ impl TickPlan {
             }
         }
         cursor.finish()?;
-        check_row(0, tick.kind, tick.side, &tick.longs)?;
+        check_row(0, tick.kind, tick.side, &tick.longs, ZeroPrices::AreNone)?;
         tick.append(symbols, out)
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use warptape_schemas::known::{self, KnownSchema};
-use warptape_schemas::tick::TickColumns;
+use warptape_schemas::tick::{Scales, TickColumns};
 use warptape_schemas::*;
 
 use crate::{risk, samples};
@@ -32,7 +32,10 @@ fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
                 [vec![trade.clone(), quote.clone(), trade.clone()], vec![trade.clone(), trade], vec![quote]];
             each(batches, |ticks, out| encode_tick_batch(ticks, out).expect("good ticks"))
         }
-        "Signal" => each(samples::signals(), encode_signal),
+        "ScaledTickBatch" => each([samples::scaled_ticks()], |ticks, out| {
+            encode_scaled_tick_batch(ticks, out).expect("good ticks");
+        }),
+        "Signal" => each(samples::exact_signals(), encode_signal),
         "JournalEntry" => {
             let mut writer = JournalWriter::new();
             let append = |(input, decisions): (_, Vec<_>)| {
@@ -49,7 +52,10 @@ fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
             samples::journal().into_iter().map(append).collect()
         }
         "Snapshot" => each([samples::snapshot()], encode_snapshot),
-        "LateTick" => each([samples::late_tick(trade), samples::late_tick(quote)], encode_late_tick),
+        "LateTick" => {
+            let scaled = samples::scaled_ticks().into_iter().filter(|tick| tick.scales != Scales::E9);
+            each(scaled.map(samples::late_tick), encode_late_tick)
+        }
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
             let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
@@ -71,7 +77,7 @@ fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
         payload
     }
     match schema.name {
-        "Tick" | "TickBatch" => {
+        "Tick" | "TickBatch" | "ScaledTickBatch" => {
             let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
             let rows =
                 TickDecoder::new().decode(payload, &mut symbols, &mut columns).expect("a golden record");
@@ -79,8 +85,10 @@ fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
             let mut payload = Vec::new();
             if schema.name == "Tick" {
                 encode_tick(&ticks[0], &mut payload).expect("a good tick");
-            } else {
+            } else if schema.name == "TickBatch" {
                 encode_tick_batch(&ticks, &mut payload).expect("good ticks");
+            } else {
+                encode_scaled_tick_batch(&ticks, &mut payload).expect("good ticks");
             }
             payload
         }

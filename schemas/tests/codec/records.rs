@@ -18,11 +18,39 @@ fn encoded<T>(value: &T, encode: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
 
 #[test]
 fn signals() {
-    let published = Published::new(known::SIGNAL);
+    let published = Published::new(known::SIGNAL_1);
     for signal in samples::signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
         assert_signal(&published.read(&payload), &signal);
+    }
+    let published = Published::new(known::SIGNAL);
+    for signal in samples::exact_signals() {
+        let payload = encoded(&signal, encode_signal);
+        assert_eq!(decode_signal(&payload), Ok(signal.clone()));
+        let (bar, record) = (signal.bar.expect("a bar"), published.read(&payload));
+        let exact = bar.exact.expect("an exact bar");
+        let is_null = |field| record.optional(field).is_none();
+        assert_eq!([is_null("open_e9"), is_null("ask_price_e9")], [exact.has_other_prices; 2]);
+        assert_eq!(record.optional("volume_e9").map(long_of), Some(bar.volume_e9));
+        let Value::Union(1, members) = record.get("exact") else { panic!("an exact bar") };
+        let Value::Record(members) = &**members else { panic!("a record") };
+        let text = |name: &str| {
+            let (_, value) = members.iter().find(|(found, _)| found == name).expect("a field");
+            let Value::String(text) = value else { panic!("{name} is a text") };
+            text.clone()
+        };
+        let found = ["open", "high", "low", "close", "volume", "bid_price", "ask_price"].map(text);
+        let expected = [
+            "0.000000812345678901",
+            "9223372036854775807",
+            "-37.63",
+            "0",
+            "18999999999.000000001",
+            "-0.000000000000000001",
+            "0.000000000000000128",
+        ];
+        assert_eq!(found, expected);
     }
 }
 
@@ -194,13 +222,27 @@ fn late_ticks() {
         let late = samples::late_tick(tick);
         let payload = encoded(&late, encode_late_tick);
         assert_eq!(decode_late_tick(&payload), Ok(late.clone()));
-        let record = Published::new(known::LATE_TICK).read(&payload);
+        let record = Published::new(known::LATE_TICK_1).read(&payload);
         ticks::assert_tick(&record, &late.tick);
         assert_eq!(record.text("topic"), "ticks");
         let longs =
             ["partition", "offset", "index", "watermark_ns", "lateness_ns"].map(|field| record.long(field));
         assert_eq!(longs, [1, 77, 12, late.watermark_ns, 1500]);
     }
+    let scaled = samples::scaled_ticks().remove(0);
+    let payload = encoded(&samples::late_tick(scaled.clone()), encode_late_tick);
+    assert_eq!(decode_late_tick(&payload).map(|late| late.tick), Ok(scaled.clone()));
+    let record = Published::new(known::LATE_TICK).read(&payload);
+    assert_eq!(
+        [record.long("price_e9"), record.long("size_e9")],
+        [0, 0],
+        "nobody takes them for numbers in 1e-9"
+    );
+    let Value::Union(1, numbers) = record.get("scaled") else { panic!("numbers with scales") };
+    let Value::Record(numbers) = &**numbers else { panic!("a record") };
+    let number = |name: &str| long_of(&numbers.iter().find(|(found, _)| found == name).expect("a field").1);
+    let found = ["price_scale", "size_scale", "price", "size"].map(number);
+    assert_eq!(found, [14, 0, scaled.price_e9, scaled.size_e9]);
 }
 
 #[test]
@@ -286,7 +328,8 @@ fn a_record_of_another_kind_is_named() {
     let payload = encoded(&samples::snapshot(), encode_snapshot);
     let expected = DecodeError::WrongSchema { found: "Snapshot", expected: "Signal" };
     assert_eq!(decode_signal(&payload), Err(expected));
-    let expected = DecodeError::WrongSchema { found: "Snapshot", expected: "Tick or TickBatch" };
+    let expected =
+        DecodeError::WrongSchema { found: "Snapshot", expected: "Tick, TickBatch or ScaledTickBatch" };
     let result =
         TickDecoder::new().decode(&payload, &mut SymbolTable::default(), &mut TickColumns::default());
     assert_eq!(result, Err(expected));

@@ -167,8 +167,10 @@ fn values_of_single_ticks() {
         ("ask_price_e9", Reason::BadPrice),
         ("ask_size_e9", Reason::BadSize),
     ] {
-        for payload in [trade_with(field, long(-5)), quote_with(field, long(-5))] {
-            check(&payload, reason, &[field, "row 0", "-5", "negative"]);
+        if !field.contains("price") {
+            for payload in [trade_with(field, long(-5)), quote_with(field, long(-5))] {
+                check(&payload, reason, &[field, "row 0", "-5", "negative"]);
+            }
         }
         for none in [i64::MIN, i64::MAX] {
             check(&trade_with(field, long(none)), reason, &[field, "not a number"]);
@@ -176,7 +178,12 @@ fn values_of_single_ticks() {
         }
     }
     check(&trade_with("event_time_ns", long(0)), Reason::BadTime, &["event_time_ns", "no time"]);
-    check(&trade_with("price_e9", long(0)), Reason::BadPrice, &["price_e9", "above 0"]);
+    check(&trade_with("price_e9", long(0)), Reason::BadPrice, &["price_e9", "ScaledTickBatch"]);
+    assert_eq!(decode(&trade_with("price_e9", long(-5))).expect("a spread")[0].price_e9, -5);
+    for field in ["bid_price_e9", "ask_price_e9"] {
+        decode(&quote_with(field, long(-5))).expect("a spread");
+        check(&trade_with(field, long(-5)), Reason::WrongFields, &[field, "trade"]);
+    }
     check(&trade_with("kind", long(2)), Reason::BadKind, &["kind", "TRADE or QUOTE"]);
     check(&trade_with("kind", long(-1)), Reason::BadKind, &["-1"]);
     check(&trade_with("kind", long(1 << 40)), Reason::BadKind, &["kind"]);
@@ -190,6 +197,43 @@ fn values_of_single_ticks() {
     check(&quote_with("trade_id", long(-7)), Reason::WrongFields, &["trade_id", "-7"]);
     assert_eq!(decode(&trade_with("trade_id", long(i64::MIN))).expect("any id")[0].trade_id, i64::MIN);
     check(&trade_with("event_time_ns", vec![0xff; 10]), Reason::Malformed, &["64 bits", "byte"]);
+}
+
+/// Columns of a record of three trades that says its scales.
+fn scaled_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut fields = batch_fields();
+    fields.insert(1, ("price_scale", longs(&[2, 18])));
+    fields.insert(2, ("size_scale", longs(&[0, 9])));
+    for (changed, bytes) in changes {
+        fields.iter_mut().find(|(field, _)| field.trim_end_matches("_e9") == *changed).expect("a field").1 =
+            bytes.clone();
+    }
+    framed(known::SCALED_TICK_BATCH, &fields.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>())
+}
+
+#[test]
+fn values_of_scaled_batches() {
+    let ticks = decode(&scaled_with(&[])).expect("a good batch");
+    let scales: Vec<_> = ticks.iter().map(|tick| (tick.scales.price, tick.scales.size)).collect();
+    assert_eq!(scales, [(18, 9), (2, 0), (18, 9)]);
+    let at_zero = decode(&scaled_with(&[("price", longs(&[0, -3, 0]))])).expect("prices of 0 and below");
+    assert_eq!(at_zero.iter().map(|tick| tick.price_e9).collect::<Vec<_>>(), [0, -3, 0]);
+    check(&scaled_with(&[("price", longs(&[]))]), Reason::BadPrice, &["row 0", "price", "needs a price"]);
+    check(&scaled_with(&[("price", longs(&[1, i64::MAX, 1]))]), Reason::BadPrice, &["row 1", "field price:"]);
+    check(&scaled_with(&[("size", longs(&[1, 1, -4]))]), Reason::BadSize, &["row 2", "field size:", "-4"]);
+    check(&scaled_with(&[("bid_size", longs(&[0, 1, 0]))]), Reason::WrongFields, &["row 1", "bid_size:"]);
+    check(
+        &scaled_with(&[("price_scale", longs(&[2, 19]))]),
+        Reason::BadPrice,
+        &["row 1", "price_scale", "19"],
+    );
+    check(&scaled_with(&[("size_scale", longs(&[-1, 9]))]), Reason::BadSize, &["row 0", "size_scale", "-1"]);
+    for scales in [&[2][..], &[2, 2, 2], &[]] {
+        let lengths = ["price_scale", "2"];
+        check(&scaled_with(&[("price_scale", longs(scales))]), Reason::LengthsDiffer, &lengths);
+    }
+    check(&scaled_with(&[("ask_price", longs(&[0]))]), Reason::LengthsDiffer, &["ask_price has"]);
+    check(&scaled_with(&[("symbol", longs(&[0, 2, 1]))]), Reason::BadSymbol, &["row 1", "symbol"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use warptape_schemas::journal::*;
-use warptape_schemas::signal::{Bar, Signal, SignalKind};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent, Snapshot,
 };
@@ -25,6 +25,7 @@ pub fn trade() -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 
@@ -42,6 +43,7 @@ pub fn quote() -> Tick {
         bid_size_e9: 1_200_000_000_000,
         ask_price_e9: 450_200_000_000,
         ask_size_e9: 1,
+        scales: Scales::E9,
     }
 }
 
@@ -105,8 +107,48 @@ pub fn bar(set: u32) -> Bar {
         trades: 812,
         bid_price_e9: 0,
         ask_price_e9: 61_234_600_000_000,
+        exact: None,
         indicators,
     }
+}
+
+/// Bars that fields in 1e-9 cannot hold: by their prices, and by their volume alone.
+pub fn exact_signals() -> Vec<Signal<'static>> {
+    let exact = ExactBar {
+        has_other_prices: true,
+        open_e18: 812_345_678_901,
+        high_e18: i128::from(i64::MAX) * 1_000_000_000_000_000_000,
+        low_e18: -37_630_000_000_000_000_000,
+        close_e18: 0,
+        volume_e9: 18_999_999_999 * 1_000_000_000 + 1,
+        bid_price_e18: -1,
+        ask_price_e18: 128,
+    };
+    let bars = [
+        Bar {
+            open_e9: 0,
+            high_e9: 0,
+            low_e9: 0,
+            close_e9: 0,
+            ask_price_e9: 0,
+            exact: Some(exact),
+            ..bar(0x5555)
+        },
+        Bar { exact: Some(ExactBar { has_other_prices: false, ..exact }), ..bar(0xffff) },
+    ];
+    let of_bar = |bar| Signal { bar: Some(bar), ..signals().remove(0) };
+    bars.map(of_bar).into()
+}
+
+/// Ticks of a coin that is worth little, and of a spread.
+pub fn scaled_ticks() -> Vec<Tick> {
+    let coin =
+        Tick { symbol: "X:COIN".into(), price_e9: 812_345, scales: Scales { price: 14, size: 0 }, ..trade() };
+    let large = Tick { size_e9: 18_999_999_999, ..coin.clone() };
+    let fine = Tick { size_e9: 5, scales: Scales { price: 13, size: 1 }, ..coin };
+    let spread = Tick { symbol: "X:SPREAD".into(), price_e9: -37_630_000_000, scales: Scales::E9, ..trade() };
+    let at_zero = Tick { price_e9: 0, ..spread.clone() };
+    vec![large, spread, fine, at_zero, quote()]
 }
 
 pub fn signals() -> Vec<Signal<'static>> {

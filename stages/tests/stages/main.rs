@@ -1,6 +1,7 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
 mod optimisation;
+mod scales;
 
 use std::cell::Cell;
 
@@ -9,11 +10,11 @@ use proptest::test_runner::TestRunner;
 use warptape_emulator::Emulator;
 use warptape_kernels::{Isa, RowKind};
 use warptape_schemas::signal::SignalKind;
-use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::{DeadLetterReason, InvalidTick, decode_signal};
 use warptape_stages::{
     Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, QuoteOrder,
-    SignalMerge, StageConfig,
+    SignalMerge, StageConfig, Volumes,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -27,6 +28,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
+        volumes: Volumes::Exact,
         future_max_ns: None,
         clock_skew_max_ns: None,
     }
@@ -46,6 +48,7 @@ fn trade(symbol: &str, event_time_ns: i64, price_e9: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 
@@ -85,7 +88,7 @@ impl Partition {
     fn try_accept(&mut self, offset: i64, tick: &Tick) -> Result<(), InvalidTick> {
         let mut columns = TickColumns::default();
         columns.push(tick, self.intake.symbols_mut());
-        self.intake.accept(offset, 0, &columns, 0, &mut self.queues, &mut self.late)?;
+        self.intake.accept(offset, 0, &mut columns, 0, &mut self.queues, &mut self.late)?;
         self.repeated += self.intake.trade_ids().repeated;
         Ok(())
     }
@@ -192,7 +195,7 @@ fn the_first_tick_is_compared_with_when_it_was_written() {
         let mut columns = TickColumns::default();
         columns.push(&trade("X:A", time_ns, 5), partition.intake.symbols_mut());
         let Partition { intake, queues, late, .. } = &mut partition;
-        intake.accept(0, written_ns, &columns, 0, queues, late).is_ok()
+        intake.accept(0, written_ns, &mut columns, 0, queues, late).is_ok()
     };
     assert!(!accept(161 * SECOND_NS, 100 * SECOND_NS));
     assert!(accept(10 * SECOND_NS, 100 * SECOND_NS));
@@ -232,6 +235,21 @@ fn ticks() -> impl Strategy<Value = Vec<Tick>> {
                 (tick.price_e9, tick.size_e9) = (0, 0);
             } else {
                 tick.trade_id = price;
+            }
+            match symbol {
+                // A spread.
+                3 => {
+                    tick.price_e9 -= 1_000_000_000 * i64::from(tick.kind == TickKind::Trade);
+                    tick.bid_price_e9 = -tick.bid_price_e9;
+                }
+                // A coin of little worth, whose publisher writes scales as it likes.
+                4 => {
+                    let size = [0, 5, 9, 12][price as usize % 4];
+                    tick.scales = Scales { price: 6 + (price % 2) as u8, size };
+                    (tick.bid_price_e9, tick.ask_price_e9) = (tick.bid_price_e9, tick.bid_price_e9);
+                    tick.size_e9 *= price * 100;
+                }
+                _ => {}
             }
             tick
         };

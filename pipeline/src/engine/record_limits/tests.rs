@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use warptape_eventlog::{NewRecord, Record};
 use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskResult, TaskClass};
 use warptape_schemas::signal::{Bar, INDICATOR_COUNT, Signal, SignalKind};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DecodeError, LateTick, Lifecycle, LifecycleEvent, SYMBOL_BYTES_MAX, encode_late_tick, encode_lifecycle,
     encode_signal, encode_snapshot, encode_tick_batch,
@@ -59,6 +59,7 @@ fn tick(number: usize, event_time_ns: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 
 use super::message::{self, CaptureEvent, TradeStream};
 use crate::sources::input::{FileProgress, Lines};
@@ -88,6 +88,7 @@ impl CaptureFile {
                     bid_size_e9: 0,
                     ask_price_e9: 0,
                     ask_size_e9: 0,
+                    scales: Scales::E9,
                 })
             }
             CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask } => Some(Tick {
@@ -107,6 +108,7 @@ impl CaptureFile {
                 bid_size_e9: bid.size_e9,
                 ask_price_e9: ask.price_e9,
                 ask_size_e9: ask.size_e9,
+                scales: Scales::E9,
             }),
             CaptureEvent::Other(name) => {
                 self.passed_over.ignore(name);
@@ -210,6 +212,7 @@ mod tests {
             bid_size_e9: 0,
             ask_price_e9: 0,
             ask_size_e9: 0,
+            scales: Scales::E9,
         };
         let expected = vec![
             // No event yet: the receive time. Then the depth update's time, then the trade's E.

@@ -1,6 +1,6 @@
 //! What the columns of one file mean: a line's fields to a tick.
 
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 
 use super::fields::FieldSplitter;
 use crate::sources::symbol::{check_symbol, join_symbol};
@@ -95,6 +95,7 @@ impl RowPlan {
             bid_size_e9: 0,
             ask_price_e9: 0,
             ask_size_e9: 0,
+            scales: Scales::E9,
         };
         match &self.kind {
             KindRule::Trades(columns) => columns.fill(fields, &mut tick)?,

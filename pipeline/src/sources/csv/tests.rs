@@ -1,6 +1,6 @@
 //! CSV files to ticks, from bytes to what a caller sees.
 
-use warptape_schemas::tick::{Side, TickKind};
+use warptape_schemas::tick::{Scales, Side, TickKind};
 
 use super::*;
 use crate::sources::test_ticks::{gzip, write_file};
@@ -32,6 +32,7 @@ fn trade(symbol: &str, event_time_ns: i64, trade_id: i64, price_e9: i64, size_e9
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

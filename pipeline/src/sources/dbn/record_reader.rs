@@ -7,7 +7,7 @@ use ::dbn::{
     FIXED_PRICE_SCALE, Mbp1Msg, Metadata, RecordHeader, RecordRef, Schema, TradeMsg, TsSymbolMap,
     UNDEF_ORDER_SIZE, UNDEF_PRICE, UNDEF_TIMESTAMP,
 };
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 
 use crate::sources::FieldProblem;
 use crate::sources::symbol::join_symbol;
@@ -119,6 +119,7 @@ impl RecordReader {
             bid_size_e9: 0,
             ask_price_e9: 0,
             ask_size_e9: 0,
+            scales: Scales::E9,
         })
     }
 }

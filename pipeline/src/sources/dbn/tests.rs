@@ -6,7 +6,7 @@ use ::dbn::{BidAskPair, MappingInterval, Metadata, SType, SymbolMapping};
 use std::ffi::c_char;
 
 use ::dbn::{FIXED_PRICE_SCALE, Mbp1Msg, RecordHeader, Schema, TradeMsg, UNDEF_PRICE, UNDEF_TIMESTAMP};
-use warptape_schemas::tick::{Side, TickKind};
+use warptape_schemas::tick::{Scales, Side, TickKind};
 
 use super::*;
 use crate::sources::test_ticks::write_file;
@@ -103,6 +103,7 @@ fn quote(offset_ns: i64, bid: (i64, i64), ask: (i64, i64)) -> Tick {
         bid_size_e9: bid.1,
         ask_price_e9: ask.0,
         ask_size_e9: ask.1,
+        scales: Scales::E9,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One symbol: its price, its book, and the ticks they give.
 
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 
 use super::arithmetic::{exp, ln};
 use super::market_factor::{YEAR_SECONDS_SQRT, jump};
@@ -109,6 +109,7 @@ impl Instrument {
             bid_size_e9: self.size_e9(random),
             ask_price_e9: self.ask_steps * self.step_e9,
             ask_size_e9: self.size_e9(random),
+            scales: Scales::E9,
         }
     }
 
@@ -136,6 +137,7 @@ impl Instrument {
             bid_size_e9: 0,
             ask_price_e9: 0,
             ask_size_e9: 0,
+            scales: Scales::E9,
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use self::variants::{batch_text, field_mut, planned, tick_text, unplanned, variant};
 use super::*;
-use crate::tick::{Side, Tick, TickKind};
+use crate::tick::{Scales, Side, Tick, TickKind};
 
 type Json = serde_json::Value;
 
@@ -171,6 +171,7 @@ fn tick() -> impl Strategy<Value = Tick> {
                 bid_size_e9: or_zero(!trade, size),
                 ask_price_e9: or_zero(!trade, price + 1),
                 ask_size_e9: or_zero(!trade, size / 2),
+                scales: Scales::E9,
             }
         },
     )
@@ -306,6 +307,7 @@ fn a_decoder_goes_on_after_a_bad_record() {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     };
     let payload = written(&text, &tick_fields(&good));
     for cut in frame::HEADER_SIZE..payload.len() {
@@ -444,5 +446,6 @@ fn trade() -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }

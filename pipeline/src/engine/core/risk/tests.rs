@@ -5,7 +5,7 @@ use warptape_eventlog::Record;
 use warptape_kernels::Isa;
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request, encode_tick};
 
 use super::super::gates::tests::{PARTITION, restored, unreadable};
@@ -115,6 +115,7 @@ fn trade(offset: i64) -> Record {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     };
     let mut record = unreadable(offset, 0);
     encode_tick(&tick, &mut record.value).expect("a good tick");

@@ -1,0 +1,195 @@
+//! One scale for all prices of a symbol, and one unit for all sizes.
+//!
+//! ```text
+//!   tick as it came          as it is dealt
+//!   price, price_scale  ──►  price in the symbol's scale: that of its first tick in the partition
+//!   size, size_scale    ──►  size in 10^exponent of 1e-9, the exponent being 0 wherever 64 bits allow it
+//! ```
+//!
+//! Bars compare and add what they are given as integers, so all prices of a symbol have one scale. A price of another scale is
+//! converted where that is exact; a record with one that cannot be is rejected as a whole. Almost all symbols have the scale of
+//! nine digits, and their ticks come with it: then nothing here has anything to do.
+
+use warptape_kernels::SIZE_EXPONENT_MAX;
+use warptape_schemas::tick::{RowScales, Scales, TickColumns};
+use warptape_schemas::{InvalidTick, TickProblem};
+
+use crate::StageError;
+use crate::bytes::{get_u32, put_u32};
+
+/// The scales of the prices of a partition's symbols.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PriceScales {
+    /// By symbol number.
+    scales: Vec<u8>,
+    /// Whether one of them is not nine digits.
+    has_others: bool,
+    /// Those of the symbols that the record at hand names first; kept for its memory.
+    new: Vec<Option<u8>>,
+}
+
+impl PriceScales {
+    /// The scale of a symbol that was numbered.
+    pub fn of(&self, symbol: u32) -> u8 {
+        self.scales[symbol as usize]
+    }
+
+    /// Gives the prices of the rows from `first` on the scales of their symbols, and their sizes the unit that they are dealt in.
+    /// `symbols` is the number of symbols with those that are new. [`PriceScales::keep_new`] makes the scales of these last.
+    ///
+    /// # Errors
+    /// If a price or size cannot be converted exactly. Rows before it may have been converted.
+    pub fn convert(
+        &mut self,
+        ticks: &mut TickColumns,
+        first: usize,
+        symbols: usize,
+    ) -> Result<(), InvalidTick> {
+        self.new.clear();
+        self.new.resize(symbols - self.scales.len(), None);
+        if ticks.scales_from(first).is_empty() && !self.has_others {
+            return Ok(());
+        }
+        let mut converted = Vec::new();
+        for row in first..ticks.len() {
+            let given = ticks.scales_of(row);
+            let symbol = ticks.symbol[row] as usize;
+            let price = match symbol.checked_sub(self.scales.len()) {
+                None => self.scales[symbol],
+                Some(new) => *self.new[new].get_or_insert(given.price),
+            };
+            let invalid = |(field, problem)| InvalidTick { row: row - first, field, problem };
+            convert_prices(ticks, row, given.price, price).map_err(invalid)?;
+            let size = convert_sizes(ticks, row, given.size).map_err(invalid)?;
+            let scales = Scales { price, size };
+            if scales != Scales::E9 {
+                converted.push(RowScales { row: row as u32, scales });
+            }
+        }
+        ticks.scales.truncate(ticks.scales.len() - ticks.scales_from(first).len());
+        ticks.scales.append(&mut converted);
+        Ok(())
+    }
+
+    /// The record was accepted, and the symbols that it named first are numbered.
+    pub fn keep_new(&mut self) {
+        for scale in self.new.drain(..) {
+            let scale = scale.unwrap_or(Scales::E9.price);
+            self.scales.push(scale);
+            self.has_others |= scale != Scales::E9.price;
+        }
+    }
+
+    /// Writes the scales that are not nine digits.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let others = || self.scales.iter().enumerate().filter(|(_, scale)| **scale != Scales::E9.price);
+        put_u32(out, others().count() as u32);
+        for (symbol, scale) in others() {
+            put_u32(out, symbol as u32);
+            put_u32(out, u32::from(*scale));
+        }
+    }
+
+    /// Reads what was written of a partition with so many symbols.
+    pub fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
+        let mut found = Self { scales: vec![Scales::E9.price; symbols], ..Self::default() };
+        for _ in 0..get_u32(bytes, "count of scales")? {
+            let (symbol, scale) = (get_u32(bytes, "symbol of a scale")?, get_u32(bytes, "scale")?);
+            let slot = found.scales.get_mut(symbol as usize).filter(|_| scale <= Scales::MAX.into());
+            let damaged = || StageError::Damaged { found: format!("scale {scale} of symbol {symbol}") };
+            *slot.ok_or_else(damaged)? = scale as u8;
+            found.has_others = true;
+        }
+        Ok(found)
+    }
+}
+
+/// The exponent of a row's size that was converted: see [`warptape_kernels::RowKind::trade`].
+pub(crate) fn size_exponent(scales: Scales) -> u32 {
+    u32::from(Scales::E9.size - scales.size)
+}
+
+/// A price with `scale` digits behind the decimal point as a number: rounded to 53 bits, then divided.
+pub(crate) fn price_of(value: f64, scale: u8) -> f64 {
+    value / POWERS_OF_TEN[usize::from(scale)] as f64
+}
+
+/// A number that was computed from prices with `scale` digits as if they had nine.
+pub(crate) fn of_nine_digits(value: f64, scale: u8) -> f64 {
+    if scale <= Scales::E9.price {
+        value * POWERS_OF_TEN[usize::from(Scales::E9.price - scale)] as f64
+    } else {
+        value / POWERS_OF_TEN[usize::from(scale - Scales::E9.price)] as f64
+    }
+}
+
+/// A price with `scale` digits behind the decimal point, scaled by 1e-18.
+pub(crate) fn to_e18(price: i64, scale: u8) -> i128 {
+    i128::from(price) * i128::from(POWERS_OF_TEN[usize::from(Scales::MAX - scale)])
+}
+
+/// As far as 64 bits go, which f64 has exactly.
+const POWERS_OF_TEN: [i64; Scales::MAX as usize + 1] = {
+    let mut powers = [1; Scales::MAX as usize + 1];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
+/// A number of one scale in another one; `None` if it has more digits or more than 64 bits there.
+fn rescaled(value: i64, from: u8, to: u8) -> Option<i64> {
+    let power = POWERS_OF_TEN[usize::from(from.abs_diff(to))];
+    // The ends of the range stand for no number.
+    let fits = |value: &i64| *value != i64::MIN && *value != i64::MAX;
+    if from <= to {
+        value.checked_mul(power).filter(fits)
+    } else {
+        (value % power == 0).then_some(value / power)
+    }
+}
+
+type Problem = (&'static str, TickProblem);
+
+fn convert_prices(ticks: &mut TickColumns, row: usize, scale: u8, symbol_scale: u8) -> Result<(), Problem> {
+    if scale == symbol_scale {
+        return Ok(());
+    }
+    for (field, column) in [
+        ("price", &mut ticks.price_e9),
+        ("bid_price", &mut ticks.bid_price_e9),
+        ("ask_price", &mut ticks.ask_price_e9),
+    ] {
+        let value = column[row];
+        let problem = TickProblem::OtherScale { value, scale, symbol_scale };
+        column[row] = rescaled(value, scale, symbol_scale).ok_or((field, problem))?;
+    }
+    Ok(())
+}
+
+/// Gives the scale that the sizes have then: nine digits, or the greatest below at which all of them have 64 bits.
+fn convert_sizes(ticks: &mut TickColumns, row: usize, scale: u8) -> Result<u8, Problem> {
+    if scale == Scales::E9.size {
+        return Ok(scale);
+    }
+    let mut columns = [
+        ("size", &mut ticks.size_e9),
+        ("bid_size", &mut ticks.bid_size_e9),
+        ("ask_size", &mut ticks.ask_size_e9),
+    ];
+    let to = if scale > Scales::E9.size {
+        Scales::E9.size
+    } else {
+        let all_fit = |to: &u8| columns.iter().all(|(_, column)| rescaled(column[row], scale, *to).is_some());
+        (scale..=Scales::E9.size).rev().find(all_fit).unwrap_or(scale)
+    };
+    for (field, column) in &mut columns {
+        let value = column[row];
+        column[row] = rescaled(value, scale, to).ok_or((*field, TickProblem::TooFine { value, scale }))?;
+    }
+    Ok(to)
+}
+
+const _: () = assert!(Scales::E9.size as u32 == SIZE_EXPONENT_MAX);
