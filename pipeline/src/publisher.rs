@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
-use warptape_schemas::tick::Tick;
-use warptape_schemas::{EncodeError, encode_tick, encode_tick_batch};
+use warptape_schemas::tick::{Scales, Tick, TickKind};
+use warptape_schemas::{EncodeError, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 
 use crate::engine::{TopicPlan, Topics};
 use crate::feed_ledger::FeedLedger;
@@ -189,10 +189,16 @@ impl Publisher {
     }
 }
 
+/// Whether records of prices and sizes in 1e-9, in which a price of 0 is none, cannot hold a tick.
+fn needs_scales(tick: &Tick) -> bool {
+    tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
+}
+
 impl TickTransaction {
     fn add(&mut self, record: &TickRecord) -> Result<(), PublishError> {
         let mut value = Vec::new();
         let encoded = match record.ticks.as_slice() {
+            ticks if ticks.iter().any(needs_scales) => encode_scaled_tick_batch(ticks, &mut value),
             [tick] => encode_tick(tick, &mut value),
             ticks => encode_tick_batch(ticks, &mut value),
         };
@@ -427,8 +433,8 @@ mod tests {
     fn a_tick_that_cannot_be_is_named() {
         let (_folder, log, names) = log();
         let mut publisher = publisher(&log, &names, 1);
-        let error = publisher.push(Tick { price_e9: 0, ..tick(3) }).unwrap_err().to_string();
-        assert!(error.contains("tick of A:S3 at 4 ns") && error.contains("price"), "{error}");
+        let error = publisher.push(Tick { size_e9: -1, ..tick(3) }).unwrap_err().to_string();
+        assert!(error.contains("tick of A:S3 at 4 ns") && error.contains("size_e9"), "{error}");
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl PartitionFold {
             let (offset, written_ns) = (record.offset, record.timestamp_ns);
             let queues = &mut self.queues;
             // Nor is what is refused for its times.
-            let _ = self.intake.accept(offset, written_ns, &self.columns, 0, queues, &mut Vec::new());
+            let _ = self.intake.accept(offset, written_ns, &mut self.columns, 0, queues, &mut Vec::new());
             self.queues.iter_mut().for_each(|queue| *queue = GroupQueue::default());
         }
     }

@@ -96,7 +96,7 @@ impl Rerun {
         let decoded = self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns);
         let dealt = decoded.and_then(|rows| {
             let (offset, written_ns) = (record.offset, record.timestamp_ns);
-            let (columns, queues, late) = (&self.columns, &mut self.queues, &mut self.late);
+            let (columns, queues, late) = (&mut self.columns, &mut self.queues, &mut self.late);
             self.intake.accept(offset, written_ns, columns, 0, queues, late)?;
             Ok(rows)
         });

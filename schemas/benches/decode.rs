@@ -254,6 +254,7 @@ fn bar_signal() -> Signal<'static> {
             trades: 812,
             bid_price_e9: 61_234_400_000_000,
             ask_price_e9: 61_234_600_000_000,
+            exact: None,
             indicators: [Some(61_000.25); 16],
         }),
     }

@@ -60,13 +60,14 @@ fn speed() {
     let path = folder.path().join("ticks.db");
     let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(&path, Durability::Process).expect("a new log"));
     feed(&log, PARTITIONS, RECORD_TICKS, synth(TICKS));
-    let partitions: Vec<Decoded> = (0..PARTITIONS).map(|partition| decode(log.as_ref(), partition)).collect();
+    let mut partitions: Vec<Decoded> =
+        (0..PARTITIONS).map(|partition| decode(log.as_ref(), partition)).collect();
     drop(log);
 
     let alone = [(From::Columns, 1), (From::Columns, 2), (From::Records, 1), (From::Records, 2)];
     let (_, expected) = pipeline(&path, true);
     for (from, threads) in alone {
-        assert_eq!(stages_alone(&partitions, from, threads), expected, "all sides emit the same signals");
+        assert_eq!(stages_alone(&mut partitions, from, threads), expected, "all sides emit the same signals");
     }
     let count: usize = expected.iter().map(Vec::len).sum();
     println!("{TICKS} ticks, {SYMBOLS} symbols, {count} signals, equal on all sides");
@@ -80,7 +81,7 @@ fn speed() {
     });
     for (from, threads) in alone {
         group.bench_function(format!("stages alone/{from:?}, {threads} threads"), |bencher| {
-            bencher.iter_with_large_drop(|| stages_alone(&partitions, from, threads));
+            bencher.iter_with_large_drop(|| stages_alone(&mut partitions, from, threads));
         });
     }
     group.finish();
@@ -135,20 +136,26 @@ fn decode(log: &dyn EventLog, partition: i32) -> Decoded {
 }
 
 /// Signals by partition, from columns in memory; partitions are dealt to the threads.
-fn stages_alone(partitions: &[Decoded], from: From, threads: usize) -> Vec<Vec<Vec<u8>>> {
+fn stages_alone(partitions: &mut [Decoded], from: From, threads: usize) -> Vec<Vec<Vec<u8>>> {
     let mut signals = vec![Vec::new(); partitions.len()];
+    let mut shares: Vec<Vec<(usize, &mut Decoded)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (index, decoded) in partitions.iter_mut().enumerate() {
+        shares[index % threads].push((index, decoded));
+    }
     thread::scope(|scope| {
-        let worker = |thread: usize| {
-            let share = partitions.iter().enumerate().skip(thread).step_by(threads);
+        let worker = |share: Vec<_>| {
             let work = move || {
-                share.map(|(index, decoded)| (index, partition_alone(decoded, from))).collect::<Vec<_>>()
+                share
+                    .into_iter()
+                    .map(|(index, decoded)| (index, partition_alone(decoded, from)))
+                    .collect::<Vec<_>>()
             };
             thread::Builder::new()
                 .name("alone".to_owned())
                 .spawn_scoped(scope, work)
                 .expect("a thread starts")
         };
-        let workers: Vec<_> = (0..threads).map(worker).collect();
+        let workers: Vec<_> = shares.into_iter().map(worker).collect();
         for worker in workers {
             for (index, found) in worker.join().expect("the stages work") {
                 signals[index] = found;
@@ -158,7 +165,7 @@ fn stages_alone(partitions: &[Decoded], from: From, threads: usize) -> Vec<Vec<V
     signals
 }
 
-fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
+fn partition_alone(decoded: &mut Decoded, from: From) -> Vec<Vec<u8>> {
     let config = stage_config(&BARS);
     let mut intake = PartitionIntake::new(&config);
     if from == From::Columns {
@@ -174,14 +181,14 @@ fn partition_alone(decoded: &Decoded, from: From) -> Vec<Vec<u8>> {
     for first in (0..decoded.records.len()).step_by(FETCH_RECORDS) {
         for index in first..decoded.records.len().min(first + FETCH_RECORDS) {
             let columns = match from {
-                From::Columns => &decoded.columns[index],
+                From::Columns => &mut decoded.columns[index],
                 From::Records => {
                     row_columns.clear();
                     let value = &decoded.records[index].value;
                     decoder
                         .decode(value, intake.symbols_mut(), &mut row_columns)
                         .expect("the records are good");
-                    &row_columns
+                    &mut row_columns
                 }
             };
             intake.accept(index as i64, 0, columns, 0, &mut queues, &mut late).expect("nothing is far ahead");

@@ -2,7 +2,7 @@
 
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
-use warptape_schemas::{encode_tick, encode_tick_batch};
+use warptape_schemas::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 use warptape_stages::{MarketConfig, QuoteOrder, StageConfig, Volumes};
 
 use crate::random::Random;
@@ -76,6 +76,9 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
         let ticks: Vec<Tick> = (0..count).map(|_| tick(random, partition, symbols, &mut time_ns)).collect();
         let mut bytes = Vec::new();
         match ticks.as_slice() {
+            ticks if ticks.iter().any(|tick| tick.scales != Scales::E9) => {
+                encode_scaled_tick_batch(ticks, &mut bytes)
+            }
             [tick] => encode_tick(tick, &mut bytes),
             ticks => encode_tick_batch(ticks, &mut bytes),
         }
@@ -98,7 +101,7 @@ fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) 
     let trade = !random.one_in(4);
     let size_e9 = random.between(1, 2_000) * MILLISECOND_NS;
     let number = random.between(0, symbols - 1);
-    Tick {
+    let tick = Tick {
         symbol: format!("SIM:P{partition}S{number}"),
         kind: if trade { TickKind::Trade } else { TickKind::Quote },
         event_time_ns: *time_ns - back_ns,
@@ -112,7 +115,30 @@ fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) 
         ask_price_e9: if trade { 0 } else { price_e9 + 10_000_000 },
         ask_size_e9: if trade { 0 } else { size_e9 },
         scales: Scales::E9,
+    };
+    match number {
+        3 => as_spread(tick),
+        4 => as_coin(tick),
+        _ => tick,
     }
+}
+
+/// Prices about 0.
+fn as_spread(tick: Tick) -> Tick {
+    const MIDDLE_E9: i64 = 100_000_000_000;
+    let of_kind = |kind, price_e9| if tick.kind == kind { price_e9 - MIDDLE_E9 } else { 0 };
+    Tick {
+        // A price of 0 is none in records that do not say their scales.
+        price_e9: of_kind(TickKind::Trade, tick.price_e9) | i64::from(tick.kind == TickKind::Trade),
+        bid_price_e9: of_kind(TickKind::Quote, tick.bid_price_e9),
+        ask_price_e9: of_kind(TickKind::Quote, tick.ask_price_e9),
+        ..tick
+    }
+}
+
+/// Prices with 14 decimals, and sizes of whole coins, a few of them beyond 64 bits of 1e-9.
+fn as_coin(tick: Tick) -> Tick {
+    Tick { scales: Scales { price: 14, size: if tick.event_time_ns % 3 == 0 { 0 } else { 4 } }, ..tick }
 }
 
 /// Damages a record; by chance it may stay good, which is as well.

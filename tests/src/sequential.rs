@@ -26,7 +26,7 @@ pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     for (offset, record) in (0_i64..).zip(records) {
         let mut columns = TickColumns::default();
         if decoder.decode(record, intake.symbols_mut(), &mut columns).is_ok() {
-            let _ = intake.accept(offset, written_ns(record), &columns, 0, &mut queues, &mut Vec::new());
+            let _ = intake.accept(offset, written_ns(record), &mut columns, 0, &mut queues, &mut Vec::new());
         }
     }
     intake
@@ -48,7 +48,7 @@ pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
             continue;
         }
         let mut late = Vec::new();
-        if intake.accept(offset, written_ns(record), &columns, 0, &mut queues, &mut late).is_err() {
+        if intake.accept(offset, written_ns(record), &mut columns, 0, &mut queues, &mut late).is_err() {
             outputs.dead.push(offset);
             continue;
         }

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use warptape_eventlog::{Record, TopicPartition};
+use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
-use warptape_kernels::{Isa, RowKind};
 use warptape_pipeline::engine::core::{Command, Core};
 use warptape_pipeline::engine::{
     CommitRequest, Conclusion, EngineConfig, LaneCommand, LaneResult, Preparation, RecordError,

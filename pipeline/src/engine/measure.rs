@@ -79,7 +79,7 @@ impl Trades {
             columns.push(&trade, self.intake.symbols_mut());
         }
         let (mut queue, mut late) = ([GroupQueue::default()], Vec::new());
-        let accepted = self.intake.accept(self.rows, 0, &columns, 0, &mut queue, &mut late);
+        let accepted = self.intake.accept(self.rows, 0, &mut columns, 0, &mut queue, &mut late);
         accepted.expect("made-up trades follow each other closely");
         self.rows += count;
         queue[0].take(usize::MAX)

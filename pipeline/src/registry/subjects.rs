@@ -18,25 +18,28 @@ pub struct Subject {
 /// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
 /// their results, and how far sources of ticks are.
 ///
-/// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds a second record,
-/// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch`, by the
-/// TopicRecordNameStrategy.
+/// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
+/// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of signals and late ticks two versions are written.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),
         schema,
         name: format!("{topic}-value"),
     };
-    let batches = Subject {
-        name: format!("{}-warptape.{}", topics.ticks, known::TICK_BATCH.name),
-        ..value(&topics.ticks, known::TICK_BATCH)
+    let of_ticks = |schema: KnownSchema| Subject {
+        name: format!("{}-warptape.{}", topics.ticks, schema.name),
+        ..value(&topics.ticks, schema)
     };
     vec![
         value(&topics.ticks, known::TICK),
-        batches,
+        of_ticks(known::TICK_BATCH),
+        of_ticks(known::SCALED_TICK_BATCH),
+        value(&topics.signals, known::SIGNAL_1),
         value(&topics.signals, known::SIGNAL),
         value(&topics.journal, known::JOURNAL_ENTRY),
         value(&topics.snapshots, known::SNAPSHOT),
+        value(&topics.late, known::LATE_TICK_1),
         value(&topics.late, known::LATE_TICK),
         value(&topics.dead_letter, known::DEAD_LETTER),
         value(&topics.lifecycle, known::LIFECYCLE),

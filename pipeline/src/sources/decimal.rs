@@ -1,4 +1,10 @@
-//! Decimal text to integers scaled by 1e-9, exactly: no float is ever involved.
+//! Decimal text to scaled integers, exactly: no float is ever involved.
+//!
+//! Almost all prices and sizes are integers of 1e-9 that have 64 bits. The others get a scale of their own: a price one with room for
+//! prices a million times as large and for further digits, because the first scale of a symbol's prices stays; a size the finest
+//! at which it has 64 bits.
+
+use warptape_schemas::tick::Scales;
 
 const DECIMALS: usize = 9;
 
@@ -9,14 +15,111 @@ pub enum DecimalError {
     #[error("a decimal number such as 61837.63")]
     Empty,
     /// Something other than digits and one point: signs, exponents, NaN, inf, spaces.
-    #[error("digits with at most one decimal point (no sign, exponent, NaN or inf)")]
+    #[error(
+        "digits with at most one decimal point (no exponent, NaN or inf; a minus sign where a mapping says `signed=yes`)"
+    )]
     NotDecimal,
-    /// More than 9 decimals that are not zero.
-    #[error("at most 9 decimals, as the scale is 1e-9")]
-    TooFine,
-    /// More than a 64-bit integer of 1e-9 holds; the greatest one is no value either, since it stands for "none".
-    #[error("at most 9223372036.854775806")]
-    TooLarge,
+    /// More digits behind the point, or in all, than a 64-bit integer has.
+    #[error(
+        "a number that 64 bits hold: a price with up to 18 decimals, a size with up to 9, and at most 18 digits in all"
+    )]
+    DoesNotFit,
+}
+
+/// Prices or sizes of one tick, with the digits that they have behind the decimal point.
+pub type Scaled<const N: usize> = ([i64; N], u8);
+
+/// Parses prices that have one scale: `12.5` and `13`, and with `signed` also `-12.5`.
+///
+/// # Errors
+/// Which of them is no price, and what is expected.
+pub fn parse_prices<const N: usize>(
+    texts: [&[u8]; N],
+    signed: bool,
+) -> Result<Scaled<N>, (usize, DecimalError)> {
+    parse_all(texts, signed, |digits| {
+        let with_room = |scale: &u8| digits.fit(*scale, i64::MAX / PRICE_ROOM);
+        let scales = || (0..=Scales::MAX).rev();
+        scales().find(with_room).or_else(|| scales().find(|scale| digits.fit(*scale, i64::MAX)))
+    })
+}
+
+/// Parses sizes that have one scale.
+///
+/// # Errors
+/// Which of them is no size, and what is expected.
+pub fn parse_sizes<const N: usize>(texts: [&[u8]; N]) -> Result<Scaled<N>, (usize, DecimalError)> {
+    parse_all(texts, false, |digits| (0..=Scales::E9.size).rev().find(|scale| digits.fit(*scale, i64::MAX)))
+}
+
+/// How much greater than the first one a symbol's later prices may be.
+const PRICE_ROOM: i64 = 1_000_000;
+
+fn parse_all<const N: usize>(
+    texts: [&[u8]; N],
+    signed: bool,
+    scale: impl FnOnce(&Digits<N>) -> Option<u8>,
+) -> Result<Scaled<N>, (usize, DecimalError)> {
+    let mut values = [0; N];
+    let mut fit = true;
+    for (number, text) in texts.iter().enumerate() {
+        let (sign, digits) = match text.strip_prefix(b"-") {
+            Some(digits) if signed => (-1, digits),
+            _ => (1, *text),
+        };
+        match parse_e9(digits) {
+            Ok(value) => values[number] = sign * value,
+            Err(DecimalError::DoesNotFit) => fit = false,
+            Err(error) => return Err((number, error)),
+        }
+    }
+    if fit {
+        return Ok((values, Scales::E9.price));
+    }
+    let digits = Digits::of(texts);
+    let does_not_fit = || {
+        let fits =
+            |of: &Option<(i128, u32)>| (0..=Scales::MAX).any(|scale| Digits([*of]).fit(scale, i64::MAX));
+        (digits.0.iter().position(|of| !fits(of)).unwrap_or(0), DecimalError::DoesNotFit)
+    };
+    let scale = scale(&digits).ok_or_else(does_not_fit)?;
+    Ok((digits.at(scale), scale))
+}
+
+/// Numbers by all their digits, and how many of these are behind the point; none where there are too many.
+struct Digits<const N: usize>([Option<(i128, u32)>; N]);
+
+impl<const N: usize> Digits<N> {
+    /// Of texts that are decimal numbers.
+    fn of(texts: [&[u8]; N]) -> Self {
+        Self(texts.map(|text| {
+            let text = std::str::from_utf8(text).ok()?;
+            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+            let fraction = fraction.trim_end_matches('0');
+            let value = format!("{whole}{fraction}").parse().ok()?;
+            Some((value, u32::try_from(fraction.len()).ok()?))
+        }))
+    }
+
+    /// Whether all have this scale, and are not beyond a number.
+    fn fit(&self, scale: u8, max: i64) -> bool {
+        self.0.iter().all(|of| {
+            let value = of.and_then(|of| at_scale(of, scale));
+            value.is_some_and(|value| value.unsigned_abs() < max.unsigned_abs().into())
+        })
+    }
+
+    /// As integers of a scale at which they fit.
+    fn at(&self, scale: u8) -> [i64; N] {
+        self.0.map(|of| {
+            let value = of.and_then(|of| at_scale(of, scale)).and_then(|value| i64::try_from(value).ok());
+            value.expect("fit said so")
+        })
+    }
+}
+
+fn at_scale((value, digits): (i128, u32), scale: u8) -> Option<i128> {
+    value.checked_mul(10_i128.pow(u32::from(scale).checked_sub(digits)?))
 }
 
 /// Parses `123.45` into `123_450_000_000`. Digits and at most one point, at least one digit; zeros beyond the ninth
@@ -39,16 +142,16 @@ pub fn parse_e9(text: impl AsRef<[u8]>) -> Result<i64, DecimalError> {
         value = push_digit(value, byte)?;
     }
     for _ in kept..DECIMALS {
-        value = value.checked_mul(10).ok_or(DecimalError::TooLarge)?;
+        value = value.checked_mul(10).ok_or(DecimalError::DoesNotFit)?;
     }
     for &byte in &fraction[kept..] {
         match byte {
             b'0' => {}
-            b'1'..=b'9' => return Err(DecimalError::TooFine),
+            b'1'..=b'9' => return Err(DecimalError::DoesNotFit),
             _ => return Err(DecimalError::NotDecimal),
         }
     }
-    if value == i64::MAX { Err(DecimalError::TooLarge) } else { Ok(value) }
+    if value == i64::MAX { Err(DecimalError::DoesNotFit) } else { Ok(value) }
 }
 
 fn push_digit(value: i64, byte: u8) -> Result<i64, DecimalError> {
@@ -56,7 +159,10 @@ fn push_digit(value: i64, byte: u8) -> Result<i64, DecimalError> {
     if digit > 9 {
         return Err(DecimalError::NotDecimal);
     }
-    value.checked_mul(10).and_then(|value| value.checked_add(i64::from(digit))).ok_or(DecimalError::TooLarge)
+    value
+        .checked_mul(10)
+        .and_then(|value| value.checked_add(i64::from(digit)))
+        .ok_or(DecimalError::DoesNotFit)
 }
 
 #[cfg(test)]
@@ -107,12 +213,12 @@ mod tests {
         ] {
             check(text, Err(DecimalError::NotDecimal));
         }
-        check("0.0000000001", Err(DecimalError::TooFine));
-        check("1.1234567891", Err(DecimalError::TooFine));
-        check("9223372036.854775807", Err(DecimalError::TooLarge));
-        check("9223372036.854775808", Err(DecimalError::TooLarge));
-        check("10000000000", Err(DecimalError::TooLarge));
-        check("99999999999999999999999999", Err(DecimalError::TooLarge));
+        check("0.0000000001", Err(DecimalError::DoesNotFit));
+        check("1.1234567891", Err(DecimalError::DoesNotFit));
+        check("9223372036.854775807", Err(DecimalError::DoesNotFit));
+        check("9223372036.854775808", Err(DecimalError::DoesNotFit));
+        check("10000000000", Err(DecimalError::DoesNotFit));
+        check("99999999999999999999999999", Err(DecimalError::DoesNotFit));
     }
 
     #[test]
@@ -124,5 +230,24 @@ mod tests {
             let value = value >> (step % 60);
             check(&format!("{}.{:09}", value / 1_000_000_000, value % 1_000_000_000), Ok(value));
         }
+    }
+
+    #[test]
+    fn numbers_of_other_scales() {
+        let prices = |texts: [&str; 2]| parse_prices(texts.map(str::as_bytes), true);
+        assert_eq!(prices(["12.5", "-13"]), Ok(([12_500_000_000, -13_000_000_000], 9)));
+        // A million times as much would still have 64 bits.
+        assert_eq!(prices(["0.0000000123", "0.00000001234"]), Ok(([12_300_000_000, 12_340_000_000], 18)));
+        assert_eq!(prices(["10000000000", "-0.5"]), Ok(([1_000_000_000_000, -50], 2)));
+        assert_eq!(prices(["9000000000000000000.", "0.0"]), Ok(([9_000_000_000_000_000_000, 0], 0)));
+        assert_eq!(prices(["1", "99999999999999999999"]), Err((1, DecimalError::DoesNotFit)));
+        assert_eq!(prices(["0.0000000000000000001", "1"]), Err((0, DecimalError::DoesNotFit)));
+        assert_eq!(prices(["1", "--1"]), Err((1, DecimalError::NotDecimal)));
+        assert_eq!(parse_prices([&b"-1"[..]], false), Err((0, DecimalError::NotDecimal)));
+        let sizes = |text: &str| parse_sizes([text.as_bytes()]);
+        assert_eq!(sizes("18999999999"), Ok(([1_899_999_999_900_000_000], 8)));
+        assert_eq!(sizes("18999999999.123456789"), Err((0, DecimalError::DoesNotFit)));
+        assert_eq!(sizes("0.0000000001"), Err((0, DecimalError::DoesNotFit)));
+        assert_eq!(sizes("-1"), Err((0, DecimalError::NotDecimal)));
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong while ticks are produced.
 
+use super::DecimalError;
 use std::io;
 use std::path::PathBuf;
 
@@ -150,6 +151,8 @@ pub struct FieldProblem {
     pub found: String,
     /// What should stand there.
     pub expected: String,
+    /// Whether it is a good number that no tick can hold.
+    pub does_not_fit: bool,
 }
 
 impl FieldProblem {
@@ -165,6 +168,16 @@ impl FieldProblem {
         if shown.len() < found.len() {
             text.push('…');
         }
-        FieldProblem { column: column.into(), found: text, expected: expected.into() }
+        FieldProblem { column: column.into(), found: text, expected: expected.into(), does_not_fit: false }
+    }
+
+    /// A problem with a number.
+    pub(super) fn of_number(
+        column: impl Into<String>,
+        found: impl AsRef<[u8]>,
+        error: DecimalError,
+    ) -> FieldProblem {
+        let does_not_fit = error == DecimalError::DoesNotFit;
+        FieldProblem { does_not_fit, ..FieldProblem::new(column, found, error.to_string()) }
     }
 }

@@ -28,7 +28,7 @@ mod time_unit;
 mod test_ticks;
 
 pub use self::batcher::{Batcher, BatcherConfig, TickRecord};
-pub use self::decimal::{DecimalError, parse_e9};
+pub use self::decimal::{DecimalError, Scaled, parse_e9, parse_prices, parse_sizes};
 pub use self::error::{FieldProblem, SourceError};
 pub use self::partition::partition_of;
 pub use self::time_unit::TimeUnit;
@@ -40,6 +40,7 @@ use warptape_schemas::tick::Tick;
 use self::binance_capture::BinanceCapture;
 use self::csv::CsvSource;
 use self::dbn::DbnSource;
+use self::input::Lines;
 use self::synth::SynthSource;
 
 /// One of the four producers. After an error it yields nothing more.
@@ -143,6 +144,8 @@ pub struct PassedOver {
 /// Kinds that are counted, those that input makes up among them, and bytes of a kind's name.
 const KINDS_MAX: usize = 32;
 const KIND_BYTES_MAX: usize = 64;
+/// What is counted of numbers that no tick can hold.
+const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
 /// What further kinds are counted as.
 const FURTHER_KINDS: &str = "something else";
 
@@ -160,6 +163,14 @@ impl PassedOver {
         let is_countable = self.ignored.len() < KINDS_MAX && kind.len() <= KIND_BYTES_MAX;
         let kind = if is_countable { kind } else { FURTHER_KINDS };
         *self.ignored.entry(kind.to_owned()).or_default() += count;
+    }
+}
+
+/// Says of the first line with a number that no tick can hold where it is: the others are counted.
+fn warn_of(lines: &Lines, problem: &FieldProblem, before: u64) {
+    if before == 0 {
+        let (path, line) = (lines.path().display(), lines.number());
+        tracing::warn!(%path, line, %problem, "a tick is left out; all such are counted");
     }
 }
 

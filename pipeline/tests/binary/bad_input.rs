@@ -101,7 +101,7 @@ fn poisons() -> Vec<(DeadLetterReason, Vec<u8>)> {
         (DeadLetterReason::Malformed, endless),
         (DeadLetterReason::BadPrice, raw_trade(0, 7, i64::MIN, 3)),
         (DeadLetterReason::BadPrice, raw_trade(0, 7, i64::MAX, 3)),
-        (DeadLetterReason::BadPrice, raw_trade(0, 7, -5, 3)),
+        (DeadLetterReason::BadPrice, raw_trade(0, 7, 0, 3)),
         (DeadLetterReason::BadPrice, raw_trade(0, 7, 0, 3)),
         (DeadLetterReason::BadSize, raw_trade(0, 7, 5, -3)),
         (DeadLetterReason::BadTime, raw_trade(0, 0, 5, 3)),

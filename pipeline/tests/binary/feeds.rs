@@ -5,10 +5,12 @@ use std::process::Output;
 
 use warptape_eventlog::SqliteLog;
 use warptape_schemas::tick::Tick;
-use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
+use warptape_schemas::{
+    DeadLetterReason, SymbolTable, TickColumns, TickDecoder, decode_dead_letter, decode_signal,
+};
 
 use super::outputs::records;
-use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
+use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
 const MAP: &str = "symbol='A:B',time=t:ms,price=p,size=q";
 
@@ -241,4 +243,76 @@ fn a_market_that_was_killed_goes_on_where_it_stopped() {
     assert!(finish("sqlite:w.db", "25000").starts_with("published 5,000 ticks"));
     finish("sqlite:longer.db", "25000");
     assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "longer.db"));
+}
+
+/// A coin that is worth little, a spread, a price beyond 64 bits of 1e-9 and one with more decimals than nine; one number that no tick
+/// can hold, and one price that its symbol's others cannot be compared with.
+#[test]
+fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
+    let folder = folder();
+    let rows = [
+        "COIN,0.00000812,5",
+        "COIN,0.00000813,18999999999",
+        "SPREAD,-37.63,1",
+        "SPREAD,0,1",
+        "GOLD,12000000000.25,2",
+        "COIN,99999999999999999999,1",
+        "COIN,20000000000,1",
+        "FINE,0.000000000123,7",
+    ];
+    let row = |(number, row): (usize, &&str)| format!("{},{row}\n", 1_700_000_000_000 + number);
+    let text: String = rows.iter().enumerate().map(row).collect();
+    std::fs::write(folder.path().join("a.csv"), format!("t,s,p,q\n{text}")).expect("a file");
+    let map = "symbol=s,time=t:ms,price=p,size=q";
+    let log = ["--log", "sqlite:w.db"];
+    let feed = |map: &str, log: &[&str], code| {
+        let arguments = ["feed", "csv", "a.csv", "--venue", "X", "--batch", "1", "--map", map];
+        let one_partition = [("WARPTAPE__TOPICS__PARTITIONS", "1")];
+        texts(&warptape_with(folder.path(), &[&arguments[..], log].concat(), &one_partition), code)
+    };
+    let (_, refused) = feed(map, &["--log", "sqlite:refused.db"], 2);
+    assert!(
+        refused.contains("a.csv:4: column `p`: found `-37.63`") && refused.contains("signed=yes"),
+        "{refused}"
+    );
+    let (told, warning) = feed(&format!("{map},signed=yes"), &log, 0);
+    assert!(told.contains("1×tick with a price or size beyond 64 bits"), "{told}");
+    assert!(warning.contains("99999999999999999999"), "{warning}");
+
+    let environment = [("WARPTAPE__STAGES__BARS", "tick:1")];
+    let mut run = Running::start_with(folder.path(), &[&["run"], &log[..]].concat(), &environment);
+    let log_file = SqliteLog::open_existing(folder.path().join("w.db")).expect("the log of the feed");
+    run_until_drained(&mut run, &log_file, "warptape");
+    run.stop("TERM");
+    let bars: Vec<_> = records(&log_file, "signals", 0)
+        .iter()
+        .map(|record| decode_signal(&record.value).expect("a signal").into_owned())
+        .map(|signal| (signal.symbol.to_string(), signal.bar.expect("a bar").exact, signal.value))
+        .collect();
+    let exact = |number: usize| bars[number].1.expect("numbers beyond 64 bits of 1e-9");
+    let values: Vec<_> = bars.iter().map(|(symbol, _, value)| (&symbol[2..], *value)).collect();
+    let expected = [
+        ("COIN", 0.00000812),
+        ("COIN", 0.00000813),
+        ("SPREAD", -37.63),
+        ("SPREAD", 0.0),
+        ("GOLD", 12_000_000_000.25),
+        ("FINE", 0.000000000123),
+    ];
+    assert_eq!(values, expected);
+    assert_eq!(exact(1).volume_e9, 18_999_999_999 * 1_000_000_000);
+    assert_eq!(exact(4).close_e18, 12_000_000_000_250_000_000_000_000_000);
+    assert_eq!(exact(5).close_e18, 123_000_000);
+    let letters = records(&log_file, "dead-letter", 0);
+    let letter = decode_dead_letter(&letters[0].value).expect("a dead letter");
+    assert_eq!((letters.len(), letter.reason), (1, DeadLetterReason::BadPrice));
+    assert!(letter.detail.contains("scale of all prices of its symbol"), "{}", letter.detail);
+    let tail = ["tail", "signals", "--from-beginning", "--exit-at-end"];
+    let (table, _) = texts(&warptape(folder.path(), &[&tail[..], &log].concat()), 0);
+    for number in ["12000000000.25", "18999999999", "-37.63", "0.000000000123"] {
+        assert!(table.contains(number), "{number} is missing in:\n{table}");
+    }
+    let verify = ["replay", "verify", "--outputs"];
+    let (told, _) = texts(&warptape(folder.path(), &[&verify[..], &log].concat()), 0);
+    assert!(told.ends_with("identical\n"), "{told}");
 }

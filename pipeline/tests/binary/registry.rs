@@ -115,6 +115,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
             "signals-value",
             "snapshots-value",
             "ticks-value",
+            "ticks-warptape.ScaledTickBatch",
             "ticks-warptape.TickBatch",
         ]
     );
@@ -142,7 +143,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         for record in records {
             let of_topic = output_ids.iter().find(|(name, _)| name == topic).expect("no record is dead");
             assert_eq!(registry_id_of(&record.value), Some(of_topic.1));
-            let schema = if topic == "late" { known::LATE_TICK } else { known::SIGNAL };
+            let schema = if topic == "late" { known::LATE_TICK_1 } else { known::SIGNAL_1 };
             to_single_object(&mut record.value, schema.fingerprint);
         }
     }
@@ -279,7 +280,7 @@ fn a_registry_behind_tls_must_be_one_that_the_system_trusts() {
 
     std::fs::write(folder.join("authorities.pem"), certificate).expect("a file");
     texts(&warptape_with(folder, &FEED, &[("SSL_CERT_FILE", "authorities.pem")]), 0);
-    assert_eq!(stub.state().subjects.len(), 3);
+    assert_eq!(stub.state().subjects.len(), 4);
     stub.assert_documented();
 }
 

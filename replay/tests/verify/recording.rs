@@ -382,7 +382,7 @@ impl Partition {
         let decoded = TickDecoder::new().decode(&record.value, self.intake.symbols_mut(), &mut columns);
         let queues = &mut self.queues;
         let dealt = decoded.and_then(|_| {
-            Ok(self.intake.accept(record.offset, record.timestamp_ns, &columns, 0, queues, &mut late)?)
+            Ok(self.intake.accept(record.offset, record.timestamp_ns, &mut columns, 0, queues, &mut late)?)
         });
         let mut bytes = Vec::new();
         if let Err(error) = dealt {

@@ -54,8 +54,12 @@ impl Market {
         /// Of each symbol.
         const TRADES_PER_SECOND: usize = 100;
         let mut rows = Rows::default();
-        let symbol =
-            |number: usize| SlotSymbol { number: number as u32, name: format!("X:{number}"), offset: 0 };
+        let symbol = |number: usize| SlotSymbol {
+            number: number as u32,
+            name: format!("X:{number}"),
+            price_scale: 9,
+            offset: 0,
+        };
         let symbols = if self.ticks == 0 { (0..self.symbols).map(symbol).collect() } else { Vec::new() };
         for _ in 0..ticks {
             let offset = self.ticks as i64;

@@ -10,9 +10,6 @@ use warptape_schemas::risk::SymbolBars;
 use crate::cli::UsageError;
 use crate::sources::partition_of;
 
-/// What prices are scaled by.
-const PRICE_SCALE: f64 = 1e9;
-
 /// Closes of each symbol in the order of the log, of bars of one specification.
 pub fn recorded(
     log: &dyn EventLog,
@@ -37,7 +34,7 @@ pub fn recorded(
             let signal = decode_signal(&record.value)?;
             let Some(bar) = signal.bar.as_ref().filter(|_| signal.bar_spec == bar_spec) else { continue };
             if let Some(&symbol) = symbols.iter().find(|symbol| **symbol == signal.symbol) {
-                closes.entry(symbol).or_default().push(bar.close_e9 as f64 / PRICE_SCALE);
+                closes.entry(symbol).or_default().push(bar.close());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which fields of a record the table shows, and how.
 
 use serde_json::Value;
-use warptape_schemas::decimal_e9;
+use warptape_schemas::{decimal_e9, decimal_text};
 
 use super::rows::Row;
 use crate::commands::columns::{Align, line, utc};
@@ -216,7 +216,7 @@ impl Show {
         let get = |name: &str| fields.get(name).unwrap_or(&Value::Null);
         match self {
             Show::Word(name) | Show::Count(name) => word(get(name)),
-            Show::Decimal(name) => get(name).as_i64().map_or_else(|| word(get(name)), decimal),
+            Show::Decimal(name) => number(fields, name),
             Show::Float(name) => get(name).as_f64().map_or_else(|| word(get(name)), float),
             Show::Time(name) => get(name).as_i64().map_or_else(|| word(get(name)), utc),
             Show::Milliseconds(name) => {
@@ -247,8 +247,24 @@ fn word(value: &Value) -> String {
     }
 }
 
-fn decimal(scaled: i64) -> String {
-    if scaled == 0 { String::new() } else { decimal_e9(scaled) }
+/// A price or size: in 1e-9 by this name, or exactly by the name without its unit.
+fn number(fields: &Value, name: &str) -> String {
+    let exact_name = name.strip_suffix("_e9").unwrap_or(name);
+    if let Some(exact) = fields.get("exact").and_then(|exact| exact.get(exact_name)) {
+        return word(exact);
+    }
+    let scale_name = if exact_name.ends_with("size") { "size_scale" } else { "price_scale" };
+    let scale = fields.get(scale_name).and_then(Value::as_u64).and_then(|scale| usize::try_from(scale).ok());
+    if let (Some(scale), Some(value)) = (scale, fields.get(exact_name).and_then(Value::as_i64)) {
+        let is_none = value == 0 && (exact_name != "price" || fields.get("kind") != Some(&"TRADE".into()));
+        return if is_none { String::new() } else { decimal_text(value.into(), scale) };
+    }
+    let value = fields.get(name).unwrap_or(&Value::Null);
+    match value.as_i64() {
+        Some(0) => String::new(),
+        Some(value) => decimal_e9(value),
+        None => word(value),
+    }
 }
 
 /// So many significant digits that columns stay readable, without an exponent where that is short.
@@ -326,6 +342,19 @@ mod tests {
         check(Show::Decimal("x"), json!(0), "");
         check(Show::Decimal("x"), json!("1.5"), "1.5");
         check(Show::Decimal("x"), json!(null), "");
+        let row = |fields: Value, name| Show::Decimal(name).text(&fields);
+        let coin = json!({"kind": "TRADE", "price": 0, "size": 19_000_000_000_i64, "price_scale": 14, "size_scale": 0, "bid_size": 0});
+        assert_eq!(row(coin.clone(), "price_e9"), "0");
+        assert_eq!(
+            (row(coin.clone(), "size_e9"), row(coin, "bid_size_e9")),
+            ("19000000000".to_owned(), String::new())
+        );
+        let bar = json!({"open_e9": null, "volume_e9": i64::MAX, "exact": {"open": "-0.5", "volume": "18999999999"}});
+        assert_eq!(
+            (row(bar.clone(), "open_e9"), row(bar, "volume_e9")),
+            ("-0.5".to_owned(), "18999999999".to_owned())
+        );
+        assert_eq!(row(json!({"open_e9": 5, "exact": null}), "open_e9"), "0.000000005");
         check(Show::Float("x"), json!(60_123.456_789_123), "60123.4568");
         check(Show::Float("x"), json!(0.0), "0");
         check(Show::Float("x"), json!(-2.5), "-2.5");

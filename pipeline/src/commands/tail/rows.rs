@@ -36,9 +36,15 @@ fn ticks(columns: &Map<String, Value>) -> Vec<Row> {
         let name = symbol.as_u64().and_then(|symbol| dictionary.get(usize::try_from(symbol).ok()?));
         let mut fields = Map::from_iter([("symbol".to_owned(), name.cloned().unwrap_or_default())]);
         for (column, values) in columns {
-            if column != "symbols" && column != "symbol" {
-                fields.insert(column.clone(), values.get(index).cloned().unwrap_or_default());
-            }
+            let value = match column.as_str() {
+                "symbols" | "symbol" => continue,
+                // Of an entry of the dictionary.
+                "price_scale" | "size_scale" => {
+                    symbol.as_u64().and_then(|symbol| values.get(usize::try_from(symbol).ok()?))
+                }
+                _ => values.get(index),
+            };
+            fields.insert(column.clone(), value.cloned().unwrap_or_default());
         }
         Row { schema: "Tick", index: Some(index), fields: Value::Object(fields) }
     };
@@ -63,6 +69,21 @@ mod tests {
                 (Some(0), json!({"symbol": "B:Y", "kind": "TRADE", "price_e9": 1})),
                 (Some(1), json!({"symbol": "A:X", "kind": "QUOTE", "price_e9": 2})),
                 (Some(2), json!({"symbol": "B:Y", "kind": "TRADE", "price_e9": 3})),
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_have_the_scales_of_their_entries() {
+        let batch = json!({
+            "symbols": ["A:X", "A:X"], "price_scale": [9, 2], "size_scale": [0, 9], "symbol": [1, 0], "price": [700, 5],
+        });
+        let fields: Vec<_> = rows("ScaledTickBatch", batch).into_iter().map(|row| row.fields).collect();
+        assert_eq!(
+            fields,
+            [
+                json!({"symbol": "A:X", "price_scale": 2, "size_scale": 9, "price": 700}),
+                json!({"symbol": "A:X", "price_scale": 9, "size_scale": 0, "price": 5}),
             ]
         );
     }

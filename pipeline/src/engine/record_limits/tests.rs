@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use warptape_eventlog::{NewRecord, Record};
 use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskResult, TaskClass};
-use warptape_schemas::signal::{Bar, INDICATOR_COUNT, Signal, SignalKind};
+use warptape_schemas::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DecodeError, LateTick, Lifecycle, LifecycleEvent, SYMBOL_BYTES_MAX, encode_late_tick, encode_lifecycle,
@@ -66,6 +66,16 @@ fn tick(number: usize, event_time_ns: i64) -> Tick {
 #[test]
 fn the_largest_signal_and_late_tick_fit() {
     let topics = topics();
+    let exact = ExactBar {
+        has_other_prices: false,
+        open_e18: i128::MIN,
+        high_e18: i128::MIN,
+        low_e18: i128::MIN,
+        close_e18: i128::MIN,
+        volume_e9: i128::MIN,
+        bid_price_e18: i128::MIN,
+        ask_price_e18: i128::MIN,
+    };
     let bar = Bar {
         open_e9: i64::MIN,
         high_e9: i64::MIN,
@@ -75,6 +85,7 @@ fn the_largest_signal_and_late_tick_fit() {
         trades: i64::MIN,
         bid_price_e9: i64::MIN,
         ask_price_e9: i64::MIN,
+        exact: Some(exact),
         indicators: [Some(f64::MAX); INDICATOR_COUNT],
     };
     let signal = Signal {
@@ -99,7 +110,7 @@ fn the_largest_signal_and_late_tick_fit() {
         index: i32::MIN,
         watermark_ns: i64::MIN,
         lateness_ns: i64::MIN,
-        tick: tick(0, i64::MAX),
+        tick: Tick { scales: Scales { price: 18, size: 18 }, ..tick(0, i64::MAX) },
     };
     let mut value = Vec::new();
     encode_late_tick(&late, &mut value);

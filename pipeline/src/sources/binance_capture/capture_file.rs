@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
+use warptape_schemas::tick::{Side, Tick, TickKind};
 
 use super::message::{self, CaptureEvent, TradeStream};
 use crate::sources::input::{FileProgress, Lines};
 use crate::sources::symbol::join_symbol;
-use crate::sources::{FieldProblem, PassedOver, SourceError};
+use crate::sources::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, warn_of};
 
 /// The stream that each symbol's trades are taken from, which is the first that told one: all files know it, so that no trade
 /// comes as itself and within an aggregate.
@@ -62,11 +62,11 @@ impl CaptureFile {
             join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
         };
         Ok(match message.event {
-            CaptureEvent::Trade { price_e9: 0, .. } | CaptureEvent::Trade { size_e9: 0, .. } => {
+            CaptureEvent::Trade { price: 0, .. } | CaptureEvent::Trade { size: 0, .. } => {
                 self.passed_over.ignore("trade of price or size 0");
                 None
             }
-            CaptureEvent::Trade { stream, ticker, event_time_ns, trade_id, price_e9, size_e9, side } => {
+            CaptureEvent::Trade { stream, ticker, event_time_ns, trade_id, price, size, scales, side } => {
                 let symbol = symbol(ticker)?;
                 if !is_taken(&self.trade_streams, &symbol, stream) {
                     self.passed_over.ignore(match stream {
@@ -82,16 +82,16 @@ impl CaptureFile {
                     receive_time_ns,
                     trade_id,
                     side,
-                    price_e9,
-                    size_e9,
+                    price_e9: price,
+                    size_e9: size,
                     bid_price_e9: 0,
                     bid_size_e9: 0,
                     ask_price_e9: 0,
                     ask_size_e9: 0,
-                    scales: Scales::E9,
+                    scales,
                 })
             }
-            CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask } => Some(Tick {
+            CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask, scales } => Some(Tick {
                 symbol: symbol(ticker)?,
                 kind: TickKind::Quote,
                 event_time_ns: match event_time_ns {
@@ -104,11 +104,11 @@ impl CaptureFile {
                 side: Side::None,
                 price_e9: 0,
                 size_e9: 0,
-                bid_price_e9: bid.price_e9,
-                bid_size_e9: bid.size_e9,
-                ask_price_e9: ask.price_e9,
-                ask_size_e9: ask.size_e9,
-                scales: Scales::E9,
+                bid_price_e9: bid[0],
+                bid_size_e9: bid[1],
+                ask_price_e9: ask[0],
+                ask_size_e9: ask[1],
+                scales,
             }),
             CaptureEvent::Other(name) => {
                 self.passed_over.ignore(name);
@@ -143,6 +143,11 @@ impl Iterator for CaptureFile {
             match self.tick() {
                 Ok(Some(tick)) => return Some(Ok(tick)),
                 Ok(None) => {}
+                Err(problem) if problem.does_not_fit => {
+                    let before = self.passed_over.ignored.get(DOES_NOT_FIT).copied().unwrap_or(0);
+                    warn_of(&self.lines, &problem, before);
+                    self.passed_over.ignore(DOES_NOT_FIT);
+                }
                 Err(problem) => {
                     let path = self.lines.path().to_owned();
                     return Some(Err(SourceError::BadLine { path, line: self.lines.number(), problem }));
@@ -154,6 +159,8 @@ impl Iterator for CaptureFile {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::tick::Scales;
+
     use super::*;
     use crate::sources::test_ticks::{gzip, write_file};
 
@@ -193,6 +200,7 @@ mod tests {
             bid_size_e9,
             ask_price_e9,
             ask_size_e9,
+            scales: Scales::E9,
         })
     }
 

@@ -7,10 +7,10 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use warptape_schemas::tick::Side;
+use warptape_schemas::tick::{Scales, Side};
 
 use crate::sources::time_unit::{TimeUnit, binance_time_ns};
-use crate::sources::{FieldProblem, parse_e9};
+use crate::sources::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
 /// What a line says.
 pub(super) struct CaptureMessage<'a> {
@@ -26,15 +26,18 @@ pub(super) enum CaptureEvent<'a> {
         ticker: &'a str,
         event_time_ns: i64,
         trade_id: i64,
-        price_e9: i64,
-        size_e9: i64,
+        price: i64,
+        size: i64,
+        scales: Scales,
         side: Side,
     },
     BookTicker {
         ticker: &'a str,
         event_time_ns: Option<i64>,
-        bid: Level,
-        ask: Level,
+        /// Price and size; zeros where there is none.
+        bid: [i64; 2],
+        ask: [i64; 2],
+        scales: Scales,
     },
     /// Its name.
     Other(&'a str),
@@ -47,12 +50,6 @@ pub(super) enum TradeStream {
     Trades,
     /// Trades of one order at one price as one.
     Aggregates,
-}
-
-/// Best bid or offer; zeros where there is none.
-pub(super) struct Level {
-    pub(super) price_e9: i64,
-    pub(super) size_e9: i64,
 }
 
 /// Parses `<receive ns> <JSON>`. The JSON is an event, or a combined stream's envelope with an event as its `data`.
@@ -140,6 +137,8 @@ impl<'a> Fields<'a> {
     /// A trade, and both of its times.
     fn trade(&self, stream: TradeStream) -> Result<(CaptureEvent<'a>, [Option<i64>; 2]), FieldProblem> {
         let event_time_ns = self.transaction_time.time_ns("T")?;
+        let ([price], price_scale) = prices([("p", self.p)])?;
+        let ([size], size_scale) = sizes([("q", self.q)])?;
         let event = CaptureEvent::Trade {
             stream,
             ticker: self.s.ticker()?,
@@ -148,8 +147,9 @@ impl<'a> Fields<'a> {
                 TradeStream::Trades => self.t.integer("t")?,
                 TradeStream::Aggregates => self.a.integer("a")?,
             },
-            price_e9: self.p.decimal_e9("p")?,
-            size_e9: self.q.decimal_e9("q")?,
+            price,
+            size,
+            scales: Scales { price: price_scale, size: size_scale },
             // The maker waited, so the other side was the aggressor.
             side: if self.m.boolean("m")? { Side::Sell } else { Side::Buy },
         };
@@ -162,16 +162,39 @@ impl<'a> Fields<'a> {
     }
 
     fn book_ticker(&self, event_time_ns: Option<i64>) -> Result<CaptureEvent<'a>, FieldProblem> {
-        let level = |price: Scalar, price_name, size: Scalar, size_name| {
-            Ok(Level { price_e9: price.decimal_e9(price_name)?, size_e9: size.decimal_e9(size_name)? })
-        };
+        let ([bid_price, ask_price], price_scale) = prices([("b", self.b), ("a", self.a)])?;
+        let ([bid_size, ask_size], size_scale) = sizes([("B", self.bid_size), ("A", self.ask_size)])?;
         Ok(CaptureEvent::BookTicker {
             ticker: self.s.ticker()?,
             event_time_ns,
-            bid: level(self.b, "b", self.bid_size, "B")?,
-            ask: level(self.a, "a", self.ask_size, "A")?,
+            bid: [bid_price, bid_size],
+            ask: [ask_price, ask_size],
+            scales: Scales { price: price_scale, size: size_scale },
         })
     }
+}
+
+fn prices<const N: usize>(fields: [(&str, Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
+    let texts = decimals(&fields)?;
+    parse_prices(texts, false)
+        .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
+}
+
+fn sizes<const N: usize>(fields: [(&str, Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
+    let texts = decimals(&fields)?;
+    parse_sizes(texts)
+        .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
+}
+
+fn decimals<'a, const N: usize>(fields: &[(&str, Scalar<'a>); N]) -> Result<[&'a [u8]; N], FieldProblem> {
+    let mut texts = [&b""[..]; N];
+    for (text, (column, field)) in texts.iter_mut().zip(fields) {
+        *text = match field {
+            Scalar::Text(found) => found.as_bytes(),
+            other => return Err(other.problem(column, "a decimal number as text, such as \"61837.63\"")),
+        };
+    }
+    Ok(texts)
 }
 
 /// A JSON value as far as ticks need it.
@@ -191,13 +214,6 @@ impl<'a> Scalar<'a> {
         match self {
             Scalar::Text(text) if !text.is_empty() => Ok(text),
             other => Err(other.problem("s", "a ticker such as BTCUSDT")),
-        }
-    }
-
-    fn decimal_e9(self, column: &str) -> Result<i64, FieldProblem> {
-        match self {
-            Scalar::Text(text) => parse_e9(text).map_err(|error| self.problem(column, &error.to_string())),
-            other => Err(other.problem(column, "a decimal number as text, such as \"61837.63\"")),
         }
     }
 
@@ -332,7 +348,7 @@ mod tests {
     fn every_field_of_a_trade_is_checked() {
         assert!(matches!(
             parse_line(TRADE.as_bytes()).map(|(_, message)| message.event),
-            Ok(CaptureEvent::Trade { side: Side::Buy, trade_id: 9, price_e9: 1_500_000_000, .. })
+            Ok(CaptureEvent::Trade { side: Side::Buy, trade_id: 9, price: 1_500_000_000, .. })
         ));
         check(&TRADE.replace("\"p\":\"1.5\"", "\"p\":1.5"), "p");
         check(&TRADE.replace("\"p\":\"1.5\"", "\"p\":\"-1.5\""), "p");

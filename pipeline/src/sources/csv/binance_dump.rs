@@ -28,6 +28,7 @@ pub(super) fn plan(path: &Path, venue: Option<&str>) -> Option<RowPlan> {
             price: column(2, "price"),
             size: column(3, "quantity"),
             side: SideRule::BuyerIsMaker(column(side_column, "buyer is maker")),
+            signed: false,
         })
     };
     let (event_time, kind) = match kind {
@@ -39,6 +40,7 @@ pub(super) fn plan(path: &Path, venue: Option<&str>) -> Option<RowPlan> {
                 bid_size: column(3, "bid quantity"),
                 ask_price: column(4, "ask price"),
                 ask_size: column(5, "ask quantity"),
+                signed: false,
             });
             (time(6, "transaction time"), quotes)
         }

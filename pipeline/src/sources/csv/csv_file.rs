@@ -10,7 +10,7 @@ use super::mapping::FileHead;
 use super::row_plan::RowPlan;
 use super::{CsvConfig, binance_dump};
 use crate::sources::input::{FileProgress, Lines};
-use crate::sources::{FieldProblem, PassedOver, SourceError};
+use crate::sources::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, warn_of};
 
 /// Ticks of one file, in the order of its lines.
 pub(super) struct CsvFile {
@@ -21,6 +21,8 @@ pub(super) struct CsvFile {
     /// Whether the current line was read by `open` and is data.
     line_waits: bool,
     empty_lines: u64,
+    /// Lines with numbers that no tick can hold, where bad lines are not written aside.
+    does_not_fit: u64,
 }
 
 impl CsvFile {
@@ -48,7 +50,7 @@ impl CsvFile {
         };
         let line_waits = has_line && !has_header;
         let aside = AsideFile::of(path, &config.bad_lines);
-        Ok(CsvFile { lines, fields, plan, aside, line_waits, empty_lines: 0 })
+        Ok(CsvFile { lines, fields, plan, aside, line_waits, empty_lines: 0, does_not_fit: 0 })
     }
 
     pub(super) fn progress(&self) -> &FileProgress {
@@ -60,6 +62,9 @@ impl CsvFile {
         let mut passed_over = PassedOver { bad, ..PassedOver::default() };
         if self.empty_lines > 0 {
             passed_over.ignore_all("empty line", self.empty_lines);
+        }
+        if self.does_not_fit > 0 {
+            passed_over.ignore_all(DOES_NOT_FIT, self.does_not_fit);
         }
         passed_over
     }
@@ -87,6 +92,10 @@ impl CsvFile {
             match (tick, &mut self.aside) {
                 (Ok(tick), _) => return Ok(Some(tick)),
                 (Err(_), Some(aside)) => aside.write(self.lines.raw())?,
+                (Err(problem), None) if problem.does_not_fit => {
+                    warn_of(&self.lines, &problem, self.does_not_fit);
+                    self.does_not_fit += 1;
+                }
                 (Err(problem), None) => return Err(bad_line(&self.lines, problem)),
             }
         }

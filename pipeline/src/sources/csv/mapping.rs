@@ -18,6 +18,7 @@
 //! | `bid_price`, `bid_size`, `ask_price`, `ask_size` | columns of a quote; an empty field is an absent side |
 //! | `kind` | column: trade or quote; needed where columns of both are mapped |
 //! | `delimiter` | `comma` (the default), `semicolon`, `tab` or `pipe` |
+//! | `signed` | `yes` or `no` (the default): whether prices may be 0 or below, as those of spreads and energy are |
 //! | `header` | `yes` or `no`; by default yes where a column is named and no where all are numbered |
 //!
 //! A column whose name holds a comma or a colon, or is a number, is given by its number.
@@ -41,6 +42,8 @@ pub struct CsvMapping {
     pub(super) delimiter: u8,
     /// Whether the first line is a header.
     pub(super) header: bool,
+    /// Whether prices may be 0 or below.
+    pub(super) signed: bool,
 }
 
 /// Where the symbol comes from.
@@ -103,13 +106,13 @@ impl CsvMapping {
                     (None, Some(column)) => SideRule::BuyerIsMaker(column),
                     (None, None) => SideRule::Unknown,
                 };
-                Some(TradeColumns { trade_id: find("trade_id")?, price, size, side })
+                Some(TradeColumns { trade_id: find("trade_id")?, price, size, side, signed: self.signed })
             }
             _ => None,
         };
         let quotes = match (find("bid_price")?, find("bid_size")?, find("ask_price")?, find("ask_size")?) {
             (Some(bid_price), Some(bid_size), Some(ask_price), Some(ask_size)) => {
-                Some(QuoteColumns { bid_price, bid_size, ask_price, ask_size })
+                Some(QuoteColumns { bid_price, bid_size, ask_price, ask_size, signed: self.signed })
             }
             _ => None,
         };

@@ -42,6 +42,7 @@ pub(super) struct MappingReader {
     columns: BTreeMap<&'static str, ColumnSource>,
     delimiter: Option<u8>,
     header: Option<bool>,
+    signed: Option<bool>,
     problems: Vec<String>,
 }
 
@@ -74,16 +75,17 @@ impl MappingReader {
                 }
                 std::mem::replace(&mut self.delimiter, delimiter).is_some()
             }
-            "header" => {
-                let header = match value {
+            "header" | "signed" => {
+                let answer = match value {
                     "yes" => Some(true),
                     "no" => Some(false),
                     _ => None,
                 };
-                if header.is_none() {
-                    self.problems.push(format!("header `{value}`: allowed are yes, no"));
+                if answer.is_none() {
+                    self.problems.push(format!("{key} `{value}`: allowed are yes, no"));
                 }
-                std::mem::replace(&mut self.header, header).is_some()
+                let of_key = if key == "header" { &mut self.header } else { &mut self.signed };
+                std::mem::replace(of_key, answer).is_some()
             }
             _ => self.read_column(key, value),
         };
@@ -96,7 +98,8 @@ impl MappingReader {
     fn read_column(&mut self, key: &str, value: &str) -> bool {
         let Some(key) = COLUMN_KEYS.into_iter().find(|known| *known == key) else {
             let allowed = COLUMN_KEYS.join(", ");
-            self.problems.push(format!("unknown key `{key}`: allowed are {allowed}, delimiter, header"));
+            self.problems
+                .push(format!("unknown key `{key}`: allowed are {allowed}, delimiter, header, signed"));
             return false;
         };
         if let Some(constant) = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
@@ -198,6 +201,7 @@ impl MappingReader {
                 columns: self.columns,
                 delimiter: self.delimiter.unwrap_or(b','),
                 header,
+                signed: self.signed.unwrap_or(false),
             }),
             _ => Err(SourceError::BadMapping { problems: self.problems }),
         }

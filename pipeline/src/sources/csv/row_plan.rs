@@ -5,7 +5,7 @@ use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use super::fields::FieldSplitter;
 use crate::sources::symbol::{check_symbol, join_symbol};
 use crate::sources::time_unit::{TimeUnit, parse_integer};
-use crate::sources::{FieldProblem, parse_e9};
+use crate::sources::{DecimalError, FieldProblem, Scaled, parse_prices, parse_sizes};
 
 /// A column of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub(super) struct TradeColumns {
     pub(super) price: Column,
     pub(super) size: Column,
     pub(super) side: SideRule,
+    /// Whether a price may be 0 or below.
+    pub(super) signed: bool,
 }
 
 /// Where the aggressor comes from.
@@ -73,6 +75,8 @@ pub(super) struct QuoteColumns {
     pub(super) bid_size: Column,
     pub(super) ask_price: Column,
     pub(super) ask_size: Column,
+    /// Whether a price may be below 0.
+    pub(super) signed: bool,
 }
 
 impl RowPlan {
@@ -129,8 +133,16 @@ impl SymbolRule {
 impl TradeColumns {
     fn fill(&self, fields: &FieldSplitter, tick: &mut Tick) -> Result<(), FieldProblem> {
         tick.kind = TickKind::Trade;
-        tick.price_e9 = self.price.positive_e9(fields)?;
-        tick.size_e9 = self.size.positive_e9(fields)?;
+        ([tick.price_e9], tick.scales.price) = prices(fields, [&self.price], self.signed)?;
+        ([tick.size_e9], tick.scales.size) = sizes(fields, [&self.size])?;
+        if tick.price_e9 == 0 && !self.signed {
+            return Err(self
+                .price
+                .problem("0", "a trade's price above 0; `signed=yes` in the mapping takes any"));
+        }
+        if tick.size_e9 == 0 {
+            return Err(self.size.problem("0", "a trade's size above 0"));
+        }
         if let Some(column) = &self.trade_id {
             let found = column.field(fields)?;
             tick.trade_id = parse_integer(found).ok_or_else(|| column.problem(found, "an integer"))?;
@@ -148,12 +160,42 @@ impl TradeColumns {
 impl QuoteColumns {
     fn fill(&self, fields: &FieldSplitter, tick: &mut Tick) -> Result<(), FieldProblem> {
         tick.kind = TickKind::Quote;
-        tick.bid_price_e9 = self.bid_price.optional_e9(fields)?;
-        tick.bid_size_e9 = self.bid_size.optional_e9(fields)?;
-        tick.ask_price_e9 = self.ask_price.optional_e9(fields)?;
-        tick.ask_size_e9 = self.ask_size.optional_e9(fields)?;
+        let columns = [&self.bid_price, &self.ask_price];
+        ([tick.bid_price_e9, tick.ask_price_e9], tick.scales.price) = prices(fields, columns, self.signed)?;
+        let columns = [&self.bid_size, &self.ask_size];
+        ([tick.bid_size_e9, tick.ask_size_e9], tick.scales.size) = sizes(fields, columns)?;
         Ok(())
     }
+}
+
+fn prices<const N: usize>(
+    fields: &FieldSplitter,
+    columns: [&Column; N],
+    signed: bool,
+) -> Result<Scaled<N>, FieldProblem> {
+    let texts = texts(fields, columns)?;
+    parse_prices(texts, signed)
+        .map_err(|(number, error)| columns[number].number_problem(texts[number], error))
+}
+
+fn sizes<const N: usize>(fields: &FieldSplitter, columns: [&Column; N]) -> Result<Scaled<N>, FieldProblem> {
+    let texts = texts(fields, columns)?;
+    parse_sizes(texts).map_err(|(number, error)| columns[number].number_problem(texts[number], error))
+}
+
+/// The fields of prices or sizes. One that is empty is an absent side of the book, which a trade does not have.
+fn texts<'a, const N: usize>(
+    fields: &'a FieldSplitter,
+    columns: [&Column; N],
+) -> Result<[&'a [u8]; N], FieldProblem> {
+    let mut texts = [&b"0"[..]; N];
+    for (text, column) in texts.iter_mut().zip(columns) {
+        let found = column.field(fields)?;
+        if !found.is_empty() || N == 1 {
+            *text = found;
+        }
+    }
+    Ok(texts)
 }
 
 impl Column {
@@ -176,21 +218,8 @@ impl Column {
         unit.parse_ns(found).ok_or_else(|| self.problem(found, unit.expected()))
     }
 
-    fn positive_e9(&self, fields: &FieldSplitter) -> Result<i64, FieldProblem> {
-        let found = self.field(fields)?;
-        match parse_e9(found) {
-            Ok(0) => Err(self.problem(found, "a trade's price and size to be greater than 0")),
-            Ok(value_e9) => Ok(value_e9),
-            Err(error) => Err(self.problem(found, &error.to_string())),
-        }
-    }
-
-    fn optional_e9(&self, fields: &FieldSplitter) -> Result<i64, FieldProblem> {
-        let found = self.field(fields)?;
-        if found.is_empty() {
-            return Ok(0);
-        }
-        parse_e9(found).map_err(|error| self.problem(found, &error.to_string()))
+    fn number_problem(&self, found: &[u8], error: DecimalError) -> FieldProblem {
+        FieldProblem::of_number(&self.name, found, error)
     }
 
     fn boolean(&self, fields: &FieldSplitter) -> Result<bool, FieldProblem> {

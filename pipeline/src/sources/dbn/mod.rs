@@ -6,7 +6,7 @@
 //! | mbp-1, action `T` | a trade; its levels are the book before it, known already |
 //! | mbp-1, any other action | a quote of level 0 |
 //! | tbbo | a quote (level 0, the book before the trade), then the trade |
-//! | of another schema; a negative price or a trade at 0, as spreads have | nothing |
+//! | of another schema | nothing |
 //!
 //! Prices are 1e-9 in the files too; an undefined price is an absent side of the book. Sizes are whole units. The event
 //! time is `ts_event`, the receive time `ts_recv`. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's

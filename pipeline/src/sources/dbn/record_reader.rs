@@ -60,7 +60,7 @@ impl RecordReader {
     ) -> Result<(), RecordProblem> {
         if record.has::<TradeMsg>() {
             let message: &TradeMsg = record.try_get()?;
-            if is_trade(message.action, message.price) {
+            if message.action == ACTION_TRADE {
                 let empty = self.empty_tick(&message.hd, message.ts_recv)?;
                 ticks.push_back(trade(empty, message.price, message.size, message.side)?);
             }
@@ -76,13 +76,12 @@ impl RecordReader {
     fn read_book(&self, message: &Mbp1Msg, ticks: &mut VecDeque<Tick>) -> Result<(), RecordProblem> {
         let [level] = &message.levels;
         let changes_book = self.is_tbbo || message.action != ACTION_TRADE;
-        let has_quote = changes_book && level.bid_px >= 0 && level.ask_px >= 0;
-        let has_trade = is_trade(message.action, message.price);
-        if !has_quote && !has_trade {
+        let has_trade = message.action == ACTION_TRADE;
+        if !changes_book && !has_trade {
             return Ok(());
         }
         let empty = self.empty_tick(&message.hd, message.ts_recv)?;
-        if has_quote {
+        if changes_book {
             let (bid_price_e9, bid_size_e9) = side_of_book(level.bid_px, level.bid_sz);
             let (ask_price_e9, ask_size_e9) = side_of_book(level.ask_px, level.ask_sz);
             let book = Tick { bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, ..empty.clone() };
@@ -122,11 +121,6 @@ impl RecordReader {
             scales: Scales::E9,
         })
     }
-}
-
-/// Spreads trade at prices of 0 and below, which a tick cannot hold.
-fn is_trade(action: c_char, price: i64) -> bool {
-    action == ACTION_TRADE && price > 0
 }
 
 /// A trade. It has no id: DBN's `sequence` counts messages of the venue, and trades of one message share it.

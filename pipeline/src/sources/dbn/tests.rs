@@ -140,9 +140,10 @@ fn books_give_quotes_and_trades() {
     let first = quote(0, (100 * E9, 5 * E9), (101 * E9, 6 * E9));
     let traded = trade_of(quote(1, (0, 0), (0, 0)), Side::Buy, 187 * E9, 5 * E9);
     let one_sided = quote(2, (0, 0), (101 * E9, 6 * E9));
+    let of_spread = quote(3, (-E9, E9), (101 * E9, 6 * E9));
     let (ticks, passed_over) = read(&encode(Schema::Mbp1, &records, true), None);
-    assert_eq!(ticks, Ok(vec![first, traded.clone(), one_sided]));
-    assert_eq!(passed_over, PassedOver { ignored: [("mbp-1".to_owned(), 1)].into(), bad: 0 });
+    assert_eq!(ticks, Ok(vec![first, traded.clone(), one_sided, of_spread]));
+    assert_eq!(passed_over, PassedOver::default());
     // In tbbo the book comes with its trade only.
     let (ticks, _) = read(&encode(Schema::Tbbo, &records[1..2], false), None);
     assert_eq!(ticks, Ok(vec![quote(1, (100 * E9, 5 * E9), (101 * E9, 6 * E9)), traded]));
@@ -163,13 +164,12 @@ fn a_record_without_receive_time_has_its_event_time_s_symbol() {
 }
 
 #[test]
-fn trades_of_spreads_are_passed_over() {
+fn spreads_trade_at_prices_of_0_and_below() {
     let records = [0, -5 * E9].map(|price| TradeMsg { price, ..trade_message(0, b'A') });
     let (ticks, passed_over) = read(&encode(Schema::Trades, &records, false), None);
-    assert_eq!(
-        (ticks, passed_over),
-        (Ok(vec![]), PassedOver { ignored: [("mbp-0".to_owned(), 2)].into(), bad: 0 })
-    );
+    let prices: Vec<_> = ticks.expect("two trades").iter().map(|tick| (tick.kind, tick.price_e9)).collect();
+    assert_eq!(prices, [(TickKind::Trade, 0), (TickKind::Trade, -5 * E9)]);
+    assert_eq!(passed_over, PassedOver::default());
 }
 
 #[test]
