@@ -375,21 +375,26 @@ fn groups_go_where_they_are_done_faster() {
     };
     assert_eq!([measured(0), measured(1)], [1, 1], "each lane is measured once");
     let decisions = || journal.iter().flat_map(|entry| &entry.decisions);
-    let mut released = BTreeSet::new();
+    // On a machine that does other work too, the processor may seem the slower one for a while: then they move back.
+    let mut released = BTreeMap::new();
     for decision in decisions() {
         if let Decision::Release(release) = decision {
             let route = release.route;
-            assert_eq!((release.lane, route.kind), (0, LaneKind::Host));
-            assert!(route.host_ns < route.device_ns, "the reason is none: {route:?}");
-            released.insert((release.partition, release.group));
+            let (from, is_reason) = match route.kind {
+                LaneKind::Host => (0, route.host_ns < route.device_ns),
+                LaneKind::Device => (1, route.device_ns < route.host_ns),
+            };
+            assert!(release.lane == from && is_reason, "the reason is none: {release:?}");
+            released.insert((release.partition, release.group), route.kind);
         }
     }
-    assert!(released.len() > 1, "groups move");
-    for &(partition, group) in &released {
+    assert!(released.values().filter(|kind| **kind == LaneKind::Host).count() > 1, "groups move");
+    for (&(partition, group), &kind) in &released {
+        let (to, from) = if kind == LaneKind::Host { (1, 0) } else { (0, 1) };
         let of_group = |decision: &&Decision| matches!(decision, Decision::Place(place) if (place.partition, place.group) == (partition, group));
         let Some(Decision::Place(place)) = decisions().rfind(of_group) else { panic!("it was placed") };
-        assert_eq!((place.lane, place.route.map(|route| route.kind)), (1, Some(LaneKind::Host)));
-        assert!(place.excluded.contains(&Exclusion { lane: 0, reason: ExclusionReason::Slower }));
+        assert_eq!((place.lane, place.route.map(|route| route.kind)), (to, Some(kind)));
+        assert!(place.excluded.contains(&Exclusion { lane: from, reason: ExclusionReason::Slower }));
     }
 }
 
