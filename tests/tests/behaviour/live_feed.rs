@@ -9,7 +9,7 @@ use warptape_kernels::Isa;
 use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
-use warptape_schemas::tick::{Side, Tick, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};
 use warptape_stages::{RepeatedTrades, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};
@@ -36,6 +36,7 @@ fn trade(event_time_ns: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 
