@@ -72,7 +72,7 @@ impl PartitionFold {
             reader,
             intake: PartitionIntake::new(config),
             queues: (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect(),
-            decoder: TickDecoder::with_source(options.schemas.clone()),
+            decoder: config.numbers.decoder(options.schemas.clone()),
             columns: TickColumns::default(),
             next_offset: 0,
         }

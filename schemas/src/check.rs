@@ -54,6 +54,9 @@ pub enum TickProblem {
     /// The smallest or largest `i64`, which some feeds use for "no value".
     #[error("{0} stands for \"not a number\"; write 0 where there is no value")]
     NotANumber(i64),
+    /// A trade without a price, as it was said in former logs.
+    #[error("a trade needs a price above 0")]
+    NotPositive,
     /// A trade without a price.
     #[error("a trade needs a price; a price of 0 is written in a ScaledTickBatch")]
     NoPrice,
@@ -150,7 +153,9 @@ impl InvalidTick {
             TickProblem::NoTime | TickProblem::TooFarAhead { .. } | TickProblem::AheadOfWriting { .. } => {
                 DeadLetterReason::BadTime
             }
-            TickProblem::NoPrice | TickProblem::OtherScale { .. } => DeadLetterReason::BadPrice,
+            TickProblem::NotPositive | TickProblem::NoPrice | TickProblem::OtherScale { .. } => {
+                DeadLetterReason::BadPrice
+            }
             TickProblem::TooFine { .. } => DeadLetterReason::BadSize,
             TickProblem::NoScale(_) | TickProblem::NotE9(_) if self.field == PRICE_SCALE => {
                 DeadLetterReason::BadPrice
@@ -213,7 +218,7 @@ pub(crate) fn longs_of(tick: &Tick) -> Longs {
 /// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`. Of prices only the
 /// ends of the range are bad: those whose sign changes by going on by one.
 #[inline(always)]
-fn defect(kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> i64 {
+fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
     let [event_time, receive_time, trade_id, price, size, bid_price, bid_size, ask_price, ask_size] = *longs;
     let in_range = |value: i64| value | value.wrapping_add(1);
     let is_end = |value: i64| (!value & value.wrapping_add(1)) | (value & !value.wrapping_sub(1));
@@ -221,9 +226,10 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> i64 {
     let of_trade = trade_id | price | size | side as i64;
     let of_quote = bid_price | bid_size | ask_price | ask_size;
     let of_other_kind = (of_trade & quote) | (of_quote & !quote);
-    let no_price = match zero {
-        ZeroPrices::AreNone => !(price | price.wrapping_neg()) & !quote,
-        ZeroPrices::ArePrices => 0,
+    let no_price = match prices {
+        Prices::Positive => price | bid_price | ask_price | (price.wrapping_sub(1) & !quote),
+        Prices::NotZero => !(price | price.wrapping_neg()) & !quote,
+        Prices::Any => 0,
     };
     in_range(event_time)
         | event_time.wrapping_sub(1)
@@ -239,13 +245,16 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> i64 {
         | no_price
 }
 
-/// What a trade's price of 0 stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ZeroPrices {
-    /// That there is none, where fields that were left out are 0.
-    AreNone,
-    /// A price of 0.
-    ArePrices,
+/// Which prices are good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Prices {
+    /// Positive ones: the rule of former logs.
+    Positive,
+    /// All but 0, which stands for fields that were left out.
+    #[default]
+    NotZero,
+    /// All.
+    Any,
 }
 
 /// Checks one tick but for its symbol.
@@ -255,13 +264,13 @@ pub(crate) fn check_row(
     kind: TickKind,
     side: Side,
     longs: &Longs,
-    zero: ZeroPrices,
+    prices: Prices,
 ) -> Result<(), InvalidTick> {
-    if defect(kind, side, longs, zero) < 0 { Err(explain(row, kind, side, longs, zero)) } else { Ok(()) }
+    if defect(kind, side, longs, prices) < 0 { Err(explain(row, kind, side, longs, prices)) } else { Ok(()) }
 }
 
 /// Checks the rows from `start` on but for their symbols; names the first bad one, counted from `start`.
-pub(crate) fn check_rows(columns: &TickColumns, start: usize, zero: ZeroPrices) -> Result<(), InvalidTick> {
+pub(crate) fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
     let rows = columns.len() - start;
     // Slices of one length, so that the loop has no bounds checks.
     let kind = &columns.kind[start..][..rows];
@@ -288,22 +297,22 @@ pub(crate) fn check_rows(columns: &TickColumns, start: usize, zero: ZeroPrices) 
             ask_price[row],
             ask_size[row],
         ];
-        defects |= defect(kind[row], side[row], &longs, zero);
+        defects |= defect(kind[row], side[row], &longs, prices);
     }
-    if defects < 0 { first_bad_row(columns, start, zero) } else { Ok(()) }
+    if defects < 0 { first_bad_row(columns, start, prices) } else { Ok(()) }
 }
 
 #[cold]
-fn first_bad_row(columns: &TickColumns, start: usize, zero: ZeroPrices) -> Result<(), InvalidTick> {
+fn first_bad_row(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
     (start..columns.len()).try_for_each(|row| {
         let longs = LongField::ALL.map(|field| field.column(columns)[row]);
-        check_row(row - start, columns.kind[row], columns.side[row], &longs, zero)
+        check_row(row - start, columns.kind[row], columns.side[row], &longs, prices)
     })
 }
 
 /// The first thing wrong with a tick that [`defect`] found bad.
 #[cold]
-fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> InvalidTick {
+fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> InvalidTick {
     let invalid = |field: &'static str, problem| InvalidTick { row, field, problem };
     for field in LongField::ALL {
         let value = longs[field as usize];
@@ -311,15 +320,17 @@ fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, zero: ZeroPric
             if value == i64::MIN || value == i64::MAX {
                 return invalid(field.name(), TickProblem::NotANumber(value));
             }
-            if value < 0 && !field.is_price() {
+            if value < 0 && (!field.is_price() || prices == Prices::Positive) {
                 return invalid(field.name(), TickProblem::Negative(value));
             }
         }
         let of_kind = match field {
             LongField::EventTime if value == 0 => return invalid(field.name(), TickProblem::NoTime),
             LongField::EventTime | LongField::ReceiveTime => kind,
-            LongField::Price if value == 0 && kind == TickKind::Trade && zero == ZeroPrices::AreNone => {
-                return invalid(field.name(), TickProblem::NoPrice);
+            LongField::Price if value == 0 && kind == TickKind::Trade && prices != Prices::Any => {
+                let is_former = prices == Prices::Positive;
+                let problem = if is_former { TickProblem::NotPositive } else { TickProblem::NoPrice };
+                return invalid(field.name(), problem);
             }
             LongField::TradeId | LongField::Price | LongField::Size => TickKind::Trade,
             LongField::BidPrice | LongField::BidSize | LongField::AskPrice | LongField::AskSize => {
@@ -342,19 +353,19 @@ mod tests {
     const QUOTE: Longs = [1, 0, 0, 0, 0, 0, 0, 0, 0];
 
     fn check(kind: TickKind, side: Side, longs: Longs) -> Option<(&'static str, TickProblem)> {
-        check_row(3, kind, side, &longs, ZeroPrices::AreNone).err().map(|invalid| {
+        check_row(3, kind, side, &longs, Prices::NotZero).err().map(|invalid| {
             assert_eq!(invalid.row, 3);
             (invalid.field, invalid.problem)
         })
     }
 
     /// The rules written a second time, one value at a time.
-    fn is_good(kind: TickKind, side: Side, longs: &Longs, zero: ZeroPrices) -> bool {
+    fn is_good(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> bool {
         let is_price = |field| [3, 5, 7].contains(&field);
-        let from = |field| if is_price(field) { i64::MIN + 1 } else { 0 };
+        let from = |field| if is_price(field) && prices != Prices::Positive { i64::MIN + 1 } else { 0 };
         let numbers = (0..LONG_FIELD_COUNT).all(|f| f == 2 || (from(f)..i64::MAX).contains(&longs[f]));
         let own_fields = match kind {
-            TickKind::Trade => (longs[3] != 0 || zero == ZeroPrices::ArePrices) && longs[5..] == [0; 4],
+            TickKind::Trade => (longs[3] != 0 || prices == Prices::Any) && longs[5..] == [0; 4],
             TickKind::Quote => longs[2..5] == [0; 3] && side == Side::None,
         };
         numbers && longs[0] > 0 && own_fields
@@ -371,12 +382,12 @@ mod tests {
                         let mut longs = base;
                         longs[first] = one;
                         longs[second] = other;
-                        for zero in [ZeroPrices::AreNone, ZeroPrices::ArePrices] {
-                            let found = check_row(3, kind, side, &longs, zero);
+                        for prices in [Prices::Positive, Prices::NotZero, Prices::Any] {
+                            let found = check_row(3, kind, side, &longs, prices);
                             assert_eq!(
                                 found.is_ok(),
-                                is_good(kind, side, &longs, zero),
-                                "{kind:?} {side:?} {longs:?} {zero:?}: {found:?}"
+                                is_good(kind, side, &longs, prices),
+                                "{kind:?} {side:?} {longs:?} {prices:?}: {found:?}"
                             );
                             good += usize::from(found.is_ok());
                         }

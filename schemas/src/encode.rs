@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::check::{
-    InvalidTick, PRICE_SCALE, SIZE_SCALE, TickProblem, ZeroPrices, check_row, check_symbol, longs_of,
+    InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, TickProblem, check_row, check_symbol, longs_of,
 };
 use crate::error::EncodeError;
 use crate::symbol_table::SymbolTable;
@@ -100,7 +100,7 @@ fn check(row: usize, tick: &Tick) -> Result<(), InvalidTick> {
             if price != Scales::E9.price { (PRICE_SCALE, price) } else { (SIZE_SCALE, size) };
         return Err(InvalidTick { row, field, problem: TickProblem::NotE9(scale) });
     }
-    check_row(row, tick.kind, tick.side, &longs_of(tick), ZeroPrices::AreNone)
+    check_row(row, tick.kind, tick.side, &longs_of(tick), Prices::NotZero)
 }
 
 fn check_scaled(row: usize, tick: &Tick) -> Result<(), InvalidTick> {
@@ -110,7 +110,7 @@ fn check_scaled(row: usize, tick: &Tick) -> Result<(), InvalidTick> {
             return Err(InvalidTick { row, field, problem: TickProblem::NoScale(scale.into()) });
         }
     }
-    check_row(row, tick.kind, tick.side, &longs_of(tick), ZeroPrices::ArePrices)
+    check_row(row, tick.kind, tick.side, &longs_of(tick), Prices::Any)
 }
 
 /// The dictionary by first appearance, and each row's index into it.

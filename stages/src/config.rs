@@ -1,7 +1,10 @@
 //! The configuration that outputs depend on: recorded in the journal, so that a replay runs with the same.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
+use warptape_schemas::{SchemaSource, TickDecoder};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::MarketConfig;
@@ -23,20 +26,27 @@ impl QuoteOrder {
     }
 }
 
-/// What a bar says whose volume has no 64 bits at 1e-9.
+/// Which prices and sizes there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Volumes {
-    /// The greatest number that has: the rule of journals that record none, and only for running them again.
+pub enum Numbers {
+    /// Positive ones that have 64 bits at 1e-9, and volumes that saturate there: the rule of journals that record none, and only for
+    /// running them again.
     #[default]
-    Saturate,
-    /// The volume, in a field that has it exactly.
+    Positive,
+    /// Prices of either sign, and any scale; volumes that are exact.
     Exact,
 }
 
-impl Volumes {
-    fn saturate(&self) -> bool {
-        *self == Self::Saturate
+impl Numbers {
+    fn are_positive(&self) -> bool {
+        *self == Self::Positive
+    }
+
+    /// A decoder of ticks that takes these.
+    pub fn decoder(self, schemas: Option<Arc<dyn SchemaSource>>) -> TickDecoder {
+        let decoder = TickDecoder::with_source(schemas);
+        if self == Self::Positive { decoder.of_positive_prices() } else { decoder }
     }
 }
 
@@ -60,9 +70,9 @@ pub struct StageConfig {
     /// Which quotes and prices count as the newest.
     #[serde(default, skip_serializing_if = "QuoteOrder::is_arrival")]
     pub quotes: QuoteOrder,
-    /// What a bar says whose volume has no 64 bits at 1e-9.
-    #[serde(default, skip_serializing_if = "Volumes::saturate")]
-    pub volumes: Volumes,
+    /// Which prices and sizes there are.
+    #[serde(default, skip_serializing_if = "Numbers::are_positive")]
+    pub numbers: Numbers,
     /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub future_max_ns: Option<i64>,

@@ -15,7 +15,7 @@ use warptape_schemas::tick::Scales;
 
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
 use crate::scales::{of_nine_digits, to_e18};
-use crate::{QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError, Volumes};
+use crate::{Numbers, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
 
 /// Version of the snapshot bytes of a group whose symbols have different scales of prices.
 const STATE_VERSION: u32 = 3;
@@ -135,8 +135,8 @@ pub struct GroupStage {
     pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
     order: Vec<(SignalKey, u32)>,
-    /// How volumes are said that have no 64 bits.
-    volumes: Volumes,
+    /// Whether volumes are exact.
+    numbers: Numbers,
 }
 
 impl GroupStage {
@@ -158,7 +158,7 @@ impl GroupStage {
             quotes_by_arrival: (config.quotes == QuoteOrder::Arrival).then(QuotesByArrival::default),
             specs: specs.collect(),
             order: Vec::new(),
-            volumes: config.volumes,
+            numbers: config.numbers,
         }
     }
 
@@ -236,7 +236,7 @@ impl GroupStage {
             let state = &self.specs[usize::from(key.spec)];
             let detected = &state.detected[position as usize];
             let symbol = &self.symbols[state.closed.slot[detected.row as usize] as usize];
-            let signal = || state.signal(symbol, detected, self.volumes);
+            let signal = || state.signal(symbol, detected, self.numbers);
             signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
         }
     }
@@ -339,7 +339,7 @@ impl SpecState {
     }
 
     /// The record of a detected signal.
-    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected, volumes: Volumes) -> Signal<'a> {
+    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected, numbers: Numbers) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
         let kind = signal_kind(detected.kind);
         let is_price = !matches!(
@@ -360,11 +360,11 @@ impl SpecState {
             source_index: closed.index[row] as i32,
             value: scaled(detected.value),
             threshold: scaled(detected.threshold),
-            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol.price_scale, volumes)),
+            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol.price_scale, numbers)),
         }
     }
 
-    fn bar(&self, row: usize, price_scale: u8, volumes: Volumes) -> Bar {
+    fn bar(&self, row: usize, price_scale: u8, numbers: Numbers) -> Bar {
         let (closed, columns) = (&self.closed, self.columns.of_bar(row));
         let volume_e9 = i64::try_from(closed.volume_e9[row]);
         let bar = Bar {
@@ -379,7 +379,7 @@ impl SpecState {
             exact: None,
             indicators: columns.map(|value| (!value.is_nan()).then_some(value)),
         };
-        if price_scale == Scales::E9.price && (volume_e9.is_ok() || volumes == Volumes::Saturate) {
+        if price_scale == Scales::E9.price && (volume_e9.is_ok() || numbers == Numbers::Positive) {
             bar
         } else {
             exact(bar, closed.volume_e9[row], price_scale)

@@ -426,7 +426,7 @@ mod tests {
             signals: Default::default(),
             market: Default::default(),
             quotes: Default::default(),
-            volumes: Default::default(),
+            numbers: Default::default(),
             future_max_ns: None,
             clock_skew_max_ns: None,
         };

@@ -3,7 +3,7 @@
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
-use warptape_stages::{MarketConfig, QuoteOrder, StageConfig, Volumes};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig};
 
 use crate::random::Random;
 
@@ -48,7 +48,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
         market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
         quotes: QuoteOrder::EventTime,
-        volumes: Volumes::Exact,
+        numbers: Numbers::Exact,
         future_max_ns,
         clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
     }

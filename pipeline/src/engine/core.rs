@@ -121,7 +121,7 @@ impl Core {
     /// Continues the journal after `last`, or begins it.
     pub fn new(config: EngineConfig, last: Option<&JournalEntry>) -> Result<Self, RecordError> {
         Ok(Self {
-            decoder: TickDecoder::with_source(config.schemas.clone()),
+            decoder: config.stages.numbers.decoder(config.schemas.clone()),
             config: Arc::new(config),
             recorder: Recorder::new(last)?,
             partitions: BTreeMap::new(),

@@ -10,7 +10,7 @@ use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, STEP_BYTES_MAX, check_config, in_steps};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
-use warptape_stages::{MarketConfig, QuoteOrder, StageConfig, Volumes};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig};
 
 use super::lanes::{self, GpuProbe};
 use super::mistake::Mistake;
@@ -384,7 +384,7 @@ fn stages(values: &Values) -> StageConfig {
             trading_hours_a_year: values.number("stages.market.trading_hours_a_year"),
         },
         quotes: QuoteOrder::EventTime,
-        volumes: Volumes::Exact,
+        numbers: Numbers::Exact,
         future_max_ns: Some(values.integer("stages.future_max_ms") * 1_000_000),
         clock_skew_max_ns: Some(values.integer("stages.clock_skew_max_ms") * 1_000_000),
     }

@@ -12,7 +12,7 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, SchemaStore};
 use super::batch_plan::{Dictionary, check_length, finish, unknown_symbol};
 use super::enum_table::{SIDES, TICK_KINDS};
 use super::tick_plan::RawTick;
-use crate::check::{ZeroPrices, check_row};
+use crate::check::{Prices, check_row};
 use crate::error::{DecodeError, SchemaError};
 use crate::frame;
 use crate::known::{self, KnownSchema};
@@ -54,6 +54,7 @@ impl ArrowPlan {
     pub(super) fn decode(
         &mut self,
         datum: &[u8],
+        prices: Prices,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
@@ -67,11 +68,11 @@ impl ArrowPlan {
             }
         };
         if self.reader == known::TICK {
-            append_tick(&record, symbols, out)
+            append_tick(&record, prices, symbols, out)
         } else {
             let start = out.len();
             append_batch(&record, dictionary, symbols, out)?;
-            finish(start, dictionary, symbols, out)
+            finish(start, prices, dictionary, symbols, out)
         }
     }
 
@@ -129,6 +130,7 @@ fn takes_bytes(schema: &Schema) -> bool {
 
 fn append_tick(
     record: &RecordBatch,
+    prices: Prices,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
 ) -> Result<usize, DecodeError> {
@@ -142,7 +144,7 @@ fn append_tick(
     let texts = column(record, reader, "symbol")?;
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| unexpected(reader, "symbol", texts))?;
     let tick = RawTick { symbol: texts.value(0).as_bytes(), kind: kinds[0], side: sides[0], longs };
-    check_row(0, tick.kind, tick.side, &tick.longs, ZeroPrices::AreNone)?;
+    check_row(0, tick.kind, tick.side, &tick.longs, prices)?;
     tick.append(symbols, out)
 }
 

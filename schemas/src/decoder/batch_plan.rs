@@ -7,7 +7,7 @@ use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
 use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
 use super::tick_plan::{unknown_kind, unknown_side};
 use crate::ROWS_MAX;
-use crate::check::{InvalidTick, PRICE_SCALE, SIZE_SCALE, TickProblem, ZeroPrices, check_rows, check_symbol};
+use crate::check::{InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, TickProblem, check_rows, check_symbol};
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
@@ -110,6 +110,7 @@ impl BatchPlan {
     pub(super) fn decode(
         &self,
         datum: &[u8],
+        prices: Prices,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
@@ -146,23 +147,12 @@ impl BatchPlan {
         if self.is_scaled {
             finish_scaled(start, dictionary, symbols, out).map_err(with_scaled_names)
         } else {
-            finish(start, dictionary, symbols, out)
+            finish(start, prices, dictionary, symbols, out)
         }
     }
 }
 
-/// Everything but the bytes: lengths, values, symbols. The rows from `start` on hold dictionary indexes where they will
-/// hold symbol numbers.
-pub(super) fn finish(
-    start: usize,
-    dictionary: &mut Dictionary,
-    symbols: &mut SymbolTable,
-    out: &mut TickColumns,
-) -> Result<usize, DecodeError> {
-    finish_with(start, ZeroPrices::AreNone, dictionary, symbols, out)
-}
-
-/// Likewise of a record that says its scales.
+/// As [`finish`], of a record that says its scales.
 fn finish_scaled(
     start: usize,
     dictionary: &mut Dictionary,
@@ -177,8 +167,8 @@ fn finish_scaled(
         }
     }
     let has_prices = out.price_e9.len() > start;
-    let zero = if has_prices { ZeroPrices::ArePrices } else { ZeroPrices::AreNone };
-    finish_with(start, zero, dictionary, symbols, out)
+    let prices = if has_prices { Prices::Any } else { Prices::NotZero };
+    finish(start, prices, dictionary, symbols, out)
 }
 
 /// Fields have other names in records that say their scales.
@@ -196,9 +186,11 @@ fn with_scaled_names(error: DecodeError) -> DecodeError {
     }
 }
 
-fn finish_with(
+/// Everything but the bytes: lengths, values, symbols. The rows from `start` on hold dictionary indexes where they will
+/// hold symbol numbers.
+pub(super) fn finish(
     start: usize,
-    zero: ZeroPrices,
+    prices: Prices,
     dictionary: &mut Dictionary,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
@@ -226,7 +218,7 @@ fn finish_with(
             _ => {}
         }
     }
-    check_rows(out, start, zero)?;
+    check_rows(out, start, prices)?;
     dictionary.check()?;
     dictionary.number_rows(symbols, &mut out.symbol[start..])?;
     Ok(rows)

@@ -26,6 +26,7 @@ use apache_avro::{Schema, rabin::Rabin};
 
 use self::batch_plan::Dictionary;
 use self::plan::Plan;
+use crate::check::Prices;
 use crate::error::{DecodeError, SchemaError};
 use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
@@ -50,6 +51,8 @@ pub struct TickDecoder {
     /// Id and writer of the last record in the registry's frame.
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
+    /// Which prices of records that do not say their scales are good.
+    prices: Prices,
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,
 }
@@ -80,6 +83,7 @@ impl TickDecoder {
             ids: Vec::new(),
             recent_id: None,
             source,
+            prices: Prices::default(),
             dictionary: Dictionary::default(),
         };
         for schema in known::all() {
@@ -91,6 +95,14 @@ impl TickDecoder {
             }
         }
         decoder
+    }
+
+    /// The same, which takes positive prices alone and no records that say their scales, as it was when there were none: to run
+    /// former logs again.
+    pub fn of_positive_prices(mut self) -> Self {
+        self.prices = Prices::Positive;
+        self.writers.retain(|writer| writer.fingerprint != known::SCALED_TICK_BATCH.fingerprint);
+        self
     }
 
     /// Makes records of another writer schema readable: a record named `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to ours by
@@ -122,14 +134,15 @@ impl TickDecoder {
             None => {
                 let (fingerprint, datum) = frame::split(payload)?;
                 if self.writers.get(self.recent).is_none_or(|writer| writer.fingerprint != fingerprint) {
-                    self.recent = self.position(fingerprint).ok_or_else(|| unknown(fingerprint))?;
+                    self.recent =
+                        self.position(fingerprint).ok_or_else(|| unknown(fingerprint, self.prices))?;
                 }
                 datum
             }
         };
         let (rows_before, symbols_before) = (out.len(), symbols.len());
         let plan = &mut self.writers[self.recent].plan;
-        let result = plan.decode(datum, &mut self.dictionary, symbols, out);
+        let result = plan.decode(datum, self.prices, &mut self.dictionary, symbols, out);
         if result.is_err() {
             out.truncate(rows_before);
             symbols.truncate(symbols_before);
@@ -185,11 +198,15 @@ impl TickDecoder {
 }
 
 #[cold]
-fn unknown(fingerprint: u64) -> DecodeError {
+fn unknown(fingerprint: u64, prices: Prices) -> DecodeError {
+    // Former logs have the words of then, when nobody knew records that say their scales.
+    let is_former = prices == Prices::Positive;
+    let expected = if is_former { "Tick or TickBatch" } else { "Tick, TickBatch or ScaledTickBatch" };
     match known::by_fingerprint(fingerprint) {
-        Some(schema) => {
-            DecodeError::WrongSchema { found: schema.name, expected: "Tick, TickBatch or ScaledTickBatch" }
+        Some(schema) if is_former && schema == known::SCALED_TICK_BATCH => {
+            DecodeError::UnknownSchema { fingerprint }
         }
+        Some(schema) => DecodeError::WrongSchema { found: schema.name, expected },
         None => DecodeError::UnknownSchema { fingerprint },
     }
 }

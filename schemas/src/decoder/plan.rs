@@ -7,6 +7,7 @@ use super::arrow_plan::ArrowPlan;
 use super::batch_plan::{BatchPlan, Dictionary};
 use super::enum_table::EnumTable;
 use super::tick_plan::TickPlan;
+use crate::check::Prices;
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
@@ -75,14 +76,15 @@ impl Plan {
     pub(super) fn decode(
         &mut self,
         datum: &[u8],
+        prices: Prices,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
         match self {
-            Self::Tick(plan) => plan.decode(datum, symbols, out),
-            Self::Batch(plan) => plan.decode(datum, dictionary, symbols, out),
-            Self::Arrow(plan) => plan.decode(datum, dictionary, symbols, out),
+            Self::Tick(plan) => plan.decode(datum, prices, symbols, out),
+            Self::Batch(plan) => plan.decode(datum, prices, dictionary, symbols, out),
+            Self::Arrow(plan) => plan.decode(datum, prices, dictionary, symbols, out),
         }
     }
 }

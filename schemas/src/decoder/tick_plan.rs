@@ -5,7 +5,7 @@ use apache_avro::schema::RecordSchema;
 use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
 use super::ordinary_tick;
 use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
-use crate::check::{InvalidTick, Longs, TickProblem, ZeroPrices, check_row, check_symbol};
+use crate::check::{InvalidTick, Longs, Prices, TickProblem, check_row, check_symbol};
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
@@ -70,15 +70,17 @@ impl TickPlan {
     pub(super) fn decode(
         &self,
         datum: &[u8],
+        prices: Prices,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
         if self.is_published
             && let Some(tick) = ordinary_tick::read(datum)
+            && (prices != Prices::Positive || !tick.has_negative_price())
         {
             return tick.append(symbols, out);
         }
-        self.decode_by_steps(datum, symbols, out)
+        self.decode_by_steps(datum, prices, symbols, out)
     }
 
     /// The same plan without the way for ordinary ticks.
@@ -90,6 +92,7 @@ impl TickPlan {
     fn decode_by_steps(
         &self,
         datum: &[u8],
+        prices: Prices,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
@@ -110,12 +113,17 @@ impl TickPlan {
             }
         }
         cursor.finish()?;
-        check_row(0, tick.kind, tick.side, &tick.longs, ZeroPrices::AreNone)?;
+        check_row(0, tick.kind, tick.side, &tick.longs, prices)?;
         tick.append(symbols, out)
     }
 }
 
 impl RawTick<'_> {
+    #[inline(always)]
+    fn has_negative_price(&self) -> bool {
+        LongField::ALL.into_iter().any(|field| field.is_price() && self.longs[field as usize] < 0)
+    }
+
     /// Numbers the symbol of a tick whose numbers are good, and appends it as a row.
     #[inline]
     pub(super) fn append(

@@ -13,8 +13,8 @@ use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::{DeadLetterReason, InvalidTick, decode_signal};
 use warptape_stages::{
-    Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, QuoteOrder,
-    SignalMerge, StageConfig, Volumes,
+    Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Numbers, PartitionIntake,
+    QuoteOrder, SignalMerge, StageConfig,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -28,7 +28,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
-        volumes: Volumes::Exact,
+        numbers: Numbers::Exact,
         future_max_ns: None,
         clock_skew_max_ns: None,
     }

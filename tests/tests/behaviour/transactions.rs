@@ -14,7 +14,7 @@ use warptape_pipeline::engine::EngineConfig;
 use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
-use warptape_stages::{QuoteOrder, StageConfig, Volumes};
+use warptape_stages::{Numbers, QuoteOrder, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 
 const PARTITIONS: i32 = 2;
@@ -196,7 +196,7 @@ fn stage_config() -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
-        volumes: Volumes::Exact,
+        numbers: Numbers::Exact,
         future_max_ns: None,
         clock_skew_max_ns: None,
     }
