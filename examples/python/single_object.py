@@ -15,12 +15,17 @@ class Schema:
     """One of Warptape's published schemas, by the name of its file in schemas/avro."""
 
     def __init__(self, name: str):
-        text = json.loads((SCHEMAS / f"{name}.avsc").read_text(encoding="utf-8"))
-        self.name = text["name"]
-        self.parsed = fastavro.parse_schema(text)
-        canonical = fastavro.schema.to_parsing_canonical_form(text)
-        # The hex digits of the fingerprint's bytes, in the order in which they travel.
-        self.header = MARKER + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
+        current = SCHEMAS / f"{name}.avsc"
+        # A topic holds records of earlier versions too: signals are written with version 1 unless they need version 2.
+        older = sorted((SCHEMAS / "old").glob(f"{name}_[0-9]*.avsc"))
+        self.writers = {}
+        for path in [*older, current]:
+            text = json.loads(path.read_text(encoding="utf-8"))
+            canonical = fastavro.schema.to_parsing_canonical_form(text)
+            # The hex digits of the fingerprint's bytes, in the order in which they travel.
+            self.header = MARKER + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
+            self.name, self.parsed = text["name"], fastavro.parse_schema(text)
+            self.writers[self.header] = self.parsed
 
     def encode(self, record: dict) -> bytes:
         """The record with its header. Fields that are left out get the defaults of the schema."""
@@ -30,10 +35,11 @@ class Schema:
         return out.getvalue()
 
     def decode(self, payload: bytes) -> dict:
-        """The record of a payload that this version of the schema wrote."""
-        if payload[:HEADER_SIZE] != self.header:
+        """The record of a payload that any version of the schema wrote, with the fields of the current one."""
+        writer = self.writers.get(payload[:HEADER_SIZE])
+        if writer is None:
             raise ValueError(
-                f"not a {self.name} record of the schema in {SCHEMAS}: it begins with "
-                f"{payload[:HEADER_SIZE].hex()}, expected {self.header.hex()}"
+                f"not a {self.name} record of a schema in {SCHEMAS}: it begins with "
+                f"{payload[:HEADER_SIZE].hex()}, expected one of {', '.join(header.hex() for header in self.writers)}"
             )
-        return fastavro.schemaless_reader(io.BytesIO(payload[HEADER_SIZE:]), self.parsed)
+        return fastavro.schemaless_reader(io.BytesIO(payload[HEADER_SIZE:]), writer, self.parsed)

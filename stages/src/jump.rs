@@ -14,8 +14,7 @@
 //! record was written to the log, where the log has one. A record is refused whole if one of its ticks is further ahead
 //!
 //! - than `future_max_ns`, of the reference and of the ticks before it in the record; or
-//! - than `clock_skew_max_ns`, of these and of the time at which the record was written: what a venue dates later than that has not
-//!   happened yet. `future_max_ns` has to be longer than a market is closed, which recordings are full of; in a live feed ticks are
+//! - than `clock_skew_max_ns` of the time at which the record was written: what a venue dates later than that has not happened yet. `future_max_ns` has to be longer than a market is closed, which recordings are full of; in a live feed ticks are
 //!   written when they have happened, after a closed market too, and so this one may be short.
 //!
 //! Data may be dated in the future on purpose, such as those of a simulated market. So when a record was written says nothing where
@@ -53,9 +52,9 @@ struct Written {
 }
 
 impl Written {
-    /// The latest time that is not too far ahead, after ticks up to `reference_ns`.
-    fn latest_ns(&self, reference_ns: i64) -> i64 {
-        self.written_ns.max(reference_ns).saturating_add(self.clock_skew_max_ns)
+    /// The latest time that is not too far ahead. Ticks before do not move it, so that many small steps lead no further.
+    fn latest_ns(&self) -> i64 {
+        self.written_ns.saturating_add(self.clock_skew_max_ns)
     }
 }
 
@@ -68,14 +67,14 @@ impl Limits {
         let written = written_ns
             .zip(config.clock_skew_max_ns)
             .map(|(written_ns, clock_skew_max_ns)| Written { written_ns, clock_skew_max_ns })
-            .filter(|written| reference_ns <= written.latest_ns(i64::MIN));
+            .filter(|written| reference_ns <= written.latest_ns());
         Some(Self { reference_ns, future_max_ns: config.future_max_ns?, written })
     }
 
     /// The latest time that is not too far ahead, after ticks up to `reference_ns`.
     fn latest_ns(&self, reference_ns: i64) -> i64 {
         let latest_ns = reference_ns.saturating_add(self.future_max_ns);
-        self.written.map_or(latest_ns, |written| written.latest_ns(reference_ns).min(latest_ns))
+        self.written.map_or(latest_ns, |written| written.latest_ns().min(latest_ns))
     }
 
     /// The first tick that is too far ahead of the reference and of the ticks before it, and the greatest of these times.
@@ -249,12 +248,14 @@ mod tests {
             (2_000, &[1_191]),
             (1_100, &[1_105]),
         ];
-        assert_eq!(accepted_of(records), [true, false, true, true, false, false, false, false, true]);
+        assert_eq!(accepted_of(records), [true, false, false, true, false, false, false, false, true]);
         // A recording is written long after its ticks: only gaps in it count.
         let records: [(i64, &[i64]); 3] = [(9_999, &[1_100]), (9_999, &[1_200]), (9_999, &[1_301])];
         assert_eq!(accepted_of(records), [true, true, false]);
-        // What was written before the reference may be as far ahead of that, and no further.
-        assert_eq!(accepted_of([(996, &[1_006][..]), (996, &[1_005])]), [false, true]);
+        // Nor do small steps lead away from when records were written.
+        let records: [(i64, &[i64]); 4] =
+            [(1_000, &[1_005]), (1_001, &[1_010]), (1_001, &[1_006]), (1_001, &[1_007])];
+        assert_eq!(accepted_of(records), [true, false, true, false]);
     }
 
     #[test]

@@ -102,9 +102,11 @@ pub struct SymbolMarket {
     pub partition: i32,
     /// The records before this offset are in it.
     pub next_offset: i64,
-    /// Mid of the last quote that had two sides, else the last trade; `None` before either.
+    /// Mid of the last quote that had two sides, else the last trade; `None` before either, and where it is not positive.
     pub spot: Option<f64>,
-    /// Prices at the samples since the first at which one was known.
+    /// Whether it is known and not positive.
+    pub is_not_positive: bool,
+    /// Prices at the samples since the last at which none was known, or none that is positive.
     pub samples: Samples,
     /// Number of the last sample: its event time by the sampling interval.
     pub last_sample: i64,
@@ -116,7 +118,7 @@ pub struct SymbolMarket {
     pub year_ns: f64,
 }
 
-/// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known.
+/// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known, or none that is positive.
 type Rows = VecDeque<Arc<[f64]>>;
 
 /// Prices of a symbol at regular times. They are shared with the market they are of, so that a request has them without a copy of
@@ -128,10 +130,13 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The prices, oldest first.
+    /// The prices since the last time at which there was none that is positive, oldest first.
     pub fn prices(&self) -> Vec<f64> {
         let price = |row: &Arc<[f64]>| row.get(self.symbol).copied().unwrap_or(0.0);
-        self.rows.iter().map(price).skip_while(|price| *price == 0.0).collect()
+        let mut prices: Vec<f64> = self.rows.iter().map(price).collect();
+        let first = prices.iter().rposition(|price| *price == 0.0).map_or(0, |last| last + 1);
+        prices.drain(..first);
+        prices
     }
 }
 
@@ -172,14 +177,20 @@ impl LastPrices {
         Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, scale }
     }
 
-    /// Where it is positive: nothing that is asked of the market is said of other prices.
+    /// Where it is positive: returns and volatilities of other prices say nothing.
     fn price(&self) -> Option<f64> {
-        let price_e9 = if self.bid_e9 > 0 && self.ask_e9 > 0 {
-            (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0
+        let has_quote = self.bid_e9 != 0 && self.ask_e9 != 0;
+        let (is_positive, price) = if has_quote {
+            (self.bid_e9 > 0 && self.ask_e9 > 0, (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0)
         } else {
-            self.trade_e9 as f64
+            (self.trade_e9 > 0, self.trade_e9 as f64)
         };
-        (price_e9 > 0.0).then_some(price_of(price_e9, self.scale))
+        is_positive.then_some(price_of(price, self.scale))
+    }
+
+    /// Whether there was a price, and the last one is not positive.
+    fn is_not_positive(&self) -> bool {
+        self.price().is_none() && self.quote_time_ns.max(self.trade_time_ns) > 0
     }
 }
 
@@ -243,7 +254,7 @@ impl Market {
         let last = &mut self.last[symbol as usize];
         let is_newest = time_ns >= last.quote_time_ns || self.order == QuoteOrder::Arrival;
         // One with a single side has no mid: the one before it stays.
-        if is_newest && bid_e9 > 0 && ask_e9 > 0 {
+        if is_newest && bid_e9 != 0 && ask_e9 != 0 {
             (last.quote_time_ns, last.bid_e9, last.ask_e9) = (time_ns, bid_e9, ask_e9);
         }
     }
@@ -275,6 +286,7 @@ impl Market {
             partition,
             next_offset,
             spot: self.last[symbol].price(),
+            is_not_positive: self.last[symbol].is_not_positive(),
             samples: Samples { rows: self.samples.clone(), symbol },
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,
@@ -440,6 +452,30 @@ mod tests {
         }
         for length in 0..bytes.len() {
             assert!(Market::read(market.config, QuoteOrder::EventTime, 2, &mut &bytes[..length]).is_err());
+        }
+    }
+
+    #[test]
+    fn what_falls_to_0_and_below_has_no_spot_and_no_samples_before() {
+        let mut market = market();
+        market.advance(0);
+        market.quote(0, 0, 5, 7);
+        market.trade(1, 0, 3);
+        market.advance(SECOND_NS);
+        market.quote(0, SECOND_NS, -3, 1);
+        market.trade(1, SECOND_NS, 0);
+        market.advance(2 * SECOND_NS);
+        for symbol in [0, 1] {
+            let found = market.of(symbol, 0, 0);
+            assert_eq!((found.spot, found.is_not_positive, found.samples.prices()), (None, true, vec![]));
+        }
+        market.quote(0, 2 * SECOND_NS, 2, 4);
+        market.trade(1, 2 * SECOND_NS, 4);
+        market.advance(3 * SECOND_NS);
+        for (symbol, price) in [(0, 3e-9), (1, 4e-9)] {
+            let found = market.of(symbol, 0, 0);
+            assert_eq!((found.spot, found.is_not_positive), (Some(price), false));
+            assert_eq!(found.samples.prices(), [price], "what was before says nothing of returns");
         }
     }
 }

@@ -94,6 +94,9 @@ fn setting(change: &StageConfigChange) -> String {
         Ok(time_ns) => (time_ns / 1_000_000).to_string(),
         Err(_) => text.to_owned(),
     };
+    if field == "numbers" {
+        return format!("prices and sizes, by the rules of this version: {before} to {after}");
+    }
     match field.strip_suffix("_ns") {
         Some(field) => format!("stages.{field}_ms: {} to {}", milliseconds(before), milliseconds(after)),
         None => format!("stages.{field}: {before} to {after}"),

@@ -37,10 +37,15 @@ pub fn parse_prices<const N: usize>(
     texts: [&[u8]; N],
     signed: bool,
 ) -> Result<Scaled<N>, (usize, DecimalError)> {
-    parse_all(texts, signed, |digits| {
+    parse_all(texts, true, signed, |digits| {
         let with_room = |scale: &u8| digits.fit(*scale, i64::MAX / PRICE_ROOM);
-        let scales = || (0..=Scales::MAX).rev();
-        scales().find(with_room).or_else(|| scales().find(|scale| digits.fit(*scale, i64::MAX)))
+        // As many digits as were written, if they fit: those that are 0 here are others in the next price.
+        let written = texts.iter().map(|text| digits_behind_point(text)).max().unwrap_or(0);
+        let written = u8::try_from(written).unwrap_or(u8::MAX);
+        let finest = (written.min(Scales::MAX)..=Scales::MAX).rev().find(with_room);
+        finest.or_else(|| {
+            (written..=Scales::MAX).chain(0..=Scales::MAX).find(|scale| digits.fit(*scale, i64::MAX))
+        })
     })
 }
 
@@ -49,7 +54,9 @@ pub fn parse_prices<const N: usize>(
 /// # Errors
 /// Which of them is no size, and what is expected.
 pub fn parse_sizes<const N: usize>(texts: [&[u8]; N]) -> Result<Scaled<N>, (usize, DecimalError)> {
-    parse_all(texts, false, |digits| (0..=Scales::E9.size).rev().find(|scale| digits.fit(*scale, i64::MAX)))
+    parse_all(texts, false, false, |digits| {
+        (0..=Scales::E9.size).rev().find(|scale| digits.fit(*scale, i64::MAX))
+    })
 }
 
 /// How much greater than the first one a symbol's later prices may be.
@@ -57,6 +64,7 @@ const PRICE_ROOM: i64 = 1_000_000;
 
 fn parse_all<const N: usize>(
     texts: [&[u8]; N],
+    is_price: bool,
     signed: bool,
     scale: impl FnOnce(&Digits<N>) -> Option<u8>,
 ) -> Result<Scaled<N>, (usize, DecimalError)> {
@@ -68,6 +76,7 @@ fn parse_all<const N: usize>(
             _ => (1, *text),
         };
         match parse_e9(digits) {
+            Ok(_) if is_price && digits_behind_point(digits) > DECIMALS => fit = false,
             Ok(value) => values[number] = sign * value,
             Err(DecimalError::DoesNotFit) => fit = false,
             Err(error) => return Err((number, error)),
@@ -75,6 +84,11 @@ fn parse_all<const N: usize>(
     }
     if fit {
         return Ok((values, Scales::E9.price));
+    }
+    if let Some(number) =
+        texts.iter().position(|text| !text.iter().all(|byte| b"-.0123456789".contains(byte)))
+    {
+        return Err((number, DecimalError::NotDecimal));
     }
     let digits = Digits::of(texts);
     let does_not_fit = || {
@@ -84,6 +98,10 @@ fn parse_all<const N: usize>(
     };
     let scale = scale(&digits).ok_or_else(does_not_fit)?;
     Ok((digits.at(scale), scale))
+}
+
+fn digits_behind_point(text: &[u8]) -> usize {
+    text.iter().position(|byte| *byte == b'.').map_or(0, |point| text.len() - point - 1)
 }
 
 /// Numbers by all their digits, and how many of these are behind the point; none where there are too many.
@@ -238,6 +256,12 @@ mod tests {
         assert_eq!(prices(["12.5", "-13"]), Ok(([12_500_000_000, -13_000_000_000], 9)));
         // A million times as much would still have 64 bits.
         assert_eq!(prices(["0.0000000123", "0.00000001234"]), Ok(([12_300_000_000, 12_340_000_000], 18)));
+        // Digits that are 0 count: the next price may have others there.
+        assert_eq!(prices(["0.0000001230", "0"]), Ok(([123_000_000_000, 0], 18)));
+        assert_eq!(prices(["61837.6300000000", "1"]), Ok(([618_376_300_000_000, 10_000_000_000], 10)));
+        assert_eq!(prices(["99999999999999999999abc", "1"]), Err((0, DecimalError::NotDecimal)));
+        assert_eq!(prices(["1", "1.12345678901x"]), Err((1, DecimalError::NotDecimal)));
+        assert_eq!(prices(["1.00000000000000000000", "1"]), Ok(([1_000_000_000_000, 1_000_000_000_000], 12)));
         assert_eq!(prices(["10000000000", "-0.5"]), Ok(([1_000_000_000_000, -50], 2)));
         assert_eq!(prices(["9000000000000000000.", "0.0"]), Ok(([9_000_000_000_000_000_000, 0], 0)));
         assert_eq!(prices(["1", "99999999999999999999"]), Err((1, DecimalError::DoesNotFit)));

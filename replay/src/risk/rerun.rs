@@ -225,6 +225,7 @@ fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
         partition: 0,
         next_offset: 0,
         spot,
+        is_not_positive: false,
         samples: samples.into(),
         last_sample: 0,
         sample_interval_ns,

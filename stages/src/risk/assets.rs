@@ -77,7 +77,7 @@ impl Resolved {
             window_ns: 0,
         };
         if is_market(&asset.spot) {
-            let spot = found.spot.ok_or_else(|| no_price(&asset.symbol, field("spot")))?;
+            let spot = found.spot.ok_or_else(|| no_price(&asset.symbol, &found, field("spot")))?;
             market.spot = spot;
             taken.spot = Some(spot);
         }
@@ -144,9 +144,12 @@ fn unknown(symbol: &str, field: String) -> RiskError {
     RiskError { code: RiskErrorCode::UnknownSymbol, field, message }
 }
 
-fn no_price(symbol: &str, field: String) -> RiskError {
-    let message =
-        format!("{symbol} had neither a trade nor a quote with two sides yet: wait, or give a number");
+fn no_price(symbol: &str, market: &SymbolMarket, field: String) -> RiskError {
+    let message = if market.is_not_positive {
+        format!("the last price of {symbol} is 0 or less, and this needs a positive one: give a number")
+    } else {
+        format!("{symbol} had neither a trade nor a quote with two sides yet: wait, or give a number")
+    };
     RiskError { code: RiskErrorCode::MissingMarketData, field, message }
 }
 

@@ -16,6 +16,7 @@ fn market_of(symbol: &str) -> Option<SymbolMarket> {
         partition: 3,
         next_offset: 77,
         spot,
+        is_not_positive: false,
         samples: samples.to_vec().into(),
         last_sample: 1_000,
         sample_interval_ns: 1_000_000_000,

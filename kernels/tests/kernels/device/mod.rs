@@ -69,7 +69,7 @@ fn extreme(seed: u64, mut rows: Rows) -> Rows {
                 rows.price_e9[row] -= 40_000_000_000;
             } else if seed % 3 == 1 {
                 let price_e9 = i64::MAX - row as i64;
-                rows.price_e9[row] = if row % 5 < 2 { -price_e9 } else { price_e9 };
+                rows.price_e9[row] = if row % 5 < 2 { -(price_e9 >> 30) } else { price_e9 };
                 rows.size_e9[row] = (i64::MAX / 2 + row as i64) >> (row % 60);
                 rows.kind[row] = RowKind::trade(row as u32 % 10);
             } else if seed % 3 == 2 && quiet.contains(&row) {

@@ -253,15 +253,18 @@ fn number(fields: &Value, name: &str) -> String {
     if let Some(exact) = fields.get("exact").and_then(|exact| exact.get(exact_name)) {
         return word(exact);
     }
+    // A quote has no price of its own, and a trade no book; a bar whose prices are 0 has them.
+    let is_of_bar = ["open", "high", "low", "close"].contains(&exact_name);
+    let is_of_trade = exact_name == "price" && fields.get("kind") == Some(&"TRADE".into());
+    let is_none = !is_of_bar && !is_of_trade;
     let scale_name = if exact_name.ends_with("size") { "size_scale" } else { "price_scale" };
     let scale = fields.get(scale_name).and_then(Value::as_u64).and_then(|scale| usize::try_from(scale).ok());
     if let (Some(scale), Some(value)) = (scale, fields.get(exact_name).and_then(Value::as_i64)) {
-        let is_none = value == 0 && (exact_name != "price" || fields.get("kind") != Some(&"TRADE".into()));
-        return if is_none { String::new() } else { decimal_text(value.into(), scale) };
+        return if value == 0 && is_none { String::new() } else { decimal_text(value.into(), scale) };
     }
     let value = fields.get(name).unwrap_or(&Value::Null);
     match value.as_i64() {
-        Some(0) => String::new(),
+        Some(0) if is_none => String::new(),
         Some(value) => decimal_e9(value),
         None => word(value),
     }

@@ -125,7 +125,7 @@ impl RecordReader {
 
 /// A trade. It has no id: DBN's `sequence` counts messages of the venue, and trades of one message share it.
 fn trade(empty: Tick, price: i64, size: u32, side: c_char) -> Result<Tick, FieldProblem> {
-    if price == UNDEF_PRICE {
+    if price == UNDEF_PRICE || price == i64::MIN {
         return Err(FieldProblem::new("price", "undefined", "the price of a trade"));
     }
     let side = match side {
@@ -138,7 +138,7 @@ fn trade(empty: Tick, price: i64, size: u32, side: c_char) -> Result<Tick, Field
 
 /// Price and size of one side of the book; zeros where it is absent.
 fn side_of_book(price: i64, size: u32) -> (i64, i64) {
-    if price == UNDEF_PRICE { (0, 0) } else { (price, size_e9(size)) }
+    if price == UNDEF_PRICE || price == i64::MIN { (0, 0) } else { (price, size_e9(size)) }
 }
 
 /// At most 4.3e18, which an `i64` holds.
