@@ -15,8 +15,10 @@ use warptape_schemas::{
     SymbolTable, TickDecoder, decode_risk_request, decode_risk_result, encode_risk_request,
 };
 use warptape_stages::risk::RiskTask;
+use warptape_stages::risk::refusals::{encode_bounded, stated_limit};
 
 use super::history::Random;
+use super::kafka_poison::hopeless_request;
 use super::outputs::records;
 use super::processes::{DEADLINE, Running};
 
@@ -24,6 +26,10 @@ use super::processes::{DEADLINE, Running};
 const PAUSE: Duration = Duration::from_millis(60);
 /// Some deadlines are met, some are not.
 const DEADLINE_MS_MAX: u64 = 100;
+/// Implied volatilities whose reasons have somewhat fewer bytes than a topic of Kafka takes, or somewhat more, and how many
+/// may come to them.
+const LARGE_OPTIONS: [u64; 2] = [9_500, 11_500];
+const LARGE_OPTIONS_MORE: u64 = 500;
 /// One request in this many has the id of one before it.
 const DOUBLES_ONE_IN: u64 = 8;
 
@@ -97,6 +103,19 @@ impl<'a> Asking<'a> {
             let record = NewRecord { topic, partition, value: value.into(), ..NewRecord::default() };
             self.producer.send(record).expect("a record of the transaction");
         }
+        self.producer.commit().expect("a commit");
+    }
+
+    /// Asks for what has a result of about as many bytes as a topic of Kafka takes: for some below and for some beyond.
+    pub fn ask_for_much(&mut self, random: &mut Random) {
+        let partition = random.below(self.symbols.len() as u64) as i32;
+        self.asked += 1;
+        let options = LARGE_OPTIONS[random.below(2) as usize] + random.below(LARGE_OPTIONS_MORE);
+        let value = hopeless_request(&format!("request {}", self.asked), options as usize);
+        self.producer.begin().expect("a transaction");
+        let topic = self.topics.requests.as_str().into();
+        let record = NewRecord { topic, partition, value: value.into(), ..NewRecord::default() };
+        self.producer.send(record).expect("a record of the transaction");
         self.producer.commit().expect("a commit");
     }
 
@@ -196,6 +215,7 @@ fn producer(log: &dyn EventLog, topics: &Topics) -> Box<dyn Producer> {
 /// Results by what they are.
 pub type Counts = BTreeMap<String, usize>;
 
+const TOO_LARGE: &str = "too large";
 const ANSWER: &str = "answer";
 const OF_MARKET: &str = "answer of the market";
 
@@ -265,6 +285,11 @@ fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> 
         return is_right(symbols(&request).len() > 1);
     }
     let expected = outcome(&with_market(&request, result)?);
+    if let Some(bytes_max) = stated_limit(&result.outcome) {
+        let mut bounded = RiskResult { outcome: expected, ..result.clone() };
+        encode_bounded(&mut bounded, bytes_max);
+        return (bounded.outcome == result.outcome).then(|| TOO_LARGE.to_owned());
+    }
     let is_of_market = !result.as_of.is_empty() && code.is_none();
     (result.outcome == expected)
         .then(|| if is_of_market { Some(OF_MARKET.to_owned()) } else { is_right(true) })

@@ -1,20 +1,25 @@
-//! A campaign of faults: `run` and `feed` are killed, frozen, stopped and poisoned, the broker with them, in an order drawn
-//! from a seed. In the end the outputs are those of an uninterrupted run over the same ticks, each risk request that was
-//! asked meanwhile has one result, the right one, and the log verifies.
+//! A campaign of faults: `run` and `feed` are killed, frozen, stopped and poisoned, the broker with them, feeds repeated,
+//! transactions aborted and copies of the log damaged, in an order drawn from a seed. In the end the outputs are those of an
+//! uninterrupted run over the same ticks, the log has each tick that was fed once and a dead letter of each record of poison,
+//! each risk request that was asked meanwhile has one result, the right one, and the log verifies.
 //!
 //! A campaign is a sequence of episodes, each with a market of its own, so that what was broken is found soon. The tests
 //! run one episode; `tests/crash --minutes N` begins another for as long as there is time.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use warptape_eventlog::{EventLog, TopicPartition};
 
 use super::asking::{Asking, Topics};
 use super::broker::Broker;
-use super::history::{Lives, Random, lives, poison};
-use super::processes::{Running, ends};
+use super::history::{Lives, Random, lives};
+use super::kafka_market::fed;
+use super::processes::{DEADLINE, Running, ends};
+use super::repeated_feeds::{RepeatedFeeds, VENUE};
+use super::strangers::Strangers;
 
 /// Faults of an episode, with many and with few.
 const FAULTS: u64 = 24;
@@ -28,6 +33,8 @@ const FREEZE_MS_MAX: u64 = 3_000;
 const OUTAGE_MS_MAX: u64 = 2_000;
 /// Questions before a run that kills itself.
 const QUESTIONS: u64 = 3;
+/// A question with a large answer follows every so many faults.
+const LARGE_QUESTION_AFTER: u64 = 6;
 /// Places where a run kills itself, and from how many passages the one is drawn.
 const FAILPOINTS: [(&str, u64); 5] = [
     ("AfterProduce", 20),
@@ -36,7 +43,11 @@ const FAILPOINTS: [(&str, u64); 5] = [
     ("DuringSnapshot", 20),
     ("DuringRestore", 3),
 ];
+/// Feeds a CSV file of `s,t,p,q` in small records.
+pub const FEED_FILE: &[&str] = &["feed", "csv", "--map", "symbol=s,time=t:ns,price=p,size=q", "--batch", "7"];
 const SIGABRT: i32 = 6;
+/// Wait before it is looked again which of two feeds goes on.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What befalls an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +64,14 @@ pub enum Fault {
     Freeze,
     /// The feed is killed, and the same feed is started again.
     KillFeed,
+    /// The feed is started once more while it runs: one of both goes on.
+    FeedTwice,
+    /// Files are fed, broken off, and fed again.
+    RepeatFile,
+    /// A stranger's transaction among the ticks is never committed.
+    Abort,
+    /// A copy of the log is damaged while nothing runs.
+    DamageCopy,
     /// The broker is killed, and started again after a while.
     KillBroker,
     /// The broker is frozen for a while, and goes on.
@@ -77,8 +96,18 @@ pub trait Scene {
     fn start_run(&self, environment: &[(&str, &str)]) -> Running;
     /// The broker below the log, where there is one.
     fn broker(&self) -> Option<&Broker>;
-    /// Waits until the log shows what the feed says it published, and so much poison.
-    fn await_published(&self, seed: u64, summary: &str, poison: u64);
+    /// The log, by a client that compresses and refuses no record for its size before that.
+    fn compressing(&self) -> Box<dyn EventLog>;
+    /// Key and value of the largest record of noise that a stranger publishes.
+    fn noise_bytes_max(&self) -> usize;
+    /// Where files lie that are to be fed.
+    fn folder(&self) -> &Path;
+    /// Starts to feed a CSV file of that folder.
+    fn feed_file(&self, file: &str, arguments: &[&str]) -> Running;
+    /// Damages a copy of the log, which nobody writes, and checks what is said of it.
+    fn check_damaged_copy(&self, random: &mut Random);
+    /// Waits until the log shows what the feed says it published, and so many other ticks and records that are none.
+    fn await_published(&self, seed: u64, summary: &str, others: [u64; 2]);
     /// Lets a last run process what is left, and stops it.
     fn drain(&self, run: Running);
     /// Compares the outputs with those of an uninterrupted run over the same ticks, and verifies the log. Gives the numbers
@@ -126,7 +155,8 @@ struct Episode<'a> {
     seed: u64,
     feed: Running,
     asking: Asking<'a>,
-    poison: u64,
+    strangers: Strangers,
+    repeated: RepeatedFeeds,
 }
 
 impl<'a> Episode<'a> {
@@ -141,12 +171,14 @@ impl<'a> Episode<'a> {
         first.run_until("snapshots are written", || in_all_partitions("snapshots").then_some(()));
         first.kill();
         let asking = Asking::new(scene.log(), Topics::new(scene.prefix()), scene.partitions());
-        Self { scene, random, campaign, seed, feed, asking, poison: 0 }
+        let (strangers, repeated) = (Strangers::default(), RepeatedFeeds::default());
+        Self { scene, random, campaign, seed, feed, asking, strangers, repeated }
     }
 
     /// False if the broker broke a transaction by itself, and nothing is proven.
     fn run(mut self) -> bool {
         let is_quick = std::env::var_os("WARPTAPE_TEST_QUICK").is_some();
+        let since = Instant::now();
         let mut faults = self.scene.faults().to_vec();
         for number in 0..if is_quick { FAULTS_QUICK } else { FAULTS } {
             // Each of them comes once before any comes twice.
@@ -154,14 +186,16 @@ impl<'a> Episode<'a> {
                 self.shuffle(&mut faults);
             }
             let fault = faults[number as usize % faults.len()];
-            println!("fault {number}: {fault:?}");
+            println!("fault {number} after {} s: {fault:?}", since.elapsed().as_secs());
             *self.campaign.faults.entry(fault).or_default() += 1;
             if !self.befall(fault) {
                 return false;
             }
             assert!(self.feed.is_running(), "the load is gone after {fault:?}");
-            poison(self.scene.log(), &self.topic("ticks"), self.scene.partitions(), self.random);
-            self.poison += 1;
+            self.strangers.publish(self.scene, self.random);
+            if number.is_multiple_of(LARGE_QUESTION_AFTER) {
+                self.asking.ask_for_much(self.random);
+            }
         }
         self.conclude();
         true
@@ -171,10 +205,6 @@ impl<'a> Episode<'a> {
         for left in (1..faults.len()).rev() {
             faults.swap(left, self.random.below(left as u64 + 1) as usize);
         }
-    }
-
-    fn topic(&self, name: &str) -> String {
-        format!("{}{name}", self.scene.prefix())
     }
 
     fn time(&mut self, ms_max: u64) -> Duration {
@@ -214,19 +244,54 @@ impl<'a> Episode<'a> {
             Fault::KillFeed => {
                 let mut run = self.scene.start_run(&[]);
                 self.goes_on(&mut run);
-                // Before another one begins: the embedded log takes one feed of a source at a time.
-                assert!(self.feed.is_running(), "the load is gone");
-                self.feed.signal("KILL");
-                while self.feed.is_running() {
-                    std::thread::yield_now();
-                }
+                self.kill_feed();
                 self.feed = self.scene.start_feed(self.seed);
                 self.goes_on(&mut run);
                 run.kill();
             }
+            Fault::FeedTwice | Fault::RepeatFile | Fault::Abort => {
+                let mut run = self.scene.start_run(&[]);
+                self.goes_on(&mut run);
+                match fault {
+                    Fault::FeedTwice => self.feed_twice(),
+                    Fault::RepeatFile => self.repeated.feed(self.scene, self.random),
+                    _ => self.strangers.abort(self.scene, &mut run, self.random),
+                }
+                self.goes_on(&mut run);
+                run.kill();
+            }
+            Fault::DamageCopy => {
+                self.kill_feed();
+                self.scene.check_damaged_copy(self.random);
+                self.feed = self.scene.start_feed(self.seed);
+            }
             Fault::KillBroker | Fault::FreezeBroker => return self.break_broker(fault),
         }
         true
+    }
+
+    /// Kills the feed, and is back when it is dead: the embedded log takes one feed of a source at a time.
+    fn kill_feed(&mut self) {
+        assert!(self.feed.is_running(), "the load is gone");
+        self.feed.signal("KILL");
+        while self.feed.is_running() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Starts the feed once more: the embedded log refuses it, on Kafka it fences the one before.
+    fn feed_twice(&mut self) {
+        let mut second = self.scene.start_feed(self.seed);
+        let since = Instant::now();
+        while self.feed.is_running() && second.is_running() {
+            assert!(since.elapsed() < DEADLINE, "two feeds of one market go on side by side");
+            std::thread::sleep(LOOK);
+        }
+        if second.is_running() {
+            std::mem::swap(&mut self.feed, &mut second);
+        }
+        let (status, _, error) = second.finish();
+        assert!(matches!(status.code(), Some(1 | 2)) && error.contains("error: "), "{status}\n{error}");
     }
 
     fn reach_failpoint(&mut self) {
@@ -280,17 +345,21 @@ impl<'a> Episode<'a> {
 
     /// Ends the load and compares what there is.
     fn conclude(self) {
-        let Self { scene, campaign, seed, feed, asking, poison, .. } = self;
-        let fed = feed.stop("TERM");
-        scene.await_published(seed, &fed, poison);
+        let Self { scene, campaign, seed, feed, asking, strangers, repeated, .. } = self;
+        let summary = feed.stop("TERM");
+        let [ticks, others] = strangers.readable();
+        scene.await_published(seed, &summary, [ticks + repeated.ticks(), others]);
+        strangers.check_ticks(scene, &[("SYNTH", fed(&summary)), (VENUE, repeated.ticks())]);
         let mut last = scene.start_run(&[]);
         asking.await_answers(&mut last, scene.group());
         scene.drain(last);
         let [signals, late, dead_letters] = scene.check();
         assert!(
-            signals > 1000 && dead_letters as u64 == poison,
-            "{signals} signals, {dead_letters} dead letters of {poison}"
+            signals > 1000 && dead_letters as u64 == strangers.dead(),
+            "{signals} signals, {dead_letters} dead letters of {}",
+            strangers.dead()
         );
+        strangers.check_dead_letters(scene);
         campaign.signals += signals;
         campaign.late += late;
         campaign.dead_letters += dead_letters;

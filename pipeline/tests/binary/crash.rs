@@ -7,13 +7,17 @@ use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
 
 use super::broker::Broker;
-use super::campaign::{self, Fault, Scene};
-use super::history::copy_records;
+use super::campaign::{self, FEED_FILE, Fault, Scene};
+use super::damaged_copy;
+use super::history::{Random, copy_records};
 use super::outputs::{OUTPUT_TOPICS, count, first_difference, outputs, records};
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
 const PARTITIONS: i32 = 3;
 const FEED_TICKS_PER_SECOND: &str = "50000";
+
+/// More than a dead letter holds. The log would take more than a test's disk should have to.
+const NOISE_BYTES_MAX: usize = 4 << 20;
 
 /// Commits that follow each other at once, each waiting for the disk, so that most kills hit one; and commits with
 /// work between them.
@@ -84,8 +88,23 @@ impl Scene for Embedded {
     }
 
     fn faults(&self) -> &[Fault] {
-        use Fault::{Failpoint, Freeze, Kill, KillBeginning, KillFeed, Stop};
-        &[Kill, Kill, KillBeginning, Failpoint, Failpoint, Freeze, KillFeed, Stop]
+        use Fault::{
+            Abort, DamageCopy, Failpoint, FeedTwice, Freeze, Kill, KillBeginning, KillFeed, RepeatFile, Stop,
+        };
+        &[
+            Kill,
+            Kill,
+            KillBeginning,
+            Failpoint,
+            Failpoint,
+            Freeze,
+            KillFeed,
+            Stop,
+            FeedTwice,
+            RepeatFile,
+            Abort,
+            DamageCopy,
+        ]
     }
 
     fn start_feed(&self, seed: u64) -> Running {
@@ -107,7 +126,27 @@ impl Scene for Embedded {
         None
     }
 
-    fn await_published(&self, _seed: u64, _summary: &str, _poison: u64) {
+    fn compressing(&self) -> Box<dyn EventLog> {
+        Box::new(SqliteLog::open(self.folder().join("crashed.db"), Durability::Process).expect("the log"))
+    }
+
+    fn noise_bytes_max(&self) -> usize {
+        NOISE_BYTES_MAX
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn feed_file(&self, file: &str, arguments: &[&str]) -> Running {
+        Running::start(self.folder(), &[FEED_FILE, &["--log", "sqlite:crashed.db", file], arguments].concat())
+    }
+
+    fn check_damaged_copy(&self, random: &mut Random) {
+        damaged_copy::check(&self.log, &self.folder().join("crashed.db"), self.group(), random);
+    }
+
+    fn await_published(&self, _seed: u64, _summary: &str, _others: [u64; 2]) {
         // What a feed has committed is there when it ends.
     }
 

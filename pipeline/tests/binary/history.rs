@@ -1,4 +1,4 @@
-//! What tests of crashes have in common: random moments from a seed, poison among the ticks, the same ticks in another
+//! What tests of crashes have in common: random moments from a seed, the same ticks in another
 //! log, and what the journal tells of the lives of `run`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,17 +35,6 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ (z >> 31)) % count
     }
-}
-
-/// Appends a record that is no tick to some partition.
-pub fn poison(log: &dyn EventLog, topic: &str, partitions: i32, random: &mut Random) {
-    let mut producer = log.producer(&format!("{topic}-poison")).expect("a producer");
-    producer.begin().expect("a transaction");
-    let value = format!("no tick {}", random.below(1000)).into_bytes();
-    let partition = random.below(partitions as u64) as i32;
-    let record = NewRecord { topic: topic.into(), partition, value: value.into(), ..NewRecord::default() };
-    producer.send(record).expect("a record of the transaction");
-    producer.commit().expect("a commit");
 }
 
 /// Copies a topic to an empty one of the same name in another log. Gives, by partition, at which offset each record

@@ -1,9 +1,12 @@
 //! A campaign of faults on a real Kafka.
 
-use warptape_eventlog::{EventLog, KafkaOptions};
+use std::path::Path;
+
+use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions};
 
 use super::broker::Broker;
-use super::campaign::{self, Fault, Scene};
+use super::campaign::{self, FEED_FILE, Fault, Scene};
+use super::history::Random;
 use super::kafka_market::{Market, PARTITIONS, TickReader, fed};
 use super::processes::{DEADLINE, Running};
 
@@ -13,6 +16,7 @@ const SETTINGS: &str = "kafka.session_timeout_ms = 30000";
 /// A market on a broker of its own.
 struct OwnBroker {
     broker: Broker,
+    options: KafkaOptions,
     market: Market,
 }
 
@@ -24,8 +28,9 @@ impl OwnBroker {
             stall_timeout: DEADLINE,
             ..KafkaOptions::new(&broker.direct)
         };
-        let market = Market::reached_by("campaign", options, format!("kafka:{}", broker.address), SETTINGS);
-        Self { broker, market }
+        let market =
+            Market::reached_by("campaign", options.clone(), format!("kafka:{}", broker.address), SETTINGS);
+        Self { broker, options, market }
     }
 }
 
@@ -47,8 +52,25 @@ impl Scene for OwnBroker {
     }
 
     fn faults(&self) -> &[Fault] {
-        use Fault::{Failpoint, Freeze, FreezeBroker, Kill, KillBeginning, KillBroker, KillFeed, Stop};
-        &[Kill, Kill, KillBeginning, Failpoint, Failpoint, Freeze, KillFeed, Stop, KillBroker, FreezeBroker]
+        use Fault::{
+            Abort, Failpoint, FeedTwice, Freeze, FreezeBroker, Kill, KillBeginning, KillBroker, KillFeed,
+            RepeatFile, Stop,
+        };
+        &[
+            Kill,
+            Kill,
+            KillBeginning,
+            Failpoint,
+            Failpoint,
+            Freeze,
+            KillFeed,
+            Stop,
+            KillBroker,
+            FreezeBroker,
+            FeedTwice,
+            RepeatFile,
+            Abort,
+        ]
     }
 
     fn start_feed(&self, seed: u64) -> Running {
@@ -63,9 +85,34 @@ impl Scene for OwnBroker {
         Some(&self.broker)
     }
 
-    fn await_published(&self, seed: u64, summary: &str, poison: u64) {
-        let ticks = TickReader::new(&self.market.log, &self.market.topic("ticks"), PARTITIONS);
-        ticks.await_all(fed(summary), poison);
+    fn compressing(&self) -> Box<dyn EventLog> {
+        let extra = [("compression.type", "zstd"), ("message.max.bytes", "25000000")];
+        let extra = extra.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let options = KafkaOptions { extra, ..self.options.clone() };
+        Box::new(KafkaLog::open(options).expect("a broker"))
+    }
+
+    fn noise_bytes_max(&self) -> usize {
+        let taken = self.market.log.record_bytes_max(&[&self.market.topic("ticks")]);
+        taken.expect("the broker says what its topics take")[0]
+    }
+
+    fn folder(&self) -> &Path {
+        self.market.path()
+    }
+
+    fn feed_file(&self, file: &str, arguments: &[&str]) -> Running {
+        let url = &self.market.url;
+        Running::start(self.folder(), &[FEED_FILE, &["-c", "w.toml", "--log", url, file], arguments].concat())
+    }
+
+    fn check_damaged_copy(&self, _random: &mut Random) {
+        unreachable!("files of a broker are its own");
+    }
+
+    fn await_published(&self, seed: u64, summary: &str, [ticks, others]: [u64; 2]) {
+        let reader = TickReader::new(&self.market.log, &self.market.topic("ticks"), PARTITIONS);
+        reader.await_all(fed(summary) + ticks, others);
         self.market.check_feed(seed, summary);
     }
 

@@ -243,7 +243,9 @@ impl Market {
                 // What is no tick is not of the feed.
                 let _ = decoder.decode(&record.value, &mut symbols, &mut columns);
             }
-            for row in 0..columns.len() {
+            // Nor is what others publish.
+            let is_of_feed = |row: &usize| symbols.name(columns.symbol[*row]).starts_with("SYNTH:");
+            for row in (0..columns.len()).filter(is_of_feed) {
                 let facts = [columns.event_time_ns[row], columns.price_e9[row], columns.bid_price_e9[row]];
                 found.entry(symbols.name(columns.symbol[row]).to_owned()).or_default().push(facts);
             }

@@ -70,7 +70,7 @@ fn batch_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Records that are rejected for a reason; none where no record of the topic of ticks can have it.
-fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
+pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
     use DeadLetterReason as Reason;
     let good = trade_with(4, long(1));
     match reason {
@@ -230,7 +230,7 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
 }
 
 /// Bytes that no compression makes smaller.
-fn noise(bytes: usize) -> Vec<u8> {
+pub fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -239,15 +239,14 @@ fn noise(bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// Implied volatilities of prices that none gives: each has its reason, and these together have about a million bytes.
-fn hopeless_request(request_id: &str) -> Vec<u8> {
-    const OPTIONS: usize = 10_000;
+/// Implied volatilities of prices that none gives: each has its reason, and those of 10,000 have about a million bytes.
+pub fn hopeless_request(request_id: &str, options: usize) -> Vec<u8> {
     let option = json!({"asset": 0, "kind": "call", "strike": 50.0, "expiry_years": 0.5});
     let problem = json!({
         "type": "implied-volatilities",
         "assets": [{"symbol": "A:S1", "spot": 100.0}],
-        "options": vec![option; OPTIONS],
-        "prices": (0..OPTIONS).map(|place| 1.0 + place as f64 * 1e-6).collect::<Vec<_>>(),
+        "options": vec![option; options],
+        "prices": (0..options).map(|place| 1.0 + place as f64 * 1e-6).collect::<Vec<_>>(),
     });
     let request = serde_json::from_value(json!({"request_id": request_id, "problem": problem}));
     let mut value = Vec::new();
@@ -281,7 +280,7 @@ fn check_large_records(name: &str, settings: &str) -> (Market, RiskResult) {
     let extra = extra.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let compressing = KafkaLog::open(KafkaOptions { extra, ..options }).expect("a broker");
     publish(&compressing, &ticks, &[tick(1), noise(999_980), tick(2), vec![0; 20_000_000], tick(3)]);
-    publish(&market.log, &requests, &[hopeless_request("hopeless")]);
+    publish(&market.log, &requests, &[hopeless_request("hopeless", 10_000)]);
     publish(&market.log, &ticks, &[tick(4)]);
     market.await_ticks(4, 2);
 

@@ -1,0 +1,136 @@
+//! A copy of an embedded log that is damaged at a random place: the damage is named, or it is harmless; what can be read is right.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::path::Path;
+
+use warptape_eventlog::{EventLog, Fetched, LogError, Record, SqliteLog, TopicPartition};
+
+use super::history::Random;
+use super::outputs::records;
+use super::processes::{folder, texts, warptape};
+
+const COPY: &str = "copy.db";
+/// What a log consists of, behind its name; the rest is made anew.
+const PARTS: [&str; 3] = ["", "-wal", "-head"];
+
+/// Copies a log that nobody writes, damages the copy, and asserts that nobody is told anything wrong of it.
+pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
+    let folder = folder();
+    let copy = folder.path().join(COPY);
+    if random.below(2) == 0 {
+        let name = path.to_str().expect("a name");
+        let target = copy.to_str().expect("a name");
+        texts(&warptape(folder.path(), &["log", "backup", target, "--log", &format!("sqlite:{name}")]), 0);
+    } else {
+        copy_files(path, &copy);
+    }
+    let what = damage(&copy, random);
+    let output = warptape(folder.path(), &["log", "check", "--log", &format!("sqlite:{COPY}")]);
+    let code = output.status.code();
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("  {what}: exit status {code:?}");
+    let is_named = match code {
+        Some(0) => false,
+        Some(1) => out.contains("damaged    ") || error.contains("error: "),
+        Some(2) => error.contains("error: "),
+        _ => panic!("{what}: {}\n{out}{error}", output.status),
+    };
+    assert!(is_named || code == Some(0), "{what} is not named: {out}{error}");
+    assert!(!error.contains("panicked"), "{what}: {error}");
+    if let Some(difference) = difference(log, &copy, group, is_named) {
+        panic!("{what}, and {difference}; the check said:\n{out}{error}");
+    }
+}
+
+/// Copies the files as they lie there: all of them between two moments at which none has changed.
+fn copy_files(from: &Path, to: &Path) {
+    let with = |path: &Path, part: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(part);
+        std::path::PathBuf::from(name)
+    };
+    let state = || {
+        let of = |metadata: Metadata| (metadata.len(), metadata.modified().expect("a time"));
+        PARTS.map(|part| std::fs::metadata(with(from, part)).ok().map(of))
+    };
+    loop {
+        let before = state();
+        for (part, found) in PARTS.iter().zip(&before) {
+            if found.is_some() {
+                std::fs::copy(with(from, part), with(to, part)).expect("a copy");
+            }
+        }
+        if state() == before {
+            return;
+        }
+    }
+}
+
+/// Flips a bit or cuts a file. Says what it did.
+fn damage(copy: &Path, random: &mut Random) -> String {
+    let folder = copy.parent().expect("a folder");
+    let parts = PARTS.map(|part| folder.join(format!("{COPY}{part}")));
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let parts: Vec<_> = parts.into_iter().filter(|path| bytes(path) > 0).collect();
+    let path = &parts[random.below(parts.len() as u64) as usize];
+    let mut all = std::fs::read(path).expect("a file");
+    let (place, len) = (random.below(all.len() as u64) as usize, all.len());
+    let is_cut = random.below(3) == 0;
+    if is_cut {
+        all.truncate(place);
+    } else {
+        all[place] ^= 1 << random.below(8);
+    }
+    std::fs::write(path, all).expect("it can be written");
+    let name = path.file_name().expect("a name").display();
+    format!("{name} {} at {place} of {len}", if is_cut { "cut" } else { "with a flipped bit" })
+}
+
+/// What can be read of the copy and is not in the log, or, unless damage is named, is missing.
+fn difference(log: &SqliteLog, copy: &Path, group: &str, is_named: bool) -> Option<String> {
+    let copied = match SqliteLog::open_existing(copy) {
+        Ok(copied) => copied,
+        Err(error) => return (!is_named).then(|| format!("it cannot be opened: {error}")),
+    };
+    for info in log.topics().expect("the log can be read") {
+        for partition in 0..info.spec.partitions {
+            let source = TopicPartition { topic: info.spec.name.clone(), partition };
+            let found = read_as_far_as_possible(&copied, &source);
+            let expected: BTreeMap<i64, Record> = records(log, &source.topic, partition)
+                .into_iter()
+                .map(|record| (record.offset, record))
+                .collect();
+            if let Some(wrong) = found.0.iter().find(|record| expected.get(&record.offset) != Some(record)) {
+                return Some(format!("{source:?} has a wrong record at {}", wrong.offset));
+            }
+            if !is_named && (found.1.is_err() || found.0.len() != expected.len()) {
+                let (found, outcome) = (found.0.len(), found.1);
+                return Some(format!("{source:?} has {found} of {} records ({outcome:?})", expected.len()));
+            }
+            let offsets = [&copied, log].map(|log| log.committed(group, &source).ok());
+            if !is_named && offsets[0] != offsets[1] {
+                return Some(format!("{group} has committed {offsets:?} in {source:?}"));
+            }
+        }
+    }
+    None
+}
+
+fn read_as_far_as_possible(log: &SqliteLog, source: &TopicPartition) -> (Vec<Record>, Result<(), LogError>) {
+    let mut all = Vec::new();
+    let mut read = || {
+        let mut reader = log.reader(std::slice::from_ref(source))?;
+        let end = reader.offsets(source)?.next;
+        while reader.position(source)? < end {
+            match reader.poll(std::time::Duration::ZERO, 4096, 16 << 20)? {
+                Fetched::Records { records, .. } => all.extend(records),
+                // Nothing comes although there should be more.
+                _ => break,
+            }
+        }
+        Ok(())
+    };
+    let outcome = read();
+    (all, outcome)
+}

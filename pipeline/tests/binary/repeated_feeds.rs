@@ -1,0 +1,61 @@
+//! Files that are fed to a campaign's log while it runs: broken off, fed on, and fed again. Each tick of them counts once.
+
+use std::time::Duration;
+
+use super::campaign::Scene;
+use super::history::Random;
+use super::kafka_market::fed;
+use super::strangers::market_time_ns;
+
+/// Venue of the files' ticks.
+pub const VENUE: &str = "REPEATED";
+/// Ticks of a file, and of a second where it is to be broken off.
+const ROWS: u64 = 400;
+const TICKS_PER_SECOND: &str = "500";
+/// The longest time until then.
+const LIFE_MS_MAX: u64 = 1_000;
+
+/// Files that were fed so far.
+#[derive(Default)]
+pub struct RepeatedFeeds {
+    files: u64,
+}
+
+impl RepeatedFeeds {
+    /// Ticks that the log must have of all files together.
+    pub fn ticks(&self) -> u64 {
+        self.files * ROWS
+    }
+
+    /// Feeds a new file, which is killed, to its end, and once more; then one of those before.
+    pub fn feed(&mut self, scene: &dyn Scene, random: &mut Random) {
+        let file = format!("repeated-{}.csv", self.files);
+        self.files += 1;
+        let from_ns = market_time_ns(scene, 0);
+        let row = |row: u64| format!("{VENUE}:{},{},{}.5,1\n", row % 5, from_ns + row as i64, 100 + row % 7);
+        let rows: String = (0..ROWS).map(row).collect();
+        std::fs::write(scene.folder().join(&file), format!("s,t,p,q\n{rows}")).expect("a file");
+
+        let mut killed = scene.feed_file(&file, &["--rate", TICKS_PER_SECOND]);
+        let life = Duration::from_millis(random.below(LIFE_MS_MAX));
+        // It may have come to its end.
+        std::thread::sleep(life);
+        println!("  {file} is {} after {life:?}", if killed.is_running() { "killed" } else { "fed" });
+        drop(killed);
+        let (told, in_log) = feed_whole(scene, &file);
+        assert_eq!(in_log, ROWS, "{told}");
+        let before = format!("repeated-{}.csv", random.below(self.files));
+        for file in [file, before] {
+            let (told, _) = feed_whole(scene, &file);
+            assert!(told.starts_with("published 0 ticks"), "{file}: {told}");
+        }
+    }
+}
+
+/// Feeds a file to its end. Gives what was told, and how many ticks of it the log has by that.
+fn feed_whole(scene: &dyn Scene, file: &str) -> (String, u64) {
+    let (status, told, error) = scene.feed_file(file, &[]).finish();
+    assert!(status.success(), "{file}: {status}\n{told}{error}");
+    let in_log = fed(&told);
+    (told, in_log)
+}

@@ -1,0 +1,300 @@
+//! What strangers publish among the ticks of a campaign: records near every limit, most of them poison, and transactions that
+//! are never committed. All of it is counted, so that the log and the dead letters can be held against it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use warptape_eventlog::{EventLog, NewRecord, Producer};
+use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_schemas::{
+    DeadLetterReason, ROWS_MAX, SYMBOL_BYTES_MAX, SymbolTable, TickDecoder, decode_dead_letter, encode_tick,
+    encode_tick_batch,
+};
+
+use super::campaign::Scene;
+use super::history::Random;
+use super::kafka_poison::{noise, poison};
+use super::outputs::records;
+use super::processes::Running;
+
+/// Venues of what strangers publish, and of what they abort.
+const GOOD: &str = "STRANGER";
+const AHEAD: &str = "AHEAD";
+const ABORTED: &str = "ABORTED";
+/// A record at the limit has up to so many bytes less.
+const BELOW_LIMIT_BYTES: u64 = 64;
+/// Records that the client alone makes small enough for their topic.
+const COMPRESSIBLE_BYTES_MAX: u64 = 16 << 20;
+/// Symbols of a batch at the limit of rows, and rows of one whose symbols are at the limit of theirs.
+const WIDE_SYMBOLS: usize = 7;
+const LONG_SYMBOLS: u64 = 16;
+/// The eighth record of a jump would be followed.
+const AHEAD_RECORDS_MAX: u64 = 7;
+/// Jumps differ by more than the limit, so that no two of them are one.
+const AHEAD_STEP_NS: i64 = 10 * 86_400_000_000_000;
+/// Ticks that are aborted in each partition, and how long they stay open.
+const ABORTED_TICKS: u64 = 20;
+const OPEN_MS_MAX: u64 = 500;
+
+/// What a stranger publishes.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Poison of any reason there is.
+    AnyPoison,
+    /// Noise, as large as the topic takes.
+    LargeNoise,
+    /// Zeros, larger than the topic takes unless they are compressed.
+    Compressible,
+    /// A good batch with as many rows as there may be.
+    Wide,
+    /// A batch with one row more.
+    TooWide,
+    /// Good ticks with the longest symbols.
+    LongSymbols,
+    /// Ticks that are too far ahead.
+    Ahead,
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::AnyPoison,
+    Kind::LargeNoise,
+    Kind::Compressible,
+    Kind::Wide,
+    Kind::TooWide,
+    Kind::LongSymbols,
+    Kind::Ahead,
+];
+
+/// Strangers of an episode, and what they did so far.
+#[derive(Default)]
+pub struct Strangers {
+    /// Kinds that are to come before any comes again.
+    next: Vec<Kind>,
+    published: i64,
+    /// Ticks that are processed as such.
+    good_ticks: u64,
+    /// Ticks that are too far ahead.
+    ahead_ticks: u64,
+    /// Keys and values of what has to die, by partition, in order.
+    poison: BTreeMap<i32, Vec<(Vec<u8>, Vec<u8>)>>,
+}
+
+impl Strangers {
+    /// Number of records that must be dead letters.
+    pub fn dead(&self) -> u64 {
+        self.poison.values().map(|records| records.len() as u64).sum()
+    }
+
+    /// Ticks in the log, and records that are none.
+    pub fn readable(&self) -> [u64; 2] {
+        [self.good_ticks + self.ahead_ticks, self.dead() - self.ahead_ticks]
+    }
+
+    /// Publishes something in some partition, beside the market's ticks.
+    pub fn publish(&mut self, scene: &dyn Scene, random: &mut Random) {
+        if self.next.is_empty() {
+            self.next = KINDS.to_vec();
+        }
+        let kind = self.next.remove(random.below(self.next.len() as u64) as usize);
+        let partition = random.below(scene.partitions() as u64) as i32;
+        self.published += 1;
+        let key = format!("stranger {}", self.published).into_bytes();
+        let values = self.values(kind, scene, partition, key.len(), random);
+        println!("  {kind:?}: {} in partition {partition}", values.len());
+        let log = scene.compressing();
+        let log: &dyn EventLog = match kind {
+            Kind::Compressible | Kind::Wide | Kind::TooWide => &*log,
+            _ => scene.log(),
+        };
+        let mut producer = log.producer(&format!("{}-stranger", topic(scene))).expect("a producer");
+        producer.begin().expect("a transaction");
+        for value in &values {
+            send(&mut *producer, scene, partition, &key, value);
+        }
+        producer.commit().expect("a commit");
+        if !matches!(kind, Kind::Wide | Kind::LongSymbols) {
+            self.poison
+                .entry(partition)
+                .or_default()
+                .extend(values.into_iter().map(|value| (key.clone(), value)));
+        }
+    }
+
+    fn values(
+        &mut self,
+        kind: Kind,
+        scene: &dyn Scene,
+        partition: i32,
+        key_bytes: usize,
+        random: &mut Random,
+    ) -> Vec<Vec<u8>> {
+        let number = self.published;
+        let one_of = |mut all: Vec<Vec<u8>>, random: &mut Random| {
+            vec![all.swap_remove(random.below(all.len() as u64) as usize)]
+        };
+        match kind {
+            Kind::AnyPoison => one_of(DeadLetterReason::ALL.into_iter().flat_map(poison).collect(), random),
+            Kind::LargeNoise => {
+                let below = random.below(BELOW_LIMIT_BYTES) as usize;
+                vec![noise(scene.noise_bytes_max() - key_bytes - below)]
+            }
+            Kind::Compressible => vec![vec![0; random.below(COMPRESSIBLE_BYTES_MAX) as usize]],
+            Kind::Wide => {
+                let time_ns = market_time_ns(scene, partition);
+                let rows = (0..ROWS_MAX).map(|row| {
+                    let symbol = format!("{GOOD}:{number}-{}", row % WIDE_SYMBOLS);
+                    Tick { price_e9: 1_000_000_000 + (row % 101) as i64, ..trade(symbol, time_ns) }
+                });
+                self.good_ticks += ROWS_MAX as u64;
+                vec![batch(&rows.collect::<Vec<_>>())]
+            }
+            Kind::TooWide => one_of(poison(DeadLetterReason::TooManyRows), random),
+            Kind::LongSymbols => {
+                let time_ns = market_time_ns(scene, partition);
+                let symbol = |row: u64| {
+                    format!("{GOOD}:{:0>1$}", number * 100 + row as i64, SYMBOL_BYTES_MAX - GOOD.len() - 1)
+                };
+                self.good_ticks += LONG_SYMBOLS;
+                vec![batch(&(0..LONG_SYMBOLS).map(|row| trade(symbol(row), time_ns)).collect::<Vec<_>>())]
+            }
+            Kind::Ahead => {
+                let time_ns = i64::MAX - number * AHEAD_STEP_NS;
+                let count = 1 + random.below(AHEAD_RECORDS_MAX);
+                self.ahead_ticks += count;
+                (0..count).map(|row| one(&trade(format!("{AHEAD}:{row}"), time_ns + row as i64))).collect()
+            }
+        }
+    }
+
+    /// Begins a transaction over all partitions that is never committed: aborted, dropped, or fenced.
+    pub fn abort(&mut self, scene: &dyn Scene, run: &mut Running, random: &mut Random) {
+        let id = format!("{}-aborted", topic(scene));
+        let mut producer = scene.log().producer(&id).expect("a producer");
+        producer.begin().expect("a transaction");
+        for partition in 0..scene.partitions() {
+            let time_ns = market_time_ns(scene, partition);
+            for number in 0..ABORTED_TICKS {
+                let tick = one(&trade(format!("{ABORTED}:{number}"), time_ns + number as i64));
+                send(&mut *producer, scene, partition, b"aborted", &tick);
+                send(&mut *producer, scene, partition, b"aborted", b"no tick, and never committed");
+            }
+        }
+        run.run_for(Duration::from_millis(random.below(OPEN_MS_MAX)));
+        match random.below(3) {
+            0 => producer.abort().expect("an abort"),
+            1 => drop(producer),
+            _ => {
+                let _newer = scene.log().producer(&id).expect("a producer");
+                assert!(producer.commit().is_err(), "a fenced producer has committed");
+            }
+        }
+    }
+
+    /// Asserts that the log has these ticks by venue and no others.
+    pub fn check_ticks(&self, scene: &dyn Scene, others: &[(&str, u64)]) {
+        let own = [(GOOD, self.good_ticks), (AHEAD, self.ahead_ticks)];
+        let expected = own.iter().chain(others).filter(|(_, ticks)| *ticks > 0);
+        let expected: BTreeMap<String, u64> =
+            expected.map(|(venue, ticks)| ((*venue).to_owned(), *ticks)).collect();
+        assert_eq!(ticks_by_venue(scene), expected, "ticks in the log by venue");
+    }
+
+    /// Asserts that what had to die did, each once and nothing else.
+    pub fn check_dead_letters(&self, scene: &dyn Scene) {
+        for partition in 0..scene.partitions() {
+            let expected = self.poison.get(&partition).map_or(&[][..], Vec::as_slice);
+            let letters = records(scene.log(), &format!("{}dead-letter", scene.prefix()), partition);
+            assert_eq!(letters.len(), expected.len(), "dead letters of partition {partition}");
+            for (letter, (key, value)) in letters.iter().zip(expected) {
+                let letter = decode_dead_letter(&letter.value).expect("a dead letter");
+                let name = String::from_utf8_lossy(key);
+                assert!(
+                    letter.is_of(Some(key), value),
+                    "partition {partition}: {name} is not the next to die"
+                );
+            }
+        }
+    }
+}
+
+/// The time at which the market is in a partition, as far as can be read.
+pub fn market_time_ns(scene: &dyn Scene, partition: i32) -> i64 {
+    let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+    let mut decoder = TickDecoder::new();
+    for record in records(scene.log(), &topic(scene), partition).iter().rev() {
+        let is_tick = decoder.decode(&record.value, &mut symbols, &mut columns).is_ok();
+        if is_tick && venue(&symbols, columns.symbol[0]) == "SYNTH" {
+            return columns.event_time_ns[0];
+        }
+        columns.clear();
+    }
+    panic!("partition {partition} has no ticks of the market");
+}
+
+fn ticks_by_venue(scene: &dyn Scene) -> BTreeMap<String, u64> {
+    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut decoder = TickDecoder::new();
+    for partition in 0..scene.partitions() {
+        let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+        for record in records(scene.log(), &topic(scene), partition) {
+            columns.clear();
+            if decoder.decode(&record.value, &mut symbols, &mut columns).is_err() {
+                continue;
+            }
+            for symbol in &columns.symbol {
+                *found.entry(venue(&symbols, *symbol).to_owned()).or_default() += 1;
+            }
+        }
+    }
+    found
+}
+
+fn venue(symbols: &SymbolTable, symbol: u32) -> &str {
+    let name = symbols.name(symbol);
+    name.split_once(':').map_or(name, |(venue, _)| venue)
+}
+
+fn topic(scene: &dyn Scene) -> String {
+    format!("{}ticks", scene.prefix())
+}
+
+fn send(producer: &mut dyn Producer, scene: &dyn Scene, partition: i32, key: &[u8], value: &[u8]) {
+    let (topic, key) = (topic(scene), Some(key.into()));
+    let record = NewRecord {
+        topic: topic.as_str().into(),
+        partition,
+        key,
+        value: value.into(),
+        ..NewRecord::default()
+    };
+    producer.send(record).expect("a record of the transaction");
+}
+
+fn trade(symbol: String, event_time_ns: i64) -> Tick {
+    Tick {
+        symbol,
+        kind: TickKind::Trade,
+        event_time_ns,
+        receive_time_ns: 0,
+        trade_id: 1,
+        side: Side::Buy,
+        price_e9: 1_000_000_000,
+        size_e9: 1,
+        bid_price_e9: 0,
+        bid_size_e9: 0,
+        ask_price_e9: 0,
+        ask_size_e9: 0,
+    }
+}
+
+fn one(tick: &Tick) -> Vec<u8> {
+    let mut value = Vec::new();
+    encode_tick(tick, &mut value).expect("a good tick");
+    value
+}
+
+fn batch(ticks: &[Tick]) -> Vec<u8> {
+    let mut value = Vec::new();
+    encode_tick_batch(ticks, &mut value).expect("a good batch");
+    value
+}
