@@ -103,7 +103,6 @@ impl Rows {
     }
 
     /// Adds a trade of `size` in `10^exponent` of 1e-9.
-    #[expect(clippy::too_many_arguments, reason = "one per column")]
     #[inline]
     pub fn push_large_trade(
         &mut self,

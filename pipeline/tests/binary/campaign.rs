@@ -280,6 +280,7 @@ impl<'a> Episode<'a> {
     }
 
     /// Starts the feed once more: the embedded log refuses it, on Kafka it fences the one before.
+    #[expect(clippy::disallowed_methods, reason = "which of two processes ends first is not told")]
     fn feed_twice(&mut self) {
         let mut second = self.scene.start_feed(self.seed);
         let since = Instant::now();

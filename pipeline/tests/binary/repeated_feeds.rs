@@ -28,6 +28,7 @@ impl RepeatedFeeds {
     }
 
     /// Feeds a new file, which is killed, to its end, and once more; then one of those before.
+    #[expect(clippy::disallowed_methods, reason = "a time that is drawn is waited for")]
     pub fn feed(&mut self, scene: &dyn Scene, random: &mut Random) {
         let file = format!("repeated-{}.csv", self.files);
         self.files += 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use warptape_eventlog::{EventLog, NewRecord, Producer};
-use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
+use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::{
     DeadLetterReason, ROWS_MAX, SYMBOL_BYTES_MAX, SymbolTable, TickDecoder, decode_dead_letter, encode_tick,
     encode_tick_batch,
@@ -65,6 +65,9 @@ const KINDS: [Kind; 7] = [
     Kind::Ahead,
 ];
 
+/// Key and value of a record.
+type KeyAndValue = (Vec<u8>, Vec<u8>);
+
 /// Strangers of an episode, and what they did so far.
 #[derive(Default)]
 pub struct Strangers {
@@ -76,7 +79,7 @@ pub struct Strangers {
     /// Ticks that are too far ahead.
     ahead_ticks: u64,
     /// Keys and values of what has to die, by partition, in order.
-    poison: BTreeMap<i32, Vec<(Vec<u8>, Vec<u8>)>>,
+    poison: BTreeMap<i32, Vec<KeyAndValue>>,
 }
 
 impl Strangers {
@@ -284,6 +287,7 @@ fn trade(symbol: String, event_time_ns: i64) -> Tick {
         bid_size_e9: 0,
         ask_price_e9: 0,
         ask_size_e9: 0,
+        scales: Scales::E9,
     }
 }
 

@@ -111,8 +111,8 @@ fn what_does_not_fit_is_refused_and_says_why() {
     // A symbol that begins with another scale keeps it.
     partition.accept(3, &Tick { symbol: "X:LARGE".to_owned(), ..at(10_000_000_000, 0, 9) });
     partition = partition.restored();
-    partition.accept(4, &Tick { symbol: "X:LARGE".to_owned(), ..at(20_000_000_000_00, 2, 9) });
-    let fine = Tick { symbol: "X:LARGE".to_owned(), ..at(20_000_000_000_05, 2, 9) };
+    partition.accept(4, &Tick { symbol: "X:LARGE".to_owned(), ..at(2_000_000_000_000, 2, 9) });
+    let fine = Tick { symbol: "X:LARGE".to_owned(), ..at(2_000_000_000_005, 2, 9) };
     assert_eq!(partition.try_accept(5, &fine).unwrap_err().reason(), DeadLetterReason::BadPrice);
 }
 

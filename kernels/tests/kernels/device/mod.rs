@@ -65,7 +65,7 @@ fn extreme(seed: u64, mut rows: Rows) -> Rows {
             rows.time_ns[row] -= AWAY_NS;
         }
         if rows.kind[row].is_trade() {
-            if seed % 6 == 0 {
+            if seed.is_multiple_of(6) {
                 rows.price_e9[row] -= 40_000_000_000;
             } else if seed % 3 == 1 {
                 let price_e9 = i64::MAX - row as i64;
