@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
 use warptape_schemas::tick::{Scales, Tick, TickKind};
-use warptape_schemas::{EncodeError, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
+use warptape_schemas::{EncodeError, SymbolTable, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 
 use crate::engine::{TopicPlan, Topics};
 use crate::feed_ledger::FeedLedger;
@@ -75,6 +75,7 @@ struct TickTransaction {
     number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,
+    first_scales: FirstScales,
     /// Topic, keys and records of how far the sources are with these ticks.
     feeds_topic: String,
     feeds: Vec<(String, Vec<u8>)>,
@@ -107,6 +108,7 @@ impl Publisher {
             number_before: None,
             records: Vec::new(),
             ticks: 0,
+            first_scales: FirstScales::default(),
             feeds_topic: String::new(),
             feeds: Vec::new(),
         };
@@ -194,18 +196,51 @@ fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }
 
+/// The scale of the first price of each symbol.
+#[derive(Debug, Default)]
+struct FirstScales {
+    symbols: SymbolTable,
+    /// By number of the symbol.
+    scales: Vec<u8>,
+}
+
+impl FirstScales {
+    /// The symbol of a tick whose price has another scale than the first one of that symbol. It may be one that cannot be compared
+    /// with the others, which makes its record a dead letter, and so has records of its own.
+    fn is_alone<'a>(&mut self, tick: &'a Tick) -> Option<&'a str> {
+        let symbol = self.symbols.intern(&tick.symbol) as usize;
+        if symbol == self.scales.len() {
+            self.scales.push(tick.scales.price);
+        }
+        (self.scales[symbol] != tick.scales.price).then_some(&tick.symbol)
+    }
+}
+
 impl TickTransaction {
     fn add(&mut self, record: &TickRecord) -> Result<(), PublishError> {
+        let alone: Vec<Option<&str>> =
+            record.ticks.iter().map(|tick| self.first_scales.is_alone(tick)).collect();
+        let mut ticks = record.ticks.as_slice();
+        for run in alone.chunk_by(|one, next| one == next) {
+            let (of_run, others) = ticks.split_at(run.len());
+            self.add_record(record.partition, of_run)?;
+            ticks = others;
+        }
+        Ok(())
+    }
+
+    fn add_record(&mut self, partition: i32, ticks: &[Tick]) -> Result<(), PublishError> {
         let mut value = Vec::new();
-        let encoded = match record.ticks.as_slice() {
+        let encoded = match ticks {
             ticks if ticks.iter().any(needs_scales) => encode_scaled_tick_batch(ticks, &mut value),
             [tick] => encode_tick(tick, &mut value),
             ticks => encode_tick_batch(ticks, &mut value),
         };
-        encoded.map_err(|cause| refused(record, cause))?;
-        let key = record.key().map(str::to_owned);
-        self.records.push(EncodedRecord { partition: record.partition, key, timestamp_ns: now_ns(), value });
-        self.ticks += record.ticks.len() as u64;
+        encoded.map_err(|cause| refused(ticks, cause))?;
+        // A batch may hold many symbols.
+        let key = if let [tick] = ticks { Some(tick.symbol.clone()) } else { None };
+        self.records.push(EncodedRecord { partition, key, timestamp_ns: now_ns(), value });
+        self.ticks += ticks.len() as u64;
         Ok(())
     }
 
@@ -288,9 +323,9 @@ fn is_in_doubt(error: &LogError) -> bool {
     matches!(error, LogError::OutcomeUnknown { .. } | LogError::Unreachable { .. } | LogError::Broker { .. })
 }
 
-fn refused(record: &TickRecord, cause: EncodeError) -> PublishError {
+fn refused(ticks: &[Tick], cause: EncodeError) -> PublishError {
     let row = if let EncodeError::Invalid(invalid) = &cause { invalid.row } else { 0 };
-    let tick = &record.ticks[row.min(record.ticks.len() - 1)];
+    let tick = &ticks[row.min(ticks.len() - 1)];
     PublishError::Tick { symbol: tick.symbol.clone(), event_time_ns: tick.event_time_ns, cause }
 }
 
@@ -318,6 +353,7 @@ mod tests {
     use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
 
     use super::*;
+    use crate::sources::partition_of;
 
     const PARTITIONS: i32 = 3;
 
@@ -391,6 +427,34 @@ mod tests {
             all.sort_unstable();
             assert_eq!(all, (0..100).collect::<Vec<_>>(), "batch {batch}");
         }
+    }
+
+    #[test]
+    fn a_price_of_another_scale_than_its_symbols_first_takes_no_other_tick_with_it() {
+        let (_folder, log, names) = log();
+        let mut publisher = publisher(&log, &names, 100);
+        let scaled = |number, scale| Tick { scales: Scales { price: scale, size: 9 }, ..tick(number) };
+        // One symbol begins with the scale that all its prices have, another one changes.
+        let ticks = [tick(0), scaled(1, 14), tick(0), scaled(0, 14), scaled(0, 14), tick(0), scaled(1, 14)];
+        let partitions = ticks.iter().map(|tick| partition_of(&tick.symbol, PARTITIONS));
+        let partition = partitions.clone().next().unwrap();
+        let count = ticks.iter().filter(|tick| partition_of(&tick.symbol, PARTITIONS) == partition).count();
+        ticks.clone().into_iter().for_each(|tick| publisher.push(tick).unwrap());
+        publisher.flush().unwrap();
+        let lengths: Vec<u64> = {
+            let partition = TopicPartition { topic: names.ticks.clone(), partition };
+            let mut reader = log.reader(std::slice::from_ref(&partition)).unwrap();
+            let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, 100, 1 << 20).unwrap() else {
+                panic!("the records are there")
+            };
+            let mut decoder = TickDecoder::new();
+            let mut rows = |value: &[u8]| {
+                decoder.decode(value, &mut SymbolTable::default(), &mut TickColumns::default()).unwrap()
+            };
+            records.iter().map(|record| rows(&record.value) as u64).collect()
+        };
+        assert_eq!(lengths.len(), 3, "before, alone, behind: {lengths:?}");
+        assert_eq!((lengths[1], lengths.iter().sum::<u64>()), (2, count as u64));
     }
 
     #[test]

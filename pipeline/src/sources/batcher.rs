@@ -32,16 +32,6 @@ pub struct TickRecord {
     pub ticks: Vec<Tick>,
 }
 
-impl TickRecord {
-    /// The record's key: the symbol of a single tick, nothing for a batch, which may hold many symbols.
-    pub fn key(&self) -> Option<&str> {
-        match self.ticks.as_slice() {
-            [tick] => Some(&tick.symbol),
-            _ => None,
-        }
-    }
-}
-
 /// Gathers ticks per partition. It holds at most `partitions × record_ticks_max` ticks.
 pub struct Batcher {
     config: BatcherConfig,
@@ -170,7 +160,6 @@ mod tests {
         }
         for record in &records {
             assert!((1..=record_ticks_max).contains(&record.ticks.len()));
-            assert_eq!(record.key().is_some(), record.ticks.len() == 1);
         }
     }
 

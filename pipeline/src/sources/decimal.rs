@@ -41,11 +41,10 @@ pub fn parse_prices<const N: usize>(
         let with_room = |scale: &u8| digits.fit(*scale, i64::MAX / PRICE_ROOM);
         // As many digits as were written, if they fit: those that are 0 here are others in the next price.
         let written = texts.iter().map(|text| digits_behind_point(text)).max().unwrap_or(0);
-        let written = u8::try_from(written).unwrap_or(u8::MAX);
-        let finest = (written.min(Scales::MAX)..=Scales::MAX).rev().find(with_room);
-        finest.or_else(|| {
-            (written..=Scales::MAX).chain(0..=Scales::MAX).find(|scale| digits.fit(*scale, i64::MAX))
-        })
+        let written = u8::try_from(written).ok().filter(|digits| *digits <= Scales::MAX).unwrap_or(0);
+        let finest = (written..=Scales::MAX).rev().find(with_room);
+        let fits = |scale: &u8| digits.fit(*scale, i64::MAX);
+        finest.or_else(|| (written..=Scales::MAX).find(fits)).or_else(|| (0..=Scales::MAX).rev().find(fits))
     })
 }
 
