@@ -309,7 +309,7 @@ fn is_host_and_port(broker: &str) -> bool {
     match broker.rsplit_once(':') {
         Some((host, port)) => {
             !host.is_empty()
-                && !host.contains(['/', '?', ' '])
+                && !host.contains(['/', '?', ' ', '@'])
                 && port.parse::<u16>().is_ok_and(|port| port > 0)
         }
         None => false,
@@ -384,7 +384,9 @@ mod tests {
         check("localhost:9092", true);
         check("a:1,b:2", true);
         check("[::1]:9092", true);
-        for wrong in ["", "localhost", "localhost:", ":9092", "a:0", "a:70000", "a:1,", "//a:1", "a:1?x=y"] {
+        for wrong in
+            ["", "localhost", "localhost:", ":9092", "a:0", "a:70000", "a:1,", "//a:1", "a:1?x=y", "u:pw@a:1"]
+        {
             check(wrong, false);
         }
     }

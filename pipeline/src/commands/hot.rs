@@ -43,7 +43,18 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
         }
         HotUrl::Redis(url) => from_redis(url, Keys::new(config.prefix), &args.symbol)?,
     };
-    print(&found?, args.output, table)
+    print(&with_silence(found?, Clock::start().now_ns()), args.output, table)
+}
+
+/// Says of a lane that was ready whether its process still says so. The log says nothing of that.
+fn with_silence(mut state: SymbolState, now_ns: i64) -> SymbolState {
+    if let (Some(lane), Some(_)) = (&mut state.lane, &state.position)
+        && lane.state == LaneState::Ready
+        && now_ns.saturating_sub(lane.written_ns) > SILENCE_NS_MAX
+    {
+        lane.state = LaneState::Silent;
+    }
+    state
 }
 
 fn result(args: &HotResultArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -116,12 +127,11 @@ fn head(state: &SymbolState, now_ns: i64) -> String {
     }
     let lane = match lane {
         Some(lane) => {
-            let silent_ns = now_ns.saturating_sub(lane.written_ns);
             let state = match lane.state {
                 LaneState::Ready if position.is_none() => {
                     "was ready when its journal was last written".to_owned()
                 }
-                LaneState::Ready if silent_ns > SILENCE_NS_MAX => {
+                LaneState::Silent => {
                     "silent, so that its process has ended or is cut off; was ready".to_owned()
                 }
                 LaneState::Ready => "ready".to_owned(),
@@ -260,8 +270,17 @@ mod tests {
                 "lane       cpu:1 was ready when its journal was last written, as of 0.5 s ago\n",
             ),
         ] {
-            assert!(table(&ready, now_ns).contains(said), "{said}");
+            assert!(table(&with_silence(ready, now_ns), now_ns).contains(said), "{said}");
         }
+        let of_killed = with_silence(
+            SymbolState {
+                lane: state.lane.clone().map(|lane| LaneValue { state: LaneState::Ready, ..lane }),
+                ..state.clone()
+            },
+            19_000_000_001,
+        );
+        let json = serde_json::to_value(&of_killed).expect("JSON");
+        assert_eq!(json["lane"]["state"], "SILENT");
         let unknown = SymbolState { placement: None, lane: None, position: None, ..state };
         let text = table(&unknown, 9_500_000_000);
         assert!(text.contains("group 5: not known where\nlane       not known\n"), "{text}");

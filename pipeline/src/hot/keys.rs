@@ -173,6 +173,8 @@ pub enum LaneState {
     Lost,
     /// Its process ended in order, or is about to.
     Stopped,
+    /// It was ready, and its process no longer says so: it has ended or is cut off. What readers say, and never written.
+    Silent,
 }
 
 /// A value as it is written.

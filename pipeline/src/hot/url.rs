@@ -74,13 +74,14 @@ impl fmt::Debug for HotUrl {
     }
 }
 
-/// The text with `***` in place of what stands between `://USER:` and the last `@`, be it a URL that parses or not.
+/// The text with `***` in place of what stands between `://USER:` or `kafka:USER:` and the last `@`, be it a URL that parses or not.
 pub fn without_password(text: &str) -> String {
     let hidden = || {
-        let (scheme, rest) = text.split_once("://")?;
+        let rest = text.strip_prefix("kafka:").or_else(|| Some(text.split_once("://")?.1))?;
+        let scheme = &text[..text.len() - rest.len()];
         let (user, host) = rest.rsplit_once('@')?;
         let (name, _) = user.split_once(':')?;
-        Some(format!("{scheme}://{name}:***@{host}"))
+        Some(format!("{scheme}{name}:***@{host}"))
     };
     hidden().unwrap_or_else(|| text.to_owned())
 }
@@ -128,6 +129,8 @@ mod tests {
         check("rdis://:secret@x", "rdis://:***@x");
         check("redis://user@cache", "redis://user@cache");
         check("redis://cache", "redis://cache");
+        check("kafka:user:secret@host:9092", "kafka:user:***@host:9092");
+        check("kafka:one:9092,two:9092", "kafka:one:9092,two:9092");
         check("sqlite:a@b.db", "sqlite:a@b.db");
         check("memory", "memory");
         let url = HotUrl::parse("redis://u:secret@cache").unwrap();

@@ -520,6 +520,9 @@ fn a_password_among_the_arguments_is_warned_of() {
             "{log}"
         );
     }
+    let refused = mistakes("log.url = \"kafka:user:secret@broker:9092\"", &[], &[]);
+    assert!(refused[0].contains("kafka:user:***@broker:9092"), "{refused:?}");
+    assert!(!refused.concat().contains("secret"), "{refused:?}");
     for sound in ["kafka:a:9092,b:9092", "sqlite:a:b@c.db"] {
         assert_eq!(said("--log", "log.url", sound), None);
     }
