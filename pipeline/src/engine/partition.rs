@@ -482,3 +482,48 @@ impl Group {
         self.kept.as_ref().map_or(0, |kept| kept.bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warptape_kernels::Isa;
+
+    use super::*;
+
+    fn partition() -> Partition {
+        let config = r#"{"bars": ["1s"], "allowed_lateness_ns": 0, "groups_per_partition": 2, "indicators": {}, "signals": {}}"#;
+        let config = warptape_stages::StageConfig::from_json(config).expect("a configuration");
+        let source = TopicPartition { topic: "ticks".to_owned(), partition: 0 };
+        Partition::new(source, 0, Restored::beginning(&config, Isa::Baseline), 0, 0)
+    }
+
+    /// A state that all groups wrote.
+    fn written(partition: &mut Partition) {
+        let mut pending = partition.snapshot.take().expect("one is under way");
+        let offset = partition.snapshot_offset;
+        assert!(!pending.add(offset, 0, vec![0; 100]) && pending.add(offset, 1, vec![0; 100]));
+        partition.snapshots_ready.push_back(ReadySnapshot::new(0, pending));
+    }
+
+    #[test]
+    fn no_snapshot_is_begun_while_one_waits_for_its_commits() {
+        let mut partition = partition();
+        partition.next_offset = 10;
+        partition.begin_snapshot(10);
+        assert!(partition.snapshot.is_some(), "far enough from the last");
+        partition.next_offset = 20;
+        partition.begin_snapshot(10);
+        assert_eq!(partition.snapshot_offset, 10, "one is under way");
+        written(&mut partition);
+        partition.begin_snapshot(10);
+        assert!(partition.snapshot.is_none(), "one waits, and each more would take memory");
+        // A record of it in each commit.
+        let mut commits = 0;
+        while !partition.snapshots_ready.is_empty() {
+            partition.seal_snapshots(20, 1, &mut Sealed::default());
+            commits += 1;
+        }
+        assert_eq!(commits, 3, "the intake's state and that of two groups");
+        partition.begin_snapshot(10);
+        assert_eq!((partition.snapshot.is_some(), partition.snapshot_offset), (true, 20));
+    }
+}

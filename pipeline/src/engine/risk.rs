@@ -442,3 +442,41 @@ impl RiskDesk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seals all results, so many bytes at once.
+    fn commits(of_cancelling: &[bool], bytes_max: usize) -> Vec<Vec<String>> {
+        let source = TopicPartition { topic: "risk.requests".to_owned(), partition: 0 };
+        let count = of_cancelling.len();
+        let mut partition = RequestPartition::new(source, 0, 0, 0, Answered::default());
+        for (number, &is_of_cancelling) in of_cancelling.iter().enumerate() {
+            partition.begin(number as i64);
+            partition.results.push_back(EncodedResult {
+                partition: 0,
+                offset: number as i64,
+                request_id: number.to_string(),
+                bytes: vec![0; 100],
+                is_of_cancelling,
+            });
+        }
+        partition.results_bytes = 100 * count;
+        let mut commits = Vec::new();
+        while partition.has_results() {
+            let mut sealed = Sealed::default();
+            partition.seal(bytes_max, &mut sealed).expect("the offset goes along with results");
+            commits.push(sealed.risk_results.into_iter().map(|(id, _)| id).collect());
+        }
+        assert_eq!(partition.results_bytes, 0);
+        commits
+    }
+
+    #[test]
+    fn who_was_cancelled_and_who_cancelled_are_answered_in_one_commit() {
+        assert_eq!(commits(&[false; 4], 200), [["0", "1"], ["2", "3"]]);
+        assert_eq!(commits(&[false, false, true, false], 200), [vec!["0", "1", "2"], vec!["3"]]);
+        assert_eq!(commits(&[false, true, false, true], 1), [["0", "1"], ["2", "3"]]);
+    }
+}
