@@ -473,8 +473,7 @@ pub const KEYS: &[Key] = &[
         60_000,
         1,
         9_000_000_000_000,
-        "How far a tick's event time may lie ahead of both the greatest one seen in its partition and the time at which its record \
-         was written, in milliseconds: a record with one further ahead is a dead letter, however long markets may close. The time is \
+        "How far a tick's event time may lie ahead of the time at which its record was written, in milliseconds: a record with one further ahead is a dead letter, however long markets may close. The time is \
          the record's create time: the producer's clock, or the broker's with `message.timestamp.type=LogAppendTime`. Data that \
          are dated in the future lose the first 7 records of each partition; after these, the greatest event time alone counts.",
     ),
