@@ -105,7 +105,7 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
             vec![trade_with(2, long(0)), trade_with(2, long(-1)), trade_with(3, long(i64::MAX))]
         }
         Reason::BadPrice => {
-            let prices = [0, -5, i64::MIN, i64::MAX];
+            let prices = [0, i64::MIN, i64::MAX];
             prices
                 .iter()
                 .map(|price| trade_with(6, long(*price)))

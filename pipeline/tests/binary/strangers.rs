@@ -279,7 +279,7 @@ fn trade(symbol: String, event_time_ns: i64) -> Tick {
         kind: TickKind::Trade,
         event_time_ns,
         receive_time_ns: 0,
-        trade_id: 1,
+        trade_id: 0,
         side: Side::Buy,
         price_e9: 1_000_000_000,
         size_e9: 1,
