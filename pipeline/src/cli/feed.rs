@@ -135,7 +135,7 @@ fn parse_venue(text: &str) -> Result<String, String> {
 #[command(after_help = "\
 A map gives columns by name, or by number from 1, and constants in single quotes; the unit of a time (s, ms, us, ns, rfc3339) \
 stands after a colon. Fields: symbol, time, receive_time, price, size, trade_id, side, buyer_is_maker, bid_price, \
-bid_size, ask_price, ask_size, kind, delimiter, header, signed. A tick needs a symbol, a time, and a price and size or a quote.
+bid_size, ask_price, ask_size, kind, delimiter, header, signed (yes: prices may be 0 or below). A tick needs a symbol, a time, and a price and size or a quote.
 
 Example: warptape feed csv BTCUSDT-trades-2024-08-08.csv --venue BINANCE
          warptape feed csv ticks.csv --map \"symbol=sym,time=ts:ms,price=px,size=qty,side=side\"")]

@@ -21,7 +21,7 @@ pub enum DecimalError {
     NotDecimal,
     /// More digits behind the point, or in all, than a 64-bit integer has.
     #[error(
-        "a number that 64 bits hold: a price with up to 18 decimals, a size with up to 9, and at most 18 digits in all"
+        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size with up to 9"
     )]
     DoesNotFit,
 }
