@@ -149,6 +149,8 @@ fn a_broker_that_is_gone_is_shown_and_keeps_nobody_from_ending() {
     load.broker.go_on();
     load.run = load.market.start_run();
     load.goes_on();
+    // A broker that was silent for so long loses its leadership once it speaks again: a feed that is told to end meanwhile gives up.
+    load.goes_on();
     load.check();
 }
 
