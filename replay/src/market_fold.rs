@@ -72,7 +72,7 @@ impl PartitionFold {
             reader,
             intake: PartitionIntake::new(config),
             queues: (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect(),
-            decoder: config.numbers.decoder(options.schemas.clone()),
+            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
             columns: TickColumns::default(),
             next_offset: 0,
         }

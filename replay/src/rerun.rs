@@ -49,7 +49,7 @@ impl Rerun {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             stages: (0..groups).map(|_| GroupStage::new(config, isa)).collect(),
             merge: SignalMerge::default(),
-            decoder: config.numbers.decoder(options.schemas.clone()),
+            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),

@@ -15,8 +15,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
+use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::*;
 
 const LANES: i32 = 64;
 const PARTITIONS: i32 = 16;

@@ -3,7 +3,7 @@
 //! It reads the state and never changes it, so that a refused input leaves no trace. Whatever a damaged journal can
 //! hold is refused here; the bounds are the named limits of `config`.
 
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     Arrived, Completed, Input, LaneId, Measured, PartitionAssigned, PartitionId, Released, Sealed,
     SealedPartition, ServicePoint, SliceDone, TaskArrived,
 };

@@ -2,7 +2,7 @@
 //!
 //! It owns the two marks; it must not know lanes. The distance between the marks keeps a partition from flapping.
 
-use warptape_schemas::journal::{Decision, Pause, Resume};
+use warptape_events::journal::{Decision, Pause, Resume};
 
 use crate::life::Life;
 

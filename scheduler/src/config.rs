@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use thiserror::Error;
-use warptape_schemas::journal::{LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
+use warptape_events::journal::{LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
 
 use crate::placement::PlacementPolicy;
 
@@ -192,7 +192,7 @@ fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> Co
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::journal::RiskConfig;
+    use warptape_events::journal::RiskConfig;
 
     use super::*;
 

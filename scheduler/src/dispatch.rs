@@ -15,7 +15,7 @@
 //! An idle lane takes at least one row however many bytes it weighs: else a row heavier than the credit would wait
 //! for ever.
 
-use warptape_schemas::journal::{Decision, Dispatch, ReleaseReason, Take};
+use warptape_events::journal::{Decision, Dispatch, ReleaseReason, Take};
 
 use crate::lanes::{InFlight, Lane, QueueHead};
 use crate::life::Life;

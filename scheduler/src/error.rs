@@ -1,7 +1,7 @@
 //! Why an input was refused. A refused input changed nothing.
 
 use thiserror::Error;
-use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, TaskId};
+use warptape_events::journal::{GroupIndex, LaneId, PartitionId, TaskId};
 
 use crate::config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX,

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig, TaskId};
+use warptape_events::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig, TaskId};
 
 use crate::config::{DURATION_NS_MAX, SERVICE_PS_PER_ROW_MAX};
 use crate::partitions::GroupKey;

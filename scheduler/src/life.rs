@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt};
+use warptape_events::journal::{Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{check_config, check_lanes, routes};

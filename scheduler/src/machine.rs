@@ -4,7 +4,7 @@
 //! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
 //! not hold rules of its own.
 
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Released, Restore,
     ServicePoint,
 };

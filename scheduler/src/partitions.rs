@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use warptape_schemas::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
+use warptape_events::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;

@@ -14,7 +14,7 @@
 mod log2;
 mod rendezvous;
 
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     Candidate, Decision, Exclusion, ExclusionReason, LaneKind, PartitionId, Place, PolicyRef, Route,
     SchedulerConfig,
 };

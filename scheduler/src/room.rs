@@ -5,7 +5,7 @@
 //! number of lanes or partitions alone (fences, restores, releases, pauses) does not ask for room. It owns the sizes; it must
 //! not know why something is decided.
 
-use warptape_schemas::journal::{Decision, Dispatch, Place, Reserve, RunSlice, Split};
+use warptape_events::journal::{Decision, Dispatch, Place, Reserve, RunSlice, Split};
 
 /// The most that Avro takes for an int, and for a long.
 const INT: i64 = 5;
@@ -81,8 +81,8 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::encode_journal_entry;
-    use warptape_schemas::journal::{
+    use warptape_events::encode_journal_entry;
+    use warptape_events::journal::{
         Candidate, Exclusion, ExclusionReason, Expire, Input, JournalEntry, LaneKind, LaneTelemetry,
         PolicyRef, ReleaseReason, Route, Share, SplitPolicy, Take, TaskClass, Woke,
     };

@@ -9,7 +9,7 @@
 //! and on whether lanes keep up: where they do not, rows gather and batches grow, until a device pays. It owns the estimate
 //! and the rule; it must not know which lane of a kind is chosen.
 
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     Decision, Dispatch, GroupIndex, LaneId, LaneKind, Release, Route, ServicePoint,
 };
 

@@ -2,7 +2,7 @@
 //!
 //! It owns the estimate; it must not know what is decided from it.
 
-use warptape_schemas::journal::ServicePoint;
+use warptape_events::journal::ServicePoint;
 
 use crate::config::DURATION_NS_MAX;
 use crate::state_hash::{Component, StateHash, hash_component};

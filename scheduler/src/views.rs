@@ -2,7 +2,7 @@
 //!
 //! They own nothing and allocate nothing; the shell must not base decisions on them.
 
-use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
+use warptape_events::journal::{GroupIndex, LaneId, PartitionId};
 
 use crate::machine::Scheduler;
 

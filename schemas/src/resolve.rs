@@ -111,7 +111,7 @@ impl Resolution<'_> {
 mod tests {
     use super::*;
     use crate::signal::{Signal, SignalKind};
-    use crate::{frame, known, record};
+    use crate::{frame, known};
 
     fn signal() -> Signal<'static> {
         Signal {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn fields_that_came_later_get_their_defaults() {
         let mut payload = Vec::new();
-        record::encode_signal(&signal(), &mut payload);
+        crate::encode_signal(&signal(), &mut payload);
         let datum = &payload[frame::HEADER_SIZE..];
         // The last field is null, one byte: the older writer did not have it.
         let older_datum = &datum[..datum.len() - 1];
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn damage_is_an_error_value() {
         let mut payload = Vec::new();
-        record::encode_signal(&signal(), &mut payload);
+        crate::encode_signal(&signal(), &mut payload);
         let datum = &payload[frame::HEADER_SIZE..];
         assert_eq!(from_older(datum), Err(DecodeError::TrailingBytes { count: 1 }));
         for cut in 0..datum.len() - 1 {

@@ -1,10 +1,8 @@
 //! The configuration that outputs depend on: recorded in the journal, so that a replay runs with the same.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
+use warptape_events::Prices;
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
-use warptape_schemas::{SchemaSource, TickDecoder};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::MarketConfig;
@@ -43,10 +41,12 @@ impl Numbers {
         *self == Self::Positive
     }
 
-    /// A decoder of ticks that takes these.
-    pub fn decoder(self, schemas: Option<Arc<dyn SchemaSource>>) -> TickDecoder {
-        let decoder = TickDecoder::with_source(schemas);
-        if self == Self::Positive { decoder.of_positive_prices() } else { decoder }
+    /// Which prices a decoder of ticks is to take.
+    pub fn prices(self) -> Prices {
+        match self {
+            Self::Positive => Prices::Positive,
+            Self::Exact => Prices::default(),
+        }
     }
 }
 

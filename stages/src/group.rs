@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use warptape_events::encode_signal;
+use warptape_events::signal::{Bar, ExactBar, Signal, SignalKind};
+use warptape_events::tick::Scales;
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
     BarSlab, ClosedBars, Detected, Indicator, IndicatorColumns, IndicatorSlab, Isa, QuotesByArrival, RowKind,
     Rows, SignalSlab,
 };
-use warptape_schemas::encode_signal;
-use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
-use warptape_schemas::tick::Scales;
 
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
 use crate::scales::{of_nine_digits, to_e18};

@@ -15,9 +15,9 @@
 //!
 //! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
 
+use warptape_events::tick::{TickColumns, TickKind};
+use warptape_events::{InvalidTick, SymbolTable};
 use warptape_kernels::RowKind;
-use warptape_schemas::tick::{TickColumns, TickKind};
-use warptape_schemas::{InvalidTick, SymbolTable};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
@@ -379,7 +379,7 @@ mod tests {
 
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
-    use warptape_schemas::tick::Side;
+    use warptape_events::tick::Side;
 
     use super::*;
 

@@ -26,7 +26,7 @@
 //! accepted and not all late ends it. So an honest gap costs seven records a partition, which are dead letters, and a source that
 //! dates a few records wrongly moves nothing.
 
-use warptape_schemas::{InvalidTick, TickProblem};
+use warptape_events::{InvalidTick, TickProblem};
 
 use crate::bytes::{get_i64, get_u32, put_i64, put_u32};
 use crate::{StageConfig, StageError};

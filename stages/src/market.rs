@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use warptape_schemas::tick::Scales;
+use warptape_events::tick::Scales;
 
 use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
 use crate::scales::{PriceScales, price_of};

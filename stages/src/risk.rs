@@ -29,14 +29,14 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use warptape_events::risk::{
+    MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
+};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
 use warptape_kernels::pricing::{BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility};
 use warptape_kernels::sweep::CellResult;
-use warptape_schemas::risk::{
-    MarketAsOf, Matrix, RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest,
-};
 
 use crate::SymbolMarket;
 use assets::Resolved;

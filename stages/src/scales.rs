@@ -10,9 +10,9 @@
 //! converted where that is exact; a record with one that cannot be is rejected as a whole. Almost all symbols have the scale of
 //! nine digits, and their ticks come with it: then nothing here has anything to do.
 
+use warptape_events::tick::{RowScales, Scales, TickColumns};
+use warptape_events::{InvalidTick, TickProblem};
 use warptape_kernels::SIZE_EXPONENT_MAX;
-use warptape_schemas::tick::{RowScales, Scales, TickColumns};
-use warptape_schemas::{InvalidTick, TickProblem};
 
 use crate::StageError;
 use crate::bytes::{get_u32, put_u32};

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use warptape_schemas::SchemaSource;
-use warptape_schemas::known::avro_fingerprint;
+use warptape_schemas::avro_fingerprint;
 
 use super::{RegistryClient, RegistryError, RegistryProblem, Subject};
 

@@ -5,7 +5,7 @@
 //! (Thaler and Ravishankar 1998; weights after Schindelhauer and Schomaker 2005). The score is the negative wait, in
 //! units of 2⁻⁵⁶: all of it integer arithmetic, so every machine sees the same bits.
 
-use warptape_schemas::journal::LaneId;
+use warptape_events::journal::LaneId;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::log2::{FRACTION_BITS, log2};

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use warptape_schemas::journal::{TaskClass, TenantWeight};
+use warptape_events::journal::{TaskClass, TenantWeight};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::queue::Turn;

@@ -24,7 +24,7 @@ mod task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     Admit, Decision, Expire, Finish, LaneId, PartitionId, Reject, RejectReason, RiskConfig, SliceDone,
     SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
 };

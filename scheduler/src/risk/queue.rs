@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use warptape_schemas::journal::{TaskClass, TaskId};
+use warptape_events::journal::{TaskClass, TaskId};
 
 /// Where a tenant stands in a class: it orders as lanes choose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use warptape_schemas::journal::LaneKind;
+use warptape_events::journal::LaneKind;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{COST_MAX, DURATION_NS_MAX, UNITS_MAX};

@@ -1,6 +1,6 @@
 //! Exact shares: whole units in proportion to scores, which add up to all of them.
 
-use warptape_schemas::journal::{LaneId, Share};
+use warptape_events::journal::{LaneId, Share};
 
 use crate::config::{LANES_MAX, UNITS_MAX, WEIGHT_MAX};
 

@@ -13,7 +13,7 @@
 
 use std::cmp::Ordering;
 
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     Decision, LaneId, Reserve, RunSlice, Share, Split, SplitPolicy, TaskClass, TaskId,
 };
 

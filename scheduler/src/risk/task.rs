@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use warptape_schemas::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};
+use warptape_events::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::queue::Due;

@@ -2,8 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use warptape_events::journal::*;
 use warptape_scheduler::{GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, Scheduler, StepError};
-use warptape_schemas::journal::*;
 
 use crate::script::{assigned, config, started};
 

@@ -8,8 +8,8 @@ mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use warptape_events::journal::*;
 use warptape_scheduler::{Scheduler, StepError};
-use warptape_schemas::journal::*;
 
 pub use tasks::ModelTasks;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::*;
 
 use crate::script::{assigned, config, started};
 

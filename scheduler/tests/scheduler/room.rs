@@ -1,8 +1,8 @@
 //! Steps are bounded: no entry of the journal outgrows what a log takes, however many lanes, groups and tasks there are.
 
+use warptape_events::JournalWriter;
+use warptape_events::journal::*;
 use warptape_scheduler::{STEP_BYTES_MAX, Scheduler, in_steps};
-use warptape_schemas::JournalWriter;
-use warptape_schemas::journal::*;
 
 use crate::script::{assigned, config, started};
 

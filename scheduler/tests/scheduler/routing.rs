@@ -1,7 +1,7 @@
 //! Where groups come to rest: lanes that work as long as they are said to, under a steady load.
 
+use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::*;
 
 use crate::script::{assigned, config, started};
 

@@ -13,8 +13,8 @@
 //! > 70 drop 0                  task
 //! ```
 
+use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::*;
 
 /// Runs the steps of a script and compares everything they decide with the script itself.
 pub fn check(script: &str) {

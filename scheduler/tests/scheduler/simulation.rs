@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use warptape_events::journal::*;
 use warptape_scheduler::in_steps;
-use warptape_schemas::journal::*;
 
 use crate::draws::Draws;
 use crate::model::Model;

@@ -1,7 +1,7 @@
 //! One rule of risk tasks a test.
 
+use warptape_events::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
 
 use crate::script::{assigned, check, config, started, task};
 

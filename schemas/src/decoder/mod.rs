@@ -19,7 +19,6 @@ mod plan;
 mod tests;
 mod tick_plan;
 
-use std::fmt;
 use std::sync::Arc;
 
 use apache_avro::{Schema, rabin::Rabin};
@@ -30,14 +29,7 @@ use crate::check::Prices;
 use crate::error::{DecodeError, SchemaError};
 use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
-use crate::{frame, known};
-
-/// Writer schemas by their ids in a schema registry. It answers from memory: whoever reads the log has asked the
-/// registry before the record comes here.
-pub trait SchemaSource: fmt::Debug + Send + Sync {
-    /// The text of the schema; `None` if the registry has none of that id.
-    fn schema(&self, id: u32) -> Option<Arc<str>>;
-}
+use crate::{DecodeTicks, SchemaSource, frame, known};
 
 /// Decodes tick and tick batch records of every known writer schema.
 #[derive(Debug)]
@@ -97,11 +89,13 @@ impl TickDecoder {
         decoder
     }
 
-    /// The same, which takes positive prices alone and no records that say their scales, as it was when there were none: to run
-    /// former logs again.
-    pub fn of_positive_prices(mut self) -> Self {
-        self.prices = Prices::Positive;
-        self.writers.retain(|writer| writer.fingerprint != known::SCALED_TICK_BATCH.fingerprint);
+    /// The same, which takes these prices. With [`Prices::Positive`] it takes no records that say their scales, as it was when there
+    /// were none: to run former logs again.
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        if prices == Prices::Positive {
+            self.writers.retain(|writer| writer.fingerprint != known::SCALED_TICK_BATCH.fingerprint);
+        }
         self
     }
 
@@ -115,8 +109,7 @@ impl TickDecoder {
         self.writer_of(schema).map(|writer| self.writers[writer].fingerprint)
     }
 
-    /// Appends the rows of one record to `out` and returns their number. Symbols that are new get their numbers in
-    /// `symbols` by first appearance in the rows.
+    /// Appends the rows of one record to `out` and returns their number, as [`DecodeTicks::decode`] says.
     ///
     /// # Errors
     /// If the record is not good as a whole: then nothing is appended and no symbol is numbered.
@@ -194,6 +187,17 @@ impl TickDecoder {
 
     fn position(&self, fingerprint: u64) -> Option<usize> {
         self.writers.iter().position(|writer| writer.fingerprint == fingerprint)
+    }
+}
+
+impl DecodeTicks for TickDecoder {
+    fn decode(
+        &mut self,
+        payload: &[u8],
+        symbols: &mut SymbolTable,
+        out: &mut TickColumns,
+    ) -> Result<usize, DecodeError> {
+        TickDecoder::decode(self, payload, symbols, out)
     }
 }
 

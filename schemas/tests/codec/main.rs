@@ -3,6 +3,7 @@
 mod avro;
 mod damaged;
 mod golden;
+mod journal_chain;
 mod records;
 mod rejected;
 mod risk;

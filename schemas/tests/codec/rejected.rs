@@ -204,7 +204,8 @@ fn values_of_single_ticks() {
 fn former_logs_are_judged_in_the_words_of_then() {
     let judged = |payload: &[u8]| {
         let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-        let result = TickDecoder::new().of_positive_prices().decode(payload, &mut symbols, &mut columns);
+        let result =
+            TickDecoder::new().with_prices(Prices::Positive).decode(payload, &mut symbols, &mut columns);
         result.map_err(|error| error.to_string())
     };
     let refused = |payload: &[u8]| judged(payload).expect_err("a bad record");

@@ -1,9 +1,9 @@
 //! Assets of a problem, with what is taken from the market.
 
+use warptape_events::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 use warptape_kernels::math::ln;
 use warptape_kernels::portfolio::realised_volatilities;
 use warptape_kernels::pricing::AssetMarket;
-use warptape_schemas::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 
 use super::matrices::CommonSamples;
 use super::{MarketOf, check_count, check_length};

@@ -1,12 +1,12 @@
 //! American options by their boundary of exercise: one unit, without any random number.
 
-use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError, WorkMemory};
-use warptape_kernels::pricing::{AmericanError, AmericanOption, AmericanValue};
-use warptape_schemas::risk::{
+use warptape_events::risk::{
     Contract, Precision, RiskError, RiskOutcome, Sampling, SimulatedGreek, SimulationProblem,
     SimulationResult,
 };
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, DeviceError, WorkMemory};
+use warptape_kernels::pricing::{AmericanError, AmericanOption, AmericanValue};
 
 use super::assets::Resolved;
 use super::options::kind_of;

@@ -1,9 +1,9 @@
 //! Matrices that are given, or taken from the market's samples.
 
+use warptape_events::risk::{RiskError, RiskErrorCode};
 use warptape_kernels::Isa;
 use warptape_kernels::math::ln;
 use warptape_kernels::portfolio::{Covariance, CovarianceError};
-use warptape_schemas::risk::{RiskError, RiskErrorCode};
 
 use super::assets::{RETURNS_MIN, Resolved};
 use super::{bad, check_count};

@@ -3,10 +3,10 @@
 
 use std::sync::OnceLock;
 
+use warptape_events::risk::{Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{Covariance, exponential_on_device};
-use warptape_schemas::risk::{Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
 
 use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix, symmetric};

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
+use warptape_events::risk::{
+    self, Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
+    OptionValues, Quantity, RiskError, RiskOutcome, VanillaOption,
+};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
     AssetMarket, DevicePricing, Greeks, OptionKind, Options, ParameterError, implied_volatility,
-};
-use warptape_schemas::risk::{
-    self, Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
-    OptionValues, Quantity, RiskError, RiskOutcome, VanillaOption,
 };
 
 use super::assets::Resolved;

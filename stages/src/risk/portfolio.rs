@@ -7,15 +7,15 @@ mod measures;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use warptape_events::risk::{
+    self, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError, RiskMeasure,
+    RiskOutcome, StressOutcome, StressResult,
+};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{
     Covariance, Instrument, Parametric, Portfolio, PortfolioError, Position, Profits, Ranked, Scenarios,
     TAIL_BLOCK, Tail, loss_of_blocks, run_on_device,
-};
-use warptape_schemas::risk::{
-    self, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError, RiskMeasure,
-    RiskOutcome, StressOutcome, StressResult,
 };
 
 use super::assets::Resolved;

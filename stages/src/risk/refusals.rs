@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use warptape_schemas::journal::{Expire, Reject, RejectReason};
-use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
-use warptape_schemas::{DecodeError, encode_risk_result};
+use warptape_events::journal::{Expire, Reject, RejectReason};
+use warptape_events::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
+use warptape_events::{DecodeError, encode_risk_result};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{bad, early_exercise, simulation};

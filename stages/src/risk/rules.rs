@@ -1,6 +1,6 @@
 //! Rules that earlier versions answered by: the results in their logs are right by these.
 
-use warptape_schemas::risk::{Contract, RiskProblem, Sampling, SimulationProblem};
+use warptape_events::risk::{Contract, RiskProblem, Sampling, SimulationProblem};
 
 use super::early_exercise;
 

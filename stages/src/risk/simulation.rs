@@ -3,6 +3,9 @@
 
 use std::ops::Range;
 
+use warptape_events::risk::{
+    self, Matrix, RiskError, RiskOutcome, SimulatedGreek, SimulationProblem, SimulationResult,
+};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
@@ -10,9 +13,6 @@ use warptape_kernels::pricing::{
     BasketGreekSimulation, BasketSimulation, BasketSpec, BlockSums, Contract, DevicePricing, Estimate,
     GreekEstimate, GreekSimulation, GreekSums, Measured, ParameterError, Precision, Progress, Sampling,
     Simulation, SimulationSpec, StopRule,
-};
-use warptape_schemas::risk::{
-    self, Matrix, RiskError, RiskOutcome, SimulatedGreek, SimulationProblem, SimulationResult,
 };
 
 use super::american::{AmericanTask, Found};

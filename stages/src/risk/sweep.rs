@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use warptape_events::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::sweep::{
     CellResult, SweepBars, SweepError, TradingRule, blocks, sweep, sweep_on_device,
 };
-use warptape_schemas::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 
 use super::{Partial, bad, check_count, cost};
 

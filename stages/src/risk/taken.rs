@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::risk::{Asset, Matrix, RiskError, RiskProblem, RiskRequest};
+use warptape_events::risk::{Asset, Matrix, RiskError, RiskProblem, RiskRequest};
 
 use super::assets::{ASSETS_MAX, wants_market};
 use super::portfolio::PortfolioTask;

@@ -1,7 +1,7 @@
 //! What the model asserts of the state between two steps.
 
+use warptape_events::journal::LaneId;
 use warptape_scheduler::PartitionPhase;
-use warptape_schemas::journal::LaneId;
 
 use super::Model;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::*;
+use warptape_events::journal::*;
 
 use super::Model;
 

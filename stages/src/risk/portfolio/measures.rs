@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
+use warptape_events::risk::{Matrix, PortfolioProblem, RiskError, RiskMeasure, StressScenario};
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{
     CONFIDENCE_RANGE, Covariance, Drawn, Returns, ScenarioError, Scenarios, Shock, TAIL_BLOCK,
 };
-use warptape_schemas::risk::{Matrix, PortfolioProblem, RiskError, RiskMeasure, StressScenario};
 
 use super::super::assets::Resolved;
 use super::super::matrices::{MarketReturns, of_matrix, symmetric};

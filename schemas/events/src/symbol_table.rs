@@ -76,7 +76,7 @@ impl SymbolTable {
 
     /// The number of the symbol with these bytes. Any known name is valid UTF-8, so the bytes need no check before.
     #[inline]
-    pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
+    pub fn find(&self, name: &[u8]) -> Option<u32> {
         let hash = hash(self.seed, name);
         let mut place = self.place(hash);
         loop {
@@ -93,7 +93,7 @@ impl SymbolTable {
     }
 
     /// Numbers a name that has no number yet.
-    pub(crate) fn push(&mut self, name: &str) -> u32 {
+    pub fn push(&mut self, name: &str) -> u32 {
         // A partition's records would have to name 2^32 symbols of at least one byte; the state for them does not fit.
         let id = u32::try_from(self.names.len())
             .ok()

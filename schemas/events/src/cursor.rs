@@ -4,13 +4,13 @@ use crate::error::DecodeError;
 use crate::varint::{self, VarintError};
 
 /// A datum, and how far it is read.
-pub(crate) struct Cursor<'a> {
+pub struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(datum: &'a [u8]) -> Self {
+    pub fn new(datum: &'a [u8]) -> Self {
         Self { bytes: datum, at: 0 }
     }
 
@@ -19,12 +19,12 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    pub(crate) fn malformed(&self, what: &'static str) -> DecodeError {
+    pub fn malformed(&self, what: &'static str) -> DecodeError {
         DecodeError::Malformed { at: self.at, what }
     }
 
     #[cold]
-    pub(crate) fn truncated(&self) -> DecodeError {
+    pub fn truncated(&self) -> DecodeError {
         DecodeError::Truncated { length: self.bytes.len() }
     }
 
@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(crate) fn long(&mut self) -> Result<i64, DecodeError> {
+    pub fn long(&mut self) -> Result<i64, DecodeError> {
         match varint::read_long(self.bytes, self.at) {
             Ok((value, end)) => {
                 self.at = end;
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// As many longs as `values` takes.
-    pub(crate) fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
+    pub fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
         match varint::read_longs(self.bytes, self.at, values) {
             Ok(end) => {
                 self.at = end;
@@ -63,25 +63,25 @@ impl<'a> Cursor<'a> {
 
     /// Numbers of one or two bytes that are not negative, in fours as far as they go; how many.
     #[inline]
-    pub(crate) fn small(&mut self, values: &mut [u32]) -> usize {
+    pub fn small(&mut self, values: &mut [u32]) -> usize {
         let (read, at) = varint::read_small(self.bytes, self.at, values);
         self.at = at;
         read
     }
 
-    pub(crate) fn int(&mut self) -> Result<i32, DecodeError> {
+    pub fn int(&mut self) -> Result<i32, DecodeError> {
         let value = self.long()?;
         i32::try_from(value).map_err(|_| self.malformed("an int of more than 32 bits"))
     }
 
-    pub(crate) fn double(&mut self) -> Result<f64, DecodeError> {
+    pub fn double(&mut self) -> Result<f64, DecodeError> {
         let bytes = self.take(8)?;
         Ok(f64::from_le_bytes(bytes.try_into().expect("took 8 bytes")))
     }
 
     /// The next `size` bytes.
     #[inline]
-    pub(crate) fn take(&mut self, size: usize) -> Result<&'a [u8], DecodeError> {
+    pub fn take(&mut self, size: usize) -> Result<&'a [u8], DecodeError> {
         let bytes = self.peek(size)?;
         self.at += size;
         Ok(bytes)
@@ -89,26 +89,26 @@ impl<'a> Cursor<'a> {
 
     /// The next `size` bytes, not read yet.
     #[inline]
-    pub(crate) fn peek(&self, size: usize) -> Result<&'a [u8], DecodeError> {
+    pub fn peek(&self, size: usize) -> Result<&'a [u8], DecodeError> {
         self.bytes[self.at..].get(..size).ok_or_else(|| self.truncated())
     }
 
     /// The next byte if there is one, not read yet.
     #[inline]
-    pub(crate) fn peek_byte(&self) -> Option<u8> {
+    pub fn peek_byte(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
     /// Passes over a byte that was peeked at.
     #[inline]
-    pub(crate) fn pass_byte(&mut self) {
+    pub fn pass_byte(&mut self) {
         debug_assert!(self.at < self.bytes.len());
         self.at += 1;
     }
 
     /// Avro `bytes`, or a `string` not yet known to be UTF-8.
     #[inline(always)]
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+    pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         // Fewer than 64 bytes: the length is one byte, and not negative.
         if let [length @ ..0x80, rest @ ..] = &self.bytes[self.at..]
             && length & 1 == 0
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(crate) fn string(&mut self) -> Result<&'a str, DecodeError> {
+    pub fn string(&mut self) -> Result<&'a str, DecodeError> {
         let bytes = self.bytes()?;
         std::str::from_utf8(bytes).map_err(|_| self.malformed("a string that is not UTF-8"))
     }
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
     ///
     /// The number is bounded by the bytes left, since no item that Warptape reads is empty on the wire.
     #[inline]
-    pub(crate) fn block(&mut self) -> Result<usize, DecodeError> {
+    pub fn block(&mut self) -> Result<usize, DecodeError> {
         let mut count = self.long()?;
         if count < 0 {
             self.long()?;
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Nothing may be left.
-    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
+    pub fn finish(&self) -> Result<(), DecodeError> {
         match self.remaining() {
             0 => Ok(()),
             count => Err(DecodeError::TrailingBytes { count }),

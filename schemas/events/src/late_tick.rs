@@ -26,7 +26,7 @@ pub struct LateTick {
 
 /// Prices and sizes that are no 64-bit numbers of 1e-9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ScaledNumbers {
+pub struct ScaledNumbers {
     price_scale: i32,
     size_scale: i32,
     price: i64,
@@ -52,7 +52,7 @@ wire_record!(ScaledNumbers {
 
 impl LateTick {
     /// The numbers of a tick that fields in 1e-9 cannot hold.
-    pub(crate) fn scaled_numbers(&self) -> Option<ScaledNumbers> {
+    pub fn scaled_numbers(&self) -> Option<ScaledNumbers> {
         let Tick { price_e9, size_e9, bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, scales, .. } =
             self.tick;
         (scales != Scales::E9).then(|| ScaledNumbers {
@@ -68,7 +68,7 @@ impl LateTick {
     }
 
     /// Appends the fields of version 1; prices and sizes of another scale than 1e-9 are 0.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub fn put(&self, out: &mut Vec<u8>) {
         self.topic.put(out);
         self.partition.put(out);
         self.offset.put(out);
@@ -91,7 +91,7 @@ impl LateTick {
     }
 
     /// Reads the fields of version 1, and of version 2 the numbers behind them.
-    pub(crate) fn get(cursor: &mut Cursor<'_>, has_scaled_numbers: bool) -> Result<Self, DecodeError> {
+    pub fn get(cursor: &mut Cursor<'_>, has_scaled_numbers: bool) -> Result<Self, DecodeError> {
         let mut late_tick = Self {
             topic: Wire::get(cursor)?,
             partition: Wire::get(cursor)?,
@@ -124,7 +124,7 @@ impl LateTick {
 
 /// Prices and sizes are those of 1e-9.
 impl Tick {
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub fn put(&self, out: &mut Vec<u8>) {
         self.symbol.put(out);
         self.kind.put(out);
         self.event_time_ns.put(out);

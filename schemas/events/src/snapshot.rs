@@ -65,7 +65,7 @@ impl Wire for Snapshot {
 }
 
 /// Compares the checksum, which is the last field in every version, with the bytes before it.
-pub(crate) fn check_checksum(datum: &[u8]) -> Result<(), DecodeError> {
+pub fn check_checksum(datum: &[u8]) -> Result<(), DecodeError> {
     let Some((state, checksum)) = datum.split_last_chunk::<CHECKSUM_SIZE>() else {
         return Err(DecodeError::Truncated { length: datum.len() });
     };

@@ -27,7 +27,7 @@ macro_rules! known {
             file: $file,
             version: $version,
             fingerprint: $fingerprint,
-            text: include_str!(concat!("../avro/", $file, ".avsc")),
+            text: include_str!(concat!("../../avro/", $file, ".avsc")),
         };
     };
 }
@@ -88,7 +88,7 @@ pub const SIGNAL_1: KnownSchema = KnownSchema {
     file: "signal",
     version: 1,
     fingerprint: 0x2123_3437_33bc_4371,
-    text: include_str!("../avro/old/signal_1.avsc"),
+    text: include_str!("../../avro/old/signal_1.avsc"),
 };
 /// So are late ticks of such numbers.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
@@ -96,7 +96,7 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     file: "late_tick",
     version: 1,
     fingerprint: 0xcb1d_27a8_de32_83fa,
-    text: include_str!("../avro/old/late_tick_1.avsc"),
+    text: include_str!("../../avro/old/late_tick_1.avsc"),
 };
 
 /// The current version of every record.
@@ -124,63 +124,63 @@ pub const OLD: [KnownSchema; 11] = [
         file: "journal_entry",
         version: 1,
         fingerprint: 0xb52e_a2d3_4177_ba88,
-        text: include_str!("../avro/old/journal_entry_1.avsc"),
+        text: include_str!("../../avro/old/journal_entry_1.avsc"),
     },
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
         version: 2,
         fingerprint: 0x8598_da1d_dddc_75e0,
-        text: include_str!("../avro/old/journal_entry_2.avsc"),
+        text: include_str!("../../avro/old/journal_entry_2.avsc"),
     },
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
         version: 3,
         fingerprint: 0xee98_fa39_759c_2b3f,
-        text: include_str!("../avro/old/journal_entry_3.avsc"),
+        text: include_str!("../../avro/old/journal_entry_3.avsc"),
     },
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
         version: 4,
         fingerprint: 0x4070_3cf8_363e_f3a3,
-        text: include_str!("../avro/old/journal_entry_4.avsc"),
+        text: include_str!("../../avro/old/journal_entry_4.avsc"),
     },
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
         version: 5,
         fingerprint: 0x727b_c85f_7f79_4e64,
-        text: include_str!("../avro/old/journal_entry_5.avsc"),
+        text: include_str!("../../avro/old/journal_entry_5.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",
         file: "dead_letter",
         version: 1,
         fingerprint: 0xbd7a_b421_974e_7c38,
-        text: include_str!("../avro/old/dead_letter_1.avsc"),
+        text: include_str!("../../avro/old/dead_letter_1.avsc"),
     },
     KnownSchema {
         name: "RiskRequest",
         file: "risk_request",
         version: 1,
         fingerprint: 0xe821_0a97_590e_d2cf,
-        text: include_str!("../avro/old/risk_request_1.avsc"),
+        text: include_str!("../../avro/old/risk_request_1.avsc"),
     },
     KnownSchema {
         name: "RiskRequest",
         file: "risk_request",
         version: 2,
         fingerprint: 0x1d52_8c13_9564_a6e5,
-        text: include_str!("../avro/old/risk_request_2.avsc"),
+        text: include_str!("../../avro/old/risk_request_2.avsc"),
     },
     KnownSchema {
         name: "RiskResult",
         file: "risk_result",
         version: 1,
         fingerprint: 0x6bf0_2601_17af_60ab,
-        text: include_str!("../avro/old/risk_result_1.avsc"),
+        text: include_str!("../../avro/old/risk_result_1.avsc"),
     },
 ];
 
@@ -192,77 +192,4 @@ pub fn all() -> impl Iterator<Item = KnownSchema> {
 /// The version with this fingerprint.
 pub fn by_fingerprint(fingerprint: u64) -> Option<KnownSchema> {
     all().find(|schema| schema.fingerprint == fingerprint)
-}
-
-/// The CRC-64-AVRO fingerprint of an Avro schema's text; `None` if it is none.
-pub fn avro_fingerprint(text: &str) -> Option<u64> {
-    let bytes = apache_avro::Schema::parse_str(text).ok()?.fingerprint::<apache_avro::rabin::Rabin>().bytes;
-    Some(u64::from_le_bytes(bytes.try_into().expect("a CRC-64 has 8 bytes")))
-}
-
-#[cfg(test)]
-mod tests {
-    use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm};
-
-    use super::*;
-
-    /// A changed fingerprint means that readers elsewhere no longer know our records. Two libraries agree on it.
-    #[test]
-    fn fingerprints_are_pinned() {
-        let mut wrong = String::new();
-        for schema in all() {
-            let computed = avro_fingerprint(schema.text).expect(schema.file);
-            let other = AvroSchema::new(schema.text.to_owned()).fingerprint(FingerprintAlgorithm::Rabin);
-            assert_eq!(other.expect(schema.file), Fingerprint::Rabin(computed), "{}", schema.file);
-            if computed != schema.fingerprint {
-                wrong += &format!("{} version {} is 0x{computed:016x}\n", schema.name, schema.version);
-            }
-        }
-        assert_eq!(wrong, "", "known.rs and schemas/avro differ");
-    }
-
-    #[test]
-    fn versions_are_told_apart() {
-        for (index, schema) in all().enumerate() {
-            assert!(all().skip(index + 1).all(|other| {
-                other.fingerprint != schema.fingerprint
-                    && (other.file, other.version) != (schema.file, schema.version)
-            }));
-            assert_eq!(by_fingerprint(schema.fingerprint), Some(schema));
-        }
-        assert_eq!(by_fingerprint(0), None);
-    }
-
-    /// Names, documentation on every record and field, and units in the names.
-    #[test]
-    fn schemas_are_documented() {
-        for schema in CURRENT {
-            let json: serde_json::Value = serde_json::from_str(schema.text).expect(schema.file);
-            assert_eq!((&json["name"], &json["namespace"]), (&schema.name.into(), &"warptape".into()));
-            assert_documented(schema.file, &json);
-        }
-    }
-
-    fn assert_documented(path: &str, json: &serde_json::Value) {
-        let doc = |json: &serde_json::Value| json["doc"].as_str().is_some_and(|doc| doc.ends_with('.'));
-        match json {
-            serde_json::Value::Array(branches) => {
-                branches.iter().for_each(|branch| assert_documented(path, branch))
-            }
-            serde_json::Value::Object(object) => {
-                if object.contains_key("name") {
-                    assert!(doc(json), "{path}: {} has no doc", object["name"]);
-                }
-                if let Some(items) = object.get("items") {
-                    assert_documented(path, items);
-                }
-                for field in object.get("fields").and_then(|fields| fields.as_array()).into_iter().flatten() {
-                    let name = field["name"].as_str().expect("a name");
-                    assert!(doc(field), "{path}.{name} has no doc");
-                    assert_documented(&format!("{path}.{name}"), &field["type"]);
-                }
-            }
-            _ => {}
-        }
-    }
 }

@@ -5,7 +5,7 @@ use crate::tick::TickColumns;
 /// A numeric field of a tick, in schema order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum LongField {
+pub enum LongField {
     EventTime,
     ReceiveTime,
     TradeId,
@@ -18,10 +18,10 @@ pub(crate) enum LongField {
 }
 
 /// Number of numeric fields.
-pub(crate) const LONG_FIELD_COUNT: usize = 9;
+pub const LONG_FIELD_COUNT: usize = 9;
 
 impl LongField {
-    pub(crate) const ALL: [Self; LONG_FIELD_COUNT] = [
+    pub const ALL: [Self; LONG_FIELD_COUNT] = [
         Self::EventTime,
         Self::ReceiveTime,
         Self::TradeId,
@@ -34,7 +34,7 @@ impl LongField {
     ];
 
     /// Name in the schemas.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::EventTime => "event_time_ns",
             Self::ReceiveTime => "receive_time_ns",
@@ -49,27 +49,27 @@ impl LongField {
     }
 
     /// Name in the schema of ticks whose records say their scales.
-    pub(crate) fn scaled_name(self) -> &'static str {
+    pub fn scaled_name(self) -> &'static str {
         self.name().strip_suffix("_e9").unwrap_or(self.name())
     }
 
     /// The field with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
 
     /// The field with this name in the schema of ticks whose records say their scales.
-    pub(crate) fn scaled_named(name: &str) -> Option<Self> {
+    pub fn scaled_named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.scaled_name() == name)
     }
 
     /// Whether it is a price, which may be negative.
-    pub(crate) const fn is_price(self) -> bool {
+    pub const fn is_price(self) -> bool {
         matches!(self, Self::Price | Self::BidPrice | Self::AskPrice)
     }
 
     /// Its column.
-    pub(crate) fn column(self, columns: &TickColumns) -> &[i64] {
+    pub fn column(self, columns: &TickColumns) -> &[i64] {
         match self {
             Self::EventTime => &columns.event_time_ns,
             Self::ReceiveTime => &columns.receive_time_ns,
@@ -84,7 +84,7 @@ impl LongField {
     }
 
     /// Its column, to write.
-    pub(crate) fn column_mut(self, columns: &mut TickColumns) -> &mut Vec<i64> {
+    pub fn column_mut(self, columns: &mut TickColumns) -> &mut Vec<i64> {
         match self {
             Self::EventTime => &mut columns.event_time_ns,
             Self::ReceiveTime => &mut columns.receive_time_ns,

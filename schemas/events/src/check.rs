@@ -132,9 +132,9 @@ pub enum TickProblem {
 }
 
 /// The scales of a record's prices.
-pub(crate) const PRICE_SCALE: &str = "price_scale";
+pub const PRICE_SCALE: &str = "price_scale";
 /// The scales of a record's sizes.
-pub(crate) const SIZE_SCALE: &str = "size_scale";
+pub const SIZE_SCALE: &str = "size_scale";
 
 fn kind_name(kind: TickKind) -> &'static str {
     match kind {
@@ -181,7 +181,7 @@ impl InvalidTick {
 }
 
 /// The symbol as text, if it is a good one.
-pub(crate) fn check_symbol(symbol: &[u8]) -> Result<&str, TickProblem> {
+pub fn check_symbol(symbol: &[u8]) -> Result<&str, TickProblem> {
     if symbol.is_empty() {
         return Err(TickProblem::EmptySymbol);
     }
@@ -196,9 +196,9 @@ pub(crate) fn check_symbol(symbol: &[u8]) -> Result<&str, TickProblem> {
 }
 
 /// The numeric fields of a tick in the order of [`LongField`].
-pub(crate) type Longs = [i64; LONG_FIELD_COUNT];
+pub type Longs = [i64; LONG_FIELD_COUNT];
 
-pub(crate) fn longs_of(tick: &Tick) -> Longs {
+pub fn longs_of(tick: &Tick) -> Longs {
     [
         tick.event_time_ns,
         tick.receive_time_ns,
@@ -247,7 +247,7 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
 
 /// Which prices are good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Prices {
+pub enum Prices {
     /// Positive ones: the rule of former logs.
     Positive,
     /// All but 0, which stands for fields that were left out.
@@ -259,7 +259,7 @@ pub(crate) enum Prices {
 
 /// Checks one tick but for its symbol.
 #[inline]
-pub(crate) fn check_row(
+pub fn check_row(
     row: usize,
     kind: TickKind,
     side: Side,
@@ -270,7 +270,7 @@ pub(crate) fn check_row(
 }
 
 /// Checks the rows from `start` on but for their symbols; names the first bad one, counted from `start`.
-pub(crate) fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
+pub fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
     let rows = columns.len() - start;
     // Slices of one length, so that the loop has no bounds checks.
     let kind = &columns.kind[start..][..rows];

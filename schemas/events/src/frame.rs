@@ -19,14 +19,14 @@ const MARKER: [u8; 2] = [0xc3, 0x01];
 const REGISTRY_MARKER: u8 = 0;
 
 /// The header of records with this fingerprint.
-pub(crate) const fn header(fingerprint: u64) -> [u8; HEADER_SIZE] {
+pub const fn header(fingerprint: u64) -> [u8; HEADER_SIZE] {
     let f = fingerprint.to_le_bytes();
     [MARKER[0], MARKER[1], f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]]
 }
 
 /// Cuts a record in single-object encoding into fingerprint and datum.
 #[inline]
-pub(crate) fn split(payload: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
+pub fn split(payload: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
     match payload.split_first_chunk::<HEADER_SIZE>() {
         Some((&[0xc3, 0x01, ref fingerprint @ ..], datum)) => Ok((u64::from_le_bytes(*fingerprint), datum)),
         _ => Err(not_single_object(payload)),
@@ -43,7 +43,7 @@ fn not_single_object(payload: &[u8]) -> DecodeError {
 
 /// Cuts a record in the registry's frame into schema id and datum.
 #[inline]
-pub(crate) fn split_registry(payload: &[u8]) -> Option<(u32, &[u8])> {
+pub fn split_registry(payload: &[u8]) -> Option<(u32, &[u8])> {
     match payload.split_first_chunk::<REGISTRY_HEADER_SIZE>() {
         Some((&[REGISTRY_MARKER, ref id @ ..], datum)) => Some((u32::from_be_bytes(*id), datum)),
         _ => None,

@@ -8,11 +8,11 @@
 //! ```
 
 /// The largest number of bytes a varint may have.
-pub(crate) const VARINT_BYTES_MAX: usize = 10;
+pub const VARINT_BYTES_MAX: usize = 10;
 
 /// Why there is no varint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VarintError {
+pub enum VarintError {
     /// The bytes end before it does.
     Truncated,
     /// It does not fit into 64 bits.
@@ -39,7 +39,7 @@ fn unzigzag(raw: u64) -> i64 {
 /// The value is found by arithmetic, not by branches on its bytes: the lengths of prices and of the zeros between them
 /// cannot be predicted, and a wrong guess costs more than all of this.
 #[inline(always)]
-pub(crate) fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
+pub fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<VARINT_BYTES_MAX>()) else {
         return read_long_near_end(bytes, at);
     };
@@ -54,7 +54,7 @@ pub(crate) fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintE
 /// The same for records of a few small values, where the end is never far: near it, the word is the last 8 bytes with
 /// those before `at` shifted out and zeros shifted in, and no branch depends on how near it is.
 #[inline(always)]
-pub(crate) fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
+pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let Some(last) = bytes.len().checked_sub(8) else {
         return read_long_in_tiny(bytes, at);
     };
@@ -90,7 +90,7 @@ const DOUBT_MAX: usize = 8;
 ///
 /// One by one, each waits for the size of the one before it. Times, trade ids and zeros mostly have one size throughout
 /// their column: eight of one size are read without waiting, and again one by one where that was not their size.
-pub(crate) fn read_longs(
+pub fn read_longs(
     bytes: &[u8],
     mut at: usize,
     mut values: &mut [i64],
@@ -168,7 +168,7 @@ fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {
 /// Reads numbers of one or two bytes that are not negative, four to a word of 8 bytes, until not all four are such, or
 /// fewer bytes or values are left; returns how many were read and the place behind them.
 #[inline]
-pub(crate) fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
+pub fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
     let mut read = 0;
     for four in values.as_chunks_mut::<4>().0 {
         let Some(head) = bytes[at..].first_chunk::<8>() else { break };
@@ -252,7 +252,7 @@ fn part_groups(raw: u64) -> u64 {
 
 /// Appends one varint.
 #[inline]
-pub(crate) fn put_long(value: i64, out: &mut Vec<u8>) {
+pub fn put_long(value: i64, out: &mut Vec<u8>) {
     let raw = ((value << 1) ^ (value >> 63)) as u64;
     let start = out.len();
     if raw >> 56 == 0 {

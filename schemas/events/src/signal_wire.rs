@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::cursor::Cursor;
-use crate::describe::decimal_text;
+use crate::decimal::decimal_text;
 use crate::error::DecodeError;
 use crate::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use crate::varint::put_long;
@@ -28,7 +28,7 @@ const NULL: u8 = 0;
 /// A nullable field that has a value.
 const VALUE: u8 = 2;
 
-pub(crate) fn put(signal: &Signal<'_>, out: &mut Vec<u8>) {
+pub fn put(signal: &Signal<'_>, out: &mut Vec<u8>) {
     let Signal {
         symbol,
         kind,
@@ -60,7 +60,7 @@ pub(crate) fn put(signal: &Signal<'_>, out: &mut Vec<u8>) {
 const EXACT_SCALES: [usize; 7] = [18, 18, 18, 18, 9, 18, 18];
 
 /// What version 2 has more.
-pub(crate) fn put_exact(exact: &ExactBar, out: &mut Vec<u8>) {
+pub fn put_exact(exact: &ExactBar, out: &mut Vec<u8>) {
     let ExactBar {
         has_other_prices: _,
         open_e18,
@@ -129,12 +129,12 @@ fn put_bar(bar: &Bar, out: &mut Vec<u8>) {
 }
 
 /// Reads a signal of version 1.
-pub(crate) fn get<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
+pub fn get<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
     get_with(cursor, |_| Ok(None))
 }
 
 /// Reads a signal of version 2.
-pub(crate) fn get_exact<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
+pub fn get_exact<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
     get_with(cursor, |cursor| match cursor.long()? {
         0 => Ok(None),
         1 => get_numbers(cursor).map(Some),

@@ -8,7 +8,7 @@ fn digits(bytes: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 /// As text.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     digits(bytes).map(char::from).collect()
 }
 
@@ -16,7 +16,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 ///
 /// # Panics
 /// If `N` is not twice the number of bytes.
-pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+pub fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     assert_eq!(N, 2 * bytes.len());
     let mut array = [0; N];
     array.iter_mut().zip(digits(bytes)).for_each(|(slot, digit)| *slot = digit);

@@ -9,7 +9,7 @@ use crate::error::DecodeError;
 use crate::varint::put_long;
 
 /// A value with an Avro encoding.
-pub(crate) trait Wire: Sized {
+pub trait Wire: Sized {
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it.
@@ -183,7 +183,7 @@ impl<T: Wire> Wire for Vec<T> {
 
 /// Avro `bytes` and `string`.
 #[inline]
-pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_long(bytes.len() as i64, out);
     out.extend_from_slice(bytes);
 }

@@ -1,0 +1,79 @@
+//! Records other than ticks, encoded.
+
+use crate::dead_letter::DeadLetter;
+use crate::feed::Feed;
+use crate::journal::JournalEntry;
+use crate::known::{self, KnownSchema};
+use crate::late_tick::LateTick;
+use crate::lifecycle::Lifecycle;
+use crate::risk::{RiskRequest, RiskResult};
+use crate::signal::Signal;
+use crate::snapshot::Snapshot;
+use crate::wire::Wire;
+use crate::{frame, signal_wire};
+
+/// Appends a signal.
+pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
+    match signal.bar.as_ref().and_then(|bar| bar.exact.as_ref()) {
+        None => {
+            out.extend_from_slice(&const { frame::header(known::SIGNAL_1.fingerprint) });
+            signal_wire::put(signal, out);
+        }
+        Some(exact) => {
+            out.extend_from_slice(&const { frame::header(known::SIGNAL.fingerprint) });
+            signal_wire::put(signal, out);
+            signal_wire::put_exact(exact, out);
+        }
+    }
+}
+
+/// Appends a journal entry as it is; [`crate::JournalWriter`] makes entries that follow each other.
+pub fn encode_journal_entry(entry: &JournalEntry, out: &mut Vec<u8>) {
+    encode(known::JOURNAL_ENTRY, entry, out);
+}
+
+/// Appends a snapshot with its checksum.
+pub fn encode_snapshot(snapshot: &Snapshot, out: &mut Vec<u8>) {
+    encode(known::SNAPSHOT, snapshot, out);
+}
+
+/// Appends a late tick.
+pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
+    let scaled = late_tick.scaled_numbers();
+    let schema = if scaled.is_some() { known::LATE_TICK } else { known::LATE_TICK_1 };
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    late_tick.put(out);
+    if scaled.is_some() {
+        scaled.put(out);
+    }
+}
+
+/// Appends a dead letter.
+pub fn encode_dead_letter(dead_letter: &DeadLetter, out: &mut Vec<u8>) {
+    encode(known::DEAD_LETTER, dead_letter, out);
+}
+
+/// Appends a lifecycle event.
+pub fn encode_lifecycle(lifecycle: &Lifecycle, out: &mut Vec<u8>) {
+    encode(known::LIFECYCLE, lifecycle, out);
+}
+
+/// Appends how far a source of ticks is.
+pub fn encode_feed(feed: &Feed, out: &mut Vec<u8>) {
+    encode(known::FEED, feed, out);
+}
+
+/// Appends a risk request.
+pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
+    encode(known::RISK_REQUEST, request, out);
+}
+
+/// Appends a risk result.
+pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
+    encode(known::RISK_RESULT, result, out);
+}
+
+fn encode(schema: KnownSchema, record: &impl Wire, out: &mut Vec<u8>) {
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    record.put(out);
+}
