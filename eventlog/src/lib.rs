@@ -20,6 +20,7 @@ pub use kafka::{KafkaLog, KafkaOptions};
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
+pub use warptape_record::{Record, TopicPartition};
 pub use yielding::Yielding;
 
 /// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
@@ -59,15 +60,6 @@ pub struct OffsetRange {
     pub next: i64,
 }
 
-/// One partition of one topic.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TopicPartition {
-    /// Topic name.
-    pub topic: String,
-    /// Partition number.
-    pub partition: i32,
-}
-
 /// A record to be written. A producer copies it, so that it may borrow from whoever made it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NewRecord<'a> {
@@ -83,21 +75,6 @@ pub struct NewRecord<'a> {
     pub timestamp_ns: i64,
     /// Payload.
     pub value: Cow<'a, [u8]>,
-}
-
-/// A record as read. Its topic and partition are those of the [`Fetched::Records`] it came in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Offset in its partition.
-    pub offset: i64,
-    /// Key, if any.
-    pub key: Option<Vec<u8>>,
-    /// Headers in order.
-    pub headers: Vec<(String, Vec<u8>)>,
-    /// Create time, nanoseconds since the epoch.
-    pub timestamp_ns: i64,
-    /// Payload.
-    pub value: Vec<u8>,
 }
 
 /// What a poll gave.

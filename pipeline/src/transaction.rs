@@ -8,16 +8,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use warptape_engine::Outage;
 use warptape_eventlog::{EventLog, LogError, Producer};
-
-/// How long a log that does not answer is asked again, or a transaction that is aborted is sent again.
-const OUTAGE_MAX: Duration = Duration::from_secs(300);
-/// The same, once the process was asked to end.
-const OUTAGE_STOPPING_MAX: Duration = Duration::from_secs(10);
-/// Pauses before a transaction that was aborted is sent again: a group in the middle of a rebalance needs a moment, a
-/// broker that refuses a record needs somebody who changes it.
-const ABORT_PAUSE: Duration = Duration::from_millis(100);
-const ABORT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// A commit that other writers kept from the log is tried this often before it fails.
 const COMMIT_ATTEMPTS_MAX: u32 = 3;
@@ -48,28 +40,27 @@ pub enum Outcome {
     Aborted(LogError),
 }
 
-/// A time in which nothing can be written.
-pub struct Outage {
+/// An outage by the time of its own clock, which begins with it.
+struct Waiting {
     began: Instant,
-    pause: Duration,
+    outage: Outage,
 }
 
-impl Outage {
+impl Waiting {
     /// One that begins now.
-    pub fn begin() -> Self {
-        Self { began: Instant::now(), pause: ABORT_PAUSE }
+    fn begin() -> Self {
+        Self { began: Instant::now(), outage: Outage::begin(0) }
     }
 
     /// Whether it is not waited for any longer, by a process that was asked to end at some time.
-    pub fn is_given_up(&self, stopping_since: Option<Instant>) -> bool {
-        self.began.elapsed() >= OUTAGE_MAX
-            || stopping_since.is_some_and(|since| since.max(self.began).elapsed() >= OUTAGE_STOPPING_MAX)
+    fn is_given_up(&self, stopping_since: Option<Instant>) -> bool {
+        let since_began_ns = |at: Instant| at.saturating_duration_since(self.began).as_nanos() as i64;
+        self.outage.is_given_up(since_began_ns(Instant::now()), stopping_since.map(since_began_ns))
     }
 
     /// How long to wait before the next attempt: ever longer.
-    pub fn next_pause(&mut self) -> Duration {
-        let next = (self.pause * 2).min(ABORT_PAUSE_MAX);
-        std::mem::replace(&mut self.pause, next)
+    fn next_pause(&mut self) -> Duration {
+        Duration::from_nanos(self.outage.next_pause_ns().unsigned_abs())
     }
 }
 
@@ -123,7 +114,7 @@ impl TransactionWriter {
 
     /// Writes a transaction until it is committed.
     pub fn write_surely(&mut self, transaction: &impl Transaction) -> Result<(), LogError> {
-        let mut outage = Outage::begin();
+        let mut outage = Waiting::begin();
         loop {
             match self.write(transaction)? {
                 Outcome::Committed => return Ok(()),
@@ -150,7 +141,7 @@ impl TransactionWriter {
 
     /// Starts a new producer, which settles the transaction of the old one, and looks which way.
     fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Outcome, LogError> {
-        let outage = Outage::begin();
+        let outage = Waiting::begin();
         loop {
             // The old one must be gone, or both would wait for each other (SQLite).
             self.producer = None;
@@ -246,24 +237,5 @@ mod tests {
                 assert!(matches!(other, Err(LogError::Fenced { .. })));
             }
         }
-    }
-
-    fn ago(time: Duration) -> Instant {
-        Instant::now().checked_sub(time).expect("the machine has run for longer")
-    }
-
-    #[test]
-    fn a_process_that_shall_end_waits_from_when_it_was_told() {
-        let outage = Outage { began: ago(OUTAGE_STOPPING_MAX * 2), ..Outage::begin() };
-        assert!(!outage.is_given_up(None));
-        assert!(!outage.is_given_up(Some(ago(OUTAGE_STOPPING_MAX / 2))));
-        assert!(outage.is_given_up(Some(ago(OUTAGE_STOPPING_MAX))));
-        let outage = Outage { began: ago(OUTAGE_STOPPING_MAX / 2), ..Outage::begin() };
-        assert!(!outage.is_given_up(Some(ago(OUTAGE_STOPPING_MAX))), "there was nothing to wait for yet");
-    }
-
-    #[test]
-    fn no_outage_is_waited_for_without_end() {
-        assert!(Outage { began: ago(OUTAGE_MAX), ..Outage::begin() }.is_given_up(None));
     }
 }

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use warptape_engine::tick_record_digest;
 use warptape_eventlog::Record;
 use warptape_schemas::journal::{Input, JournalEntry, Sealed};
 use warptape_schemas::{fingerprint_of, known};
-
-use crate::tick_digest::tick_record_digest;
 
 /// Ranges of a partition that are kept apart; of more, neighbours are taken together.
 const RANGES_MAX: usize = 65_536;

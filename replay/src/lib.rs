@@ -30,11 +30,9 @@ mod report;
 mod rerun;
 mod risk;
 mod segments;
-mod tick_digest;
 mod unaccounted;
 mod verify;
 
-pub use asides::{encode_dead_letter_of, encode_late_tick_of};
 pub use difference::Difference;
 pub use divergence::{
     Divergence, JournalDivergence, Orphans, OutputDivergence, OutputProblem, TicksDivergence, Unaccounted,
@@ -44,5 +42,4 @@ pub use options::{OutputOptions, VerifyOptions};
 pub use partition_reader::PartitionReader;
 pub use report::{OutputCounts, Phase, Progress, Report};
 pub use segments::{StageConfigChange, stage_config_changes};
-pub use tick_digest::tick_record_digest;
 pub use verify::verify;

@@ -1,5 +1,6 @@
 //! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
 
+use warptape_engine::{encode_dead_letter_of, encode_late_tick_of};
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{TickColumns, TickDecoder};
 use warptape_stages::{
@@ -7,7 +8,7 @@ use warptape_stages::{
 };
 
 use crate::OutputOptions;
-use crate::asides::{encode_dead_letter_of, encode_late_tick_of, is_older_dead_letter};
+use crate::asides::is_older_dead_letter;
 use crate::comparison::Comparison;
 
 /// Rows that wait at least before the stages run, unless records end: few runs of many rows are fastest.

@@ -154,7 +154,7 @@ impl SignalMerge {
 }
 
 /// Signals in their order, still where the lanes encoded them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MergedSignals {
     chunks: Vec<Arc<SignalChunk>>,
     order: Vec<(SignalKey, Place)>,

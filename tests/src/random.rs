@@ -35,3 +35,14 @@ impl Random {
         self.bits().is_multiple_of(times)
     }
 }
+
+/// So many seeds for a test: half of them are always the same, the others are drawn from a number that rotates,
+/// `WARPTAPE_TEST_ROTATION`, which `tests/run` sets to the day of the commit. It is printed, so that a failure can be repeated.
+pub fn rotating(count: u64) -> impl Iterator<Item = u64> {
+    let rotation: u64 = std::env::var("WARPTAPE_TEST_ROTATION").map_or(0, |text| {
+        text.parse().unwrap_or_else(|_| panic!("WARPTAPE_TEST_ROTATION is a number, not {text:?}"))
+    });
+    let first = rotation * 1_000_000;
+    println!("seeds 0 to {} and, of WARPTAPE_TEST_ROTATION={rotation}, {first} onwards", count / 2);
+    (0..count / 2).chain(first.max(count / 2)..).take(count as usize)
+}

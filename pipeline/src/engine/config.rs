@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use warptape_engine::{Config, Limits, Times};
 use warptape_eventlog::TopicSpec;
 use warptape_eventlog::sqlite::TRANSACTION_BYTES_MAX;
 use warptape_kernels::Isa;
@@ -74,6 +75,34 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// What of it decides.
+    pub fn core(&self) -> Config {
+        let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        Config {
+            node: self.node.clone(),
+            group: self.group.clone(),
+            ticks: self.topics.ticks.clone(),
+            risk_requests: self.topics.risk_requests.clone(),
+            stages: self.stages.clone(),
+            scheduler: self.scheduler.clone(),
+            lanes: self.lanes.clone(),
+            limits: Limits {
+                kept_bytes_max: self.kept_bytes_max,
+                commit_bytes_max: self.commit_bytes_max,
+                risk_result_bytes_max: self.risk_result_bytes_max,
+                risk_cost_max_ns: self.risk_cost_max_ns,
+                snapshot_interval_records: self.snapshot_interval_records,
+            },
+            times: Times {
+                commit_interval_ns: ns(self.commit_interval),
+                risk_commit_interval_ns: ns(self.risk_commit_interval),
+                device_deadline_ns: ns(self.device_deadline),
+                device_open_deadline_ns: ns(self.device_open_deadline),
+            },
+            new_segment: self.new_segment,
+        }
+    }
+
     /// The same in every life of the process, so that a new one fences the one before.
     pub fn transactional_id(&self) -> String {
         format!("{}-{}", self.group, self.ordinal)

@@ -1,9 +1,11 @@
 //! Why an engine ended.
 
+use warptape_engine::{CoreError, RecordError};
 use warptape_eventlog::LogError;
 use warptape_schemas::DecodeError;
+use warptape_stages::StageConfig;
 
-use super::RecordError;
+use super::segment::changes;
 
 /// Everything that ends an engine before it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -11,9 +13,9 @@ pub enum EngineError {
     /// The log failed. What was not committed is processed again at the next start.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The scheduler or its journal failed.
+    /// The engine gave up by itself.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Core(#[from] CoreError),
     /// The newest record of this process's journal cannot be read, so its chain cannot be continued.
     #[error(
         "{topic}/{ordinal} offset {offset}: the newest record of this process's journal is no entry that this version can \
@@ -58,27 +60,28 @@ pub enum EngineError {
         /// What it has to take.
         needed: usize,
     },
-    /// No lane is left.
-    #[error(
-        "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"
-    )]
-    NoLanes {
-        /// Why the last lane was lost.
-        reason: String,
-    },
-    /// The process shall end, and the log does not answer the last commit.
-    #[error(
-        "the log did not answer a commit while the process was to end, for {waited_s} s; whether it committed is settled \
-         at the next start, and nothing is lost"
-    )]
-    CommitUnanswered {
-        /// How long it was waited for.
-        waited_s: u64,
-    },
     /// A thread of the engine ended unasked.
     #[error("the {thread} thread ended unexpectedly; nothing committed is lost, restart to go on")]
     ThreadGone {
         /// Name of the thread.
         thread: &'static str,
     },
+}
+
+impl From<RecordError> for EngineError {
+    fn from(error: RecordError) -> Self {
+        CoreError::from(error).into()
+    }
+}
+
+impl EngineError {
+    /// The same; where the stage configuration is another one than before, with the settings that changed.
+    pub(super) fn with_changes(self, config: &StageConfig) -> Self {
+        match self {
+            Self::Core(CoreError::OtherSegment { before, partitions, records }) => {
+                Self::OtherSegment { changes: changes(&before, config), partitions, records }
+            }
+            other => other,
+        }
+    }
 }

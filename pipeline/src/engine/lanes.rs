@@ -5,16 +5,14 @@ mod background;
 mod thread;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use crossbeam_channel::{Sender, unbounded};
+use warptape_engine::{BatchPart, Doing, GroupId, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_schemas::journal::{LaneId, ServicePoint};
-use warptape_stages::risk::{Partial, RiskTask};
+use warptape_schemas::journal::LaneId;
 use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
 use super::worker::Worker;
@@ -22,52 +20,6 @@ use super::{Clock, EngineConfig};
 use aside::{Aside, NO_THREAD, Reporter};
 pub use background::Background;
 use thread::LaneWorker;
-
-/// A group of a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GroupId {
-    /// The partition.
-    pub partition: i32,
-    /// The group within it.
-    pub group: i32,
-}
-
-/// What the engine tells a lane.
-pub enum LaneCommand {
-    /// The group is the lane's from now on.
-    Install {
-        /// The group.
-        group: GroupId,
-        /// Its epoch.
-        epoch: i64,
-        /// Its state.
-        state: GroupState,
-    },
-    /// The partition's groups are no longer the lane's.
-    Drop {
-        /// The partition.
-        partition: i32,
-    },
-    /// Run a batch.
-    Run(LaneBatch),
-    /// Give a group back, if it is still the lane's in this epoch.
-    Release {
-        /// The group.
-        group: GroupId,
-        /// Its epoch.
-        epoch: i64,
-    },
-}
-
-/// Units of a risk task on their way to a lane.
-pub struct Slice {
-    /// Number of the slice.
-    pub slice: i64,
-    /// The task.
-    pub task: Arc<RiskTask>,
-    /// The units.
-    pub units: Range<i64>,
-}
 
 /// What comes of a command.
 pub enum LaneResult {
@@ -89,98 +41,12 @@ pub enum LaneResult {
     },
 }
 
-/// The state of a group on its way to a lane.
-pub enum GroupState {
-    /// As it is.
-    Stage(Box<GroupStage>),
-    /// As it was, with what has happened to it since: the outputs of that exist.
-    Kept(Kept),
-}
-
-/// What the state of a group can be made from again.
-#[derive(Clone, Default)]
-pub struct Kept {
-    /// The state at some time.
-    pub(super) state: Vec<u8>,
-    /// What was processed since.
-    pub(super) tail: Vec<GroupInput>,
-    /// Bytes of that, about.
-    pub(super) bytes: usize,
-}
-
-impl GroupState {
-    /// The state again, to be kept.
-    pub(super) fn to_kept(&self) -> Kept {
-        match self {
-            Self::Kept(kept) => kept.clone(),
-            Self::Stage(stage) => {
-                let mut state = Vec::new();
-                stage.write(&mut state);
-                Kept { state, ..Kept::default() }
-            }
-        }
-    }
-
-    fn into_stage(self, config: &StageConfig, isa: Isa) -> Box<GroupStage> {
-        match self {
-            Self::Stage(stage) => stage,
-            Self::Kept(Kept { state, tail, .. }) => {
-                let stage = GroupStage::read(config, isa, &state);
-                let mut stage = Box::new(stage.expect("this process has written the state"));
-                tail.into_iter().for_each(|input| stage.run(input, &mut GroupOutput::default()));
-                stage
-            }
-        }
-    }
-}
-
-/// A batch on its way to a lane.
-pub struct LaneBatch {
-    /// Number of the batch.
-    pub batch: i64,
-    /// Rows by group, in the order of the decision.
-    pub parts: Vec<BatchPart>,
-}
-
-/// The rows of one group in a batch.
-pub struct BatchPart {
-    /// The group.
-    pub group: GroupId,
-    /// Its epoch when the batch was made.
-    pub epoch: i64,
-    /// Its rows.
-    pub input: GroupInput,
-}
-
 /// What a lane tells the engine.
 pub(super) struct LaneEvent {
     pub(super) lane: LaneId,
     /// How often the lane had been started again: what an earlier life says is of no use.
     pub(super) life: u32,
     pub(super) news: LaneNews,
-}
-
-pub(super) enum LaneNews {
-    /// A batch is done.
-    Completed { batch: i64, service_ns: i64, parts: Vec<PartOutput>, memory_bytes: Option<[usize; 3]> },
-    /// A group was given back.
-    Released { group: GroupId, epoch: i64, stage: Box<GroupStage> },
-    /// A slice is done.
-    SliceDone { slice: i64, service_ns: i64, partial: Partial },
-    /// What batches take.
-    Measured { points: Vec<ServicePoint> },
-    /// The lane failed; its thread waits for nothing any more.
-    Lost { reason: String },
-}
-
-/// What one group of a batch gave.
-pub struct PartOutput {
-    /// The group.
-    pub group: GroupId,
-    /// The epoch of the part.
-    pub epoch: i64,
-    /// What its stage gave; nothing if the epoch is not the lane's.
-    pub output: GroupOutput,
 }
 
 /// A lane's fault for tests: the lane fails when it comes to this batch of its life.
@@ -194,7 +60,6 @@ pub struct LaneFault {
 
 /// Handle of a running lane.
 pub(super) struct Lane {
-    pub(super) life: u32,
     commands: Sender<LaneCommand>,
     aside: Aside,
     thread: Worker,
@@ -221,13 +86,13 @@ impl Work {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    fn is_overdue(&self, now_ns: i64, batch_max: Duration, other_max: Duration) -> bool {
-        let (since_ns, allowed) = match self.0.load(Ordering::Relaxed) {
-            0 => return false,
-            other if other < 0 => (-other, other_max),
-            batch => (batch, batch_max),
-        };
-        (now_ns - since_ns).max(0) as u128 > allowed.as_nanos()
+    /// What it is at; nothing where it waits.
+    fn doing(&self) -> Option<Doing> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            other if other < 0 => Some(Doing::Other { since_ns: -other }),
+            batch => Some(Doing::Batch { since_ns: batch }),
+        }
     }
 }
 
@@ -261,7 +126,7 @@ impl Lane {
         if !thread.has_started() {
             reporter.tell(LaneNews::Lost { reason: NO_THREAD.to_owned() });
         }
-        Self { life, commands, aside, thread, work, work_beside }
+        Self { commands, aside, thread, work, work_beside }
     }
 
     /// Has a slice done, beside all else; the engine is told what comes of it.
@@ -274,9 +139,9 @@ impl Lane {
         drop(self.commands.send(command));
     }
 
-    /// Whether the lane takes longer than it may, for a batch or for anything else.
-    pub(super) fn is_overdue(&self, now_ns: i64, batch_max: Duration, other_max: Duration) -> bool {
-        [&self.work, &self.work_beside].iter().any(|work| work.is_overdue(now_ns, batch_max, other_max))
+    /// What its threads are at.
+    pub(super) fn doing(&self) -> impl Iterator<Item = Doing> {
+        [&self.work, &self.work_beside].into_iter().filter_map(|work| work.doing())
     }
 
     /// Tells the threads to end, and gives the lane's own, to be waited for.

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Sender, bounded};
+use warptape_engine::cut;
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
 use warptape_schemas::{Lifecycle, LifecycleEvent, encode_lifecycle};
 
-use super::EngineConfig;
-use super::record_limits::{DETAIL_BYTES_MAX, cut};
+use super::record_limits::DETAIL_BYTES_MAX;
 use super::worker::Worker;
+use super::{EngineConfig, EngineError};
 use crate::transaction::{RENEW_PAUSE, is_outage};
 
 /// Records that may wait.
@@ -48,6 +49,14 @@ impl LifecycleLog {
         let record = Lifecycle { at_ns, node: self.node.clone(), event, detail };
         if self.records.try_send(record).is_err() {
             tracing::error!(?event, "lifecycle record not written: {WAITING_MAX} wait already");
+        }
+    }
+
+    /// Hands over how the engine ends.
+    pub(super) fn write_end(&self, at_ns: i64, error: Option<&EngineError>) {
+        match error {
+            None => self.write(at_ns, LifecycleEvent::Stopped, "drained"),
+            Some(error) => self.write(at_ns, LifecycleEvent::Failed, &error.to_string()),
         }
     }
 

@@ -1,11 +1,12 @@
 //! What a lane takes for batches of several sizes, measured when it begins: what routing goes by at first.
 
+use warptape_engine::{BatchPart, GroupId, GroupState, LaneBatch, LaneCommand};
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::ServicePoint;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, StageConfig};
 
-use super::lanes::{BatchPart, GroupId, GroupState, LaneBatch, LaneCommand, LaneStages};
+use super::lanes::LaneStages;
 use super::{Clock, EngineConfig};
 
 /// Rows of the batches.

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use warptape_engine::Answered;
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_risk_result;
 
-use super::answered::Answered;
 use super::requests::{RequestEvent, RequestNames};
 
 const RECORDS_MAX: usize = 1_024;

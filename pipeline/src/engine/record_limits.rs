@@ -4,7 +4,7 @@
 //! ```text
 //!   signals, late ticks    short: names, numbers, a symbol
 //!   dead letters           as much of key, value and words as `DeadLetter::bounded` leaves
-//!   journal entries        steps are bounded (`warptape_scheduler::in_steps`), and so are the texts in them, here
+//!   journal entries        steps are bounded (`warptape_scheduler::in_steps`), and so are the texts in them
 //!   snapshots              in parts
 //!   lifecycle              details are cut, here
 //!   risk results           one that is larger than its topic takes becomes an error that says so (`refusals::encode_bounded`)
@@ -13,15 +13,13 @@
 //! Results alone depend on the topic's limit, which such an error tells its replay. The others have bounds of their own, and every topic
 //! has to take these.
 
+use warptape_engine::PART_BYTES_MAX;
 use warptape_eventlog::EventLog;
 use warptape_schemas::DeadLetter;
 use warptape_stages::risk::refusals::RESULT_BYTES_MIN;
 
-use super::snapshots::PART_BYTES_MAX;
 use super::{EngineError, Topics};
 
-/// Longest reason of a lost lane, which its journal entry has twice.
-pub(super) const LOST_REASON_BYTES_MAX: usize = 4 << 10;
 /// Longest detail of a lifecycle record.
 pub(super) const DETAIL_BYTES_MAX: usize = 16 << 10;
 /// Bytes of an entry of the journal.
@@ -55,12 +53,6 @@ pub(super) fn learn(log: &dyn EventLog, topics: &Topics) -> Result<i64, EngineEr
     }
     let of_results = *taken.last().expect("each topic has an answer");
     Ok(i64::try_from(of_results).unwrap_or(i64::MAX))
-}
-
-/// As much of a text as fits.
-pub(super) fn cut(mut text: String, bytes_max: usize) -> String {
-    text.truncate(text.floor_char_boundary(bytes_max));
-    text
 }
 
 #[cfg(test)]

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use warptape_engine::{Answered, ReadRequest};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
-use warptape_schemas::risk::RiskRequest;
-use warptape_schemas::{DecodeError, decode_risk_request};
+use warptape_schemas::decode_risk_request;
 
-use super::answered::Answered;
 use super::opening::Opening;
 use super::worker::Worker;
 
@@ -51,21 +50,10 @@ pub(super) enum RequestEvent {
     Failed(LogError),
 }
 
-/// A request as it was read.
-#[derive(Debug)]
-pub struct ReadRequest {
-    pub(super) offset: i64,
-    /// Of its record.
-    pub(super) bytes: usize,
-    pub(super) request: Result<Box<RiskRequest>, DecodeError>,
-}
-
-impl ReadRequest {
-    /// Reads a record.
-    pub fn of(record: &Record) -> Self {
-        let request = decode_risk_request(&record.value).map(Box::new);
-        Self { offset: record.offset, bytes: record.value.len(), request }
-    }
+/// Reads a record of the request topic.
+pub fn read_request(record: &Record) -> ReadRequest {
+    let request = decode_risk_request(&record.value).map(Box::new);
+    ReadRequest { offset: record.offset, bytes: record.value.len(), request }
 }
 
 /// Names that the thread reads.
@@ -213,8 +201,7 @@ impl RequestReader {
                 let partition = source.partition;
                 let Some(reading) = self.partitions.get_mut(&partition) else { return Ok(None) };
                 reading.next = records.last().map_or(reading.next, |record| record.offset + 1);
-                let (generation, requests) =
-                    (reading.generation, records.iter().map(ReadRequest::of).collect());
+                let (generation, requests) = (reading.generation, records.iter().map(read_request).collect());
                 Ok(Some(RequestEvent::Requests { partition, generation, requests }))
             }
             Fetched::Idle => {

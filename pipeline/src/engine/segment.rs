@@ -1,22 +1,15 @@
-//! The segment that a partition is in: the stage configuration under which its newest ticks were processed.
-//!
-//! It lies beside the snapshots, in the transaction of the first ticks that were processed under it, so that who takes the
-//! partition next learns whether he would go on with it or begin another one.
+//! The stage configuration under which a log was processed before, and how another one differs, in words.
 
 use std::time::Duration;
 
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_replay::{StageConfigChange, stage_config_changes};
+use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
-use warptape_schemas::{Snapshot, decode_journal_entry};
 use warptape_stages::StageConfig;
 
-use super::EngineError;
 use super::journal_tail::last_record;
-use super::snapshots::SnapshotPlace;
 
-/// Version of the layout of a segment's record: the configuration as JSON.
-const STATE_VERSION: i32 = 1;
 /// Offsets at the end of a journal in which the newest configuration is looked for first.
 const LOOK_BACK: i64 = 4_096;
 /// Records and bytes of one read.
@@ -25,65 +18,20 @@ const READ_BYTES_MAX: usize = 16 << 20;
 /// Wait between two looks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// The record of a segment that begins at an offset. All of a partition have one key, so that the newest stays.
-pub(super) fn segment_record(partition: i32, offset: i64, config: &StageConfig) -> Snapshot {
-    Snapshot {
-        partition,
-        group: Snapshot::SEGMENT,
-        offset,
-        part: 0,
-        parts: 1,
-        state_version: STATE_VERSION,
-        state: config.to_json().into_bytes(),
-    }
+/// How a configuration differs from another, as JSON: the settings that changed.
+pub(super) fn changes(before: &str, config: &StageConfig) -> String {
+    let changes: Vec<String> = stage_config_changes(before, &config.to_json()).iter().map(setting).collect();
+    changes.join(", ")
 }
 
-/// Takes the segments out of a partition's snapshots; gives the newest one's configuration.
-pub(super) fn take_segment(parts: &mut Vec<(SnapshotPlace, Snapshot)>) -> Option<String> {
-    let segments = parts.extract_if(.., |(_, part)| part.group == Snapshot::SEGMENT);
-    segments.last().and_then(|(_, segment)| String::from_utf8(segment.state).ok())
-}
-
-/// Whether a configuration is another one than that of a segment.
-pub(super) fn is_other(segment: &str, config: &StageConfig) -> bool {
-    StageConfig::from_json(segment).map_or(true, |segment| segment != *config)
-}
-
-/// Partitions that would begin another segment.
-#[derive(Default)]
-pub(super) struct OtherSegments {
-    /// A configuration under which one was processed.
-    config: Option<String>,
-    partitions: usize,
-    /// Tick records before the new segments.
-    records: i64,
-}
-
-impl OtherSegments {
-    /// A partition was processed under a configuration, up to an offset.
-    pub(super) fn add(&mut self, config: &str, committed: i64) {
-        self.config.get_or_insert_with(|| config.to_owned());
-        self.partitions += 1;
-        self.records += committed;
-    }
-
-    /// Nothing, if the segments may begin or there are none.
-    pub(super) fn allow(self, config: &StageConfig, is_allowed: bool) -> Result<(), EngineError> {
-        let Self { config: Some(before), partitions, records } = self else { return Ok(()) };
-        let changes: Vec<String> =
-            stage_config_changes(&before, &config.to_json()).iter().map(setting).collect();
-        let changes = changes.join(", ");
-        if !is_allowed {
-            return Err(EngineError::OtherSegment { changes, partitions, records });
-        }
-        tracing::warn!(
-            changes,
-            partitions,
-            records,
-            "a new segment begins: the records before it are folded again"
-        );
-        Ok(())
-    }
+/// Says that partitions begin another segment.
+pub(super) fn new_segment(before: &str, config: &StageConfig, partitions: usize, records: i64) {
+    tracing::warn!(
+        changes = changes(before, config),
+        partitions,
+        records,
+        "a new segment begins: the records before it are folded again"
+    );
 }
 
 /// A change of the configuration as one of the settings, whose times are milliseconds.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use warptape_engine::Assigned;
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 
-use super::ownership::Ownership;
+use super::fence::Fence;
 use super::worker::Worker;
 use super::{Clock, Topics};
 
@@ -50,23 +51,14 @@ pub(super) enum SourceEvent {
     Positions(Vec<(i32, u64, i64)>),
     /// Records of one partition.
     Records { partition: i32, generation: u64, records: Vec<Record>, read_at_ns: i64 },
-    /// The log failed; the thread ended.
-    Failed(LogError),
-}
-
-/// A partition to own.
-pub(super) struct Assigned {
-    pub(super) partition: i32,
-    /// Next offset to read according to the last commit.
-    pub(super) committed: Option<i64>,
-    /// Offset of the next record that is published.
-    pub(super) end: i64,
 }
 
 /// Handle of the source thread.
 pub(super) struct Source {
     pub(super) commands: Sender<SourceCommand>,
     pub(super) events: Receiver<SourceEvent>,
+    /// Why the log failed; the thread has ended then. It is heard also while the engine takes no events.
+    pub(super) failed: Receiver<LogError>,
     worker: Worker,
 }
 
@@ -76,12 +68,13 @@ impl Source {
         log: Arc<dyn EventLog>,
         consumer: Box<dyn Consumer>,
         topics: &Topics,
-        ownership: Ownership,
+        fence: Fence,
         clock: Clock,
         [records_max, bytes_max]: [usize; 2],
     ) -> Self {
         let (commands, commands_received) = bounded(COMMANDS_MAX);
         let (events_sent, events) = bounded(FETCHES_MAX);
+        let (failed_sent, failed) = bounded(1);
         let reader = SourceReader {
             consumer,
             log,
@@ -89,15 +82,15 @@ impl Source {
             others: topics.beside_ticks().map(str::to_owned).to_vec(),
             waiting: BTreeMap::new(),
             next_look: Instant::now(),
-            ownership,
+            fence,
             clock,
             records_max,
             bytes_max,
             partitions: BTreeMap::new(),
             events: events_sent,
         };
-        let worker = Worker::start("source", move || reader.run(&commands_received));
-        Self { commands, events, worker }
+        let worker = Worker::start("source", move || reader.run(&commands_received, &failed_sent));
+        Self { commands, events, failed, worker }
     }
 
     /// Ends the thread and waits for it.
@@ -118,7 +111,7 @@ struct SourceReader {
     waiting: BTreeMap<i32, Instant>,
     /// When to look for them again.
     next_look: Instant,
-    ownership: Ownership,
+    fence: Fence,
     clock: Clock,
     records_max: usize,
     bytes_max: usize,
@@ -136,8 +129,8 @@ struct Reading {
 }
 
 impl SourceReader {
-    fn run(mut self, commands: &Receiver<SourceCommand>) {
-        let failed = loop {
+    fn run(mut self, commands: &Receiver<SourceCommand>, failed: &Sender<LogError>) {
+        let error = loop {
             match self.turn(commands) {
                 Ok(true) => {}
                 Ok(false) => break None,
@@ -145,10 +138,10 @@ impl SourceReader {
             }
         };
         // The consumer is dropped behind this, and leaves the group: nothing is this process's any more.
-        self.ownership.end_all();
-        if let Some(error) = failed {
+        self.fence.close_all();
+        if let Some(error) = error {
             // The engine may have gone before it could be told.
-            drop(self.events.send(SourceEvent::Failed(error)));
+            drop(failed.send(error));
         }
     }
 

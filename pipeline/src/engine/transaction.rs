@@ -3,27 +3,28 @@
 //! What the stages made of ticks is a function of the log, so that a request whose transaction was aborted is sent again
 //! as it is: no state has to be taken back.
 
+use warptape_engine::CommitRequest;
 use warptape_eventlog::{EventLog, LogError, Producer};
 use warptape_schemas::decode_journal_entry;
 
 use super::EngineConfig;
-use super::commit::CommitRequest;
+use super::commit::records_of;
 use super::failpoint::{self, Failpoint};
+use super::fence::Fence;
 use super::journal_tail::last_record;
-use super::ownership::Ownership;
 use crate::transaction::Transaction;
 
 /// A request, and the names it is written under.
 pub(super) struct EngineTransaction<'a> {
     pub(super) request: &'a CommitRequest,
     pub(super) config: &'a EngineConfig,
-    pub(super) ownership: &'a Ownership,
+    pub(super) fence: &'a Fence,
 }
 
 impl Transaction for EngineTransaction<'_> {
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError> {
         let EngineConfig { topics, node, ordinal, group, .. } = self.config;
-        for record in self.request.records(topics, node, *ordinal) {
+        for record in records_of(self.request, topics, node, *ordinal) {
             let is_snapshot = record.topic == topics.snapshots;
             producer.send(record)?;
             if is_snapshot {
@@ -38,7 +39,7 @@ impl Transaction for EngineTransaction<'_> {
     }
 
     fn is_owner(&self) -> bool {
-        self.request.sealed.iter().all(|sealed| self.ownership.holds(sealed.partition, sealed.assignment))
+        self.request.sealed.iter().all(|sealed| self.fence.is_open(sealed.partition, sealed.assignment))
     }
 
     /// A chain that went on without this one is another process's, of the same number.

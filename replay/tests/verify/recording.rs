@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use tempfile::TempDir;
+use warptape_engine::{encode_dead_letter_of, encode_late_tick_of, tick_record_digest};
 use warptape_eventlog::{
     Durability, EventLog, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
 };
-use warptape_replay::{
-    OutputOptions, VerifyOptions, encode_dead_letter_of, encode_late_tick_of, tick_record_digest,
-};
+use warptape_replay::{OutputOptions, VerifyOptions};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, Draining, GroupArrival, Input, JournalEntry, LaneSpec, PartitionAssigned,

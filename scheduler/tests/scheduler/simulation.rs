@@ -25,13 +25,23 @@ impl Drop for SeedOnPanic {
     }
 }
 
+/// The seeds of a run: half of them are always the same, the others rotate with `WARPTAPE_TEST_ROTATION`, which `tests/run` sets to
+/// the day of the commit.
+fn rotating() -> Vec<u64> {
+    #[expect(clippy::disallowed_methods, reason = "the seeds of a test are no input of the scheduler")]
+    let rotation = std::env::var("WARPTAPE_TEST_ROTATION").unwrap_or_else(|_| "0".to_owned());
+    let first = 1_000_000 * rotation.parse::<u64>().expect("WARPTAPE_TEST_ROTATION is a number");
+    println!("seeds 0 to {} and, of WARPTAPE_TEST_ROTATION={rotation}, {first} onwards", SEEDS / 2);
+    (0..SEEDS / 2).chain(first.max(SEEDS / 2)..).take(SEEDS as usize).collect()
+}
+
 #[test]
 fn every_seed_keeps_the_rules_and_comes_to_rest() {
     #[expect(clippy::disallowed_methods, reason = "the seed of a test is not an input of the scheduler")]
     let only =
         std::env::var("WARPTAPE_SEED").ok().map(|seed| seed.parse().expect("WARPTAPE_SEED is a number"));
     let mut seen: BTreeMap<String, i64> = BTreeMap::new();
-    for seed in only.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
+    for seed in only.map_or_else(rotating, |seed: u64| vec![seed]) {
         let _named = SeedOnPanic(seed);
         for (kind, count) in run(seed) {
             *seen.entry(kind).or_default() += count;

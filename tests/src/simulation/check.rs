@@ -32,14 +32,15 @@ impl World {
                 return Err(Failure::Outputs(found));
             }
         }
-        self.check_journal()
+        let journals = self.committed.records.get("journal").into_iter().flat_map(|journals| journals.keys());
+        journals.into_iter().try_for_each(|&ordinal| self.check_journal(ordinal))
     }
 
     /// Counts what the committed journal tells of lanes on devices and of groups on their way.
     pub(super) fn count_from_journal(&mut self) {
-        let entries = self.committed.records.get("journal").and_then(|topic| topic.get(&0));
+        let journals = self.committed.records.get("journal");
         let coverage = &mut self.coverage;
-        for record in entries.into_iter().flatten() {
+        for record in journals.into_iter().flat_map(|journals| journals.values()).flatten() {
             let entry = decode_journal_entry(record).expect("entries are written whole");
             match entry.input {
                 Input::LaneLost(lost) if self.config.is_on_device(lost.lane) => {
@@ -51,6 +52,9 @@ impl World {
                     coverage.moves_to_host += usize::from(from_device);
                     coverage.moves_to_device += usize::from(!from_device);
                 }
+                Input::Completed(completed) => {
+                    coverage.device_samples += usize::from(completed.sample.is_some());
+                }
                 _ => {}
             }
             let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
@@ -60,11 +64,13 @@ impl World {
     }
 
     /// Every entry follows its predecessor, and steps to the decisions it holds.
-    fn check_journal(&self) -> Result<(), Failure> {
+    fn check_journal(&self, ordinal: i32) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
         let mut previous = GENESIS_HASH.to_owned();
-        for (sequence, record) in (0_i64..).zip(self.topic("journal", 0)) {
-            let failed = |what: &dyn std::fmt::Display| Failure::Journal(format!("entry {sequence}: {what}"));
+        for (sequence, record) in (0_i64..).zip(self.topic("journal", ordinal)) {
+            let failed = |what: &dyn std::fmt::Display| {
+                Failure::Journal(format!("entry {ordinal}/{sequence}: {what}"))
+            };
             check_chain(&previous, record).map_err(|error| failed(&error))?;
             let entry = decode_journal_entry(record).map_err(|error| failed(&error))?;
             if entry.sequence != sequence {

@@ -2,15 +2,22 @@
 
 use std::collections::VecDeque;
 
+use warptape_engine::{LaneCommand, Slice};
 use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
-use warptape_pipeline::engine::{Background, EngineConfig, LaneCommand, LaneResult, LaneStages, Slice};
+use warptape_pipeline::engine::{Background, EngineConfig, LaneResult, LaneStages};
 use warptape_schemas::journal::LaneId;
 use warptape_stages::risk::Partial;
 
+use crate::random::Random;
+
 /// A lane: commands that wait, and results that the core does not know of yet.
-#[derive(Default)]
 pub(super) struct SimulatedLane {
+    pub(super) life: u32,
+    /// It does something once in so many times that it could: some lanes are slow.
+    pub(super) pace: u64,
+    /// Since when it answers nothing any more.
+    pub(super) hangs_since_ns: Option<i64>,
     /// Opened when they are first needed.
     stages: Option<LaneStages>,
     /// Of a lane on a device.
@@ -37,6 +44,29 @@ pub(super) struct Met {
 }
 
 impl SimulatedLane {
+    pub(super) fn new(life: u32, random: &mut Random) -> Self {
+        Self {
+            life,
+            pace: if random.one_in(4) { 8 } else { 1 },
+            hangs_since_ns: None,
+            stages: None,
+            background: None,
+            commands: VecDeque::new(),
+            slices: VecDeque::new(),
+            results: VecDeque::new(),
+        }
+    }
+
+    /// Whether it has something to do, and does not hang.
+    pub(super) fn has_work(&self) -> bool {
+        self.hangs_since_ns.is_none() && !(self.commands.is_empty() && self.slices.is_empty())
+    }
+
+    /// Bytes of its device's memory.
+    pub(super) fn memory_bytes(&self) -> Option<[usize; 3]> {
+        self.stages.as_ref().and_then(LaneStages::memory_bytes)
+    }
+
     /// As a lane's thread.
     pub(super) fn obey(
         &mut self,

@@ -1,22 +1,24 @@
 //! Risk requests in a simulated run: read, answered, cut off by crashes, and in the end each with one result, the right one.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
+use warptape_engine::{Answered, Preparation};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{Answered, Preparation, ReadRequest};
+use warptape_pipeline::engine::read_request;
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
 use warptape_stages::SymbolMarket;
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 
+use super::process::Process;
 use super::{Failure, Plant, World};
 use crate::random::Random;
 use crate::sequential;
 
 /// Requests of a partition at most.
-const REQUESTS_MAX: i64 = 8;
+const REQUESTS_MAX: i64 = 12;
 /// Deadlines lie before this time: some have passed on arrival, some pass, some never matter.
 const DEADLINE_NS_MAX: i64 = 600_000_000;
 /// Requests of one fetch at most.
@@ -24,19 +26,15 @@ const FETCH_MAX: usize = 3;
 /// Of a portfolio.
 pub(super) const POSITIONS: usize = 5;
 
-/// Requests of a run, and where reading of them stands.
+/// Requests of a run, as they lie in the log.
 pub(super) struct Requests {
     /// By partition and offset.
     pub(super) log: Vec<Vec<RiskRequest>>,
-    /// By partition: next offset and generation.
-    reading: Vec<Option<(usize, u64)>>,
-    fetched: VecDeque<(i32, u64, Vec<Record>)>,
-    /// Partitions that came and whose requests wait until their ticks were read again.
-    waiting: BTreeSet<i32>,
     /// Committed next-to-read offsets.
     pub(super) offsets: BTreeMap<i32, i64>,
-    /// By partition and offset of a request for which the market was taken: the ticks before these offsets were delivered before.
-    markets: BTreeMap<(i32, i64), Vec<i64>>,
+    /// By partition and offset of a request, each time that some process took the market for it: the offsets before which ticks
+    /// were delivered.
+    markets: BTreeMap<(i32, i64), Vec<Vec<i64>>>,
 }
 
 impl Requests {
@@ -45,53 +43,53 @@ impl Requests {
             let count = random.between(0, REQUESTS_MAX);
             (0..count).map(|number| request(random, partition, partitions, number)).collect()
         };
-        Self {
-            log: (0..partitions).map(&mut of_partition).collect(),
-            reading: vec![None; partitions],
-            fetched: VecDeque::new(),
-            waiting: BTreeSet::new(),
-            offsets: BTreeMap::new(),
-            markets: BTreeMap::new(),
-        }
-    }
-
-    /// A process begins: nothing is read or on its way.
-    pub(super) fn restart(&mut self) {
-        self.reading.fill(None);
-        self.fetched.clear();
-        self.waiting.clear();
-    }
-
-    /// A partition came.
-    pub(super) fn await_ticks(&mut self, partition: i32) {
-        self.waiting.insert(partition);
+        let log = (0..partitions).map(&mut of_partition).collect();
+        Self { log, offsets: BTreeMap::new(), markets: BTreeMap::new() }
     }
 
     pub(super) fn ends(&self) -> Vec<(i32, i64)> {
         (0..).zip(self.log.iter().map(|log| log.len() as i64)).collect()
     }
+}
+
+/// What of them a process reads.
+#[derive(Default)]
+pub(super) struct RequestReader {
+    /// By partition: next offset and generation.
+    reading: BTreeMap<i32, (usize, u64)>,
+    fetched: VecDeque<(i32, u64, Vec<Record>)>,
+    /// Partitions of which is to be found out what is answered, with their assignments.
+    opening: VecDeque<(i32, u64)>,
+}
+
+impl RequestReader {
+    pub(super) fn open(&mut self, partition: i32, assignment: u64) {
+        self.opening.push_back((partition, assignment));
+    }
 
     pub(super) fn seek(&mut self, partition: i32, offset: i64, generation: u64) {
-        self.reading[partition as usize] = Some((offset as usize, generation));
+        self.reading.insert(partition, (offset as usize, generation));
     }
 
     pub(super) fn forget(&mut self, partition: i32) {
-        self.reading[partition as usize] = None;
+        self.reading.remove(&partition);
+        self.opening.retain(|&(opened, _)| opened != partition);
     }
 
     /// Some requests of a partition are read.
-    pub(super) fn read(&mut self, random: &mut Random) {
-        let partition = random.index(self.log.len());
-        let Some((next, generation)) = &mut self.reading[partition] else { return };
-        let left = self.log[partition].len() - *next;
+    pub(super) fn read(&mut self, world: &mut World) {
+        let partition = world.random.index(world.requests.log.len());
+        let Some((next, generation)) = self.reading.get_mut(&(partition as i32)) else { return };
+        let log = &world.requests.log[partition];
+        let left = world.published(log.len()).saturating_sub(*next);
         if left == 0 {
             return;
         }
-        let range = *next..*next + left.min(1 + random.index(FETCH_MAX));
+        let range = *next..*next + left.min(1 + world.random.index(FETCH_MAX));
         *next = range.end;
         let record = |offset: usize| {
             let mut value = Vec::new();
-            encode_risk_request(&self.log[partition][offset], &mut value);
+            encode_risk_request(&log[offset], &mut value);
             Record { offset: offset as i64, key: None, headers: Vec::new(), timestamp_ns: 0, value }
         };
         self.fetched.push_back((partition as i32, *generation, range.map(record).collect()));
@@ -154,73 +152,81 @@ fn symbol(random: &mut Random, partition: usize) -> String {
     format!("SIM:P{partition}S{}", random.index(5))
 }
 
-impl World {
-    /// The requests of a partition are to be read, from where the results and the committed offset are.
-    pub(super) fn open_requests(&mut self, partition: i32) {
-        let committed = self.requests.offsets.get(&partition).copied().unwrap_or(0);
-        let results = match self.plant {
-            Plant::AnswersForgotten => Vec::new(),
-            _ => self.results(partition),
-        };
-        self.coverage.answers_found += results.iter().filter(|result| result.offset >= committed).count();
-        let found_before = self.requests.log[partition as usize].len() as i64;
-        self.core.on_requests_opened(partition, committed, found_before, Answered::of(&results, committed));
-    }
-
-    pub(super) fn deliver_requests(&mut self) -> Result<(), Failure> {
-        let is_read = |partition: &&i32| self.has_market(**partition);
-        if let Some(partition) = self.requests.waiting.iter().find(is_read).copied() {
-            self.requests.waiting.remove(&partition);
-            self.open_requests(partition);
-            return self.obey();
+impl Process {
+    /// What is answered of a partition is found out, or requests that were read reach the core.
+    pub(super) fn deliver_requests(&mut self, world: &mut World) -> Result<(), Failure> {
+        if let Some((partition, assignment)) = self.requests.opening.pop_front() {
+            self.tell_answered(partition, assignment, world);
+            return self.obey(world);
         }
-        if self.plant == Plant::MarketBehind && !self.stopping {
-            for (partition, reading) in (0_i32..).zip(&self.reading) {
-                let Some(reading) = reading else { continue };
+        if world.plant == Plant::MarketBehind && !world.stopping {
+            for (&partition, reading) in &self.reading {
                 let position = self.delivered[partition as usize];
-                self.core.on_position(self.now_ns, partition, reading.generation, position)?;
+                self.core.on_position(world.now_ns, partition, reading.generation, position)?;
             }
         }
         if !self.core.takes_requests() {
             return Ok(());
         }
         let Some((partition, generation, records)) = self.requests.fetched.pop_front() else { return Ok(()) };
-        let mut read = (0_i32..).zip(&self.requests.reading).filter(|(_, reading)| reading.is_some());
-        self.coverage.requests_held += usize::from(read.any(|(partition, _)| !self.has_market(partition)));
-        let requests = records.iter().map(ReadRequest::of).collect();
-        Ok(self.core.on_requests(self.now_ns, partition, generation, requests)?)
+        let mut read = self.requests.reading.keys();
+        world.coverage.requests_held += usize::from(read.any(|&partition| !self.has_market(partition)));
+        let requests = records.iter().map(read_request).collect();
+        Ok(self.core.on_requests(world.now_ns, partition, generation, requests)?)
+    }
+
+    /// The requests of a partition are to be read, from where the results and the committed offset are.
+    fn tell_answered(&mut self, partition: i32, assignment: u64, world: &mut World) {
+        let committed = world.requests.offsets.get(&partition).copied().unwrap_or(0);
+        let results = match world.plant {
+            Plant::AnswersForgotten => Vec::new(),
+            _ => world.results(partition),
+        };
+        world.coverage.answers_found += results.iter().filter(|result| result.offset >= committed).count();
+        let found_before = world.published(world.requests.log[partition as usize].len()) as i64;
+        let answered = Answered::of(&results, committed);
+        self.core.on_requests_opened(partition, assignment, committed, found_before, answered);
     }
 
     /// The market was taken for a request.
-    pub(super) fn begin_to_prepare(&mut self, preparation: Preparation) {
+    pub(super) fn begin_to_prepare(&mut self, preparation: Preparation, world: &mut World) {
         let seen = |partition: i32| match self.has_market(partition) {
             true => self.delivered[partition as usize],
             false => 0,
         };
-        let market: Vec<i64> = (0..self.source.len() as i32).map(seen).collect();
-        self.coverage.markets_absent += usize::from(market != self.delivered);
-        self.requests.markets.insert((preparation.partition, preparation.offset), market);
+        let market: Vec<i64> = (0..world.source.len() as i32).map(seen).collect();
+        world.coverage.markets_absent += usize::from(market != self.delivered);
+        let of_request =
+            world.requests.markets.entry((preparation.partition, preparation.offset)).or_default();
+        of_request.push(market);
         self.preparing.push_back(preparation);
     }
 
-    /// A request is made a task.
-    pub(super) fn prepare(&mut self) -> Result<(), Failure> {
+    /// A request is made a task, unless nobody waits for that any more.
+    pub(super) fn prepare(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(preparation) = self.preparing.pop_front() else { return Ok(()) };
-        self.core.on_prepared(self.now_ns, preparation.run()).map_err(Failure::from)
+        let prepared = match self.abandoned.remove(&preparation.number()) {
+            true => preparation.abandon(),
+            false => preparation.run(),
+        };
+        Ok(self.core.on_prepared(world.now_ns, prepared)?)
     }
 
     /// A round is concluded.
-    pub(super) fn conclude(&mut self) -> Result<(), Failure> {
+    pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(conclusion) = self.concluding.pop_front() else { return Ok(()) };
-        self.coverage.rounds_beside += 1;
-        self.core.on_concluded(self.now_ns, conclusion.run(|| self.now_ns)).map_err(Failure::from)
+        world.coverage.rounds_beside += 1;
+        let now_ns = world.now_ns;
+        Ok(self.core.on_concluded(now_ns, conclusion.run(|| now_ns))?)
     }
 
     /// Whether the ticks of a partition were delivered as far as they ever were.
     fn has_market(&self, partition: i32) -> bool {
         self.core.is_read_to(partition, self.delivered[partition as usize])
     }
+}
 
+impl World {
     fn results(&self, partition: i32) -> Vec<RiskResult> {
         let results = self.topic("risk.results", partition).iter();
         results.map(|record| decode_risk_result(record).expect("results are written whole")).collect()
@@ -254,11 +260,19 @@ impl World {
             for (number, (request, result)) in requests.iter().zip(&results).enumerate() {
                 let is_double =
                     requests[..number].iter().any(|before| before.request_id == request.request_id);
-                let delivered = self.requests.markets.get(&(partition, result.offset));
-                let market_of = |symbol: &str| self.market_of(symbol, delivered?);
-                if !is_right(request, is_double, result, &market_of) {
+                // Each process that took the market for it, and each time.
+                let markets = self.requests.markets.get(&(partition, result.offset));
+                let is_right_by = |delivered: &Vec<i64>| {
+                    let market_of = |symbol: &str| self.market_of(symbol, delivered);
+                    is_right(request, is_double, result, &market_of)
+                };
+                let is_right = match markets {
+                    None => is_right(request, is_double, result, &|_| None),
+                    Some(markets) => markets.iter().any(is_right_by),
+                };
+                if !is_right {
                     return Err(Failure::Outputs(format!(
-                        "request {number} of {partition}, behind {delivered:?}: {:?} as of {:?}",
+                        "request {number} of {partition}, behind {markets:?}: {:?} as of {:?}",
                         result.outcome, result.as_of
                     )));
                 }
@@ -266,7 +280,7 @@ impl World {
                 self.coverage.risk_of_market += usize::from(!result.as_of.is_empty());
                 let expired = matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Expired);
                 self.coverage.risk_expired += usize::from(expired);
-                self.coverage.expired_before_taken += usize::from(expired && delivered.is_none());
+                self.coverage.expired_before_taken += usize::from(expired && markets.is_none());
             }
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! Random markets, batch cuts, lanes, placements, pauses, lane losses and crashes: the same outputs as a plain run.
 
 use warptape_tests::coverage::Coverage;
+use warptape_tests::random::rotating;
 use warptape_tests::simulation::{Failure, Plant, simulate};
 
 /// Seeds of a full run, and of a quick one.
 const SEEDS: u64 = 2_500;
 const SEEDS_QUICK: u64 = 150;
 /// Seeds within which a planted fault has to be found.
-const SEEDS_PLANTED: u64 = 60;
+const SEEDS_PLANTED: u64 = 400;
 
 /// Names the seed when the run itself panics.
 struct Seed(u64);
@@ -29,9 +30,10 @@ fn check(seed: u64) -> Coverage {
 fn outputs_equal_the_sequential_run_whatever_happens() {
     let quick = std::env::var_os("WARPTAPE_TEST_QUICK").is_some();
     let seeds = if quick { SEEDS_QUICK } else { SEEDS };
-    let coverage = (0..seeds).map(check).fold(Coverage::default(), Coverage::plus);
+    let coverage = rotating(seeds).map(check).fold(Coverage::default(), Coverage::plus);
     println!("{seeds} seeds met {coverage:?}");
-    assert!(coverage.least() as u64 >= seeds / 10, "the seeds meet too little: {coverage:?}");
+    let (count, least) = coverage.least();
+    assert!(least as u64 >= seeds / 10, "the seeds meet too little of {count}: {coverage:?}");
 }
 
 /// Runs seeds until one fails in its outputs.
@@ -63,4 +65,14 @@ fn swapped_rows_are_found() {
 #[test]
 fn a_skipped_tail_is_found() {
     check_found(Plant::TailSkipped);
+}
+
+#[test]
+fn a_double_owner_is_found() {
+    check_found(Plant::DoubleOwner);
+}
+
+#[test]
+fn a_double_commit_is_found() {
+    check_found(Plant::DoubleCommit);
 }

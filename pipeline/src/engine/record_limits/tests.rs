@@ -4,21 +4,23 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use warptape_engine::{
+    Assigned, Command, CommitRequest, Core, LOST_REASON_BYTES_MAX, LaneNews, PendingSnapshot, Restored, cut,
+    snapshot_records,
+};
 use warptape_eventlog::{NewRecord, Record};
 use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskResult, TaskClass};
 use warptape_schemas::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    DecodeError, LateTick, Lifecycle, LifecycleEvent, SYMBOL_BYTES_MAX, encode_late_tick, encode_lifecycle,
-    encode_signal, encode_snapshot, encode_tick_batch,
+    DecodeError, LateTick, Lifecycle, LifecycleEvent, SYMBOL_BYTES_MAX, TickDecoder, encode_late_tick,
+    encode_lifecycle, encode_signal, encode_snapshot, encode_tick_batch,
 };
 use warptape_stages::risk::refusals;
 
 use super::*;
-use crate::engine::core::{Command, Core};
 use crate::engine::dead_letter_headers::dead_letter_headers;
-use crate::engine::snapshots::{PendingSnapshot, snapshot_records};
-use crate::engine::{CommitRequest, EngineConfig, Restored, Stop};
+use crate::engine::{EngineConfig, Stop, records_of};
 use crate::settings::{Assignment, KEYS, Kind, Sources, load};
 
 /// The longest name of a topic: a prefix and its own.
@@ -187,7 +189,7 @@ proptest! {
         };
         let error = DecodeError::UnusableSchema { id: u32::MAX, detail: "\u{20ac}".repeat(detail / 3) };
         let mut bytes = Vec::new();
-        warptape_replay::encode_dead_letter_of(&source, &record, &error, &mut bytes);
+        warptape_engine::encode_dead_letter_of(&source, &record, &error, &mut bytes);
         let headers = dead_letter_headers(&bytes).into();
         let (topic, value) = (topics.dead_letter.as_str().into(), bytes.into());
         check(&topics, &NewRecord { topic, headers, value, ..NewRecord::default() });
@@ -289,6 +291,7 @@ struct Driven {
     config: EngineConfig,
     now_ns: i64,
     generations: BTreeMap<i32, u64>,
+    lives: Vec<u32>,
     largest_entry: usize,
 }
 
@@ -303,13 +306,16 @@ impl Driven {
                     Command::Seek { partition, generation, .. } => {
                         self.generations.insert(partition, generation);
                     }
+                    Command::StartLane { lane, life } => self.lives[lane as usize] = life,
+                    Command::Commit(request) => {
+                        self.look_at(&request);
+                        self.core.on_committed();
+                    }
                     Command::Restore { partition, sealed_offset } => self.restore(partition, sealed_offset),
                     Command::Lifecycle(_, detail) => assert!(detail.len() <= LOST_REASON_BYTES_MAX + 100),
                     _ => {}
                 }
             }
-            let request = self.core.seal(self.now_ns).expect("the scheduler takes it");
-            self.look_at(&request);
             match self.core.wake_at_ns() {
                 Some(at_ns) if at_ns <= self.now_ns + 1 => {
                     self.now_ns += 1;
@@ -328,7 +334,7 @@ impl Driven {
 
     fn look_at(&mut self, request: &CommitRequest) {
         let topics = &self.config.topics;
-        for record in request.records(topics, &self.config.node, self.config.ordinal) {
+        for record in records_of(request, topics, &self.config.node, self.config.ordinal) {
             check(topics, &record);
             if record.topic == topics.journal {
                 self.largest_entry = self.largest_entry.max(record.value.len());
@@ -347,16 +353,19 @@ impl Driven {
 }
 
 fn drive(config: EngineConfig, draws: &mut Draws) {
-    let core = Core::new(config.clone(), None).expect("a new journal can be begun");
+    let mut core_config = config.core();
+    core_config.times.commit_interval_ns = 0;
+    let core =
+        Core::new(core_config, Box::new(TickDecoder::new()), None).expect("a new journal can be begun");
     let lanes = config.lanes.len() as u64;
+    let lives = vec![0; config.lanes.len()];
     let now_ns = 1 << 60;
-    let mut driven = Driven { core, config, now_ns, generations: BTreeMap::new(), largest_entry: 0 };
+    let mut driven = Driven { core, config, now_ns, generations: BTreeMap::new(), lives, largest_entry: 0 };
     driven.core.begin(now_ns).expect("the scheduler takes it");
     driven.settle();
-    for partition in 0..PARTITIONS {
-        driven.restore(partition, 0);
-        driven.settle();
-    }
+    let assigned = (0..PARTITIONS).map(|partition| Assigned { partition, committed: None, end: 0 });
+    driven.core.on_assigned(now_ns, assigned.collect()).expect("nothing was processed before");
+    driven.settle();
     // So many symbols that all groups have rows; then records that cannot be read, larger than any topic takes.
     let mut batch = Vec::new();
     let good = |number: usize| Tick {
@@ -376,8 +385,13 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
         }
         let lane = draws.below(lanes) as i32;
         let reason = "\u{20ac}".repeat(draws.below(1 << 20) as usize);
-        driven.core.on_lane_lost(driven.now_ns, lane, reason, true).expect("the scheduler takes it");
+        // A lane that is not started again is not lost again; where it was the last, that is the end.
+        let life = driven.lives[lane as usize];
+        let lost = driven.core.on_lane(driven.now_ns, lane, life, LaneNews::Lost { reason });
         driven.settle();
+        if lost.is_err() {
+            return;
+        }
     }
     driven.core.on_stop(driven.now_ns, Stop::Now).expect("the scheduler takes it");
     driven.settle();

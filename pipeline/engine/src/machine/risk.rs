@@ -1,34 +1,49 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
-use warptape_eventlog::TopicPartition;
-use warptape_schemas::LifecycleEvent;
-use warptape_schemas::journal::{
+use warptape_events::journal::{
     AsOf, Expire, Finish, Input, LaneId, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped, TaskId,
 };
-use warptape_schemas::risk::RiskOutcome;
+use warptape_events::risk::{RiskOutcome, RiskRequest};
+use warptape_events::{DecodeError, LifecycleEvent};
+use warptape_record::TopicPartition;
 use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
 
-use super::super::answered::Answered;
-use super::super::lanes::Slice;
-use super::super::risk::{
+use super::{Command, Core};
+use crate::RecordError;
+use crate::answered::Answered;
+use crate::lanes::Slice;
+use crate::risk::{
     Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared,
     RequestPartition, Turn,
 };
-use super::super::{ReadRequest, RecordError};
-use super::{Command, Core};
+
+/// A request as it was read.
+#[derive(Debug)]
+pub struct ReadRequest {
+    /// Its offset.
+    pub offset: i64,
+    /// Bytes of its record.
+    pub bytes: usize,
+    /// What it asks, or why it cannot be read.
+    pub request: Result<Box<RiskRequest>, DecodeError>,
+}
 
 impl Core {
-    /// The requests of an owned partition are to be read, from the committed offset on; those before `found_before` lay there when it
-    /// came.
+    /// The requests of a partition are to be read, from the committed offset on; those before `found_before` lay there when it
+    /// came. One that is not this process's any more, or is again under another assignment, is ignored.
     pub fn on_requests_opened(
         &mut self,
         partition: i32,
+        assignment: u64,
         committed: i64,
         found_before: i64,
         answered: Answered,
     ) {
+        if !self.is_owned(partition, assignment) {
+            return;
+        }
         self.generation += 1;
-        let source = TopicPartition { topic: self.config.topics.risk_requests.clone(), partition };
+        let source = TopicPartition { topic: self.config.risk_requests.clone(), partition };
         let generation = self.generation;
         let requests = RequestPartition::new(source, generation, committed, found_before, answered);
         self.risk.partitions.insert(partition, requests);
@@ -143,9 +158,9 @@ impl Core {
         if !self.takes_records() || !self.risk.partitions.keys().all(has_market) {
             return;
         }
-        let follows = self.config.device_names().is_empty();
+        let follows = !self.config.has_devices();
         while self.risk.has_room()
-            && let Some(Turn { number, asked, request, is_wanted }) = self.risk.arrivals.prepare()
+            && let Some(Turn { number, asked, request }) = self.risk.arrivals.prepare()
         {
             let (partition, offset) = (asked.partition, asked.offset);
             // A partition that has just come has no market yet; requests of its own wait until it has.
@@ -154,7 +169,7 @@ impl Core {
             let market = TakenMarket::of(&request, &market_of);
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
-            let preparation = Preparation { partition, offset, number, is_wanted, request, market, kept };
+            let preparation = Preparation { partition, offset, number, request, market, kept };
             self.commands.push(Command::Prepare(preparation));
         }
     }
@@ -171,8 +186,8 @@ impl Core {
             Ok(task) => {
                 asked.bytes += task.bytes();
                 asked.cost_ns = task.cost_ns();
-                if asked.cost_ns > self.config.risk_cost_max_ns {
-                    let error = refusals::too_costly(asked.cost_ns, self.config.risk_cost_max_ns);
+                if asked.cost_ns > self.config.limits.risk_cost_max_ns {
+                    let error = refusals::too_costly(asked.cost_ns, self.config.limits.risk_cost_max_ns);
                     self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                     return Ok(());
                 }
@@ -212,13 +227,18 @@ impl Core {
         self.step(now_ns, &input)
     }
 
+    /// Requests that the scheduler knows.
+    pub fn risk_tasks(&self) -> usize {
+        self.risk.tasks.len()
+    }
+
     /// Positions of portfolios that lanes on the processor revalued so far, where anything was kept of earlier requests.
     pub fn positions_revalued(&self) -> u64 {
         self.risk.kept.revalued()
     }
 
     /// A lane has done a slice.
-    pub fn on_slice_done(
+    pub(super) fn on_slice_done(
         &mut self,
         now_ns: i64,
         lane: LaneId,
@@ -320,14 +340,11 @@ impl Core {
             let requests = self.risk.partitions.get(partition);
             end == 0 || requests.is_some_and(|requests| requests.is_answered_to(end))
         };
-        self.stop.as_ref().is_none_or(|stop| stop.requests.iter().all(is_answered))
+        self.stopping.at.as_ref().is_none_or(|stop| stop.requests.iter().all(is_answered))
     }
 
     /// Where reading of a partition's requests ends: never, unless a stop was asked for.
     fn requests_stop_offset(&self, partition: i32) -> i64 {
-        self.stop.as_ref().map_or(i64::MAX, |stop| stop.requests.get(&partition).copied().unwrap_or(0))
+        self.stopping.at.as_ref().map_or(i64::MAX, |stop| stop.requests.get(&partition).copied().unwrap_or(0))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,29 +2,30 @@
 
 use std::collections::VecDeque;
 
-use warptape_schemas::Snapshot;
+use warptape_events::Snapshot;
 
 /// Largest state in one snapshot record, in bytes.
-pub(super) const PART_BYTES_MAX: usize = 512 * 1024;
+pub const PART_BYTES_MAX: usize = 512 * 1024;
 /// Version of the layout of a snapshot's records.
-pub(super) const STATE_VERSION: i32 = 1;
+pub(crate) const STATE_VERSION: i32 = 1;
 
 /// A snapshot whose groups have not all answered yet.
-pub(super) struct PendingSnapshot {
+pub struct PendingSnapshot {
     /// State before the record at this offset; also the barrier's id.
-    pub(super) offset: i64,
+    pub(crate) offset: i64,
     intake: Vec<u8>,
     groups: Vec<Option<Vec<u8>>>,
     missing: usize,
 }
 
 impl PendingSnapshot {
-    pub(super) fn new(offset: i64, intake: Vec<u8>, groups: usize) -> Self {
+    /// One at an offset, before which this is the intake's state, of so many groups.
+    pub fn new(offset: i64, intake: Vec<u8>, groups: usize) -> Self {
         Self { offset, intake, groups: vec![None; groups], missing: groups }
     }
 
     /// Adds a group's state; true when it was the last one missing.
-    pub(super) fn add(&mut self, barrier: i64, group: i32, bytes: Vec<u8>) -> bool {
+    pub fn add(&mut self, barrier: i64, group: i32, bytes: Vec<u8>) -> bool {
         if barrier != self.offset {
             return false;
         }
@@ -55,14 +56,14 @@ impl SnapshotPlace {
         if slashes == 3 && key.ends_with(Self::SUFFIX.as_bytes()) { Self::Second } else { Self::First }
     }
 
-    pub(super) fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         match self {
             Self::First => Self::Second,
             Self::Second => Self::First,
         }
     }
 
-    pub(super) fn key(self, record: &Snapshot) -> String {
+    pub(crate) fn key(self, record: &Snapshot) -> String {
         let suffix = match self {
             Self::First => "",
             Self::Second => Self::SUFFIX,
@@ -72,17 +73,17 @@ impl SnapshotPlace {
 }
 
 /// A complete snapshot, or what is left of it.
-pub(super) struct ReadySnapshot {
-    pub(super) offset: i64,
-    pub(super) records: VecDeque<Snapshot>,
+pub(crate) struct ReadySnapshot {
+    pub(crate) offset: i64,
+    pub(crate) records: VecDeque<Snapshot>,
     /// Of states, all together.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// Nothing until the first record goes out.
-    pub(super) place: Option<SnapshotPlace>,
+    pub(crate) place: Option<SnapshotPlace>,
 }
 
 impl ReadySnapshot {
-    pub(super) fn new(partition: i32, pending: PendingSnapshot) -> Self {
+    pub(crate) fn new(partition: i32, pending: PendingSnapshot) -> Self {
         let offset = pending.offset;
         let records: VecDeque<Snapshot> = snapshot_records(partition, pending).into();
         let bytes = records.iter().map(|record| record.state.len()).sum();
@@ -91,7 +92,7 @@ impl ReadySnapshot {
 }
 
 /// The records of a complete snapshot: the intake's parts, then those of each group.
-pub(super) fn snapshot_records(partition: i32, pending: PendingSnapshot) -> Vec<Snapshot> {
+pub fn snapshot_records(partition: i32, pending: PendingSnapshot) -> Vec<Snapshot> {
     let groups = pending.groups.into_iter().map(|state| state.expect("no group is missing"));
     let states = std::iter::once(pending.intake).chain(groups);
     let numbered = (Snapshot::INTAKE..).zip(states);

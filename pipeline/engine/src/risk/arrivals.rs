@@ -3,11 +3,9 @@
 //! The scheduler does not know of them. So their deadlines are looked at here, and the one that passes is given to it as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use warptape_schemas::journal::{Input, TaskArrived, TaskId};
-use warptape_schemas::risk::{RiskRequest, TaskClass};
+use warptape_events::journal::{Input, TaskArrived, TaskId};
+use warptape_events::risk::{RiskRequest, TaskClass};
 use warptape_stages::risk::{is_deadline, refusals};
 
 /// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire.
@@ -22,27 +20,27 @@ const PREPARED_BYTES_MAX: usize = 4 << 20;
 
 /// What stays of a request when its problem is a task's, which may be large.
 #[derive(Debug)]
-pub(in super::super) struct Asked {
-    pub(in super::super) partition: i32,
-    pub(in super::super) offset: i64,
-    pub(in super::super) request_id: String,
-    pub(in super::super) tenant: String,
-    pub(in super::super) class: TaskClass,
-    pub(in super::super) deadline_ns: Option<i64>,
-    pub(in super::super) seed: i64,
-    pub(in super::super) gang: bool,
+pub(crate) struct Asked {
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+    pub(crate) request_id: String,
+    pub(crate) tenant: String,
+    pub(crate) class: TaskClass,
+    pub(crate) deadline_ns: Option<i64>,
+    pub(crate) seed: i64,
+    pub(crate) gang: bool,
     /// Of its record, and of what its work may come to once that is known.
-    pub(in super::super) bytes: usize,
-    pub(in super::super) received_ns: i64,
+    pub(crate) bytes: usize,
+    pub(crate) received_ns: i64,
     /// What it is estimated to take; 0 until that is known.
-    pub(in super::super) cost_ns: i64,
+    pub(crate) cost_ns: i64,
     /// The request that it cancels.
-    pub(in super::super) cancels: Option<String>,
+    pub(crate) cancels: Option<String>,
 }
 
 impl Asked {
     /// Of the request at an offset; of one that cannot be read next to nothing is known.
-    pub(in super::super) fn new(
+    pub(crate) fn new(
         partition: i32,
         offset: i64,
         request: Option<&RiskRequest>,
@@ -66,7 +64,7 @@ impl Asked {
     }
 
     /// What the scheduler is told of a request of which there is no task, its deadline having passed.
-    pub(in super::super) fn overdue(&self, task: TaskId) -> Input {
+    pub(crate) fn overdue(&self, task: TaskId) -> Input {
         Input::TaskArrived(TaskArrived {
             task,
             partition: self.partition,
@@ -91,29 +89,18 @@ impl Asked {
 struct Preparing {
     asked: Option<Asked>,
     bytes: usize,
-    is_wanted: Arc<AtomicBool>,
-}
-
-impl Preparing {
-    /// Nobody waits for it any more.
-    fn abandon(&mut self) -> Option<Asked> {
-        self.is_wanted.store(false, Ordering::Relaxed);
-        self.asked.take()
-    }
 }
 
 /// A request that is to be prepared now.
-pub(in super::super) struct Turn<'a> {
-    pub(in super::super) number: u64,
-    pub(in super::super) asked: &'a Asked,
-    pub(in super::super) request: Box<RiskRequest>,
-    /// Tells whether anybody still waits for it.
-    pub(in super::super) is_wanted: Arc<AtomicBool>,
+pub(crate) struct Turn<'a> {
+    pub(crate) number: u64,
+    pub(crate) asked: &'a Asked,
+    pub(crate) request: Box<RiskRequest>,
 }
 
 /// All of them, numbered as they were read. The most urgent ones go first.
 #[derive(Default)]
-pub(in super::super) struct Arrivals {
+pub(crate) struct Arrivals {
     number_next: u64,
     waiting: BTreeMap<(TaskClass, u64), (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
@@ -121,11 +108,13 @@ pub(in super::super) struct Arrivals {
     preparing_bytes: usize,
     /// Of both.
     deadlines: BTreeSet<(i64, TaskClass, u64)>,
+    /// Those that are being prepared and that nobody waits for any more, until that is told.
+    abandoned: Vec<u64>,
 }
 
 impl Arrivals {
     /// Takes a request, which waits for its turn.
-    pub(in super::super) fn push(&mut self, asked: Asked, request: Box<RiskRequest>) {
+    pub(crate) fn push(&mut self, asked: Asked, request: Box<RiskRequest>) {
         let number = self.number_next;
         self.number_next += 1;
         // Another one is refused for that.
@@ -136,12 +125,12 @@ impl Arrivals {
     }
 
     /// Whether more may be read.
-    pub(in super::super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
     /// The request whose turn it is to be prepared.
-    pub(in super::super) fn prepare(&mut self) -> Option<Turn<'_>> {
+    pub(crate) fn prepare(&mut self) -> Option<Turn<'_>> {
         if self.preparing.len() >= PREPARED_MAX || self.preparing_bytes >= PREPARED_BYTES_MAX {
             return None;
         }
@@ -149,14 +138,13 @@ impl Arrivals {
         let bytes = asked.bytes;
         self.waiting_bytes -= bytes;
         self.preparing_bytes += bytes;
-        let is_wanted = Arc::new(AtomicBool::new(true));
-        let preparing = Preparing { asked: None, bytes, is_wanted: is_wanted.clone() };
+        let preparing = Preparing { asked: None, bytes };
         let preparing = self.preparing.entry(number).insert_entry(preparing).into_mut();
-        Some(Turn { number, asked: preparing.asked.insert(asked), request, is_wanted })
+        Some(Turn { number, asked: preparing.asked.insert(asked), request })
     }
 
     /// A request is prepared; `None` if nobody waits for that any more.
-    pub(in super::super) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
+    pub(crate) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
         let preparing = self.preparing.remove(&number)?;
         self.preparing_bytes -= preparing.bytes;
         let asked = preparing.asked?;
@@ -167,12 +155,12 @@ impl Arrivals {
     }
 
     /// The next deadline.
-    pub(in super::super) fn deadline_ns(&self) -> Option<i64> {
+    pub(crate) fn deadline_ns(&self) -> Option<i64> {
         self.deadlines.first().map(|&(deadline_ns, ..)| deadline_ns)
     }
 
     /// A request whose deadline has passed.
-    pub(in super::super) fn take_overdue(&mut self, now_ns: i64) -> Option<Asked> {
+    pub(crate) fn take_overdue(&mut self, now_ns: i64) -> Option<Asked> {
         let &(deadline_ns, class, number) = self.deadlines.first()?;
         if deadline_ns > now_ns {
             return None;
@@ -183,12 +171,12 @@ impl Arrivals {
                 self.waiting_bytes -= asked.bytes;
                 Some(asked)
             }
-            None => self.preparing.get_mut(&number)?.abandon(),
+            None => self.abandon(number),
         }
     }
 
     /// Takes a request of a partition by its id, which nobody waits for any more.
-    pub(in super::super) fn cancel(&mut self, partition: i32, request_id: &str) -> Option<Asked> {
+    pub(crate) fn cancel(&mut self, partition: i32, request_id: &str) -> Option<Asked> {
         let is_it = |asked: &Asked| asked.partition == partition && asked.request_id == request_id;
         let waiting = self.waiting.iter().find(|(_, (asked, _))| is_it(asked)).map(|(&key, _)| key);
         let (number, asked) = match waiting {
@@ -199,24 +187,36 @@ impl Arrivals {
             }
             None => {
                 let is_prepared = |preparing: &Preparing| preparing.asked.as_ref().is_some_and(is_it);
-                let (&number, preparing) =
-                    self.preparing.iter_mut().find(|(_, preparing)| is_prepared(preparing))?;
-                (number, preparing.abandon()?)
+                let number = *self.preparing.iter().find(|(_, preparing)| is_prepared(preparing))?.0;
+                (number, self.abandon(number)?)
             }
         };
         self.deadlines.retain(|&(_, _, other)| other != number);
         Some(asked)
     }
 
+    /// Nobody waits for a request any more that is being prepared.
+    fn abandon(&mut self, number: u64) -> Option<Asked> {
+        let asked = self.preparing.get_mut(&number)?.asked.take()?;
+        self.abandoned.push(number);
+        Some(asked)
+    }
+
+    /// Takes the numbers of those that need not be prepared any more.
+    pub(crate) fn take_abandoned(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.abandoned)
+    }
+
     /// Forgets the requests of a partition, or all.
-    pub(in super::super) fn withdraw(&mut self, partition: Option<i32>) {
+    pub(crate) fn withdraw(&mut self, partition: Option<i32>) {
         let stays = |asked: &Asked| partition.is_some_and(|partition| partition != asked.partition);
         self.waiting.retain(|_, (asked, _)| stays(asked));
         self.waiting_bytes = self.waiting.values().map(|(asked, _)| asked.bytes).sum();
-        for preparing in
-            self.preparing.values_mut().filter(|preparing| !preparing.asked.as_ref().is_some_and(stays))
-        {
-            preparing.abandon();
+        let goes =
+            |(_, preparing): &(&u64, &Preparing)| preparing.asked.as_ref().is_some_and(|asked| !stays(asked));
+        let numbers: Vec<u64> = self.preparing.iter().filter(goes).map(|(&number, _)| number).collect();
+        for number in numbers {
+            self.abandon(number);
         }
         let (waiting, preparing) = (&self.waiting, &self.preparing);
         let is_wanted = |number: &u64| {

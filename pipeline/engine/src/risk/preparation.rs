@@ -2,9 +2,8 @@
 //! long, so that it is done beside the engine.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use warptape_schemas::risk::{RiskError, RiskRequest};
+use warptape_events::risk::{RiskError, RiskRequest};
 use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
 
 /// A request whose turn has come.
@@ -14,26 +13,35 @@ pub struct Preparation {
     pub partition: i32,
     /// Its offset.
     pub offset: i64,
-    pub(in super::super) number: u64,
-    pub(in super::super) is_wanted: Arc<AtomicBool>,
-    pub(in super::super) request: Box<RiskRequest>,
-    pub(in super::super) market: TakenMarket,
+    pub(crate) number: u64,
+    pub(crate) request: Box<RiskRequest>,
+    pub(crate) market: TakenMarket,
     /// Where tasks are to follow earlier ones.
-    pub(in super::super) kept: Option<Arc<KeptProfits>>,
+    pub(crate) kept: Option<Arc<KeptProfits>>,
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub struct Prepared {
-    pub(in super::super) number: u64,
+    pub(crate) number: u64,
     /// Nothing where nobody wants it any more.
-    pub(in super::super) task: Option<Result<Box<RiskTask>, RiskError>>,
+    pub(crate) task: Option<Result<Box<RiskTask>, RiskError>>,
 }
 
 impl Preparation {
+    /// By which [`crate::Command::Abandon`] names it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Leaves it, because nobody wants it any more.
+    pub fn abandon(self) -> Prepared {
+        Prepared { number: self.number, task: None }
+    }
+
     /// Makes the task.
     pub fn run(self) -> Prepared {
-        let Self { number, is_wanted, request, market, kept, .. } = self;
+        let Self { number, request, market, kept, .. } = self;
         let make = || {
             let task = RiskTask::of_taken(&request, market)?;
             Ok(Box::new(match kept {
@@ -41,6 +49,6 @@ impl Preparation {
                 None => task,
             }))
         };
-        Prepared { number, task: is_wanted.load(Ordering::Relaxed).then(make) }
+        Prepared { number, task: Some(make()) }
     }
 }

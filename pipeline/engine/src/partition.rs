@@ -2,38 +2,39 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use warptape_eventlog::{Record, TopicPartition};
+use warptape_events::journal::{GroupArrival, LaneId, Place};
+use warptape_events::tick::TickColumns;
+use warptape_events::{DecodeError, DecodeTicks};
 use warptape_kernels::Rows;
-use warptape_replay::{encode_dead_letter_of, encode_late_tick_of, tick_record_digest};
-use warptape_schemas::journal::{GroupArrival, LaneId, Place};
-use warptape_schemas::tick::TickColumns;
-use warptape_schemas::{DecodeError, TickDecoder};
+use warptape_record::{Record, TopicPartition};
 use warptape_stages::{
     GroupInput, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, RepeatedTrades, SignalMerge,
     SymbolMarket,
 };
 
-use super::commit::{Aside, AsideTopic, Receipt, Sealed};
-use super::lanes::{GroupId, GroupState, Kept};
-use super::restore::Restored;
-use super::snapshots::{PendingSnapshot, ReadySnapshot, SnapshotPlace};
+use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
+use crate::commit::{Aside, AsideTopic, Receipt, Sealed};
+use crate::lanes::{GroupId, GroupState, Kept};
+use crate::restore::Restored;
+use crate::snapshots::{PendingSnapshot, ReadySnapshot, SnapshotPlace};
+use crate::tick_digest::tick_record_digest;
 
 /// An owned partition.
-pub(super) struct Partition {
-    pub(super) source: TopicPartition,
+pub(crate) struct Partition {
+    pub(crate) source: TopicPartition,
     /// Rises with every restore: records read before it are stale.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     intake: PartitionIntake,
     queues: Vec<GroupQueue>,
     groups: Vec<Group>,
     /// Bytes of rows that are kept for groups on devices.
     kept_bytes: usize,
     /// Next record to accept.
-    pub(super) next_offset: i64,
+    pub(crate) next_offset: i64,
     /// Up to where the source was read, which is further where the last offsets have no records.
-    pub(super) read_to: i64,
+    pub(crate) read_to: i64,
     /// Next-to-read offset handed to a commit last: outputs of earlier records exist.
-    pub(super) sealed_offset: i64,
+    pub(crate) sealed_offset: i64,
     /// Records before this offset were counted in an earlier life.
     counted_offset: i64,
     signals: SignalMerge,
@@ -51,7 +52,7 @@ pub(super) struct Partition {
     /// Under which keys the last snapshot stands that is complete, or will be.
     snapshot_place: SnapshotPlace,
     /// Whether the record of the segment that the partition is in has to be sealed still.
-    pub(super) segment_due: bool,
+    pub(crate) segment_due: bool,
     columns: TickColumns,
     late: Vec<Late>,
 }
@@ -93,7 +94,7 @@ pub struct Accepted {
 
 impl Partition {
     /// A partition whose state was just restored; `sealed_offset` is where outputs begin.
-    pub(super) fn new(
+    pub(crate) fn new(
         source: TopicPartition,
         generation: u64,
         restored: Restored,
@@ -135,11 +136,11 @@ impl Partition {
     }
 
     /// Decodes records and deals their rows to the groups. Counts those that were not counted before.
-    pub(super) fn accept(
+    pub(crate) fn accept(
         &mut self,
         records: &[Record],
         read_at_ns: i64,
-        decoder: &mut TickDecoder,
+        decoder: &mut dyn DecodeTicks,
     ) -> Accepted {
         let mut accepted = Accepted::default();
         if let Some(first) = records.first() {
@@ -207,13 +208,13 @@ impl Partition {
     }
 
     /// Rows in each group's queue, to be compared with [`Partition::arrivals`].
-    pub(super) fn queue_lengths(&self, lengths: &mut Vec<usize>) {
+    pub(crate) fn queue_lengths(&self, lengths: &mut Vec<usize>) {
         lengths.clear();
         lengths.extend(self.queues.iter().map(|queue| queue.rows.len()));
     }
 
     /// What was added to the queues since `lengths` were read.
-    pub(super) fn arrivals(&self, lengths: &[usize]) -> Vec<GroupArrival> {
+    pub(crate) fn arrivals(&self, lengths: &[usize]) -> Vec<GroupArrival> {
         let grown = self.queues.iter().zip(lengths).enumerate().filter_map(|(group, (queue, &before))| {
             let rows = queue.rows.len() - before;
             let bytes = (rows * Rows::BYTES_PER_ROW) as i64;
@@ -223,7 +224,7 @@ impl Partition {
     }
 
     /// The group goes to a lane under a new epoch; gives the state to be installed there.
-    pub(super) fn place(&mut self, place: &Place, on_device: bool) -> GroupState {
+    pub(crate) fn place(&mut self, place: &Place, on_device: bool) -> GroupState {
         let group = &mut self.groups[place.group as usize];
         group.epoch = place.epoch;
         group.lane = Some(place.lane);
@@ -234,7 +235,7 @@ impl Partition {
     }
 
     /// Takes rows off the head of a group's queue for a batch.
-    pub(super) fn take(&mut self, group: i32, rows: i64, on_device: bool) -> GroupInput {
+    pub(crate) fn take(&mut self, group: i32, rows: i64, on_device: bool) -> GroupInput {
         let input = self.queues[group as usize].take(rows as usize);
         let first = *input.rows.offset.first().expect("a take has rows");
         let kept = on_device.then(|| input.clone());
@@ -243,7 +244,7 @@ impl Partition {
     }
 
     /// The oldest batch of a group came back; one of an older epoch is ignored.
-    pub(super) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput, kept_bytes_max: usize) {
+    pub(crate) fn complete(&mut self, id: GroupId, epoch: i64, output: GroupOutput, kept_bytes_max: usize) {
         let group = &mut self.groups[id.group as usize];
         if group.epoch != epoch {
             return;
@@ -274,7 +275,7 @@ impl Partition {
     }
 
     /// A lane gives a group back, with everything done that it had of it; whether it was its to give.
-    pub(super) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
+    pub(crate) fn release(&mut self, group: i32, lane: LaneId, epoch: i64, stage: Box<GroupStage>) -> bool {
         let group = &mut self.groups[group as usize];
         if group.lane != Some(lane) || group.epoch != epoch {
             return false;
@@ -288,12 +289,12 @@ impl Partition {
     }
 
     /// Whether the state of all groups of a lane can be made again.
-    pub(super) fn keeps_groups_of(&self, lane: LaneId) -> bool {
+    pub(crate) fn keeps_groups_of(&self, lane: LaneId) -> bool {
         self.groups.iter().all(|group| group.lane != Some(lane) || group.kept.is_some())
     }
 
     /// Takes the groups of a lost lane back, all of which were kept; what was in flight waits again, and is given.
-    pub(super) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
+    pub(crate) fn take_back(&mut self, lane: LaneId) -> Vec<GroupArrival> {
         let mut again = Vec::new();
         for (number, group) in self.groups.iter_mut().enumerate() {
             if group.lane != Some(lane) {
@@ -315,7 +316,7 @@ impl Partition {
     }
 
     /// All records before this offset are complete.
-    pub(super) fn complete_before(&self) -> i64 {
+    pub(crate) fn complete_before(&self) -> i64 {
         let first = |(group, queue): (&Group, &GroupQueue)| {
             let in_flight = group.in_flight.front().map(|in_flight| in_flight.first);
             in_flight.or_else(|| queue.rows.offset.first().copied())
@@ -324,42 +325,42 @@ impl Partition {
     }
 
     /// Rows that wait on the host.
-    pub(super) fn waiting_rows(&self) -> usize {
+    pub(crate) fn waiting_rows(&self) -> usize {
         self.queues.iter().map(|queue| queue.rows.len()).sum()
     }
 
     /// What is known of a symbol as far as records were accepted.
-    pub(super) fn market_of(&self, symbol: &str) -> Option<SymbolMarket> {
+    pub(crate) fn market_of(&self, symbol: &str) -> Option<SymbolMarket> {
         self.intake.market_of(symbol, self.source.partition, self.next_offset)
     }
 
     /// Symbols seen.
-    pub(super) fn symbol_count(&self) -> usize {
+    pub(crate) fn symbol_count(&self) -> usize {
         self.intake.symbol_count()
     }
 
     /// Whether all records before an offset were accepted.
-    pub(super) fn is_read_to(&self, offset: i64) -> bool {
+    pub(crate) fn is_read_to(&self, offset: i64) -> bool {
         self.next_offset.max(self.read_to) >= offset
     }
 
     /// Whether records are still to be accepted again that were accepted before the state was lost, reading ending at an offset.
-    pub(super) fn is_behind(&self, end: i64) -> bool {
+    pub(crate) fn is_behind(&self, end: i64) -> bool {
         !self.is_read_to(self.counted_offset.min(end))
     }
 
     /// Records before this offset were accepted, if not by this state then by one that was lost.
-    pub(super) fn reached_offset(&self) -> i64 {
+    pub(crate) fn reached_offset(&self) -> i64 {
         self.next_offset.max(self.counted_offset)
     }
 
     /// Whether nothing waits and nothing is in flight.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.complete_before() == self.next_offset && self.snapshot.is_none()
     }
 
     /// Whether there is something to be sealed.
-    pub(super) fn has_unsealed(&self) -> bool {
+    pub(crate) fn has_unsealed(&self) -> bool {
         self.complete_before() > self.sealed_offset || self.has_unsealed_snapshot(self.sealed_offset)
     }
 
@@ -370,7 +371,7 @@ impl Partition {
 
     /// Asks all groups for their state at the next record, unless that is under way, or waits to be committed. `records_min` is the distance
     /// from the last snapshot.
-    pub(super) fn begin_snapshot(&mut self, records_min: i64) {
+    pub(crate) fn begin_snapshot(&mut self, records_min: i64) {
         let is_under_way = self.snapshot.is_some() || !self.snapshots_ready.is_empty();
         if is_under_way || self.next_offset - self.snapshot_offset < records_min {
             return;
@@ -383,7 +384,7 @@ impl Partition {
     }
 
     /// Bytes of signals and asides that wait for a commit.
-    pub(super) fn waiting_bytes(&self) -> usize {
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.signals.bytes() + self.asides_bytes
     }
 
@@ -409,7 +410,7 @@ impl Partition {
     }
 
     /// Takes what complete records caused, up to about `bytes_max`, seals it, and counts it in the receipt.
-    pub(super) fn seal(&mut self, assignment: u64, bytes_max: usize, receipt: &mut Receipt) -> Sealed {
+    pub(crate) fn seal(&mut self, assignment: u64, bytes_max: usize, receipt: &mut Receipt) -> Sealed {
         let before = self.seal_before(bytes_max);
         let mut signals = self.signals.take_before(before);
         // Replayed from a snapshot, and committed in an earlier life.

@@ -1,6 +1,11 @@
 //! Requests that are cancelled, that cost too much, and that had no answer when their partition came.
 
+use warptape_schemas::journal::Input;
+
 use super::*;
+
+/// Of a result that the scheduler was not asked about.
+const NO_SEQUENCE: i64 = -1;
 
 fn cancels(offset: i64, request_id: &str) -> ReadRequest {
     let problem = json!({"type": "options", "assets": [], "options": []});
@@ -9,13 +14,12 @@ fn cancels(offset: i64, request_id: &str) -> ReadRequest {
     let request: RiskRequest = serde_json::from_value(request).expect("a request");
     let mut record = unreadable(offset, 0);
     encode_risk_request(&request, &mut record.value);
-    ReadRequest::of(&record)
+    read_request(&record)
 }
 
 impl Shell {
     fn cancel(&mut self, now_ns: i64, offset: i64, request_id: &str) {
-        let request = cancels(offset, request_id);
-        self.core.on_requests(now_ns, PARTITION, self.generations[1], vec![request]).expect(TOLD);
+        self.read(now_ns, vec![cancels(offset, request_id)]);
         self.turn(now_ns);
     }
 }
@@ -48,7 +52,7 @@ fn a_request_is_cancelled_wherever_it_is() {
         }
         let now_ns = 1_000_000_000;
         let asked = request(0, Some(9_000_000_000), &json!(100.0));
-        shell.core.on_requests(now_ns, PARTITION, shell.generations[1], vec![asked]).expect(TOLD);
+        shell.read(now_ns, vec![asked]);
         if stage > 0 {
             shell.core.on_time(now_ns).expect(TOLD);
         }
@@ -58,26 +62,23 @@ fn a_request_is_cancelled_wherever_it_is() {
                     shell.core.on_prepared(now_ns, preparation.run()).expect(TOLD);
                 }
             }
-            assert_eq!(shell.core.risk.tasks.len(), 1);
+            assert_eq!(shell.core.risk_tasks(), 1);
         }
-        let by = cancels(1, "0");
-        shell.core.on_requests(now_ns, PARTITION, shell.generations[1], vec![by]).expect(TOLD);
-        let commit = shell.seal(now_ns);
-        let results = results(&commit);
+        shell.read(now_ns, vec![cancels(1, "0")]);
+        let results = shell.results(now_ns);
         let expected = [("0", Some(RiskErrorCode::Expired), None), ("1", None, Some("0"))];
         assert_eq!(told(&results), expected, "{stage}");
         assert_eq!(message(&results[0]), BY);
-        let dropped = commit.entries.iter().filter(|(_, entry)| {
-            matches!(decode_journal_entry(entry).expect("an entry").input, Input::TaskDropped(_))
-        });
+        let entries = shell.entries();
+        let dropped = entries.iter().filter(|entry| matches!(entry.input, Input::TaskDropped(_)));
         assert_eq!(dropped.count(), usize::from(stage == 2), "{stage}");
         // What was under way for it is for nothing.
         shell.turn(now_ns);
         while !shell.preparations.is_empty() {
             shell.prepare(now_ns);
         }
-        shell.turn(10_000_000_000);
-        assert!(!shell.core.has_risk_results() && shell.core.risk.tasks.is_empty());
+        assert!(shell.results(10_000_000_000).is_empty());
+        assert_eq!(shell.core.risk_tasks(), 0);
         assert_eq!(shell.core.wake_at_ns(), None);
     }
 }
@@ -92,7 +93,7 @@ fn what_has_its_answer_is_not_cancelled() {
     shell.cancel(1_000_000_000, 1, "0");
     shell.cancel(1_000_000_000, 2, "nobody");
     shell.conclude(1_000_000_000);
-    let results = results(&shell.seal(1_000_000_000));
+    let results = shell.results(1_000_000_000);
     let bad = Some(RiskErrorCode::BadParameter);
     assert_eq!(told(&results), [("2", bad, Some("nobody")), ("0", None, None), ("1", bad, Some("0"))]);
     assert_eq!(message(&results[2]), "0 has its result already");
@@ -110,11 +111,11 @@ fn what_would_take_too_long_is_refused() {
         serde_json::from_value(json!({"request_id": "long", "problem": problem})).expect("a request");
     let mut record = unreadable(0, 0);
     encode_risk_request(&asked, &mut record.value);
-    let asked = ReadRequest::of(&record);
-    shell.core.on_requests(5, PARTITION, shell.generations[1], vec![asked]).expect(TOLD);
+    let asked = read_request(&record);
+    shell.read(5, vec![asked]);
     shell.turn(5);
     shell.prepare(5);
-    let results = results(&shell.seal(5));
+    let results = shell.results(5);
     let [result] = &results[..] else { panic!("there is one request") };
     assert_eq!((code(result), result.decision_sequence), (Some(RiskErrorCode::BadParameter), NO_SEQUENCE));
     assert!(message(result).contains("risk.cost_max_s allows 3600:"), "{}", message(result));
@@ -124,27 +125,21 @@ fn what_would_take_too_long_is_refused() {
 
 #[test]
 fn what_had_no_answer_when_its_partition_came_is_told() {
-    let (mut core, _) = restored(0);
-    let answered = Answered::default();
-    core.on_requests_opened(PARTITION, 0, 20, answered);
-    let generation = core.generation;
-    drop(core.take_commands());
-    let read = |core: &mut Core, offsets: std::ops::Range<i64>| {
-        let requests = offsets.map(|offset| request(offset, None, &json!(100.0))).collect();
-        core.on_requests(0, PARTITION, generation, requests).expect(TOLD);
-        let told = core.take_commands().into_iter().filter_map(|command| match command {
-            Command::Lifecycle(LifecycleEvent::Restored, detail) => Some(detail),
-            _ => None,
-        });
-        told.collect::<Vec<_>>()
+    let mut shell = Shell::begin_with(0, 20);
+    let mut read = |offsets: std::ops::Range<i64>| {
+        shell.told.clear();
+        shell.read(0, offsets.map(|offset| request(offset, None, &json!(100.0))).collect());
+        shell.obey(0);
+        let told = shell.told.iter().filter(|(event, _)| *event == LifecycleEvent::Restored);
+        told.map(|(_, detail)| detail.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(read(&mut core, 0..19), [""; 0], "not all of them are read");
-    let told = read(&mut core, 19..25);
+    assert_eq!(read(0..19), [""; 0], "not all of them are read");
+    let told = read(19..25);
     let [told] = &told[..] else { panic!("{told:?}") };
     assert!(told.starts_with("risk.requests 0: 20 requests had no answer"), "{told}");
     assert!(
         told.contains("\"0\", \"1\"") && told.contains("and 4 more") && told.contains("done again"),
         "{told}"
     );
-    assert_eq!(read(&mut core, 25..26), [""; 0]);
+    assert_eq!(read(25..26), [""; 0]);
 }

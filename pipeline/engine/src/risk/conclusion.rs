@@ -3,27 +3,27 @@
 
 use std::sync::Arc;
 
-use warptape_schemas::journal::TaskId;
+use warptape_events::journal::TaskId;
 use warptape_stages::risk::{Finished, RiskTask, Round};
 
-use super::super::EngineConfig;
 use super::{EncodedResult, OpenTask};
+use crate::config::Config;
 
 /// A task whose round is done.
 pub struct Conclusion {
-    pub(in super::super) number: TaskId,
-    pub(in super::super) open: Box<OpenTask>,
-    pub(in super::super) config: Arc<EngineConfig>,
+    pub(crate) number: TaskId,
+    pub(crate) open: Box<OpenTask>,
+    pub(crate) config: Arc<Config>,
 }
 
 /// What came of it.
 pub struct Concluded {
-    pub(in super::super) number: TaskId,
-    pub(in super::super) outcome: ConcludedRound,
+    pub(crate) number: TaskId,
+    pub(crate) outcome: ConcludedRound,
 }
 
 /// What comes after a round.
-pub(in super::super) enum ConcludedRound {
+pub(crate) enum ConcludedRound {
     /// The answer.
     Answer(EncodedResult),
     /// More is to be done first.
@@ -32,7 +32,7 @@ pub(in super::super) enum ConcludedRound {
 
 impl Conclusion {
     /// Whether ticks should not wait for it.
-    pub(in super::super) fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         RiskTask::is_long_to_finish(self.open.partials.values())
     }
 

@@ -1,6 +1,6 @@
 //! The digest of tick records: one way to make it, for the run and for its replay.
 
-use warptape_eventlog::Record;
+use warptape_record::Record;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// What a record adds to the digest of its partition, modulo 2^64: a function of its offset, key and value, as

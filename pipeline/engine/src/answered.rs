@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskResult};
+use warptape_events::risk::{RiskErrorCode, RiskOutcome, RiskResult};
 use warptape_stages::risk::refusals::RequestIds;
 
 /// Ids of requests, and the offsets of those that were answered before others that came before them.
 #[derive(Debug, Default)]
 pub struct Answered {
-    pub(super) ids: RequestIds,
+    pub(crate) ids: RequestIds,
     /// Offsets at or behind the committed one.
     offsets: BTreeSet<i64>,
 }
@@ -21,7 +21,8 @@ impl Answered {
         answered
     }
 
-    pub(super) fn add(&mut self, result: &RiskResult, committed: i64) {
+    /// Adds a result of a request of the partition.
+    pub fn add(&mut self, result: &RiskResult, committed: i64) {
         // The request that it doubles has a result of its own, or is still to have it.
         if !is_duplicate(result) {
             self.ids.insert(&result.request_id);
@@ -32,7 +33,7 @@ impl Answered {
     }
 
     /// Whether the request at an offset has its answer; asked once for each offset.
-    pub(super) fn take_offset(&mut self, offset: i64) -> bool {
+    pub(crate) fn take_offset(&mut self, offset: i64) -> bool {
         self.offsets.remove(&offset)
     }
 }

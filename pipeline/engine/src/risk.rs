@@ -11,41 +11,41 @@ mod preparation;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use warptape_eventlog::TopicPartition;
-use warptape_schemas::journal::{LaneId, RunSlice, TaskId};
-use warptape_schemas::risk::{MarketAsOf, OptionResult, RiskError, RiskOutcome, RiskResult};
+use warptape_events::journal::{LaneId, RunSlice, TaskId};
+use warptape_events::risk::{MarketAsOf, OptionResult, RiskError, RiskOutcome, RiskResult};
+use warptape_record::TopicPartition;
 use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask, refusals};
 
-use super::EngineConfig;
-use super::answered::Answered;
-use super::commit::Sealed;
-pub(super) use arrivals::{Arrivals, Asked, Turn};
-pub(super) use conclusion::ConcludedRound;
+use crate::answered::Answered;
+use crate::commit::Sealed;
+use crate::config::Config;
+pub(crate) use arrivals::{Arrivals, Asked, Turn};
+pub(crate) use conclusion::ConcludedRound;
 pub use conclusion::{Concluded, Conclusion};
 pub use preparation::{Preparation, Prepared};
 
 /// Bytes of tasks that are being concluded from which no further ones are made.
 const CONCLUDING_BYTES_MAX: usize = 64 << 20;
 /// Of a request that the scheduler was not asked about.
-pub(super) const NO_SEQUENCE: i64 = -1;
+pub(crate) const NO_SEQUENCE: i64 = -1;
 
 /// All of it.
 #[derive(Default)]
-pub(super) struct RiskDesk {
+pub(crate) struct RiskDesk {
     /// By partition of the requests.
-    pub(super) partitions: BTreeMap<i32, RequestPartition>,
-    pub(super) arrivals: Arrivals,
+    pub(crate) partitions: BTreeMap<i32, RequestPartition>,
+    pub(crate) arrivals: Arrivals,
     /// Those that the scheduler knows.
-    pub(super) tasks: BTreeMap<TaskId, Box<OpenTask>>,
+    pub(crate) tasks: BTreeMap<TaskId, Box<OpenTask>>,
     /// Tasks a round of which is being concluded, also where nobody waits for it any more.
     concluding: BTreeMap<TaskId, Concluding>,
     /// A request that the scheduler is just given because its deadline has passed, and under which sequence.
-    pub(super) overdue: Option<(TaskId, i64, Asked)>,
+    pub(crate) overdue: Option<(TaskId, i64, Asked)>,
     /// Slices that lanes have, by number.
     slices: BTreeMap<i64, RunningSlice>,
     task_next: TaskId,
     /// Of portfolios.
-    pub(super) kept: Arc<KeptProfits>,
+    pub(crate) kept: Arc<KeptProfits>,
 }
 
 struct Concluding {
@@ -58,9 +58,9 @@ struct Concluding {
 }
 
 /// A round that was concluded, and that somebody waits for.
-pub(super) struct Awaited {
+pub(crate) struct Awaited {
     /// The request that cancels the one it is of.
-    pub(super) cancelled_by: Option<Asked>,
+    pub(crate) cancelled_by: Option<Asked>,
 }
 
 struct RunningSlice {
@@ -70,19 +70,19 @@ struct RunningSlice {
 }
 
 /// Requests of one partition.
-pub(super) struct RequestPartition {
+pub(crate) struct RequestPartition {
     source: TopicPartition,
     /// Requests read under another one are stale.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     next_offset: i64,
-    pub(super) read_to: i64,
+    pub(crate) read_to: i64,
     sealed_offset: i64,
     /// Offsets of requests without an answer.
     open: BTreeSet<i64>,
     /// Requests before this offset lay there when the partition came.
     found_before: i64,
     found: FoundRequests,
-    pub(super) answered: Answered,
+    pub(crate) answered: Answered,
     /// Results that wait for a commit.
     results: VecDeque<EncodedResult>,
     results_bytes: usize,
@@ -99,7 +99,7 @@ struct FoundRequests {
 /// Ids that are told of them at most.
 const FOUND_IDS_MAX: usize = 16;
 
-pub(super) struct EncodedResult {
+pub(crate) struct EncodedResult {
     partition: i32,
     /// Of the request.
     offset: i64,
@@ -111,7 +111,7 @@ pub(super) struct EncodedResult {
 
 impl RequestPartition {
     /// Requests before `found_before` lay there when the partition came.
-    pub(super) fn new(
+    pub(crate) fn new(
         source: TopicPartition,
         generation: u64,
         committed: i64,
@@ -134,7 +134,7 @@ impl RequestPartition {
     }
 
     /// Takes the request at an offset; whether it wants an answer.
-    pub(super) fn begin(&mut self, offset: i64) -> bool {
+    pub(crate) fn begin(&mut self, offset: i64) -> bool {
         self.next_offset = offset + 1;
         if self.answered.take_offset(offset) {
             return false;
@@ -144,7 +144,7 @@ impl RequestPartition {
     }
 
     /// Notes a request that wants an answer, if it lay there when the partition came.
-    pub(super) fn note(&mut self, offset: i64, request_id: &str) {
+    pub(crate) fn note(&mut self, offset: i64, request_id: &str) {
         if offset < self.found_before {
             self.found.count += 1;
             if self.found.ids.len() < FOUND_IDS_MAX {
@@ -154,7 +154,7 @@ impl RequestPartition {
     }
 
     /// What is to be told of requests that had no answer when the partition came, once all of them are read.
-    pub(super) fn take_found(&mut self) -> Option<String> {
+    pub(crate) fn take_found(&mut self) -> Option<String> {
         if self.next_offset.max(self.read_to) < self.found_before {
             return None;
         }
@@ -180,21 +180,21 @@ impl RequestPartition {
     }
 
     /// Whether a commit would hold anything.
-    pub(super) fn has_uncommitted(&self) -> bool {
+    pub(crate) fn has_uncommitted(&self) -> bool {
         !self.results.is_empty() || self.complete_before() > self.sealed_offset
     }
 
-    pub(super) fn has_results(&self) -> bool {
+    pub(crate) fn has_results(&self) -> bool {
         !self.results.is_empty()
     }
 
     /// Whether everything before an offset is answered.
-    pub(super) fn is_answered_to(&self, offset: i64) -> bool {
+    pub(crate) fn is_answered_to(&self, offset: i64) -> bool {
         self.open.is_empty() && self.next_offset.max(self.read_to) >= offset
     }
 
     /// Hands results to a commit, up to about `bytes_max` and at least one; the next-to-read offset, if it goes along.
-    pub(super) fn seal(&mut self, bytes_max: usize, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
+    pub(crate) fn seal(&mut self, bytes_max: usize, sealed: &mut Sealed) -> Option<(TopicPartition, i64)> {
         let mut bytes = 0;
         while let Some(first) = self.results.front()
             // A request that was cancelled, and who cancelled it, are answered in one transaction.
@@ -221,9 +221,9 @@ impl RequestPartition {
 }
 
 /// A request that is being worked on.
-pub(super) struct OpenTask {
-    pub(super) asked: Asked,
-    pub(super) task: Arc<RiskTask>,
+pub(crate) struct OpenTask {
+    pub(crate) asked: Asked,
+    pub(crate) task: Arc<RiskTask>,
     /// When its first slice was begun; 0 before.
     started_ns: i64,
     compute_ns: i64,
@@ -240,7 +240,7 @@ impl OpenTask {
         self.task.finish(self.partials.values())
     }
 
-    fn into_result(self, now_ns: i64, outcome: RiskOutcome, config: &EngineConfig) -> EncodedResult {
+    fn into_result(self, now_ns: i64, outcome: RiskOutcome, config: &Config) -> EncodedResult {
         let device = |lane: &LaneId| config.lanes[*lane as usize].device.clone();
         let work = Work {
             as_of: self.task.as_of().to_vec(),
@@ -267,7 +267,7 @@ fn encoded(
     sequence: i64,
     outcome: RiskOutcome,
     work: Work,
-    config: &EngineConfig,
+    config: &Config,
 ) -> EncodedResult {
     let Asked { partition, offset, request_id, tenant, class, seed, received_ns, cost_ns, cancels, .. } =
         asked;
@@ -276,7 +276,7 @@ fn encoded(
         request_id,
         tenant,
         class,
-        topic: config.topics.risk_requests.clone(),
+        topic: config.risk_requests.clone(),
         partition,
         offset,
         outcome,
@@ -290,28 +290,28 @@ fn encoded(
         node: config.node.clone(),
         decision_sequence: sequence,
         cost_ns,
-        cost_max_ns: if cost_ns > 0 { config.risk_cost_max_ns } else { 0 },
+        cost_max_ns: if cost_ns > 0 { config.limits.risk_cost_max_ns } else { 0 },
         cancels,
     };
-    let bytes = refusals::encode_bounded(&mut result, config.risk_result_bytes_max);
+    let bytes = refusals::encode_bounded(&mut result, config.limits.risk_result_bytes_max);
     let is_of_cancelling = result.cancels.is_some();
     EncodedResult { partition, offset, request_id: result.request_id, bytes, is_of_cancelling }
 }
 
 impl RiskDesk {
     /// Bytes of results that wait for a commit.
-    pub(super) fn waiting_bytes(&self) -> usize {
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.partitions.values().map(|requests| requests.results_bytes).sum()
     }
 
     /// Number of the next request that the scheduler is given.
-    pub(super) fn take_number(&mut self) -> TaskId {
+    pub(crate) fn take_number(&mut self) -> TaskId {
         self.task_next += 1;
         self.task_next - 1
     }
 
     /// Takes a task that the journal entry of this sequence is to admit.
-    pub(super) fn open(&mut self, asked: Asked, task: Box<RiskTask>, sequence: i64) -> TaskId {
+    pub(crate) fn open(&mut self, asked: Asked, task: Box<RiskTask>, sequence: i64) -> TaskId {
         let number = self.take_number();
         let open = OpenTask {
             asked,
@@ -327,7 +327,7 @@ impl RiskDesk {
     }
 
     /// A lane is to do a slice.
-    pub(super) fn begin_slice(&mut self, now_ns: i64, run: &RunSlice) -> Arc<RiskTask> {
+    pub(crate) fn begin_slice(&mut self, now_ns: i64, run: &RunSlice) -> Arc<RiskTask> {
         let open = self.tasks.get_mut(&run.task).expect("slices are of tasks that were submitted");
         if open.started_ns == 0 {
             open.started_ns = now_ns;
@@ -337,7 +337,7 @@ impl RiskDesk {
     }
 
     /// Keeps what came of a slice, unless nobody waits for it any more.
-    pub(super) fn keep(&mut self, lane: LaneId, slice: i64, service_ns: i64, partial: Partial) {
+    pub(crate) fn keep(&mut self, lane: LaneId, slice: i64, service_ns: i64, partial: Partial) {
         let Some(running) = self.slices.remove(&slice) else { return };
         if let Some(open) = self.tasks.get_mut(&running.task) {
             open.compute_ns += service_ns;
@@ -347,12 +347,12 @@ impl RiskDesk {
     }
 
     /// A lane is lost, with what it was doing.
-    pub(super) fn forget_lane(&mut self, lane: LaneId) {
+    pub(crate) fn forget_lane(&mut self, lane: LaneId) {
         self.slices.retain(|_, running| running.lane != lane);
     }
 
     /// Takes a task whose round is done, to be concluded.
-    pub(super) fn conclude(&mut self, task: TaskId) -> Box<OpenTask> {
+    pub(crate) fn conclude(&mut self, task: TaskId) -> Box<OpenTask> {
         let open = self.tasks.remove(&task).expect("rounds of known tasks are finished");
         let Asked { partition, bytes, ref request_id, .. } = open.asked;
         let request_id = request_id.clone();
@@ -362,18 +362,18 @@ impl RiskDesk {
     }
 
     /// Whether further tasks may be made: of those that are being concluded the scheduler does not know.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.concluding.values().map(|concluding| concluding.bytes).sum::<usize>() < CONCLUDING_BYTES_MAX
     }
 
     /// A round is concluded; `None` if nobody waits for that.
-    pub(super) fn take_concluded(&mut self, task: TaskId) -> Option<Awaited> {
+    pub(crate) fn take_concluded(&mut self, task: TaskId) -> Option<Awaited> {
         let concluding = self.concluding.remove(&task).filter(|concluding| concluding.partition.is_some())?;
         Some(Awaited { cancelled_by: concluding.cancelled_by })
     }
 
     /// The task of a request of a partition that the scheduler knows.
-    pub(super) fn task_of(&self, partition: i32, request_id: &str) -> Option<TaskId> {
+    pub(crate) fn task_of(&self, partition: i32, request_id: &str) -> Option<TaskId> {
         let is_it =
             |open: &OpenTask| open.asked.partition == partition && open.asked.request_id == request_id;
         self.tasks.iter().find(|(_, open)| is_it(open)).map(|(&number, _)| number)
@@ -381,7 +381,7 @@ impl RiskDesk {
 
     /// Has a request of a partition, a round of which is being concluded, cancelled by another one after that. Gives the other one back
     /// where there is no such request, or another one cancels it already.
-    pub(super) fn cancel_concluding(&mut self, by: Asked, request_id: &str) -> Option<Asked> {
+    pub(crate) fn cancel_concluding(&mut self, by: Asked, request_id: &str) -> Option<Asked> {
         let is_it = |concluding: &&mut Concluding| {
             concluding.partition == Some(by.partition) && concluding.request_id == request_id
         };
@@ -395,18 +395,18 @@ impl RiskDesk {
     }
 
     /// Answers a request that cancelled another one.
-    pub(super) fn confirm(&mut self, now_ns: i64, by: Asked, config: &EngineConfig) {
+    pub(crate) fn confirm(&mut self, now_ns: i64, by: Asked, config: &Config) {
         let nothing = RiskOutcome::Options(OptionResult { values: Vec::new() });
         self.push(encoded(now_ns, by, NO_SEQUENCE, nothing, Work::default(), config));
     }
 
     /// Answers a task that is done for.
-    pub(super) fn end(&mut self, now_ns: i64, open: OpenTask, error: RiskError, config: &EngineConfig) {
+    pub(crate) fn end(&mut self, now_ns: i64, open: OpenTask, error: RiskError, config: &Config) {
         self.push(open.into_result(now_ns, RiskOutcome::Error(error), config));
     }
 
     /// Forgets the requests of a partition, or all, that the scheduler does not know of now, and gives the tasks that it knows.
-    pub(super) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
+    pub(crate) fn withdraw(&mut self, partition: Option<i32>) -> Vec<TaskId> {
         let is_of = |of: i32| partition.is_none_or(|partition| partition == of);
         self.arrivals.withdraw(partition);
         for concluding in self.concluding.values_mut() {
@@ -417,26 +417,26 @@ impl RiskDesk {
     }
 
     /// Answers a task, which is done by that.
-    pub(super) fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome, config: &EngineConfig) {
+    pub(crate) fn answer(&mut self, now_ns: i64, task: TaskId, outcome: RiskOutcome, config: &Config) {
         if let Some(open) = self.tasks.remove(&task) {
             self.push(open.into_result(now_ns, outcome, config));
         }
     }
 
     /// Answers a request that there is no task of, as the journal entry of this sequence has it, if any has.
-    pub(super) fn refuse(
+    pub(crate) fn refuse(
         &mut self,
         now_ns: i64,
         asked: Asked,
         sequence: i64,
         error: RiskError,
-        config: &EngineConfig,
+        config: &Config,
     ) {
         self.push(encoded(now_ns, asked, sequence, RiskOutcome::Error(error), Work::default(), config));
     }
 
     /// Takes a result, unless its partition has gone.
-    pub(super) fn push(&mut self, result: EncodedResult) {
+    pub(crate) fn push(&mut self, result: EncodedResult) {
         if let Some(requests) = self.partitions.get_mut(&result.partition) {
             requests.push(result);
         }

@@ -1,11 +1,11 @@
 //! Steps the scheduler and keeps the record of every step until it is committed.
 
+use warptape_events::journal::{Decision, Input, JournalEntry};
+use warptape_events::{ChainError, JournalWriter};
 use warptape_scheduler::{Scheduler, StepError};
-use warptape_schemas::journal::{Decision, Input, JournalEntry};
-use warptape_schemas::{ChainError, JournalWriter};
 
 /// The scheduler with its journal: nothing is decided without an entry.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     scheduler: Scheduler,
     writer: JournalWriter,
     /// Encoded entries not handed to a commit yet, with the times of their steps.
@@ -29,7 +29,7 @@ pub enum RecordError {
 
 impl Recorder {
     /// Continues the journal after `last`, or begins it.
-    pub(super) fn new(last: Option<&JournalEntry>) -> Result<Self, ChainError> {
+    pub(crate) fn new(last: Option<&JournalEntry>) -> Result<Self, ChainError> {
         let writer = match last {
             Some(entry) => JournalWriter::resume(entry)?,
             None => JournalWriter::new(),
@@ -44,7 +44,7 @@ impl Recorder {
     }
 
     /// One step: decides, records, and gives the decisions to be executed.
-    pub(super) fn step(&mut self, now_ns: i64, input: &Input) -> Result<Vec<Decision>, RecordError> {
+    pub(crate) fn step(&mut self, now_ns: i64, input: &Input) -> Result<Vec<Decision>, RecordError> {
         let state_hash = self.scheduler.state_hash();
         let mut decisions = Vec::new();
         self.scheduler.step(now_ns, input, &mut decisions)?;
@@ -57,28 +57,28 @@ impl Recorder {
     }
 
     /// Sequence of the entry that the next step writes.
-    pub(super) fn next_sequence(&self) -> i64 {
+    pub(crate) fn next_sequence(&self) -> i64 {
         self.writer.next_sequence()
     }
 
     /// Takes the entries recorded since the last call.
-    pub(super) fn take_entries(&mut self) -> Vec<(i64, Vec<u8>)> {
+    pub(crate) fn take_entries(&mut self) -> Vec<(i64, Vec<u8>)> {
         self.entries_bytes = 0;
         std::mem::take(&mut self.entries)
     }
 
     /// Bytes of the entries that wait for a commit.
-    pub(super) fn waiting_bytes(&self) -> usize {
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.entries_bytes
     }
 
     /// Number of entries that wait for a commit.
-    pub(super) fn entries_waiting(&self) -> usize {
+    pub(crate) fn entries_waiting(&self) -> usize {
         self.entries.len()
     }
 
     /// Decisions since the process began.
-    pub(super) fn decisions_total(&self) -> u64 {
+    pub(crate) fn decisions_total(&self) -> u64 {
         self.decisions_total
     }
 }

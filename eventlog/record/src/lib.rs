@@ -1,0 +1,27 @@
+//! What a record of the log is to those who neither read nor write one: its place and its bytes.
+//!
+//! A crate of its own, so that the engine can be given records without depending on any log.
+
+/// One partition of one topic.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicPartition {
+    /// Topic name.
+    pub topic: String,
+    /// Partition number.
+    pub partition: i32,
+}
+
+/// A record as read. Its topic and partition are those of the fetch it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Offset in its partition.
+    pub offset: i64,
+    /// Key, if any.
+    pub key: Option<Vec<u8>>,
+    /// Headers in order.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Create time, nanoseconds since the epoch.
+    pub timestamp_ns: i64,
+    /// Payload.
+    pub value: Vec<u8>,
+}

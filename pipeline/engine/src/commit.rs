@@ -1,0 +1,148 @@
+//! What a transaction holds, as data: the engine seals it, and whoever owns a log writes it.
+
+use warptape_events::journal::SealedPartition;
+use warptape_events::{Snapshot, encode_snapshot};
+use warptape_record::TopicPartition;
+use warptape_stages::MergedSignals;
+
+use crate::snapshots::SnapshotPlace;
+
+/// Everything one transaction holds.
+#[derive(Clone, Debug, Default)]
+pub struct CommitRequest {
+    /// When it was sealed: the create time of all records but journal entries, which have their own.
+    pub sealed_at_ns: i64,
+    /// What complete records of each partition caused.
+    pub sealed: Vec<Sealed>,
+    /// Times and bytes of journal entries.
+    pub entries: Vec<(i64, Vec<u8>)>,
+    /// Next-to-read source offsets.
+    pub offsets: Vec<(TopicPartition, i64)>,
+    /// What to count when it is committed.
+    pub receipt: Receipt,
+}
+
+/// What complete records of a partition caused.
+#[derive(Clone, Debug, Default)]
+pub struct Sealed {
+    /// The partition.
+    pub partition: i32,
+    /// Which of the times that this process was assigned the partition.
+    pub assignment: u64,
+    /// Digest of the records that were sealed with this.
+    pub ticks_digest: u64,
+    /// Signals, in canonical order.
+    pub signals: MergedSignals,
+    /// Late ticks and dead letters, by offset.
+    pub asides: Vec<Aside>,
+    /// Snapshots: key and encoded record.
+    pub snapshots: Vec<(String, Vec<u8>)>,
+    /// Risk results: key and encoded record.
+    pub risk_results: Vec<(String, Vec<u8>)>,
+}
+
+/// A record that is no signal: a late tick or a dead letter.
+#[derive(Clone, Debug)]
+pub struct Aside {
+    /// Source offset of its cause.
+    pub offset: i64,
+    /// Where it goes.
+    pub topic: AsideTopic,
+    /// The encoded record.
+    pub bytes: Vec<u8>,
+}
+
+/// Which topic an aside goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsideTopic {
+    /// Late ticks.
+    Late,
+    /// Dead letters.
+    DeadLetter,
+}
+
+/// What a commit makes true.
+#[derive(Clone, Debug, Default)]
+pub struct Receipt {
+    /// Signals by the time at which the record that caused them was read.
+    pub signals_by_read: Vec<(i64, u64)>,
+    /// Whether source offsets move: false for a commit of journal entries alone.
+    pub advances: bool,
+}
+
+impl CommitRequest {
+    /// The first journal entry.
+    pub fn first_entry(&self) -> Option<&[u8]> {
+        self.entries.first().map(|(_, bytes)| bytes.as_slice())
+    }
+
+    /// The last journal entry.
+    pub fn last_entry(&self) -> Option<&[u8]> {
+        self.entries.last().map(|(_, bytes)| bytes.as_slice())
+    }
+
+    /// Drops what partitions caused that are no longer this process's: who owns them now does it again. Whether there was
+    /// something to drop.
+    pub(crate) fn retain_owned(&mut self, is_owned: impl Fn(i32, u64) -> bool) -> bool {
+        let before = self.sealed.len();
+        self.sealed.retain(|sealed| {
+            let stays = is_owned(sealed.partition, sealed.assignment);
+            if !stays {
+                self.offsets.retain(|(source, _)| source.partition != sealed.partition);
+            }
+            stays
+        });
+        self.sealed.len() < before
+    }
+
+    /// The newest signals of each partition, newest first.
+    pub fn newest_signals(&self) -> impl Iterator<Item = &[u8]> {
+        self.sealed.iter().flat_map(|sealed| sealed.signals.iter().rev().map(|signal| signal.bytes))
+    }
+}
+
+impl Sealed {
+    /// Adds a record of the snapshots, in its place; its bytes.
+    pub(crate) fn add_snapshot(&mut self, place: SnapshotPlace, snapshot: &Snapshot) -> usize {
+        let mut record = Vec::new();
+        encode_snapshot(snapshot, &mut record);
+        let bytes = record.len();
+        self.snapshots.push((place.key(snapshot), record));
+        bytes
+    }
+
+    /// What the journal says of it, if the transaction commits an offset of the partition.
+    pub(crate) fn account(
+        &self,
+        first_offset: i64,
+        next_offset: i64,
+        next_request: Option<i64>,
+    ) -> Option<SealedPartition> {
+        let asides = |topic| self.asides.iter().filter(|aside| aside.topic == topic).count() as i64;
+        (next_offset > first_offset || next_request.is_some()).then(|| SealedPartition {
+            partition: self.partition,
+            first_offset,
+            next_offset,
+            ticks_digest: self.ticks_digest.cast_signed(),
+            signals: self.signals.len() as i64,
+            late: asides(AsideTopic::Late),
+            dead_letters: asides(AsideTopic::DeadLetter),
+            risk_results: self.risk_results.len() as i64,
+            next_request,
+        })
+    }
+}
+
+impl Receipt {
+    /// Signals in all.
+    pub fn signals(&self) -> u64 {
+        self.signals_by_read.iter().map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn count_signal(&mut self, read_at_ns: i64) {
+        match self.signals_by_read.last_mut() {
+            Some((at_ns, count)) if *at_ns == read_at_ns => *count += 1,
+            _ => self.signals_by_read.push((read_at_ns, 1)),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What an engine needs to be told.
+
+use warptape_events::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig};
+use warptape_stages::StageConfig;
+
+/// Configuration of an engine, checked where it was read.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of the process, for people.
+    pub node: String,
+    /// Consumer group, for people.
+    pub group: String,
+    /// Topic of the ticks.
+    pub ticks: String,
+    /// Topic of the risk requests.
+    pub risk_requests: String,
+    /// What outputs depend on.
+    pub stages: StageConfig,
+    /// What the scheduler goes by.
+    pub scheduler: SchedulerConfig,
+    /// Lanes, by index.
+    pub lanes: Vec<LaneSpec>,
+    /// Sizes.
+    pub limits: Limits,
+    /// Intervals and deadlines.
+    pub times: Times,
+    /// Whether partitions that were processed under other `stages` may go on under these, as a new segment of the log.
+    pub new_segment: bool,
+}
+
+/// Sizes that the engine keeps to.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of rows that are kept of a partition's groups on devices, about, since their states were written last.
+    pub kept_bytes_max: usize,
+    /// Bytes of signals, late ticks and dead letters in one transaction, and of risk results, about: what a record causes is never
+    /// torn apart.
+    pub commit_bytes_max: usize,
+    /// Bytes of the largest risk result, its key among them; a larger one becomes an error.
+    pub risk_result_bytes_max: i64,
+    /// Time of one core that a risk request may be estimated to take, in nanoseconds; a larger one is refused.
+    pub risk_cost_max_ns: i64,
+    /// Source records of a partition between snapshots.
+    pub snapshot_interval_records: i64,
+}
+
+/// Intervals and deadlines, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Time between commits.
+    pub commit_interval_ns: i64,
+    /// Time between commits while risk results wait.
+    pub risk_commit_interval_ns: i64,
+    /// How long a lane on a device may take for a batch.
+    pub device_deadline_ns: i64,
+    /// How long it may take for anything else: to open its device, or to make up for what a group has missed.
+    pub device_open_deadline_ns: i64,
+}
+
+impl Config {
+    /// Whether a lane's state is elsewhere than in the host's memory.
+    pub fn is_on_device(&self, lane: LaneId) -> bool {
+        self.lanes[lane as usize].kind() == LaneKind::Device
+    }
+
+    /// Whether any lane is on a device.
+    pub fn has_devices(&self) -> bool {
+        (0..self.lanes.len() as LaneId).any(|lane| self.is_on_device(lane))
+    }
+
+    /// The device of a lane, by the name it is opened with: several lanes of a device have names of their own.
+    pub fn device_of(&self, lane: LaneId) -> &str {
+        device_name(&self.lanes[lane as usize])
+    }
+}
+
+/// The device of a lane, without the number of the lane on it.
+fn device_name(lane: &LaneSpec) -> &str {
+    lane.device.split_once('#').map_or(&lane.device, |(device, _)| device)
+}

@@ -1,0 +1,172 @@
+//! What lanes are told and what they tell: the data that goes between the engine and a lane's thread.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use warptape_events::journal::ServicePoint;
+use warptape_kernels::Isa;
+use warptape_stages::risk::{Partial, RiskTask};
+use warptape_stages::{GroupInput, GroupOutput, GroupStage, StageConfig};
+
+/// A group of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupId {
+    /// The partition.
+    pub partition: i32,
+    /// The group within it.
+    pub group: i32,
+}
+
+/// What the engine tells a lane.
+pub enum LaneCommand {
+    /// The group is the lane's from now on.
+    Install {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+        /// Its state.
+        state: GroupState,
+    },
+    /// The partition's groups are no longer the lane's.
+    Drop {
+        /// The partition.
+        partition: i32,
+    },
+    /// Run a batch.
+    Run(LaneBatch),
+    /// Give a group back, if it is still the lane's in this epoch.
+    Release {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+    },
+}
+
+/// Units of a risk task on their way to a lane.
+pub struct Slice {
+    /// Number of the slice.
+    pub slice: i64,
+    /// The task.
+    pub task: Arc<RiskTask>,
+    /// The units.
+    pub units: Range<i64>,
+}
+
+/// The state of a group on its way to a lane.
+pub enum GroupState {
+    /// As it is.
+    Stage(Box<GroupStage>),
+    /// As it was, with what has happened to it since: the outputs of that exist.
+    Kept(Kept),
+}
+
+/// What the state of a group can be made from again.
+#[derive(Clone, Default)]
+pub struct Kept {
+    /// The state at some time.
+    pub(crate) state: Vec<u8>,
+    /// What was processed since.
+    pub(crate) tail: Vec<GroupInput>,
+    /// Bytes of that, about.
+    pub(crate) bytes: usize,
+}
+
+impl GroupState {
+    /// The state again, to be kept.
+    pub(crate) fn to_kept(&self) -> Kept {
+        match self {
+            Self::Kept(kept) => kept.clone(),
+            Self::Stage(stage) => {
+                let mut state = Vec::new();
+                stage.write(&mut state);
+                Kept { state, ..Kept::default() }
+            }
+        }
+    }
+
+    /// The state as a stage that runs: what was kept is made up for.
+    pub fn into_stage(self, config: &StageConfig, isa: Isa) -> Box<GroupStage> {
+        match self {
+            Self::Stage(stage) => stage,
+            Self::Kept(Kept { state, tail, .. }) => {
+                let stage = GroupStage::read(config, isa, &state);
+                let mut stage = Box::new(stage.expect("this process has written the state"));
+                tail.into_iter().for_each(|input| stage.run(input, &mut GroupOutput::default()));
+                stage
+            }
+        }
+    }
+}
+
+/// A batch on its way to a lane.
+pub struct LaneBatch {
+    /// Number of the batch.
+    pub batch: i64,
+    /// Rows by group, in the order of the decision.
+    pub parts: Vec<BatchPart>,
+}
+
+/// The rows of one group in a batch.
+pub struct BatchPart {
+    /// The group.
+    pub group: GroupId,
+    /// Its epoch when the batch was made.
+    pub epoch: i64,
+    /// Its rows.
+    pub input: GroupInput,
+}
+
+/// What a lane tells the engine.
+pub enum LaneNews {
+    /// A batch is done.
+    Completed {
+        /// Number of the batch.
+        batch: i64,
+        /// What it took, in nanoseconds.
+        service_ns: i64,
+        /// What each part gave.
+        parts: Vec<PartOutput>,
+        /// Bytes of the device's memory: of slots, of what is uploaded, of work. Nothing on the processor.
+        memory_bytes: Option<[usize; 3]>,
+    },
+    /// A group was given back.
+    Released {
+        /// The group.
+        group: GroupId,
+        /// Its epoch.
+        epoch: i64,
+        /// Its state.
+        stage: Box<GroupStage>,
+    },
+    /// A slice is done.
+    SliceDone {
+        /// Number of the slice.
+        slice: i64,
+        /// What it took, in nanoseconds.
+        service_ns: i64,
+        /// What it gave.
+        partial: Partial,
+    },
+    /// What batches take.
+    Measured {
+        /// By rows of a batch.
+        points: Vec<ServicePoint>,
+    },
+    /// The lane failed; its thread waits for nothing any more.
+    Lost {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What one group of a batch gave.
+pub struct PartOutput {
+    /// The group.
+    pub group: GroupId,
+    /// The epoch of the part.
+    pub epoch: i64,
+    /// What its stage gave; nothing if the epoch is not the lane's.
+    pub output: GroupOutput,
+}

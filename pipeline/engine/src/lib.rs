@@ -1,0 +1,48 @@
+//! The engine: everything that the pipeline decides, and nothing that it does.
+//!
+//! ```text
+//!   events, with the time            commands, in order
+//!   ─────────────────────► Core ─────────────────────►  lanes, source, log, requests
+//!                           │  step
+//!                           ▼
+//!                       Scheduler ──► journal entries, which go into the next transaction
+//! ```
+//!
+//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. Whatever reaches outside becomes
+//! a [`Command`] for the shell: threads, channels, a clock and a log in production (`warptape_pipeline::engine`), one
+//! seed in the simulation. So this crate has no thread, no lock, no channel and no clock, which `clippy.toml` enforces,
+//! and every choice between two ways to go on is made here, where a simulation meets it.
+
+mod answered;
+mod asides;
+mod commit;
+mod config;
+mod error;
+mod lanes;
+mod machine;
+mod outage;
+mod partition;
+mod recorder;
+mod restore;
+mod risk;
+mod segment;
+mod snapshots;
+mod text;
+mod tick_digest;
+
+pub use answered::Answered;
+pub use asides::{dead_letter_of, encode_dead_letter_of, encode_late_tick_of};
+pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed};
+pub use config::{Config, Limits, Times};
+pub use error::CoreError;
+pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
+pub use machine::{AfterAbort, Assigned, Command, Core, Doing, ReadRequest, Stop};
+pub use outage::Outage;
+pub use partition::Accepted;
+pub use recorder::RecordError;
+pub use restore::{Restored, restore_from};
+pub use risk::{Concluded, Conclusion, Preparation, Prepared};
+pub use segment::segment_record;
+pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
+pub use text::{LOST_REASON_BYTES_MAX, cut};
+pub use tick_digest::tick_record_digest;

@@ -1,0 +1,179 @@
+//! When something is committed, what, and what follows when that fails.
+
+use std::mem::take;
+
+use warptape_events::LifecycleEvent;
+use warptape_events::journal::{Input, Sealed};
+
+use super::{Command, Core};
+use crate::commit::CommitRequest;
+use crate::error::CoreError;
+use crate::outage::Outage;
+use crate::partition::Partition;
+use crate::recorder::RecordError;
+use crate::risk::RequestPartition;
+use crate::segment::segment_record;
+use crate::snapshots::SnapshotPlace;
+
+/// How long a process that shall end waits for a commit and what it takes to learn its outcome.
+const COMMIT_STOPPING_NS_MAX: i64 = 60_000_000_000;
+
+/// What to do after a transaction was aborted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterAbort {
+    /// Go on: it will be sent again.
+    Again,
+    /// End: the log has not taken it for too long.
+    GiveUp,
+}
+
+/// One commit at a time is under way; what comes meanwhile is gathered for the next one.
+#[derive(Default)]
+pub(super) struct Commits {
+    last_ns: i64,
+    /// When the request was sealed that is being written, or waits to be sent again.
+    sent_ns: Option<i64>,
+    aborted: Option<AbortedCommit>,
+    /// The time in which nothing was committed for aborts.
+    outage: Option<Outage>,
+}
+
+/// A request whose transaction was aborted.
+struct AbortedCommit {
+    request: Box<CommitRequest>,
+    again_at_ns: i64,
+}
+
+impl Commits {
+    pub(super) fn begin(&mut self, now_ns: i64) {
+        self.last_ns = now_ns;
+    }
+}
+
+impl Core {
+    /// Whether a commit is under way, or waits to be sent again.
+    pub(super) fn is_committing(&self) -> bool {
+        self.commits.sent_ns.is_some()
+    }
+
+    /// When there is something to commit, if time alone decides that.
+    pub(super) fn commit_at_ns(&self) -> Option<i64> {
+        match &self.commits.aborted {
+            Some(aborted) => Some(aborted.again_at_ns),
+            None => (!self.is_committing() && self.has_uncommitted()).then(|| self.commit_due_ns()),
+        }
+    }
+
+    fn commit_due_ns(&self) -> i64 {
+        let times = &self.config.times;
+        let interval_ns = match self.has_risk_results() {
+            true => times.risk_commit_interval_ns.min(times.commit_interval_ns),
+            false => times.commit_interval_ns,
+        };
+        self.commits.last_ns + interval_ns
+    }
+
+    /// Commits what is complete, if it is time for that; sends an aborted request again, if it is time for that.
+    pub(super) fn commit_if_due(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        if let Some(aborted) = self.commits.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
+            let mut request = aborted.request;
+            self.amend(&mut request);
+            self.commands.push(Command::Commit(request));
+            return Ok(());
+        }
+        let hurry = self.is_full() || self.is_drained() || self.membership.is_revoking();
+        let due = hurry || now_ns >= self.commit_due_ns();
+        if self.is_committing() || !due || !self.has_uncommitted() {
+            return Ok(());
+        }
+        let request = self.seal(now_ns)?;
+        self.commits.last_ns = now_ns;
+        self.commits.sent_ns = Some(now_ns);
+        self.commands.push(Command::Commit(Box::new(request)));
+        Ok(())
+    }
+
+    /// Gives up a commit that the log does not answer, in a process that is to end.
+    pub(super) fn check_commit(&self, now_ns: i64) -> Result<(), CoreError> {
+        let (Some(since_ns), Some(sent_ns)) = (self.stopping.since_ns, self.commits.sent_ns) else {
+            return Ok(());
+        };
+        let waited_ns = now_ns - sent_ns.max(since_ns);
+        if waited_ns < COMMIT_STOPPING_NS_MAX {
+            return Ok(());
+        }
+        Err(CoreError::CommitUnanswered { waited_s: waited_ns / 1_000_000_000 })
+    }
+
+    /// The request of the last [`Command::Commit`] is durable and visible.
+    pub fn on_committed(&mut self) {
+        self.commits.sent_ns = None;
+        self.commits.outage = None;
+    }
+
+    /// Nothing of the request of the last [`Command::Commit`] was written, for this reason. What records cause is a function of the
+    /// log, so that the request stays right, but for what others own by now.
+    pub fn on_aborted(&mut self, now_ns: i64, request: Box<CommitRequest>, reason: &str) -> AfterAbort {
+        if self.commits.outage.is_none() {
+            self.commands.push(Command::Lifecycle(LifecycleEvent::CommitFailed, reason.to_owned()));
+        }
+        let outage = self.commits.outage.get_or_insert_with(|| Outage::begin(now_ns));
+        if outage.is_given_up(now_ns, self.stopping.since_ns) {
+            return AfterAbort::GiveUp;
+        }
+        let again_at_ns = now_ns + outage.next_pause_ns();
+        self.commits.aborted = Some(AbortedCommit { request, again_at_ns });
+        AfterAbort::Again
+    }
+
+    /// Whether a commit would hold anything.
+    pub fn has_uncommitted(&self) -> bool {
+        self.recorder.entries_waiting() > 0
+            || self.partitions.values().any(Partition::has_unsealed)
+            || self.risk.partitions.values().any(RequestPartition::has_uncommitted)
+    }
+
+    /// Gathers what complete records caused, with the journal entries of everything decided so far, the last of which accounts
+    /// for it.
+    fn seal(&mut self, now_ns: i64) -> Result<CommitRequest, RecordError> {
+        let mut accounts = Vec::new();
+        let mut request = CommitRequest { sealed_at_ns: now_ns, ..CommitRequest::default() };
+        let bytes_max = self.config.limits.commit_bytes_max / self.partitions.len().max(1);
+        for owned in self.partitions.values_mut() {
+            let before = owned.sealed_offset;
+            let Some(assignment) = self.membership.assignment(owned.source.partition) else { continue };
+            let mut sealed = owned.seal(assignment, bytes_max, &mut request.receipt);
+            let requests = self.risk.partitions.get_mut(&sealed.partition);
+            let next_request = requests.and_then(|requests| requests.seal(bytes_max, &mut sealed));
+            let next = next_request.as_ref().map(|(_, next)| *next);
+            accounts.extend(sealed.account(before, owned.sealed_offset, next));
+            request.offsets.extend(next_request);
+            // A segment that was asked for begins in all partitions, also those without new ticks, so that nobody asks again.
+            let begins = owned.sealed_offset > before || self.config.new_segment;
+            if begins && take(&mut owned.segment_due) {
+                let segment = segment_record(sealed.partition, before, &self.config.stages);
+                sealed.add_snapshot(SnapshotPlace::default(), &segment);
+            }
+            request.sealed.push(sealed);
+            if owned.sealed_offset > before {
+                request.receipt.advances = true;
+                request.offsets.push((owned.source.clone(), owned.sealed_offset));
+            }
+        }
+        if !accounts.is_empty() {
+            self.step(now_ns, &Input::Sealed(Sealed { partitions: accounts }))?;
+        }
+        request.entries = self.recorder.take_entries();
+        Ok(request)
+    }
+
+    /// Makes a request that was aborted ready to be sent again: without what others own by now, of which the journal says so
+    /// in the same transaction.
+    fn amend(&mut self, request: &mut CommitRequest) {
+        if request
+            .retain_owned(|partition, assignment| self.membership.assignment(partition) == Some(assignment))
+        {
+            request.entries.extend(self.recorder.take_entries());
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What lanes tell, when one is given up, and whether it is started again.
+
+use std::collections::BTreeMap;
+
+use warptape_events::journal::{
+    Arrived, Completed, DeviceSample, Input, LaneId, LaneLost, LaneReady, Measured, Released, ServicePoint,
+};
+use warptape_kernels::device::Sample;
+use warptape_stages::GroupStage;
+
+use super::{Command, Core};
+use crate::error::CoreError;
+use crate::lanes::{GroupId, LaneNews, PartOutput};
+use crate::recorder::RecordError;
+use crate::text::{LOST_REASON_BYTES_MAX, cut};
+
+/// How often a lane on the processor that failed is started again in the life of a process.
+const LANE_RESTARTS_MAX: u32 = 3;
+/// How long the engine may have heard of nothing, if it is to judge by the clock who else is slow.
+const TURN_NS_MAX: i64 = 1_000_000_000;
+
+/// What a thread of a lane on a device is at, by its own account: what the engine has not heard yet, because it was busy, is not
+/// held against the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// A batch, or a slice, since this time.
+    Batch {
+        /// Nanoseconds of the engine's clock.
+        since_ns: i64,
+    },
+    /// Anything else, since this time.
+    Other {
+        /// Nanoseconds of the engine's clock.
+        since_ns: i64,
+    },
+}
+
+/// What is known of lanes and devices.
+pub(super) struct Lanes {
+    /// By lane that is not lost: how often it was started before.
+    lives: Vec<Option<u32>>,
+    /// Lane and rows of each batch in flight.
+    batches: BTreeMap<i64, (LaneId, i64)>,
+    /// The newest sample of each device, and the lanes that have recorded it.
+    samples: BTreeMap<String, (Sample, Vec<LaneId>)>,
+    watched_ns: i64,
+}
+
+impl Lanes {
+    pub(super) fn new(count: usize) -> Self {
+        Self { lives: vec![None; count], batches: BTreeMap::new(), samples: BTreeMap::new(), watched_ns: 0 }
+    }
+
+    pub(super) fn begin_batch(&mut self, batch: i64, lane: LaneId, rows: i64) {
+        self.batches.insert(batch, (lane, rows));
+    }
+
+    /// What a lane is to record: the newest sample of its device, once, with its own memory.
+    fn record(&mut self, lane: LaneId, device: &str, memory_bytes: [usize; 3]) -> Option<DeviceSample> {
+        let (sample, recorded) = self.samples.get_mut(device)?;
+        if recorded.contains(&lane) {
+            return None;
+        }
+        recorded.push(lane);
+        let [slots_bytes, staging_bytes, work_bytes] = memory_bytes.map(|bytes| bytes as i64);
+        let wide = |value: Option<u32>| value.map(i64::from);
+        let long = |value: Option<u64>| value.map(|value| i64::try_from(value).unwrap_or(i64::MAX));
+        Some(DeviceSample {
+            slots_bytes,
+            staging_bytes,
+            work_bytes,
+            memory_used_bytes: long(sample.memory_used_bytes),
+            memory_free_bytes: long(sample.memory_free_bytes),
+            utilization_percent: wide(sample.utilization_percent),
+            temperature_c: wide(sample.temperature_c),
+            power_mw: wide(sample.power_mw),
+            sm_clock_mhz: wide(sample.sm_clock_mhz),
+            memory_clock_mhz: wide(sample.memory_clock_mhz),
+            throttle_bits: long(sample.throttle_bits),
+            ecc_errors_uncorrected: long(sample.ecc_errors_uncorrected),
+        })
+    }
+}
+
+impl Core {
+    pub(super) fn start_lanes(&mut self, now_ns: i64) {
+        self.lanes.watched_ns = now_ns;
+        for (lane, life) in (0..).zip(&mut self.lanes.lives) {
+            *life = Some(0);
+            self.commands.push(Command::StartLane { lane, life: 0 });
+        }
+    }
+
+    /// Rows of a batch in flight.
+    pub fn batch_rows(&self, batch: i64) -> i64 {
+        self.lanes.batches.get(&batch).map_or(0, |&(_, rows)| rows)
+    }
+
+    /// Whether what a lane tells in this life is of use.
+    pub fn is_alive(&self, lane: LaneId, life: u32) -> bool {
+        self.lanes.lives[lane as usize] == Some(life)
+    }
+
+    /// A lane tells something in one of its lives.
+    pub fn on_lane(&mut self, now_ns: i64, lane: LaneId, life: u32, news: LaneNews) -> Result<(), CoreError> {
+        if !self.is_alive(lane, life) {
+            return Ok(());
+        }
+        match news {
+            LaneNews::Completed { batch, service_ns, parts, memory_bytes } => {
+                let device = self.config.device_of(lane);
+                let sample = memory_bytes.and_then(|bytes| self.lanes.record(lane, device, bytes));
+                self.on_completed(now_ns, lane, batch, service_ns, parts, sample)?;
+            }
+            LaneNews::Released { group, epoch, stage } => {
+                self.on_released(now_ns, lane, group, epoch, stage)?
+            }
+            LaneNews::SliceDone { slice, service_ns, partial } => {
+                self.on_slice_done(now_ns, lane, slice, service_ns, partial)?;
+            }
+            LaneNews::Measured { points } => self.on_measured(now_ns, lane, points)?,
+            LaneNews::Lost { reason } => self.lose_lane(now_ns, lane, reason, false)?,
+        }
+        Ok(())
+    }
+
+    /// What threads of lanes on devices are at. Gives up lanes that take too long, unless the engine itself was held up and cannot
+    /// tell.
+    pub fn on_watch(&mut self, now_ns: i64, doing: &[(LaneId, Doing)]) -> Result<(), CoreError> {
+        let was_held_up = now_ns - self.lanes.watched_ns >= TURN_NS_MAX;
+        self.lanes.watched_ns = now_ns;
+        if was_held_up {
+            return Ok(());
+        }
+        let times = self.config.times;
+        for &(lane, doing) in doing {
+            let (since_ns, allowed_ns) = match doing {
+                Doing::Batch { since_ns } => (since_ns, times.device_deadline_ns),
+                Doing::Other { since_ns } => (since_ns, times.device_open_deadline_ns),
+            };
+            let is_overdue = (now_ns - since_ns).max(0) > allowed_ns;
+            if is_overdue && self.config.is_on_device(lane) && self.lanes.lives[lane as usize].is_some() {
+                let allowed_ms = times.device_deadline_ns / 1_000_000;
+                let reason = format!("no answer in time (a batch may take {allowed_ms} ms)");
+                self.lose_lane(now_ns, lane, reason, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How a device fares. One that has met a critical error is given up.
+    pub fn on_sample(&mut self, now_ns: i64, device: String, sample: Sample) -> Result<(), CoreError> {
+        if let Some(xid) = sample.xid {
+            for lane in 0..self.config.lanes.len() as LaneId {
+                if self.config.device_of(lane) == device && self.lanes.lives[lane as usize].is_some() {
+                    self.lose_lane(now_ns, lane, format!("{device} has met Xid error {xid}"), true)?;
+                }
+            }
+        }
+        self.lanes.samples.insert(device, (sample, Vec::new()));
+        Ok(())
+    }
+
+    /// What is left of a lane is gone. One on the processor is started again; a process that has lost a GPU once does not get it
+    /// back.
+    fn lose_lane(&mut self, now_ns: i64, lane: LaneId, reason: String, hangs: bool) -> Result<(), CoreError> {
+        let is_on_device = self.config.is_on_device(lane);
+        let device = &self.config.lanes[lane as usize].device;
+        let reason = match is_on_device {
+            true => format!("{reason}; {device} is used again after a restart of this process"),
+            false => reason,
+        };
+        tracing::error!(lane, device, reason, "lane lost");
+        self.commands.push(Command::EndLane { lane, hangs });
+        let life = self.lanes.lives[lane as usize].take().expect("a lane is lost once");
+        let restart = !is_on_device && life < LANE_RESTARTS_MAX;
+        if restart {
+            self.lanes.lives[lane as usize] = Some(life + 1);
+            self.commands.push(Command::StartLane { lane, life: life + 1 });
+        } else if self.lanes.lives.iter().all(Option::is_none) {
+            return Err(CoreError::NoLanes { reason });
+        }
+        Ok(self.on_lane_lost(now_ns, lane, reason, restart)?)
+    }
+
+    /// A lane finished a batch.
+    fn on_completed(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        batch: i64,
+        service_ns: i64,
+        parts: Vec<PartOutput>,
+        sample: Option<DeviceSample>,
+    ) -> Result<(), RecordError> {
+        self.lanes.batches.remove(&batch);
+        for part in parts {
+            if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
+                partition.complete(part.group, part.epoch, part.output, self.config.limits.kept_bytes_max);
+            }
+        }
+        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample }))
+    }
+
+    /// A lane was measured.
+    fn on_measured(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        points: Vec<ServicePoint>,
+    ) -> Result<(), RecordError> {
+        self.step(now_ns, &Input::Measured(Measured { lane, points }))
+    }
+
+    /// A lane gave a group back.
+    fn on_released(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        group: GroupId,
+        epoch: i64,
+        stage: Box<GroupStage>,
+    ) -> Result<(), RecordError> {
+        let GroupId { partition, group } = group;
+        let owned = self.partitions.get_mut(&partition);
+        // The partition may have gone or been restored since the lane was told.
+        if !owned.is_some_and(|owned| owned.release(group, lane, epoch, stage)) {
+            return Ok(());
+        }
+        self.step(now_ns, &Input::Released(Released { partition, group, lane, epoch }))
+    }
+
+    /// A lane failed; `restarted` says that a new worker has taken its place.
+    fn on_lane_lost(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        reason: String,
+        restarted: bool,
+    ) -> Result<(), RecordError> {
+        let reason = cut(reason, LOST_REASON_BYTES_MAX);
+        self.lanes.batches.retain(|_, (owner, _)| *owner != lane);
+        self.risk.forget_lane(lane);
+        let kept = self.config.is_on_device(lane)
+            && self.partitions.values().all(|owned| owned.keeps_groups_of(lane));
+        let mut again = Vec::new();
+        if kept {
+            for (&partition, owned) in &mut self.partitions {
+                let groups = owned.take_back(lane);
+                again.push(Arrived { partition, next_offset: owned.next_offset, groups });
+            }
+        }
+        self.step(now_ns, &Input::LaneLost(LaneLost { lane, reason, kept }))?;
+        for arrived in again.into_iter().filter(|arrived| !arrived.groups.is_empty()) {
+            self.step(now_ns, &Input::Arrived(arrived))?;
+        }
+        if restarted {
+            self.step(now_ns, &Input::LaneReady(LaneReady { lane }))?;
+        }
+        Ok(())
+    }
+}

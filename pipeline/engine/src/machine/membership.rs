@@ -1,0 +1,305 @@
+//! Which partitions are this process's: how they come, are restored, and go.
+
+use std::collections::BTreeMap;
+
+use warptape_events::LifecycleEvent;
+use warptape_events::journal::{Input, PartitionAssigned, PartitionRevoked};
+use warptape_record::TopicPartition;
+
+use super::{Command, Core};
+use crate::error::CoreError;
+use crate::partition::Partition;
+use crate::recorder::RecordError;
+use crate::restore::Restored;
+use crate::risk::RequestPartition;
+use crate::segment::is_other;
+
+/// How long revoked partitions may take to commit what they caused before they are let go without.
+const REVOKE_NS_MAX: i64 = 10_000_000_000;
+
+/// A partition to own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assigned {
+    /// The partition.
+    pub partition: i32,
+    /// Next offset to read according to the last commit.
+    pub committed: Option<i64>,
+    /// Offset of the next record that is published.
+    pub end: i64,
+}
+
+/// What is known of the process's membership in its group.
+#[derive(Default)]
+pub(super) struct Membership {
+    /// By partition that is this process's: under which assignment, counted over all of them.
+    assignments: BTreeMap<i32, u64>,
+    assignments_total: u64,
+    /// Partitions that were assigned together, until the states of all of them are there.
+    assigning: Vec<Assigning>,
+    /// Partitions whose state was lost and is not restored yet, with the offsets they had come to.
+    restoring: BTreeMap<i32, i64>,
+    /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
+    /// partition came is in the market then.
+    requests_wait: BTreeMap<i32, i64>,
+    revoking: Option<Revoking>,
+}
+
+struct Assigning {
+    all: Vec<Assigned>,
+    restored: BTreeMap<i32, Restored>,
+}
+
+/// Partitions that the source wants to hand over.
+struct Revoking {
+    partitions: Vec<i32>,
+    until_ns: i64,
+}
+
+impl Membership {
+    /// A partition is this process's, from now on if it was not before; the assignment, if it is a new one.
+    fn begin(&mut self, partition: i32) -> Option<u64> {
+        if self.assignments.contains_key(&partition) {
+            return None;
+        }
+        self.assignments_total += 1;
+        self.assignments.insert(partition, self.assignments_total);
+        Some(self.assignments_total)
+    }
+
+    /// The assignment of a partition that is this process's.
+    pub(super) fn assignment(&self, partition: i32) -> Option<u64> {
+        self.assignments.get(&partition).copied()
+    }
+
+    /// The state of a partition is lost, which had come to an offset.
+    pub(super) fn await_restore(&mut self, partition: i32, reached_offset: i64) {
+        self.restoring.insert(partition, reached_offset);
+    }
+
+    /// Whether no partition waits for its state.
+    pub(super) fn is_settled(&self) -> bool {
+        self.restoring.is_empty() && self.assigning.is_empty()
+    }
+
+    /// Whether partitions are about to be handed over.
+    pub(super) fn is_revoking(&self) -> bool {
+        self.revoking.is_some()
+    }
+}
+
+impl Core {
+    /// Whether a partition has been this process's ever since it was sealed under this assignment.
+    pub(super) fn is_owned(&self, partition: i32, assignment: u64) -> bool {
+        self.membership.assignment(partition) == Some(assignment)
+    }
+
+    /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over together.
+    pub fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
+        for &Assigned { partition, committed, .. } in &all {
+            self.commands.push(Command::Restore { partition, sealed_offset: committed.unwrap_or(0) });
+        }
+        self.membership.assigning.push(Assigning { all, restored: BTreeMap::new() });
+        self.take_over(now_ns)
+    }
+
+    /// A partition's state was restored; outputs of records before `sealed_offset` exist already. What nobody waits for any more is
+    /// ignored.
+    pub fn on_restored(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        restored: Restored,
+        sealed_offset: i64,
+    ) -> Result<(), CoreError> {
+        let is_of = |assigning: &&mut Assigning| assigning.all.iter().any(|one| one.partition == partition);
+        if let Some(assigning) = self.membership.assigning.iter_mut().find(is_of) {
+            assigning.restored.insert(partition, restored);
+            return self.take_over(now_ns);
+        }
+        match self.membership.restoring.remove(&partition) {
+            Some(reached_offset) => {
+                Ok(self.admit(now_ns, partition, restored, sealed_offset, reached_offset)?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes over partitions whose states are there, unless that would begin segments of the log that nobody asked for.
+    fn take_over(&mut self, now_ns: i64) -> Result<(), CoreError> {
+        let is_complete = |assigning: &mut Assigning| assigning.restored.len() == assigning.all.len();
+        let complete: Vec<Assigning> = self.membership.assigning.extract_if(.., is_complete).collect();
+        for Assigning { all, mut restored } in complete {
+            self.allow_segments(&all, &restored)?;
+            for Assigned { partition, committed, end } in all {
+                let restored = restored.remove(&partition).expect("the states of all are there");
+                self.admit(now_ns, partition, restored, committed.unwrap_or(0), 0)?;
+                self.membership.requests_wait.insert(partition, end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no partition was processed under another stage configuration, or that another segment may begin.
+    fn allow_segments(
+        &mut self,
+        all: &[Assigned],
+        restored: &BTreeMap<i32, Restored>,
+    ) -> Result<(), CoreError> {
+        let (mut first, mut partitions, mut records) = (None, 0, 0);
+        for Assigned { partition, committed, .. } in all {
+            let Some(committed) = committed.filter(|&committed| committed > 0) else { continue };
+            let segment = restored[partition].segment_or_older();
+            if let Some(segment) = segment.filter(|segment| is_other(segment, &self.config.stages)) {
+                first.get_or_insert_with(|| segment.to_owned());
+                partitions += 1;
+                records += committed;
+            }
+        }
+        let Some(before) = first else { return Ok(()) };
+        if !self.config.new_segment {
+            return Err(CoreError::OtherSegment { before, partitions, records });
+        }
+        self.commands.push(Command::NewSegment { before, partitions, records });
+        Ok(())
+    }
+
+    fn admit(
+        &mut self,
+        now_ns: i64,
+        partition: i32,
+        restored: Restored,
+        sealed_offset: i64,
+        reached_offset: i64,
+    ) -> Result<(), RecordError> {
+        let offset = restored.offset;
+        if let Some(assignment) = self.membership.begin(partition) {
+            self.commands.push(Command::Own { partition, assignment });
+        }
+        self.generation += 1;
+        let generation = self.generation;
+        let source = TopicPartition { topic: self.config.ticks.clone(), partition };
+        let is_other = |segment: &String| is_other(segment, &self.config.stages);
+        let segment_due = restored.segment.as_ref().is_none_or(is_other);
+        let counted_offset = reached_offset.max(sealed_offset);
+        let mut owned = Partition::new(source, generation, restored, sealed_offset, counted_offset);
+        owned.segment_due = segment_due;
+        self.partitions.insert(partition, owned);
+        let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");
+        self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
+        self.step(
+            now_ns,
+            &Input::PartitionAssigned(PartitionAssigned {
+                partition,
+                groups: self.config.stages.groups_per_partition as i32,
+                committed_offset: sealed_offset,
+                snapshot_offset: offset,
+            }),
+        )?;
+        self.commands.push(Command::Seek { partition, offset, generation });
+        // A stop may have been asked for before there was anything to stop.
+        self.drain_if_read(now_ns)
+    }
+
+    /// Partitions are about to be handed over, and their source stands still until [`Command::ReleaseSource`]. What they caused is
+    /// committed first, if that does not take too long, with a last snapshot, which spares the next owner work.
+    pub fn on_revoking(&mut self, now_ns: i64, partitions: Vec<i32>) -> Result<(), CoreError> {
+        for &partition in &partitions {
+            self.close_requests(now_ns, partition)?;
+            self.begin_last_snapshot(now_ns, partition)?;
+        }
+        self.membership.revoking = Some(Revoking { partitions, until_ns: now_ns + REVOKE_NS_MAX });
+        Ok(())
+    }
+
+    /// Partitions are others' already.
+    pub fn on_lost(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), CoreError> {
+        self.give_up(now_ns, partitions, "lost")
+    }
+
+    /// When revoked partitions are let go at the latest.
+    pub(super) fn release_at_ns(&self) -> Option<i64> {
+        self.membership.revoking.as_ref().map(|revoking| revoking.until_ns)
+    }
+
+    /// Lets go of revoked partitions once what they caused is committed, or when that takes too long.
+    pub(super) fn release_if_settled(&mut self, now_ns: i64) -> Result<(), CoreError> {
+        let Some(revoking) = &self.membership.revoking else { return Ok(()) };
+        let is_settled = |&partition: &i32| self.is_settled(partition);
+        let settled = !self.is_committing() && revoking.partitions.iter().all(is_settled);
+        if !settled && now_ns < revoking.until_ns {
+            return Ok(());
+        }
+        let partitions = self.membership.revoking.take().expect("it was there a line ago").partitions;
+        self.give_up(now_ns, &partitions, if settled { "committed" } else { "not committed in time" })
+    }
+
+    /// Partitions are no longer this process's. What they caused and is not committed, their next owner does again.
+    fn give_up(&mut self, now_ns: i64, partitions: &[i32], how: &str) -> Result<(), CoreError> {
+        for &partition in partitions {
+            self.let_go(now_ns, partition)?;
+            let detail = format!("partition {partition}, {how}");
+            self.commands.push(Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail));
+        }
+        self.commands.push(Command::ReleaseSource);
+        // What came with them may have waited for their states.
+        self.take_over(now_ns)
+    }
+
+    fn let_go(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+        let Membership { assignments, assigning, restoring, requests_wait, .. } = &mut self.membership;
+        let was_owned = assignments.remove(&partition).is_some();
+        restoring.remove(&partition);
+        requests_wait.remove(&partition);
+        for assigning in assigning {
+            assigning.all.retain(|one| one.partition != partition);
+            assigning.restored.remove(&partition);
+        }
+        self.commands.push(Command::LetGo { partition });
+        self.close_requests(now_ns, partition)?;
+        self.risk.partitions.remove(&partition);
+        self.partitions.remove(&partition);
+        if let Some(stop) = &mut self.stopping.at {
+            stop.remove(partition);
+        }
+        // The scheduler has not heard of one that was never taken over.
+        if !was_owned {
+            return Ok(());
+        }
+        self.drop_groups(partition);
+        self.step(now_ns, &Input::PartitionRevoked(PartitionRevoked { partition }))
+    }
+
+    /// Whether everything read of a partition is processed and handed to a commit.
+    fn is_settled(&self, partition: i32) -> bool {
+        let settled = |owned: &Partition| {
+            owned.is_drained() && owned.sealed_offset >= owned.next_offset && !owned.has_unsealed()
+        };
+        !self.membership.restoring.contains_key(&partition)
+            && self.partitions.get(&partition).is_none_or(settled)
+            && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
+    }
+
+    /// Begins to read the requests of partitions that came, once the ticks of all of them were accepted as far as there were
+    /// any when they came.
+    pub(super) fn open_requests(&mut self) {
+        let mut waiting = self.membership.requests_wait.iter();
+        if waiting.any(|(&partition, &end)| !self.is_read_to(partition, end)) {
+            return;
+        }
+        while let Some((partition, _)) = self.membership.requests_wait.pop_first() {
+            if let Some(assignment) = self.membership.assignment(partition) {
+                self.commands.push(Command::OpenRequests { partition, assignment });
+            }
+        }
+    }
+
+    /// Whether the records of an owned partition before an offset were accepted.
+    pub fn is_read_to(&self, partition: i32, offset: i64) -> bool {
+        self.partitions.get(&partition).is_some_and(|owned| owned.is_read_to(offset))
+    }
+
+    /// Whether risk requests of some partition have results that no commit has.
+    pub fn has_risk_results(&self) -> bool {
+        self.risk.partitions.values().any(RequestPartition::has_results)
+    }
+}

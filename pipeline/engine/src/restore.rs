@@ -1,0 +1,103 @@
+//! Stage state of a partition from its newest good snapshot, or from nothing.
+
+use std::collections::BTreeMap;
+
+use warptape_events::Snapshot;
+use warptape_kernels::Isa;
+use warptape_stages::{GroupStage, PartitionIntake, StageConfig, StageError};
+
+use crate::segment::take_segment;
+use crate::snapshots::{STATE_VERSION, SnapshotPlace};
+
+/// State of a partition before the record at `offset`.
+pub struct Restored {
+    /// The first record that is not in the state.
+    pub offset: i64,
+    /// Where its snapshot stands.
+    pub place: SnapshotPlace,
+    /// The host side.
+    pub intake: PartitionIntake,
+    /// The lane side, by group.
+    pub stages: Vec<GroupStage>,
+    /// The stage configuration of the segment that the partition is in, as JSON, where that is recorded.
+    pub segment: Option<String>,
+    /// Where that is not recorded: the one that the journal of before there were such records names, if it was asked.
+    pub older_segment: Option<String>,
+}
+
+impl Restored {
+    /// The state at the beginning of the log.
+    pub fn beginning(config: &StageConfig, isa: Isa) -> Self {
+        let stages = (0..config.groups_per_partition).map(|_| GroupStage::new(config, isa));
+        let (intake, place) = (PartitionIntake::new(config), SnapshotPlace::default());
+        Self { offset: 0, place, intake, stages: stages.collect(), segment: None, older_segment: None }
+    }
+
+    /// The stage configuration under which the partition's newest ticks were processed, as far as it is known.
+    pub(crate) fn segment_or_older(&self) -> Option<&str> {
+        self.segment.as_deref().or(self.older_segment.as_deref())
+    }
+}
+
+/// Restores a partition from the newest complete snapshot at or before `committed` among these records.
+pub fn restore_from(
+    mut parts: Vec<(SnapshotPlace, Snapshot)>,
+    committed: i64,
+    config: &StageConfig,
+    isa: Isa,
+) -> Restored {
+    let segment = take_segment(&mut parts);
+    // Of one that went out in several transactions, all parts stand in one place.
+    let places: BTreeMap<i64, SnapshotPlace> =
+        parts.iter().map(|(place, part)| (part.offset, *place)).collect();
+    for (offset, states) in states(parts.into_iter().map(|(_, part)| part)).into_iter().rev() {
+        if offset > committed {
+            continue;
+        }
+        match assemble(offset, places[&offset], &states, config, isa) {
+            Ok(restored) => return Restored { segment, ..restored },
+            Err(error) => tracing::warn!(offset, %error, "snapshot passed over"),
+        }
+    }
+    Restored { segment, ..Restored::beginning(config, isa) }
+}
+
+fn assemble(
+    offset: i64,
+    place: SnapshotPlace,
+    states: &BTreeMap<i32, Vec<u8>>,
+    config: &StageConfig,
+    isa: Isa,
+) -> Result<Restored, StageError> {
+    let state = |group: i32| {
+        let found = format!("group {group} is missing");
+        states.get(&group).ok_or(StageError::Damaged { found })
+    };
+    let intake = PartitionIntake::read(config, state(Snapshot::INTAKE)?)?;
+    let groups = 0..config.groups_per_partition as i32;
+    let stages: Result<Vec<_>, _> =
+        groups.map(|group| GroupStage::read(config, isa, state(group)?)).collect();
+    Ok(Restored { offset, place, intake, stages: stages?, segment: None, older_segment: None })
+}
+
+/// States by snapshot offset and group; only those with all their parts.
+fn states(parts: impl Iterator<Item = Snapshot>) -> BTreeMap<i64, BTreeMap<i32, Vec<u8>>> {
+    let mut by_group: BTreeMap<(i64, i32), BTreeMap<i32, Snapshot>> = BTreeMap::new();
+    for part in parts {
+        if part.state_version == STATE_VERSION && (0..part.parts).contains(&part.part) {
+            let parts = by_group.entry((part.offset, part.group)).or_default();
+            // Parts come in log order: those of an older snapshot at the same offset give way.
+            parts.retain(|_, older: &mut Snapshot| older.parts == part.parts);
+            parts.insert(part.part, part);
+        }
+    }
+    let mut states: BTreeMap<i64, BTreeMap<i32, Vec<u8>>> = BTreeMap::new();
+    for ((offset, group), parts) in by_group {
+        let complete = parts.values().all(|part| part.parts as usize == parts.len());
+        if complete {
+            let state = parts.into_values().flat_map(|part| part.state).collect();
+            states.entry(offset).or_default().insert(group, state);
+        }
+    }
+    states
+}

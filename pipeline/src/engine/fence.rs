@@ -1,0 +1,76 @@
+//! Which partitions transactions may commit for. The engine's thread opens and closes it as the core commands, the source's thread
+//! closes all of it when it ends, and the commit thread asks it when the membership in whose name offsets commit is fixed.
+//!
+//! It is closed before the consumer tells the group that a partition is let go. So either the answer is no, and the transaction
+//! aborts, or the membership is one that the group no longer takes once it moves on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Assignments by partition. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Fence(Arc<Mutex<Assignments>>);
+
+#[derive(Default)]
+struct Assignments {
+    current: BTreeMap<i32, u64>,
+    /// The source has ended: nothing is opened any more.
+    has_ended: bool,
+}
+
+impl Fence {
+    fn lock(&self) -> MutexGuard<'_, Assignments> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was sealed of a partition under this assignment may be committed from now on.
+    pub(super) fn open(&self, partition: i32, assignment: u64) {
+        let mut assignments = self.lock();
+        if !assignments.has_ended {
+            assignments.current.insert(partition, assignment);
+        }
+    }
+
+    /// Nothing of the partition may.
+    pub(super) fn close(&self, partition: i32) {
+        self.lock().current.remove(&partition);
+    }
+
+    /// Nothing at all may, now and later.
+    pub(super) fn close_all(&self) {
+        let mut assignments = self.lock();
+        assignments.current.clear();
+        assignments.has_ended = true;
+    }
+
+    /// Whether what was sealed of a partition under this assignment may be committed.
+    pub(super) fn is_open(&self, partition: i32, assignment: u64) -> bool {
+        self.lock().current.get(&partition) == Some(&assignment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assignment_ends_and_another_one_is_not_the_same() {
+        let fence = Fence::default();
+        fence.open(3, 1);
+        assert!(fence.is_open(3, 1));
+        fence.close(3);
+        assert!(!fence.is_open(3, 1));
+        fence.open(3, 2);
+        assert!(fence.is_open(3, 2) && !fence.is_open(3, 1));
+    }
+
+    #[test]
+    fn nothing_opens_after_the_end_of_all() {
+        let fence = Fence::default();
+        fence.open(3, 1);
+        fence.close_all();
+        fence.open(3, 1);
+        fence.open(4, 2);
+        assert!(!fence.is_open(3, 1) && !fence.is_open(4, 2));
+    }
+}

@@ -1,0 +1,72 @@
+//! The lanes' threads that are there.
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use warptape_engine::{Doing, LaneCommand, Slice};
+use warptape_schemas::journal::LaneId;
+
+use super::lanes::{Lane, LaneEvent};
+use super::worker::Worker;
+use super::{Clock, EngineConfig};
+
+/// By lane: its threads, unless it was ended.
+pub(super) struct LaneThreads {
+    /// What lanes tell.
+    pub(super) events: Receiver<LaneEvent>,
+    sender: Sender<LaneEvent>,
+    lanes: Vec<Option<Lane>>,
+    /// Threads of lanes that were ended.
+    leaving: Vec<Worker>,
+}
+
+impl LaneThreads {
+    pub(super) fn new(config: &EngineConfig) -> Self {
+        let batches_max = config.scheduler.lane_batches_max as usize;
+        // Lanes wait where there is no room, and the engine never waits for a lane.
+        let (sender, events) = bounded(config.lanes.len() * (batches_max + 3));
+        let lanes = config.lanes.iter().map(|_| None).collect();
+        Self { events, sender, lanes, leaving: Vec::new() }
+    }
+
+    pub(super) fn start(&mut self, lane: LaneId, life: u32, config: &EngineConfig, clock: Clock) {
+        // A fault that a test asks for is one of the first life.
+        let fault = config.lane_faults.iter().find(|fault| fault.lane == lane && life == 0);
+        let after_batches = fault.map(|fault| fault.after_batches);
+        let started = Lane::start(lane, life, config, clock, after_batches, self.sender.clone());
+        self.lanes[lane as usize] = Some(started);
+    }
+
+    pub(super) fn end(&mut self, lane: LaneId, hangs: bool) {
+        let ended = self.lanes[lane as usize].take().map(Lane::end);
+        if !hangs {
+            self.leaving.extend(ended);
+        }
+    }
+
+    /// Tells a lane. One that is lost does no more, which is on its way to the core.
+    pub(super) fn command(&self, lane: LaneId, command: LaneCommand) {
+        if let Some(lane) = &self.lanes[lane as usize] {
+            lane.command(command);
+        }
+    }
+
+    /// Has a slice done; likewise.
+    pub(super) fn run_slice(&self, lane: LaneId, slice: Slice) {
+        if let Some(lane) = &self.lanes[lane as usize] {
+            lane.run_slice(slice);
+        }
+    }
+
+    /// What the threads are at.
+    pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
+        let lanes = (0..).zip(&self.lanes).filter_map(|(number, lane)| Some((number, lane.as_ref()?)));
+        lanes.flat_map(|(number, lane)| lane.doing().map(move |doing| (number, doing))).collect()
+    }
+
+    /// Ends all of them and waits for that.
+    pub(super) fn stop(self) {
+        // A lane that has something to say finds nobody, and ends.
+        drop(self.events);
+        let lanes = self.lanes.into_iter().flatten().map(Lane::end);
+        Worker::join_all(lanes.chain(self.leaving).collect());
+    }
+}

@@ -1,0 +1,134 @@
+//! Requests that are prepared and concluded while ticks go on.
+
+use warptape_schemas::journal::{Decision, Input};
+
+use super::*;
+
+#[test]
+fn ticks_go_on_while_a_request_is_prepared_and_concluded() {
+    let mut shell = Shell::begin(0);
+    assert!(shell.tick(0, 0));
+    shell.ask(1_000_000_000, 0, None);
+    assert_eq!(shell.preparations.len(), 1);
+    assert!(shell.tick(1_000_000_000, 1), "while it is prepared");
+    shell.prepare(2_000_000_000);
+    assert_eq!(shell.conclusions.len(), 1, "the lane was done at once");
+    assert!(shell.tick(2_000_000_000, 2), "while it is concluded");
+    assert!(shell.results(2_000_000_000).is_empty());
+    shell.conclude(3_000_000_000);
+    let [result] = &shell.results(3_000_000_000)[..] else { panic!("there is one request") };
+    assert_eq!(code(result), None);
+    assert_eq!(result.as_of[0].next_offset, 1, "the market of when its turn came");
+    let times = [result.received_ns, result.started_ns, result.finished_ns];
+    assert_eq!(times, [1_000_000_000, 2_000_000_000, 3_000_000_000]);
+}
+
+#[test]
+fn a_market_is_as_new_as_it_was_though_no_records_stand_before_the_offset() {
+    // The group's offset lies behind the marker of a transaction.
+    let mut shell = Shell::begin(3);
+    shell.ask(0, 0, None);
+    shell.tick(0, 0);
+    shell.tick(1_000_000_000, 1);
+    assert!(shell.preparations.is_empty(), "more is to be read");
+    shell.core.on_position(2_000_000_000, PARTITION, shell.generations[0], 3).expect(TOLD);
+    shell.turn(2_000_000_000);
+    assert_eq!(shell.preparations.len(), 1);
+}
+
+#[test]
+fn a_deadline_passes_whatever_a_request_waits_for() {
+    for is_prepared in [false, true] {
+        let mut shell = Shell::begin(i64::from(!is_prepared));
+        shell.ask(5, 0, Some(70));
+        assert_eq!(shell.preparations.len(), usize::from(is_prepared));
+        assert_eq!(shell.core.wake_at_ns(), Some(70));
+        assert!(shell.results(69).is_empty());
+        let [result] = &shell.results(70)[..] else { panic!("there is one request") };
+        assert_eq!((code(result), result.finished_ns), (Some(RiskErrorCode::Expired), 70));
+        assert!(result.as_of.is_empty());
+        // The scheduler refused it, which its journal tells.
+        let entries = shell.entries();
+        let entry =
+            entries.iter().find(|entry| entry.sequence == result.decision_sequence).expect("its entry");
+        assert!(matches!(&entry.input, Input::TaskArrived(arrived) if arrived.as_of.is_empty()));
+        assert!(matches!(entry.decisions[..], [Decision::Reject(_)]));
+        // Nobody waits for the task any more.
+        if is_prepared {
+            shell.prepare(80);
+        }
+        assert!(shell.core.take_commands().is_empty() && shell.results(90).is_empty());
+        assert_eq!(shell.core.wake_at_ns(), None);
+    }
+}
+
+#[test]
+fn a_deadline_that_none_may_have_is_no_deadline() {
+    let mut shell = Shell::begin(0);
+    let request = request(0, Some(-1), &json!(100.0));
+    shell.read(5, vec![request]);
+    shell.turn(5);
+    shell.prepare(5);
+    assert_eq!(shell.results(5).iter().map(code).collect::<Vec<_>>(), [Some(RiskErrorCode::BadParameter)]);
+}
+
+#[test]
+fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
+    for is_concluded in [false, true] {
+        let mut shell = Shell::begin(0);
+        shell.tick(0, 0);
+        shell.ask(1_000_000_000, 0, Some(9_000_000_000));
+        if is_concluded {
+            shell.prepare(1_000_000_000);
+        }
+        shell.core.on_lost(2_000_000_000, &[PARTITION]).expect(TOLD);
+        shell.turn(2_000_000_000);
+        match is_concluded {
+            true => shell.conclude(3_000_000_000),
+            false => shell.prepare(3_000_000_000),
+        }
+        shell.turn(10_000_000_000);
+        assert!(shell.conclusions.is_empty() && shell.results(10_000_000_000).is_empty());
+        assert_eq!(shell.core.risk_tasks(), 0);
+    }
+}
+
+#[test]
+fn the_most_urgent_request_is_prepared_first() {
+    // The market is older than it has been: all of them wait.
+    let mut shell = Shell::begin(1);
+    let classes = ["BATCH", "INTERACTIVE", "BATCH", "CRITICAL", "INTERACTIVE"];
+    for (class, offset) in classes.into_iter().zip(0..) {
+        let mut request = request(offset, None, &json!(100.0));
+        let asked = request.request.as_mut().expect("it can be read");
+        asked.class = serde_json::from_value(json!(class)).expect("a class");
+        shell.read(0, vec![request]);
+    }
+    assert!(shell.preparations.is_empty());
+    shell.tick(1, 0);
+    let mut offsets = Vec::new();
+    while let Some(preparation) = shell.preparations.first() {
+        offsets.push(preparation.offset);
+        shell.prepare(2);
+    }
+    assert_eq!(offsets, [3, 1, 4, 0, 2]);
+}
+
+#[test]
+fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
+    let mut shell = Shell::begin(0);
+    assert!(shell.tick(0, 0));
+    let (now_ns, deadline_ns) = (1_000_000_000, 1_050_000_000);
+    (0..100).for_each(|offset| shell.ask(now_ns, offset, Some(deadline_ns)));
+    let under_way = shell.preparations.len();
+    assert!(under_way < 100, "{under_way} are prepared at once");
+    shell.turn(deadline_ns);
+    let results = shell.results(deadline_ns);
+    assert_eq!(results.len(), 100);
+    assert!(results.iter().all(|result| code(result) == Some(RiskErrorCode::Expired)));
+    (100..200).for_each(|offset| shell.ask(deadline_ns, offset, None));
+    assert_eq!(shell.preparations.len(), under_way, "nobody wants them, but they are still to be done");
+    assert_eq!(shell.abandoned.len(), under_way, "so they may be left out");
+    shell.prepare(deadline_ns);
+    assert_eq!(shell.preparations.len(), under_way, "one has gone, and one come");
+}
