@@ -4,16 +4,15 @@
 
 pub mod allocator;
 pub mod cli;
+pub mod clock;
 pub mod commands;
 pub mod engine;
 pub mod feed_ledger;
-pub mod hot;
 pub mod open;
 mod printable;
 pub mod publisher;
 pub mod registry;
 pub mod settings;
-pub mod sources;
 pub mod terminal;
 mod transaction;
 mod watch;

@@ -6,16 +6,16 @@
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
 use warptape_schemas::tick::{Scales, Tick, TickKind};
 use warptape_schemas::{EncodeError, SymbolTable, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 
+use crate::clock::wall_clock_ns;
 use crate::engine::{TopicPlan, Topics};
 use crate::feed_ledger::FeedLedger;
-use crate::sources::{Batcher, BatcherConfig, TickRecord};
 use crate::transaction::{StoppingSince, Transaction, TransactionWriter};
+use warptape_sources::{Batcher, BatcherConfig, TickRecord};
 
 /// A transaction is committed when it holds this many ticks.
 pub const TRANSACTION_TICKS_MAX: u64 = 65_536;
@@ -239,7 +239,7 @@ impl TickTransaction {
         encoded.map_err(|cause| refused(ticks, cause))?;
         // A batch may hold many symbols.
         let key = if let [tick] = ticks { Some(tick.symbol.clone()) } else { None };
-        self.records.push(EncodedRecord { partition, key, timestamp_ns: now_ns(), value });
+        self.records.push(EncodedRecord { partition, key, timestamp_ns: wall_clock_ns(), value });
         self.ticks += ticks.len() as u64;
         Ok(())
     }
@@ -272,7 +272,7 @@ impl Transaction for TickTransaction {
             producer.send(NewRecord {
                 topic: self.feeds_topic.as_str().into(),
                 key: Some(key.as_bytes().into()),
-                timestamp_ns: now_ns(),
+                timestamp_ns: wall_clock_ns(),
                 value: value.as_slice().into(),
                 ..NewRecord::default()
             })?;
@@ -334,14 +334,7 @@ fn refused(ticks: &[Tick], cause: EncodeError) -> PublishError {
 /// offsets against its records, tells at once who was replaced.
 fn first_number(url: &str, before: Option<i64>) -> i64 {
     let next = before.unwrap_or(0).saturating_add(1);
-    if url.starts_with("kafka:") { next.max(now_ns()) } else { next }
-}
-
-/// Nanoseconds since the epoch; 0 where the clock stands before it.
-fn now_ns() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    if url.starts_with("kafka:") { next.max(wall_clock_ns()) } else { next }
 }
 
 #[cfg(test)]
@@ -353,7 +346,7 @@ mod tests {
     use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
 
     use super::*;
-    use crate::sources::partition_of;
+    use warptape_sources::partition_of;
 
     const PARTITIONS: i32 = 3;
 

@@ -20,9 +20,9 @@ use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::Isa;
 use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::engine::{Progress, Stop, run};
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};
 

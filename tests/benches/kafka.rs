@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
 use hdrhistogram::Histogram;
@@ -29,10 +29,10 @@ use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, TopicPartitio
 use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::engine::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::create_missing_topics;
-use warptape_pipeline::sources::partition_of;
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{decode_signal, encode_tick};
+use warptape_sources::partition_of;
 use warptape_stages::StageConfig;
 use warptape_tests::engine_run::{
     engine_config, feed_topic, read_partition, run_to_end, stage_config, topic_ends,
@@ -85,7 +85,7 @@ fn brokers() -> String {
 }
 
 fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_nanos() as i64
+    warptape_pipeline::clock::wall_clock_ns()
 }
 
 fn unique(name: &str) -> String {

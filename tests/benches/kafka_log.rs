@@ -58,7 +58,7 @@ fn brokers() -> String {
 }
 
 fn unique(name: &str) -> String {
-    format!("bench.{name}.{}", std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos())
+    format!("bench.{name}.{}", warptape_pipeline::clock::wall_clock_ns())
 }
 
 fn at(topic: &str, partition: i32) -> TopicPartition {

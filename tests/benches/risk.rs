@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, never};
 use hdrhistogram::Histogram;
@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, publisher, read_partition, stage_config, topic_ends};
 
 /// The allocator of the `warptape` binary.
@@ -141,7 +141,7 @@ fn main() {
 }
 
 fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as i64
+    warptape_pipeline::clock::wall_clock_ns()
 }
 
 /// What came of one stream.

@@ -26,6 +26,7 @@ pub fn shared_log() -> KafkaLog {
 
 /// A name that no other test has used on the shared broker, also not when it is used again.
 pub fn unique(name: &str) -> String {
+    #[expect(clippy::disallowed_methods, reason = "names of topics that no earlier test has used")]
     let since_epoch = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
     format!("{name}-{}-{}", std::process::id(), since_epoch.as_nanos())
 }

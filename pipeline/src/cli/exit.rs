@@ -8,7 +8,7 @@ use warptape_replay::ReplayError;
 use crate::engine::EngineError;
 use crate::feed_ledger::FeedLedgerError;
 use crate::settings::SettingsError;
-use crate::sources::SourceError;
+use warptape_sources::SourceError;
 
 /// Exit code of a failure, and of a replay that found a difference.
 pub const DIVERGED: u8 = 1;

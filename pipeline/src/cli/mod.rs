@@ -254,7 +254,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::sources::SourceError;
+    use warptape_sources::SourceError;
 
     #[test]
     fn the_definition_is_sound() {

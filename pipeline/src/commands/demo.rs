@@ -19,13 +19,13 @@ use super::live::{Live, REDRAW};
 use super::run::{NO_THREAD, keep_hot_state, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::engine::{Progress, Stop, run};
-use crate::hot::HotState;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
-use crate::sources::synth::{SynthConfig, SynthSource};
 use crate::terminal::Terminal;
+use warptape_hot::HotState;
+use warptape_sources::synth::{SynthConfig, SynthSource};
 
 /// File of the log in the demo's folder.
 pub const LOG_FILE: &str = "demo.db";

@@ -17,11 +17,11 @@ use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
 use crate::publisher::Publisher;
 use crate::settings::Settings;
-use crate::sources::binance_capture::BinanceCapture;
-use crate::sources::csv::{BadLines, CsvConfig, CsvSource};
-use crate::sources::dbn::DbnSource;
-use crate::sources::synth::{SynthConfig, SynthSource};
-use crate::sources::{PassedOver, ProgressUnit, Source};
+use warptape_sources::binance_capture::BinanceCapture;
+use warptape_sources::csv::{BadLines, CsvConfig, CsvSource};
+use warptape_sources::dbn::DbnSource;
+use warptape_sources::synth::{SynthConfig, SynthSource};
+use warptape_sources::{PassedOver, ProgressUnit, Source};
 
 /// With a rate, ticks that are due wait for at most about this long before they are committed.
 const PACE_COMMIT: Duration = Duration::from_millis(100);

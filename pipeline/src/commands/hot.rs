@@ -14,14 +14,14 @@ use warptape_schemas::signal::INDICATORS;
 use super::columns::{Align, aligned, facts};
 use super::tail::{layout, rows::Row};
 use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
-use crate::engine::Clock;
-use crate::hot::{
-    HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, result_from_log, result_from_redis,
-    signal_field,
-};
+use crate::clock::Clock;
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
+use warptape_hot::{
+    HotUrl, Keys, LaneState, SymbolState, from_log, from_redis, result_from_log, result_from_redis,
+    signal_field,
+};
 
 /// A process that lives tells Redis of its lanes every second; a busy machine and clocks that differ have so much time.
 const SILENCE_NS_MAX: i64 = 10_000_000_000;
@@ -201,7 +201,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::hot::{LaneValue, PlacementValue, PositionValue, SignalValue};
+    use warptape_hot::{LaneValue, PlacementValue, PositionValue, SignalValue};
 
     #[test]
     fn a_table_says_what_where_and_how_old() {

@@ -10,10 +10,10 @@ use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 
 use crate::engine::Progress;
-use crate::hot::HotStatus;
 use crate::printable::{printable_line, to_stderr};
 use crate::terminal::Terminal;
 use crate::watch::{LogWatch, Lost};
+use warptape_hot::HotStatus;
 
 /// How often the display is redrawn.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);

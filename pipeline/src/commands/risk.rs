@@ -7,20 +7,21 @@ mod table;
 
 use std::io::Write;
 use std::process::{self, ExitCode};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem};
 
 use self::exchange::Asked;
 use self::request::request_of;
 use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
+use crate::clock::wall_clock_ns;
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
 
 /// Asks, and prints what is answered.
 pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let now_ns = now_ns();
+    let now_ns = wall_clock_ns();
     // Several may ask at once, some of them in containers where all have the same process number.
     let name = format!("risk-{}-{now_ns}", process::id());
     let read_bars = |flags: &RecordedFlags| {
@@ -77,11 +78,4 @@ fn said(error: &RiskError) -> String {
     } else {
         format!("{code} {}: {}", error.field, error.message)
     }
-}
-
-/// Nanoseconds since the epoch; 0 where the clock stands before it.
-fn now_ns() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

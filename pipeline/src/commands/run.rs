@@ -15,13 +15,14 @@ use warptape_eventlog::{EventLog, LogError, TopicInfo};
 use super::live::{Live, REDRAW};
 use super::topics::ready_topics;
 use crate::cli::{Interrupt, RunArgs};
+use crate::clock::Clock;
 use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
-use crate::hot::{HotState, HotStatus, HotUrl};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 use crate::watch::LogWatch;
+use warptape_hot::{HotState, HotStatus, HotUrl};
 
 /// How long a process that shall end waits for a log that does not answer, or for an engine that has not begun.
 const STOP_LOST_MAX: Duration = Duration::from_secs(8);
@@ -137,7 +138,11 @@ pub(super) fn keep_hot_state(
 ) -> Result<Option<HotState>, LogError> {
     match &settings.hot_state.url {
         HotUrl::Memory => Ok(None),
-        HotUrl::Redis(url) => HotState::start(log.clone(), settings.hot_config(), url.clone()).map(Some),
+        HotUrl::Redis(url) => {
+            let clock = Clock::start();
+            let now_ns = Box::new(move || clock.now_ns());
+            HotState::start(log.clone(), settings.hot_config(), url.clone(), now_ns).map(Some)
+        }
     }
 }
 

@@ -10,7 +10,6 @@
 //! ```
 
 mod beside;
-mod clock;
 mod commit;
 mod config;
 mod dead_letter_headers;
@@ -39,7 +38,7 @@ mod tests;
 mod transaction;
 mod worker;
 
-pub use clock::Clock;
+use crate::clock::Clock;
 pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;

@@ -4,7 +4,7 @@
 //! not know where values come from.
 
 use super::syntax;
-use crate::hot::HotUrl;
+use warptape_hot::HotUrl;
 
 /// One configuration key.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics
 const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
 /// Processes that a group on Kafka has room for.
 const JOURNAL_PARTITIONS_KAFKA: i32 = 16;
-use crate::hot::{HotConfig, HotUrl};
+use warptape_hot::{HotConfig, HotUrl};
 
 /// Everything that can be configured, parsed and checked.
 #[derive(Clone, Debug, PartialEq)]

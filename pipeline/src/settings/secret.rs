@@ -10,7 +10,7 @@ use figment::value::Value;
 use super::keys::FILE_SUFFIX;
 use super::mistake::Mistake;
 use super::sources::{Assignment, ENVIRONMENT_PREFIX, Leaf, Origin};
-use crate::hot::without_password;
+use warptape_hot::without_password;
 
 /// Longest secret file, in bytes: a private key with its certificates has some thousand.
 const FILE_BYTES_MAX: u64 = 65_536;

@@ -5,7 +5,7 @@ use warptape_eventlog::kafka::is_broker_list;
 use warptape_scheduler::TENANT_WEIGHT_MAX;
 use warptape_schemas::journal::{LaneSpec, TenantWeight};
 
-use crate::hot::HotUrl;
+use warptape_hot::HotUrl;
 
 /// Greatest number of lanes of one process.
 pub const LANES_MAX: usize = 64;

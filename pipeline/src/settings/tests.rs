@@ -363,7 +363,7 @@ fn an_address_with_a_password_comes_from_the_environment_or_a_file() {
     let address = format!("redis://:{HIDDEN}@host:1");
     for (name, value) in [("WARPTAPE__HOT_STATE__URL_FILE", path), ("WARPTAPE__HOT_STATE__URL", &*address)] {
         let (settings, effective) = read("", &[(name, value)], &[]).unwrap();
-        let expected = crate::hot::HotUrl::parse(&address).expect("an address");
+        let expected = warptape_hot::HotUrl::parse(&address).expect("an address");
         assert_eq!(settings.hot_state.url, expected);
         let shown = effective_toml(&effective);
         assert!(shown.contains("url = \"redis://:***@host:1\"") && !shown.contains(HIDDEN), "{shown}");

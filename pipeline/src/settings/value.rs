@@ -7,7 +7,7 @@ use figment::value::Value;
 use super::keys::Kind;
 use super::secret::Secret;
 use super::table::Entry;
-use crate::hot::without_password;
+use warptape_hot::without_password;
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //! the right one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use warptape_eventlog::{EventLog, NewRecord, Producer, Record, TopicPartition};
@@ -220,7 +220,7 @@ const ANSWER: &str = "answer";
 const OF_MARKET: &str = "answer of the market";
 
 fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_nanos() as i64
+    warptape_pipeline::clock::wall_clock_ns()
 }
 
 fn first_symbol(log: &dyn EventLog, ticks: &str, partition: i32) -> String {

@@ -1,8 +1,6 @@
 //! What tests of crashes have in common: random moments from a seed, the same ticks in another
 //! log, and what the journal tells of the lives of `run`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use warptape_eventlog::{EventLog, NewRecord};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
@@ -18,10 +16,9 @@ pub struct Random(u64);
 impl Random {
     /// Seeded by WARPTAPE_TEST_SEED, else by the time; says which.
     pub fn from_environment() -> Random {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
         let seed = match std::env::var("WARPTAPE_TEST_SEED") {
             Ok(text) => text.parse().expect("WARPTAPE_TEST_SEED is a whole number"),
-            Err(_) => since.as_nanos() as u64,
+            Err(_) => warptape_pipeline::clock::wall_clock_ns() as u64,
         };
         println!("seed {seed}: set WARPTAPE_TEST_SEED to it for the same ticks and the same delays");
         Random(seed)

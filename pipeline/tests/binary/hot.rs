@@ -9,9 +9,7 @@ use proptest::prelude::*;
 use redis::Commands;
 use serde_json::Value;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::hot::{
-    HashWrite, HotError, HotUrl, Keys, PositionValue, RedisStore, RedisUrl, encode,
-};
+use warptape_hot::{HashWrite, HotError, HotUrl, Keys, PositionValue, RedisStore, RedisUrl, encode};
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::{Describer, decode_journal_entry};
 

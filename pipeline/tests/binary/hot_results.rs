@@ -3,12 +3,12 @@
 //! The results are written into the log by the tests themselves; the pipeline only says whose partitions are.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use redis::Commands;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
-use warptape_pipeline::hot::{HotUrl, Keys, PositionValue, RedisStore, ResultWrite};
+use warptape_hot::{HotUrl, Keys, PositionValue, RedisStore, ResultWrite};
 use warptape_schemas::risk::RiskResult;
 use warptape_schemas::{Describer, encode_risk_result};
 
@@ -62,8 +62,7 @@ fn encoded(request_id: &str, partition: i32, outcome: Value) -> Vec<u8> {
 
 /// Seconds ago, as the create time of a record.
 fn ago(seconds: u64) -> i64 {
-    let at = SystemTime::now() - Duration::from_secs(seconds);
-    at.duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_nanos() as i64
+    warptape_pipeline::clock::wall_clock_ns() - seconds as i64 * 1_000_000_000
 }
 
 /// Writes records in one transaction: request id, create time, value.

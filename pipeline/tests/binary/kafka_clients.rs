@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition, TopicSpec};
@@ -38,8 +38,7 @@ impl Setup {
     fn new(name: &str) -> Setup {
         let brokers = given("WARPTAPE_TEST_KAFKA");
         // A broker that is given may have topics of earlier runs.
-        let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
-        let prefix = format!("{name}-{}.", since_epoch.as_nanos());
+        let prefix = format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns());
         let folder = folder();
         let text = format!(
             "log.url = \"kafka:{brokers}\"\ntopics = {{ prefix = \"{prefix}\", partitions = {PARTITIONS} }}\n\

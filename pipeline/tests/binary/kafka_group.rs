@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition};
 use warptape_schemas::journal::{Decision, Input};
@@ -52,8 +52,7 @@ impl Cluster {
 
     /// Likewise on the broker at this address.
     fn on(address: &str, folder: &Path, name: &str, configuration: &str) -> Cluster {
-        let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
-        let prefix = format!("{name}-{}.", since_epoch.as_nanos());
+        let prefix = format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns());
         let topics = format!(
             "topics.prefix = \"{prefix}\"\ntopics.partitions = {PARTITIONS}\ntopics.journal_partitions = 3\n\
              engine.group = \"{prefix}\"\n"

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use warptape_eventlog::{
     Consumer, Durability, EventLog, Fetched, KafkaLog, KafkaOptions, SqliteLog, TopicPartition, TopicSpec,
 };
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 
 use super::broker::unique;
 use super::history::{copy_records, lives};

@@ -14,12 +14,12 @@ use warptape_kernels::device::{
     Device, DeviceError, Devices, Fault, FaultyDevice, FaultyDevices, NoDevices, Sample,
 };
 use warptape_pipeline::engine::EngineConfig;
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{
     Decision, Exclusion, ExclusionReason, Input, JournalEntry, LaneKind, LaneSpec,
 };
 use warptape_schemas::tick::Tick;
 use warptape_schemas::{Lifecycle, LifecycleEvent, decode_journal_entry, decode_lifecycle};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::StageConfig;
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{self, engine_config, feed, read_partition, run_to_end};

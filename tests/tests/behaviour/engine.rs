@@ -7,8 +7,8 @@ use warptape_engine::{SnapshotPlace, restore_from};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::{EngineConfig, LaneFault};
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_snapshot};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
 
 use super::recordings::stage_config;

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
 use rdkafka::ClientConfig;
@@ -30,8 +30,7 @@ const OUTPUTS: [fn(&Topics) -> &str; 3] =
 
 /// A name that nobody has used on the broker.
 fn unique(name: &str) -> String {
-    let since_epoch = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970");
-    format!("{name}-{}.", since_epoch.as_nanos())
+    format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns())
 }
 
 fn broker() -> KafkaOptions {

@@ -1,16 +1,15 @@
 //! The real engine behind a live feed, whose ticks are written when they have happened.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::bounded;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::{RepeatedTrades, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};
 
@@ -18,8 +17,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
 
 fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
-    i64::try_from(since.as_nanos()).expect("a time before 2262")
+    warptape_pipeline::clock::wall_clock_ns()
 }
 
 fn trade(event_time_ns: i64) -> Tick {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use flate2::read::GzDecoder;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::sources::binance_capture::BinanceCapture;
 use warptape_schemas::decode_signal;
 use warptape_schemas::signal::{Bar, INDICATORS, Signal, SignalKind};
 use warptape_schemas::tick::{Tick, TickKind};
+use warptape_sources::binance_capture::BinanceCapture;
 use warptape_stages::StageConfig;
 use warptape_tests::engine_run::{self, engine_config, feed, read_partition, run_to_end};
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 use warptape_kernels::device::Devices;
 use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_schemas::journal::{Decision, Input, LaneSpec};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end, stage_config};
 

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::{EngineConfig, LaneFault};
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{
     Divergence, OutputDivergence, OutputOptions, OutputProblem, Report, VerifyOptions, verify,
 };
 use warptape_schemas::journal::RiskConfig;
 use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::risk::refusals;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
 

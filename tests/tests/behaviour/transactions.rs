@@ -11,9 +11,9 @@ use warptape_eventlog::{
 };
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::EngineConfig;
-use warptape_pipeline::sources::synth::{SynthConfig, SynthSource};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
+use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::{Numbers, QuoteOrder, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use warptape_eventlog::{EventLog, NewRecord, Producer};
 use warptape_schemas::DeadLetter;
@@ -17,6 +16,7 @@ use warptape_schemas::DeadLetter;
 use super::letters::{Letter, Letters, Range};
 use super::original;
 use crate::cli::DlqReplayArgs;
+use crate::clock::wall_clock_ns;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
@@ -188,7 +188,7 @@ impl Resend<'_> {
             return Ok(());
         }
         self.producer.begin()?;
-        let timestamp_ns = now_ns();
+        let timestamp_ns = wall_clock_ns();
         for letter in &letters {
             self.producer.send(NewRecord {
                 topic: letter.topic.as_str().into(),
@@ -250,11 +250,4 @@ impl Counts {
         }
         text
     }
-}
-
-/// Nanoseconds since the epoch; 0 where the clock stands before it.
-fn now_ns() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::ago;
 use crate::commands::columns::{Align, aligned, facts};
 use crate::commands::tail::layout::float;
-use crate::hot::RequestState;
+use warptape_hot::RequestState;
 
 /// The whole text.
 pub fn table(state: &RequestState, now_ns: i64) -> String {
@@ -101,7 +101,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::hot::ResultValue;
+    use warptape_hot::ResultValue;
 
     fn text(outcome: Value, devices: &[&str]) -> String {
         let record = json!({

@@ -14,10 +14,11 @@ use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_requ
 
 use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
+use crate::clock::wall_clock_ns;
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
-use crate::sources::partition_of;
 use crate::transaction::{Transaction, TransactionWriter};
+use warptape_sources::partition_of;
 
 /// How long a poll waits before Ctrl-C is looked at again.
 const POLL: Duration = Duration::from_millis(100);
@@ -249,7 +250,7 @@ impl Transaction for RequestTransaction {
             topic: self.place.topic.as_str().into(),
             partition: self.place.partition,
             key: Some(self.key.as_slice().into()),
-            timestamp_ns: super::now_ns(),
+            timestamp_ns: wall_clock_ns(),
             value: self.value.as_slice().into(),
             ..NewRecord::default()
         })

@@ -1,0 +1,124 @@
+//! Hot state: the latest of each symbol and the results of risk requests in Redis, for those who want them now.
+//!
+//! Redis is disposable: everything in it is derived from the committed log and stamped with its offset, and is made
+//! again when it is lost. A thread beside the engine reads the log like any other reader, so the engine neither waits
+//! for Redis nor knows of it, and what is written is committed. Where hot state is in memory, nothing runs, and whoever
+//! asks folds the answer from the log.
+
+mod error;
+mod follower;
+mod keys;
+mod latest;
+mod placements;
+mod request;
+mod results;
+mod session;
+mod status;
+mod store;
+mod symbol;
+mod url;
+mod writer;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use warptape_eventlog::{EventLog, LogError};
+
+pub use error::HotError;
+pub use keys::{
+    Keys, LATEST, LAYOUT, LaneState, LaneValue, PlacementValue, PositionValue, ResultValue, SignalValue,
+    encode, lane_field, placement_field, signal_field,
+};
+pub use request::{RequestState, UnknownRequest, result_from_log, result_from_redis};
+pub use status::{Connection, HotFigures, HotStatus};
+pub use store::{HashWrite, RedisStore, ResultWrite, StoredPartition};
+pub use symbol::{SymbolState, UnknownSymbol, from_log, from_redis};
+pub use url::{HotUrl, RedisUrl, without_password};
+
+use writer::Writer;
+
+/// How long a stop waits until everything committed is written.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How long a stop waits for the thread: the drain, and what its last waits for Redis and for a name server take.
+const STOP_MAX: Duration = Duration::from_secs(15);
+
+/// What the keeper of hot state needs to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotConfig {
+    /// Put before every key.
+    pub prefix: String,
+    /// Name of this process, as the journal has it.
+    pub node: String,
+    /// Topic of signals.
+    pub signals: String,
+    /// Topic of risk requests.
+    pub requests: String,
+    /// Topic of their results.
+    pub results: String,
+    /// How long a result is kept, from the time of its record on.
+    pub result_ttl: Duration,
+    /// Topic of the journal.
+    pub journal: String,
+    /// Groups of a partition of which no journal tells.
+    pub groups_per_partition: u32,
+}
+
+/// Tells the time, in nanoseconds since the epoch.
+pub type NowNs = Box<dyn Fn() -> i64 + Send>;
+
+/// The thread that keeps hot state in Redis.
+pub struct HotState {
+    status: Arc<HotStatus>,
+    stop: Sender<()>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
+}
+
+impl HotState {
+    /// Starts the thread; it must be started before the engine, whose journal it follows from here on. It writes what
+    /// this process computes.
+    pub fn start(
+        log: Arc<dyn EventLog>,
+        config: HotConfig,
+        url: RedisUrl,
+        now_ns: NowNs,
+    ) -> Result<Self, LogError> {
+        let topics = log.topics()?;
+        let journal = topics.iter().find(|info| info.spec.name == config.journal);
+        let journal_ends =
+            journal.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect());
+        let status = Arc::new(HotStatus::new(&url));
+        let log_url = log.url();
+        let (stop, stopped) = bounded(0);
+        let (runs, ended) = bounded(0);
+        let writer = Writer::new(log, config, url, status.clone(), stopped, journal_ends, now_ns);
+        let run = move || {
+            // Dropped with the thread, however it ends.
+            let _runs: Sender<()> = runs;
+            writer.run();
+        };
+        thread::Builder::new().name("hot-state".to_owned()).spawn(run).map_err(|cause| LogError::Limit {
+            url: log_url,
+            doing: "starting the thread of hot state".to_owned(),
+            cause: cause.to_string(),
+        })?;
+        Ok(Self { status, stop, ended })
+    }
+
+    /// How it fares.
+    pub fn status(&self) -> Arc<HotStatus> {
+        self.status.clone()
+    }
+
+    /// Writes what is committed by now, as far as Redis takes it in time; gives the last status.
+    pub fn stop(self) -> Arc<HotStatus> {
+        drop(self.stop);
+        // A thread that hangs in a name server is left alone: the process ends without it.
+        if let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(STOP_MAX) {
+            tracing::warn!("hot state did not end within {STOP_MAX:?}");
+        }
+        self.status
+    }
+}

@@ -1,0 +1,102 @@
+//! The result of one risk request, from Redis or looked up in the log itself.
+
+use serde::Serialize;
+use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_schemas::Describer;
+
+use crate::HotConfig;
+use crate::error::HotError;
+use crate::follower::{partitions, read_to_end};
+use crate::keys::{Keys, ResultValue};
+use crate::results::answer;
+use crate::store::RedisStore;
+use crate::url::RedisUrl;
+
+/// What is known of a request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RequestState {
+    /// Id of the request.
+    pub request_id: String,
+    /// Where this comes from: the Redis, without its password, or the log.
+    pub source: String,
+    /// Its result.
+    pub result: ResultValue,
+}
+
+/// There is no result of a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownRequest {
+    /// Not in Redis.
+    #[error(
+        "{source_name} has no result of request {request_id:?}: it was not answered, or it expired \
+         (hot_state.result_ttl_s); with `--hot-state memory` it is looked up in the log"
+    )]
+    InRedis {
+        /// The request asked for.
+        request_id: String,
+        /// The Redis, without its password.
+        source_name: String,
+    },
+    /// Not in the log.
+    #[error(
+        "{source_name} has no result of request {request_id:?} in {topic}: it was not answered yet, or so long ago that \
+         the log has dropped it; `warptape run` answers requests, and a request must be in {requests} to be answered"
+    )]
+    InLog {
+        /// The request asked for.
+        request_id: String,
+        /// The log.
+        source_name: String,
+        /// Topic of results.
+        topic: String,
+        /// Topic of requests.
+        requests: String,
+    },
+}
+
+/// Asks Redis.
+pub fn result_from_redis(
+    url: &RedisUrl,
+    keys: Keys,
+    request_id: &str,
+) -> Result<Result<RequestState, UnknownRequest>, HotError> {
+    let mut store = RedisStore::connect(url, keys)?;
+    store.check_layout()?;
+    let (request_id, source) = (request_id.to_owned(), url.to_string());
+    Ok(match store.result(&request_id)? {
+        Some(result) => Ok(RequestState { request_id, source, result }),
+        None => Err(UnknownRequest::InRedis { request_id, source_name: source }),
+    })
+}
+
+/// Looks through all results of the log: the first one of the id, by time where several partitions have it.
+pub fn result_from_log(
+    log: &dyn EventLog,
+    config: &HotConfig,
+    request_id: &str,
+) -> Result<Result<RequestState, UnknownRequest>, HotError> {
+    let topic = &config.results;
+    let describer = Describer::new();
+    let mut first: Option<ResultValue> = None;
+    for partition in 0..partitions(log, topic)? {
+        read_to_end(log, &TopicPartition { topic: topic.clone(), partition }, 0, |record| {
+            // The key of a result is the id of its request. What is no result says nothing.
+            if record.key.as_deref() == Some(request_id.as_bytes())
+                && first.as_ref().is_none_or(|first| record.timestamp_ns < first.committed_ns)
+                && let Ok(Some((_, value))) = answer(&describer, partition, &record)
+            {
+                first = Some(value);
+            }
+        })?;
+    }
+    let (request_id, source) = (request_id.to_owned(), log.url());
+    Ok(match first {
+        Some(result) => Ok(RequestState { request_id, source, result }),
+        None => Err(UnknownRequest::InLog {
+            request_id,
+            source_name: source,
+            topic: topic.clone(),
+            requests: config.requests.clone(),
+        }),
+    })
+}

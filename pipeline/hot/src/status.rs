@@ -1,0 +1,99 @@
+//! How hot state fares: written by the thread that keeps it, shown by displays.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+use indicatif::{HumanCount, HumanDuration};
+
+use crate::url::RedisUrl;
+
+/// State of the connection, and how far signals and results are written.
+#[derive(Debug)]
+pub struct HotStatus {
+    url: String,
+    figures: Mutex<HotFigures>,
+}
+
+/// See [`HotStatus`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HotFigures {
+    /// The connection.
+    pub connection: Connection,
+    /// Values written to Redis: fields of hashes, and results.
+    pub written: u64,
+    /// Signals and results in the log that are not written yet, as last seen.
+    pub behind: u64,
+    /// Partitions rebuilt from the log's beginning, because Redis had nothing of them or something else.
+    pub rebuilds: u64,
+    /// Connections lost.
+    pub losses: u64,
+    /// Records of the log that could not be read as what they should be; they are passed over.
+    pub unreadable: u64,
+}
+
+/// State of the connection to Redis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Connection {
+    /// Not connected for the first time yet.
+    #[default]
+    Connecting,
+    /// Connected.
+    Up,
+    /// Lost, or never had.
+    Down {
+        /// Since when.
+        since: Instant,
+        /// Why.
+        reason: String,
+    },
+    /// Ended with the process.
+    Closed,
+}
+
+impl HotStatus {
+    pub(super) fn new(url: &RedisUrl) -> Self {
+        Self { url: url.to_string(), figures: Mutex::default() }
+    }
+
+    /// The figures of now.
+    pub fn figures(&self) -> HotFigures {
+        self.lock().clone()
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut HotFigures)) {
+        change(&mut self.lock());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HotFigures> {
+        self.figures.lock().expect("no thread panics while it holds the lock")
+    }
+}
+
+impl fmt::Display for HotStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HotFigures { connection, written, behind, rebuilds: _, losses, unreadable } = self.figures();
+        write!(f, "{}: ", self.url)?;
+        match connection {
+            Connection::Connecting => return write!(f, "connecting"),
+            Connection::Up | Connection::Closed => write!(f, "{} values written", HumanCount(written))?,
+            Connection::Down { since, reason } => {
+                let time = HumanDuration(since.elapsed());
+                let written = HumanCount(written);
+                write!(f, "down for {time} ({reason}); {written} values written, the rest when it is back")?;
+                return Ok(());
+            }
+        }
+        match behind {
+            0 => write!(f, ", up to date")?,
+            behind => write!(f, ", {} records behind", HumanCount(behind))?,
+        }
+        if losses > 0 {
+            write!(f, ", connection lost {}×", HumanCount(losses))?;
+        }
+        if unreadable > 0 {
+            write!(f, ", {} records not readable", HumanCount(unreadable))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! One connection to Redis, and the few things that are done with it. Every wait is bounded.
+//!
+//! It knows keys, scripts and pipelines. What is worth writing, and when, is the writer's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redis::{Connection, FromRedisValue, Pipeline, RedisResult, Script};
+use serde::de::DeserializeOwned;
+use warptape_schemas::journal::PartitionId;
+
+use crate::error::HotError;
+use crate::keys::{
+    Keys, LAYOUT, LaneValue, PlacementValue, PositionValue, ResultValue, SignalValue, encode, lane_field,
+    placement_field,
+};
+use crate::url::RedisUrl;
+
+/// Longest wait for a connection, greeting and password included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest wait for an answer, and for room to send.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Commands of one pipeline.
+const PIPELINE_COMMANDS_MAX: usize = 256;
+/// Members of a set or fields of a hash asked for at once.
+const SCAN_COUNT: usize = 512;
+/// See the file.
+const WRITE: &str = include_str!("write.lua");
+/// What [`WRITE`] answers when what was written is gone.
+const EMPTIED: i64 = -1;
+
+/// Fields to write to one hash, each if it is newer than what stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashWrite {
+    /// The hash.
+    pub key: String,
+    /// Partition, and the rebuild the values belong to; `None` for values that stand for themselves.
+    pub rebuild: Option<(PartitionId, String)>,
+    /// Fields with their values.
+    pub fields: Vec<(String, String)>,
+}
+
+/// A result to write, if the request has none there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultWrite {
+    /// Id of the request.
+    pub request_id: String,
+    /// The value.
+    pub value: String,
+    /// How long it is kept; more than 0.
+    pub expires_in_ms: i64,
+}
+
+/// What Redis has of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredPartition {
+    /// Name of the rebuild that its values belong to.
+    pub rebuild: String,
+    /// How far it is written; `None` while somebody clears it.
+    pub position: Option<PositionValue>,
+}
+
+/// Hot state in Redis.
+pub struct RedisStore {
+    connection: Connection,
+    url: String,
+    keys: Keys,
+    write: Script,
+}
+
+impl RedisStore {
+    /// Connects.
+    pub fn connect(url: &RedisUrl, keys: Keys) -> Result<Self, HotError> {
+        let connect = || {
+            let connection = url.client()?.get_connection_with_timeout(CONNECT_TIMEOUT)?;
+            connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            connection.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            Ok(connection)
+        };
+        let shown = url.to_string();
+        let connection =
+            connect().map_err(|cause| HotError::Redis { url: shown.clone(), doing: "connecting", cause })?;
+        Ok(Self { connection, url: shown, keys, write: Script::new(WRITE) })
+    }
+
+    /// The names of keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Makes sure that the keys are of this version's layout, if there are any.
+    pub fn check_layout(&mut self) -> Result<(), HotError> {
+        let key = self.keys.layout();
+        let found: Option<String> = self.ask("reading the layout", redis::cmd("GET").arg(&key))?;
+        match found {
+            Some(found) if found != LAYOUT => {
+                Err(HotError::Layout { url: self.url.clone(), key, found, expected: LAYOUT })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Self::check_layout`]; where there are no keys yet, they will be of this layout.
+    pub fn claim_layout(&mut self) -> Result<(), HotError> {
+        let key = self.keys.layout();
+        let _: Option<String> =
+            self.ask("writing the layout", redis::cmd("SET").arg(&key).arg(LAYOUT).arg("NX"))?;
+        self.check_layout()
+    }
+
+    /// Writes what is newer than what stands there, in pipelines; gives the number of fields written. After an error some
+    /// may be written: all can be written again.
+    pub fn write(&mut self, writes: &[HashWrite]) -> Result<u64, HotError> {
+        let mut written = 0;
+        for some in writes.chunks(PIPELINE_COMMANDS_MAX) {
+            let mut pipeline = redis::pipe();
+            // Known or not, the script is there when it is called: a restart or SCRIPT FLUSH need no case of their own.
+            pipeline.cmd("SCRIPT").arg("LOAD").arg(WRITE).ignore();
+            for write in some {
+                let (guard, rebuild) = match &write.rebuild {
+                    Some((partition, rebuild)) => (self.keys.partition(*partition), rebuild.as_str()),
+                    None => (write.key.clone(), ""),
+                };
+                pipeline.cmd("EVALSHA").arg(self.write.get_hash()).arg(2);
+                pipeline.arg(guard).arg(&write.key).arg(rebuild);
+                for (field, value) in &write.fields {
+                    pipeline.arg(field).arg(value);
+                }
+            }
+            let answers: Vec<i64> = self.ask_all("writing", &pipeline)?;
+            if answers.contains(&EMPTIED) {
+                return Err(HotError::Emptied { url: self.url.clone() });
+            }
+            written += answers.iter().map(|count| *count as u64).sum::<u64>();
+        }
+        Ok(written)
+    }
+
+    /// Writes results of requests that have none there, in pipelines; gives their number. After an error some may be
+    /// written: all can be written again. The index of the partition comes first, so that a clearing finds them all.
+    pub fn write_results(
+        &mut self,
+        partition: PartitionId,
+        now_ms: i64,
+        writes: &[ResultWrite],
+    ) -> Result<u64, HotError> {
+        let index = self.keys.results(partition);
+        let mut written = 0;
+        for some in writes.chunks(PIPELINE_COMMANDS_MAX) {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("ZREMRANGEBYSCORE").arg(&index).arg("-inf").arg(now_ms).ignore();
+            pipeline.cmd("ZADD").arg(&index);
+            for write in some {
+                pipeline.arg(now_ms + write.expires_in_ms).arg(&write.request_id);
+            }
+            pipeline.ignore();
+            for write in some {
+                pipeline.cmd("SET").arg(self.keys.result(&write.request_id)).arg(&write.value);
+                pipeline.arg("NX").arg("PX").arg(write.expires_in_ms);
+            }
+            // Nothing is the answer where there was one.
+            let answers: Vec<Option<String>> = self.ask_all("writing results", &pipeline)?;
+            written += answers.iter().flatten().count() as u64;
+        }
+        Ok(written)
+    }
+
+    /// Adds symbols to the index of their partition.
+    pub fn add_symbols(&mut self, partition: PartitionId, symbols: &[&str]) -> Result<(), HotError> {
+        for some in symbols.chunks(SCAN_COUNT) {
+            let key = self.keys.symbols(partition);
+            let _: i64 = self.ask("writing symbols", redis::cmd("SADD").arg(key).arg(some))?;
+        }
+        Ok(())
+    }
+
+    /// What there is of a partition; `None` for nothing.
+    pub fn partition(&mut self, partition: PartitionId) -> Result<Option<StoredPartition>, HotError> {
+        let key = self.keys.partition(partition);
+        let (rebuild, position): (Option<String>, Option<String>) =
+            self.ask("reading a position", redis::cmd("HMGET").arg(&key).arg("rebuild").arg("position"))?;
+        let Some(rebuild) = rebuild else { return Ok(None) };
+        let position = position.map(|text| self.decode(&key, Some("position"), &text)).transpose()?;
+        Ok(Some(StoredPartition { rebuild, position }))
+    }
+
+    /// Clears a partition and begins a new rebuild of it. Whoever writes for an earlier one is refused from here on.
+    pub fn renew(
+        &mut self,
+        partition: PartitionId,
+        rebuild: &str,
+        position: &PositionValue,
+    ) -> Result<(), HotError> {
+        let doing = "clearing a partition";
+        let (key, symbols, placements) =
+            (self.keys.partition(partition), self.keys.symbols(partition), self.keys.placements());
+        let results = self.keys.results(partition);
+        // Without a position the partition counts as half cleared, whoever finds it after a crash in between.
+        let mut begin = redis::pipe();
+        begin.cmd("HDEL").arg(&key).arg("position").ignore();
+        begin.cmd("HSET").arg(&key).arg("rebuild").arg(rebuild).ignore();
+        self.ask_all::<()>(doing, &begin)?;
+        self.scan(&["SSCAN", &symbols], |keys, found: Vec<String>, clear| {
+            clear
+                .cmd("UNLINK")
+                .arg(found.iter().map(|symbol| keys.symbol(symbol)).collect::<Vec<_>>())
+                .ignore();
+        })?;
+        self.scan(&["ZSCAN", &results], |keys, found: Vec<(String, String)>, clear| {
+            let found: Vec<_> = found.iter().map(|(request_id, _)| keys.result(request_id)).collect();
+            clear.cmd("UNLINK").arg(found).ignore();
+        })?;
+        let groups = format!("{partition}/*");
+        self.scan(&["HSCAN", &placements, "MATCH", &groups], |keys, found: Vec<(String, String)>, clear| {
+            let fields: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
+            clear.cmd("HDEL").arg(keys.placements()).arg(fields).ignore();
+        })?;
+        let mut end = redis::pipe();
+        end.cmd("UNLINK").arg(&symbols).arg(&results).ignore();
+        end.cmd("SADD").arg(self.keys.partitions()).arg(partition).ignore();
+        end.cmd("HSET").arg(&key).arg("rebuild").arg(rebuild).arg("position").arg(encode(position)).ignore();
+        self.ask_all(doing, &end)
+    }
+
+    /// All there is of a symbol, by field of its hash; empty for an unknown symbol.
+    pub fn symbol(&mut self, symbol: &str) -> Result<BTreeMap<String, SignalValue>, HotError> {
+        let key = self.keys.symbol(symbol);
+        let found: BTreeMap<String, String> =
+            self.ask("reading a symbol", redis::cmd("HGETALL").arg(&key))?;
+        let value =
+            |(field, text): (String, String)| Ok((field.clone(), self.decode(&key, Some(&field), &text)?));
+        found.into_iter().map(value).collect()
+    }
+
+    /// The result of a request, if it is there.
+    pub fn result(&mut self, request_id: &str) -> Result<Option<ResultValue>, HotError> {
+        let key = self.keys.result(request_id);
+        let found: Option<String> = self.ask("reading a result", redis::cmd("GET").arg(&key))?;
+        found.map(|text| self.decode(&key, None, &text)).transpose()
+    }
+
+    /// Who computes a group, as far as known.
+    pub fn placement(
+        &mut self,
+        partition: PartitionId,
+        group: i32,
+    ) -> Result<Option<PlacementValue>, HotError> {
+        self.field(self.keys.placements(), placement_field(partition, group))
+    }
+
+    /// Health of a lane, as far as known.
+    pub fn lane(&mut self, node: &str, lane: i32) -> Result<Option<LaneValue>, HotError> {
+        self.field(self.keys.lanes(), lane_field(node, lane))
+    }
+
+    /// The symbols of all partitions.
+    pub fn symbols(&mut self) -> Result<Vec<String>, HotError> {
+        let partitions: Vec<PartitionId> =
+            self.ask("reading partitions", redis::cmd("SMEMBERS").arg(self.keys.partitions()))?;
+        let mut symbols = Vec::new();
+        for partition in partitions {
+            let key = self.keys.symbols(partition);
+            let found: Vec<String> = self.ask("reading symbols", redis::cmd("SMEMBERS").arg(key))?;
+            symbols.extend(found);
+        }
+        Ok(symbols)
+    }
+
+    fn field<T: DeserializeOwned>(&mut self, key: String, field: String) -> Result<Option<T>, HotError> {
+        let found: Option<String> = self.ask("reading", redis::cmd("HGET").arg(&key).arg(&field))?;
+        found.map(|text| self.decode(&key, Some(&field), &text)).transpose()
+    }
+
+    /// Goes through a set, a sorted set or a hash piece by piece, and carries out what `clear` adds for each.
+    fn scan<T: FromRedisValue + IntoIterator + Clone>(
+        &mut self,
+        command: &[&str],
+        clear: impl Fn(&Keys, T, &mut Pipeline),
+    ) -> Result<(), HotError> {
+        let doing = "clearing a partition";
+        let (name, key) = (command[0], command[1]);
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd(name);
+            scan.arg(key).arg(cursor).arg(&command[2..]).arg("COUNT").arg(SCAN_COUNT);
+            let (next, found): (u64, T) = self.ask(doing, &scan)?;
+            if found.clone().into_iter().next().is_some() {
+                let mut pipeline = redis::pipe();
+                clear(&self.keys, found, &mut pipeline);
+                self.ask_all::<()>(doing, &pipeline)?;
+            }
+            cursor = next;
+            if cursor == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn ask<T: FromRedisValue>(&mut self, doing: &'static str, command: &redis::Cmd) -> Result<T, HotError> {
+        let answer = command.query(&mut self.connection);
+        self.answered(doing, answer)
+    }
+
+    fn ask_all<T: FromRedisValue>(
+        &mut self,
+        doing: &'static str,
+        pipeline: &Pipeline,
+    ) -> Result<T, HotError> {
+        let answer = pipeline.query(&mut self.connection);
+        self.answered(doing, answer)
+    }
+
+    fn answered<T>(&self, doing: &'static str, answer: RedisResult<T>) -> Result<T, HotError> {
+        answer.map_err(|cause| HotError::Redis { url: self.url.clone(), doing, cause })
+    }
+
+    fn decode<T: DeserializeOwned>(&self, key: &str, field: Option<&str>, text: &str) -> Result<T, HotError> {
+        serde_json::from_str(text).map_err(|cause| HotError::Value {
+            url: self.url.clone(),
+            key: key.to_owned(),
+            field: field.map(str::to_owned),
+            cause,
+        })
+    }
+}

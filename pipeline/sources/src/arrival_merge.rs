@@ -1,0 +1,136 @@
+//! Several files as one stream, in the order in which their ticks arrived.
+//!
+//! Lateness is judged in the order of a partition's log, so files that were recorded side by side must be put back
+//! side by side. The merge holds one tick per file.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use warptape_events::tick::Tick;
+
+use super::SourceError;
+
+/// Merges inputs by arrival: receive time where it is known, else event time. Ties go to the earlier input, and the
+/// order within one input is never changed. After an error it yields nothing more.
+pub(super) struct ArrivalMerge<I> {
+    inputs: Vec<I>,
+    /// The next tick of each input, where it was read.
+    heads: Vec<Option<Tick>>,
+    /// (arrival of the head, input) for every input that has a head.
+    order: BinaryHeap<Reverse<(i64, usize)>>,
+    /// Inputs whose next head must be read before the next tick is chosen: all at first, later the one that gave the
+    /// last tick. Reading late means that an error comes after every tick before it.
+    to_read: Vec<usize>,
+    /// Ticks of each input that are still left out.
+    left: Vec<u64>,
+    failed: bool,
+}
+
+impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
+    pub(super) fn new(inputs: Vec<I>) -> ArrivalMerge<I> {
+        let heads = inputs.iter().map(|_| None).collect();
+        let to_read = (0..inputs.len()).collect();
+        let left = vec![0; inputs.len()];
+        ArrivalMerge { inputs, heads, order: BinaryHeap::new(), to_read, left, failed: false }
+    }
+
+    /// The inputs, for their counts.
+    pub(super) fn inputs(&self) -> &[I] {
+        &self.inputs
+    }
+
+    /// The input that gave the last tick.
+    pub(super) fn last_input(&self) -> usize {
+        self.to_read.last().copied().unwrap_or(0)
+    }
+
+    /// Leaves out the first ticks of an input. To be called before the first tick is taken. They are read when their turn comes:
+    /// what an input makes of its lines may depend on what the others have told before.
+    pub(super) fn leave(&mut self, input: usize, ticks: u64) {
+        self.left[input] = ticks;
+    }
+
+    fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
+        loop {
+            while let Some(input) = self.to_read.pop() {
+                self.heads[input] = self.inputs[input].next().transpose()?;
+                if let Some(tick) = &self.heads[input] {
+                    self.order.push(Reverse((arrival_ns(tick), input)));
+                }
+            }
+            let Some(Reverse((_, input))) = self.order.pop() else { return Ok(None) };
+            self.to_read.push(input);
+            let tick = self.heads[input].take();
+            match self.left[input].checked_sub(1) {
+                Some(left) => self.left[input] = left,
+                None => return Ok(tick),
+            }
+        }
+    }
+}
+
+impl<I: Iterator<Item = Result<Tick, SourceError>>> Iterator for ArrivalMerge<I> {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let pulled = self.pull();
+        self.failed = pulled.is_err();
+        pulled.transpose()
+    }
+}
+
+fn arrival_ns(tick: &Tick) -> i64 {
+    if tick.receive_time_ns != 0 { tick.receive_time_ns } else { tick.event_time_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_ticks::tick;
+
+    fn merged(inputs: &[&[i64]]) -> Vec<(i64, i64)> {
+        let inputs = inputs.iter().enumerate().map(|(input, times)| {
+            let ticks: Vec<_> = times
+                .iter()
+                .map(|&time_ns| Ok(Tick { receive_time_ns: time_ns, trade_id: input as i64, ..tick() }))
+                .collect();
+            ticks.into_iter()
+        });
+        ArrivalMerge::new(inputs.collect())
+            .map(|tick| tick.expect("no input fails"))
+            .map(|tick| (tick.receive_time_ns, tick.trade_id))
+            .collect()
+    }
+
+    #[test]
+    fn by_time_then_by_input() {
+        assert_eq!(merged(&[]), []);
+        assert_eq!(merged(&[&[], &[3], &[]]), [(3, 1)]);
+        assert_eq!(merged(&[&[1, 5, 5], &[1, 4, 5]]), [(1, 0), (1, 1), (4, 1), (5, 0), (5, 0), (5, 1)]);
+    }
+
+    #[test]
+    fn order_within_an_input_is_kept() {
+        assert_eq!(merged(&[&[9, 2], &[3]]), [(3, 1), (9, 0), (2, 0)]);
+    }
+
+    #[test]
+    fn event_time_stands_in_for_an_unknown_receive_time() {
+        let at = |time_ns| Ok(Tick { receive_time_ns: 0, event_time_ns: time_ns, ..tick() });
+        let merge = ArrivalMerge::new(vec![vec![at(7)].into_iter(), vec![at(6)].into_iter()]);
+        let times: Vec<i64> = merge.map(|tick| tick.expect("no input fails").event_time_ns).collect();
+        assert_eq!(times, [6, 7]);
+    }
+
+    #[test]
+    fn an_error_ends_the_stream() {
+        let inputs = vec![vec![Ok(tick()), Err(SourceError::NoFiles), Ok(tick())].into_iter()];
+        let mut merge = ArrivalMerge::new(inputs);
+        assert!(matches!(merge.next(), Some(Ok(_))));
+        assert!(matches!(merge.next(), Some(Err(SourceError::NoFiles))));
+        assert!(merge.next().is_none());
+    }
+}

@@ -1,0 +1,269 @@
+//! One recording: its lines to ticks, with the time that spot book tickers lack.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use warptape_events::tick::{Side, Tick, TickKind};
+
+use super::message::{self, CaptureEvent, TradeStream};
+use crate::input::{FileProgress, Lines};
+use crate::symbol::join_symbol;
+use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, warn_of};
+
+/// The stream that each symbol's trades are taken from, which is the first that told one: all files know it, so that no trade
+/// comes as itself and within an aggregate.
+pub(super) type TradeStreams = Arc<Mutex<HashMap<String, TradeStream>>>;
+
+/// Ticks of one recording, in the order of its lines.
+pub(super) struct CaptureFile {
+    lines: Lines,
+    venue: String,
+    trade_streams: TradeStreams,
+    /// Greatest event time so far; 0 before any.
+    event_time_ns_max: i64,
+    passed_over: PassedOver,
+}
+
+impl CaptureFile {
+    pub(super) fn open(
+        venue: &str,
+        path: &Path,
+        trade_streams: TradeStreams,
+    ) -> Result<CaptureFile, SourceError> {
+        Ok(CaptureFile {
+            lines: Lines::open(path)?,
+            venue: venue.to_owned(),
+            trade_streams,
+            event_time_ns_max: 0,
+            passed_over: PassedOver::default(),
+        })
+    }
+
+    pub(super) fn progress(&self) -> &FileProgress {
+        self.lines.progress()
+    }
+
+    pub(super) fn passed_over(&self) -> &PassedOver {
+        &self.passed_over
+    }
+
+    /// The tick of the current line. Where it holds none, what it holds is counted.
+    fn tick(&mut self) -> Result<Option<Tick>, FieldProblem> {
+        let line = self.lines.line();
+        if line.is_empty() {
+            self.passed_over.ignore("empty line");
+            return Ok(None);
+        }
+        let (receive_time_ns, message) = message::parse_line(line)?;
+        let before_ns = self.event_time_ns_max;
+        self.event_time_ns_max = before_ns.max(message.event_time_ns_max);
+        let symbol = |ticker: &str| {
+            join_symbol(&self.venue, ticker).map_err(|expected| FieldProblem::new("s", ticker, expected))
+        };
+        Ok(match message.event {
+            CaptureEvent::Trade { price: 0, .. } | CaptureEvent::Trade { size: 0, .. } => {
+                self.passed_over.ignore("trade of price or size 0");
+                None
+            }
+            CaptureEvent::Trade { stream, ticker, event_time_ns, trade_id, price, size, scales, side } => {
+                let symbol = symbol(ticker)?;
+                if !is_taken(&self.trade_streams, &symbol, stream) {
+                    self.passed_over.ignore(match stream {
+                        TradeStream::Trades => "trade of a symbol with aggTrade before",
+                        TradeStream::Aggregates => "aggTrade of a symbol with trade before",
+                    });
+                    return Ok(None);
+                }
+                Some(Tick {
+                    symbol,
+                    kind: TickKind::Trade,
+                    event_time_ns,
+                    receive_time_ns,
+                    trade_id,
+                    side,
+                    price_e9: price,
+                    size_e9: size,
+                    bid_price_e9: 0,
+                    bid_size_e9: 0,
+                    ask_price_e9: 0,
+                    ask_size_e9: 0,
+                    scales,
+                })
+            }
+            CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask, scales } => Some(Tick {
+                symbol: symbol(ticker)?,
+                kind: TickKind::Quote,
+                event_time_ns: match event_time_ns {
+                    Some(time_ns) => time_ns,
+                    None if before_ns > 0 => before_ns,
+                    None => receive_time_ns,
+                },
+                receive_time_ns,
+                trade_id: 0,
+                side: Side::None,
+                price_e9: 0,
+                size_e9: 0,
+                bid_price_e9: bid[0],
+                bid_size_e9: bid[1],
+                ask_price_e9: ask[0],
+                ask_size_e9: ask[1],
+                scales,
+            }),
+            CaptureEvent::Other(name) => {
+                self.passed_over.ignore(name);
+                None
+            }
+        })
+    }
+}
+
+/// Whether trades of the symbol are taken from the stream.
+fn is_taken(streams: &TradeStreams, symbol: &str, stream: TradeStream) -> bool {
+    let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
+    match streams.get(symbol) {
+        Some(taken) => *taken == stream,
+        None => {
+            streams.insert(symbol.to_owned(), stream);
+            true
+        }
+    }
+}
+
+impl Iterator for CaptureFile {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.lines.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+            match self.tick() {
+                Ok(Some(tick)) => return Some(Ok(tick)),
+                Ok(None) => {}
+                Err(problem) if problem.does_not_fit => {
+                    let before = self.passed_over.ignored.get(DOES_NOT_FIT).copied().unwrap_or(0);
+                    warn_of(&self.lines, &problem, before);
+                    self.passed_over.ignore(DOES_NOT_FIT);
+                }
+                Err(problem) => {
+                    let path = self.lines.path().to_owned();
+                    return Some(Err(SourceError::BadLine { path, line: self.lines.number(), problem }));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_events::tick::Scales;
+
+    use super::*;
+    use crate::test_ticks::{gzip, write_file};
+
+    const SPOT: &str = r#"1000 {"stream":"btcusdt@bookTicker","data":{"u":7,"s":"BTCUSDT","b":"61837.63","B":"3.78826000","a":"61837.64","A":"1.5"}}
+1001 {"stream":"btcusdt@depth@100ms","data":{"e":"depthUpdate","E":1723161255208,"s":"BTCUSDT","U":1,"u":2,"b":[["61737.63","0.0"]],"a":[]}}
+1002 {"stream":"btcusdt@bookTicker","data":{"u":8,"s":"BTCUSDT","b":"61837.63","B":"3.78826000","a":"0.0","A":"0.0"}}
+1003 {"stream":"btcusdt@trade","data":{"e":"trade","E":1723161255343,"s":"BTCUSDT","t":3735683259,"p":"61837.63000000","q":"0.02000000","T":1723161255342,"m":true,"M":true}}
+1004 {"stream":"btcusdt@bookTicker","data":{"u":9,"s":"BTCUSDT","b":"1","B":"2","a":"3","A":"4"}}
+1005 {"lastUpdateId":1,"bids":[["1","2"]],"asks":[]}
+1006 {"stream":"btcusdt@trade","data":{"e":"trade","E":1723161255343,"s":"BTCUSDT","t":1,"p":"0","q":"0","T":1723161255342,"X":"NA","m":false}}
+1007 {"stream":"btcusdt@kline_1m","data":{"e":"kline","E":1723161255999,"s":"BTCUSDT","k":{"t":1,"o":"\u0031"}}}
+
+1008 {"stream":"btcusdt@bookTicker","data":{"e":"bookTicker","u":5,"s":"BTCUSDT","b":"1","B":"2","a":"3","A":"4","T":1723161256313,"E":1723161256314}}
+"#;
+
+    fn read(bytes: &[u8]) -> (Vec<Result<Tick, String>>, PassedOver) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut file =
+            CaptureFile::open("V", &write_file(&folder, "a.jsonl", bytes), TradeStreams::default())
+                .expect("opens");
+        let ticks = (&mut file).map(|tick| tick.map_err(|error| error.to_string())).collect();
+        (ticks, file.passed_over().clone())
+    }
+
+    fn quote(event_time_ns: i64, receive_time_ns: i64, book: [i64; 4]) -> Result<Tick, String> {
+        let [bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9] = book;
+        Ok(Tick {
+            symbol: "V:BTCUSDT".to_owned(),
+            kind: TickKind::Quote,
+            event_time_ns,
+            receive_time_ns,
+            trade_id: 0,
+            side: Side::None,
+            price_e9: 0,
+            size_e9: 0,
+            bid_price_e9,
+            bid_size_e9,
+            ask_price_e9,
+            ask_size_e9,
+            scales: Scales::E9,
+        })
+    }
+
+    #[test]
+    fn events_become_ticks() {
+        const E9: i64 = 1_000_000_000;
+        let trade = Tick {
+            symbol: "V:BTCUSDT".to_owned(),
+            kind: TickKind::Trade,
+            event_time_ns: 1_723_161_255_342_000_000,
+            receive_time_ns: 1003,
+            trade_id: 3_735_683_259,
+            side: Side::Sell,
+            price_e9: 61_837_630_000_000,
+            size_e9: 20_000_000,
+            bid_price_e9: 0,
+            bid_size_e9: 0,
+            ask_price_e9: 0,
+            ask_size_e9: 0,
+            scales: Scales::E9,
+        };
+        let expected = vec![
+            // No event yet: the receive time. Then the depth update's time, then the trade's E.
+            quote(1000, 1000, [61_837_630_000_000, 3_788_260_000, 61_837_640_000_000, 1_500_000_000]),
+            quote(1_723_161_255_208_000_000, 1002, [61_837_630_000_000, 3_788_260_000, 0, 0]),
+            Ok(trade),
+            quote(1_723_161_255_343_000_000, 1004, [E9, 2 * E9, 3 * E9, 4 * E9]),
+            quote(1_723_161_256_313_000_000, 1008, [E9, 2 * E9, 3 * E9, 4 * E9]),
+        ];
+        let kinds =
+            ["depthUpdate", "event without a name", "trade of price or size 0", "kline", "empty line"];
+        let ignored = PassedOver { ignored: kinds.map(|kind| (kind.to_owned(), 1)).into(), bad: 0 };
+        assert_eq!(read(SPOT.as_bytes()), (expected.clone(), ignored.clone()));
+        assert_eq!(read(&gzip(SPOT.as_bytes())), (expected, ignored));
+    }
+
+    #[test]
+    fn trades_come_from_one_stream_of_a_symbol() {
+        let trade = |stream: &str, symbol: &str, id: u32| {
+            format!(
+                "1 {{\"e\":\"{stream}\",\"E\":1723161255343,\"s\":\"{symbol}\",\"t\":{id},\"a\":{id},\"p\":\"1\",\"q\":\"2\",\
+                 \"T\":1723161255342,\"m\":true}}\n"
+            )
+        };
+        let lines = [
+            trade("aggTrade", "A", 1),
+            trade("trade", "B", 2),
+            trade("trade", "A", 3),
+            trade("aggTrade", "B", 4),
+            trade("aggTrade", "A", 5),
+        ];
+        let (ticks, passed_over) = read(lines.concat().as_bytes());
+        let taken: Vec<_> = ticks.into_iter().map(|tick| tick.expect("a trade").trade_id).collect();
+        assert_eq!(taken, [1, 2, 5]);
+        let kinds = ["trade of a symbol with aggTrade before", "aggTrade of a symbol with trade before"];
+        assert_eq!(passed_over.ignored, kinds.map(|kind| (kind.to_owned(), 1)).into());
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let bad = SPOT.replacen("\"p\":\"61837.63000000\"", "\"p\":\"NaN\"", 1);
+        let (ticks, _) = read(bad.as_bytes());
+        let message = ticks[2].as_ref().expect_err("NaN is no price");
+        assert!(message.contains("a.jsonl:4: column `p`: found `NaN`, expected digits"), "{message}");
+    }
+}

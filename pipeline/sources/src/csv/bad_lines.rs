@@ -1,0 +1,71 @@
+//! Lines that do not parse: an error, or written aside.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::SourceError;
+
+/// What happens to a line that does not parse.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BadLines {
+    /// It stops the source.
+    #[default]
+    Stop,
+    /// It is appended, byte for byte, to `<file>.bad` next to its file, or in the folder given, and counted. What an
+    /// earlier run wrote there is replaced when the first bad line is found.
+    Aside {
+        /// Where the files for bad lines go; next to their file without one.
+        folder: Option<PathBuf>,
+    },
+}
+
+/// The bad lines of one file. The file is made with the first of them.
+pub(super) struct AsideFile {
+    path: PathBuf,
+    writer: Option<BufWriter<File>>,
+    count: u64,
+}
+
+impl AsideFile {
+    /// Nothing where bad lines stop the source.
+    pub(super) fn of(csv_path: &Path, bad_lines: &BadLines) -> Option<AsideFile> {
+        let BadLines::Aside { folder } = bad_lines else { return None };
+        let mut name = csv_path.file_name().unwrap_or_default().to_owned();
+        name.push(".bad");
+        let path = match folder {
+            Some(folder) => folder.join(name),
+            None => csv_path.with_file_name(name),
+        };
+        Some(AsideFile { path, writer: None, count: 0 })
+    }
+
+    /// Appends a line with whatever ends it.
+    pub(super) fn write(&mut self, raw: &[u8]) -> Result<(), SourceError> {
+        let writer = match self.writer.take() {
+            Some(writer) => Ok(writer),
+            None => File::create(&self.path).map(BufWriter::new),
+        };
+        let written = writer.and_then(|mut writer| {
+            writer.write_all(raw)?;
+            Ok(self.writer.insert(writer))
+        });
+        written.map_err(|source| SourceError::Aside { path: self.path.clone(), source })?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Writes what is buffered: called at the end of the CSV file, where an error can still be told.
+    pub(super) fn finish(&mut self) -> Result<(), SourceError> {
+        let flushed = self.writer.as_mut().map_or(Ok(()), Write::flush);
+        flushed.map_err(|source| SourceError::Aside { path: self.path.clone(), source })
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,96 @@
+//! Binance's public dumps (data.binance.vision), known by their file names.
+//!
+//! | name | columns |
+//! | --- | --- |
+//! | `BTCUSDT-trades-2024-08-08.csv` | id, price, quantity, quote quantity, time, buyer is maker[, best match] |
+//! | `BTCUSDT-aggTrades-2024-08-08.csv` | aggregate id, price, quantity, first id, last id, time, buyer is maker[, best match] |
+//! | `BTCUSDT-bookTicker-2024-08-08.csv` | update id, bid price, bid quantity, ask price, ask quantity, transaction time, event time |
+//!
+//! Also of months (`-2024-08.csv`) and gzipped (`.csv.gz`). Spot dumps have no header, those of futures have one since
+//! 2022. Times are milliseconds, in spot dumps from 2025 on microseconds: the two are told apart by magnitude.
+
+use std::path::Path;
+
+use super::row_plan::{Column, KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns};
+use crate::time_unit::TimeUnit;
+
+/// Venue of dumps where none is given.
+pub(super) const DEFAULT_VENUE: &str = "BINANCE";
+
+/// The plan of a dump; nothing where the file is not named like one.
+pub(super) fn plan(path: &Path, venue: Option<&str>) -> Option<RowPlan> {
+    let (ticker, kind) = parse_name(path.file_name()?.to_str()?)?;
+    let column = |number: usize, name: &str| Column::new(number - 1, name);
+    let time = |number: usize, name: &str| (column(number, name), TimeUnit::Binance);
+    let trades = |trade_id: &str, side_column: usize| {
+        KindRule::Trades(TradeColumns {
+            trade_id: Some(column(1, trade_id)),
+            price: column(2, "price"),
+            size: column(3, "quantity"),
+            side: SideRule::BuyerIsMaker(column(side_column, "buyer is maker")),
+            signed: false,
+        })
+    };
+    let (event_time, kind) = match kind {
+        "trades" => (time(5, "time"), trades("id", 6)),
+        "aggTrades" => (time(6, "time"), trades("aggregate id", 7)),
+        "bookTicker" => {
+            let quotes = KindRule::Quotes(QuoteColumns {
+                bid_price: column(2, "bid price"),
+                bid_size: column(3, "bid quantity"),
+                ask_price: column(4, "ask price"),
+                ask_size: column(5, "ask quantity"),
+                signed: false,
+            });
+            (time(6, "transaction time"), quotes)
+        }
+        _ => return None,
+    };
+    let symbol = SymbolRule::Constant(format!("{}:{ticker}", venue.unwrap_or(DEFAULT_VENUE)));
+    Some(RowPlan { symbol, event_time, receive_time: None, kind })
+}
+
+/// Whether the first field of a dump's first line says that the line is a header: data begins with a number.
+pub(super) fn is_header(first_field: &[u8]) -> bool {
+    first_field.first().is_some_and(u8::is_ascii_alphabetic)
+}
+
+/// Ticker and kind of `TICKER-kind-YYYY-MM[-DD].csv[.gz]`.
+fn parse_name(name: &str) -> Option<(&str, &str)> {
+    let stem = name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".csv")?;
+    let (ticker, rest) = stem.split_once('-')?;
+    let (kind, date) = rest.split_once('-')?;
+    let is_ticker = !ticker.is_empty()
+        && ticker.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    let digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_date = match date.split('-').collect::<Vec<_>>().as_slice() {
+        [year, month] => digits(year, 4) && digits(month, 2),
+        [year, month, day] => digits(year, 4) && digits(month, 2) && digits(day, 2),
+        _ => false,
+    };
+    (is_ticker && is_date).then_some((ticker, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!(parse_name("BTCUSDT-trades-2024-08-08.csv"), Some(("BTCUSDT", "trades")));
+        assert_eq!(parse_name("BTCUSD_PERP-aggTrades-2024-08.csv.gz"), Some(("BTCUSD_PERP", "aggTrades")));
+        assert_eq!(
+            parse_name("1000PEPEUSDT-bookTicker-2024-01-31.csv"),
+            Some(("1000PEPEUSDT", "bookTicker"))
+        );
+        for name in [
+            "trades.csv",
+            "BTCUSDT-trades-2024-08-08.zip",
+            "btc-trades-2024-08-08.csv",
+            "BTC-trades-24-08.csv",
+        ] {
+            assert_eq!(parse_name(name), None, "{name}");
+        }
+        assert!(plan(Path::new("BTCUSDT-klines-2024-08-08.csv"), None).is_none());
+    }
+}

@@ -1,0 +1,171 @@
+//! Databento Binary Encoding: files of the schemas trades, mbp-1 and tbbo, plain or compressed with Zstandard.
+//!
+//! | record | becomes |
+//! | --- | --- |
+//! | trades, action `T` | a trade |
+//! | mbp-1, action `T` | a trade; its levels are the book before it, known already |
+//! | mbp-1, any other action | a quote of level 0 |
+//! | tbbo | a quote (level 0, the book before the trade), then the trade |
+//! | of another schema | nothing |
+//!
+//! Prices are 1e-9 in the files too; an undefined price is an absent side of the book. Sizes are whole units. The event
+//! time is `ts_event`, the receive time `ts_recv`. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's
+//! symbology at the record's time, the venue the file's dataset unless another is given. Several files are merged by
+//! receive time.
+
+mod record_reader;
+mod whole_stream;
+
+use std::collections::VecDeque;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use ::dbn::decode::{DbnDecoder, DbnMetadata, DynReader};
+use ::dbn::{Record, VersionUpgradePolicy};
+use warptape_events::tick::Tick;
+
+use self::record_reader::{RecordProblem, RecordReader};
+use self::whole_stream::WholeStream;
+use super::arrival_merge::ArrivalMerge;
+use super::input::{CountedFile, FileProgress};
+use super::{PassedOver, Progress, SourceError};
+
+/// Ticks of one or more DBN files.
+pub struct DbnSource {
+    merge: ArrivalMerge<DbnFile>,
+}
+
+impl DbnSource {
+    /// Opens the files and reads their metadata.
+    ///
+    /// # Errors
+    /// If there is none, or one cannot be opened or is no DBN.
+    pub fn open(paths: &[PathBuf], venue: Option<&str>) -> Result<DbnSource, SourceError> {
+        if paths.is_empty() {
+            return Err(SourceError::NoFiles);
+        }
+        let files: Result<Vec<DbnFile>, SourceError> =
+            paths.iter().map(|path| DbnFile::open(path, venue)).collect();
+        Ok(DbnSource { merge: ArrivalMerge::new(files?) })
+    }
+
+    /// Bytes read of all files.
+    pub fn progress(&self) -> Progress {
+        FileProgress::sum(self.merge.inputs().iter().map(|file| &file.progress))
+    }
+
+    /// The file that gave the last tick, by its place among those that were opened.
+    pub fn last_input(&self) -> usize {
+        self.merge.last_input()
+    }
+
+    /// Leaves out the first ticks of a file. To be called before the first tick is taken.
+    pub fn leave(&mut self, input: usize, ticks: u64) {
+        self.merge.leave(input, ticks);
+    }
+
+    /// Records that are no ticks.
+    pub fn passed_over(&self) -> PassedOver {
+        self.merge.inputs().iter().map(|file| file.passed_over.clone()).sum()
+    }
+}
+
+impl Iterator for DbnSource {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next()
+    }
+}
+
+/// Ticks of one file, in the order of its records.
+struct DbnFile {
+    path: PathBuf,
+    decoder: DbnDecoder<WholeStream<DynReader<'static, BufReader<CountedFile>>>>,
+    progress: FileProgress,
+    reader: RecordReader,
+    /// Ticks of the last record that were not given out yet.
+    ticks: VecDeque<Tick>,
+    /// Records decoded so far.
+    record: u64,
+    /// Bytes of these records, uncompressed.
+    records_bytes: u64,
+    passed_over: PassedOver,
+}
+
+impl DbnFile {
+    fn open(path: &Path, venue: Option<&str>) -> Result<DbnFile, SourceError> {
+        let (file, progress) = CountedFile::open(path)?;
+        let failed = |source| SourceError::Dbn { path: path.to_owned(), record: 0, source };
+        let stream = WholeStream::new(DynReader::inferred_with_buffer(file).map_err(failed)?);
+        // The records that matter are the same in versions 1 to 3; as they are, their bytes can be counted.
+        let decoder = DbnDecoder::with_upgrade_policy(stream, VersionUpgradePolicy::AsIs).map_err(failed)?;
+        let reader = RecordReader::new(decoder.metadata(), venue).map_err(failed)?;
+        Ok(DbnFile {
+            path: path.to_owned(),
+            decoder,
+            progress,
+            reader,
+            ticks: VecDeque::new(),
+            record: 0,
+            records_bytes: 0,
+            passed_over: PassedOver::default(),
+        })
+    }
+
+    /// The next tick, past records that make none.
+    fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
+        loop {
+            if let Some(tick) = self.ticks.pop_front() {
+                return Ok(Some(tick));
+            }
+            let record = match self.decoder.decode_ref() {
+                Ok(Some(record)) => record,
+                Ok(None) => return self.check_end(),
+                Err(source) => {
+                    return Err(SourceError::Dbn { path: self.path.clone(), record: self.record, source });
+                }
+            };
+            self.record += 1;
+            self.records_bytes += record.record_size() as u64;
+            let kind = record.header().rtype().map_or("record of an unknown type", |kind| kind.as_str());
+            if let Err(problem) = self.reader.read(record, &mut self.ticks) {
+                return Err(self.error(problem));
+            }
+            if self.ticks.is_empty() {
+                self.passed_over.ignore(kind);
+            }
+        }
+    }
+
+    /// The end of the stream must be the end of a record.
+    fn check_end(&self) -> Result<Option<Tick>, SourceError> {
+        if self.decoder.get_ref().holds(self.records_bytes) {
+            return Ok(None);
+        }
+        Err(SourceError::DbnCutShort { path: self.path.clone(), record: self.record })
+    }
+
+    /// The problem of the record just decoded.
+    fn error(&self, problem: RecordProblem) -> SourceError {
+        let (path, record) = (self.path.clone(), self.record);
+        match problem {
+            RecordProblem::Field(problem) => SourceError::BadRecord { path, record, problem },
+            RecordProblem::UnknownInstrument { instrument_id, event_time_ns } => {
+                SourceError::UnknownInstrument { path, record, instrument_id, event_time_ns }
+            }
+            RecordProblem::Decode(source) => SourceError::Dbn { path, record: record - 1, source },
+        }
+    }
+}
+
+impl Iterator for DbnFile {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.pull().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! DBN files, written with the crate's own encoder, to ticks.
+
+use ::dbn::encode::{DbnEncodable, EncodeRecord};
+use ::dbn::{BidAskPair, MappingInterval, Metadata, SType, SymbolMapping};
+
+use std::ffi::c_char;
+
+use ::dbn::{FIXED_PRICE_SCALE, Mbp1Msg, RecordHeader, Schema, TradeMsg, UNDEF_PRICE, UNDEF_TIMESTAMP};
+use warptape_events::tick::{Scales, Side, TickKind};
+
+use super::*;
+use crate::test_ticks::write_file;
+
+const EVENT_NS: u64 = 1_723_161_255_000_000_000;
+const E9: i64 = FIXED_PRICE_SCALE;
+
+fn metadata(schema: Schema) -> Metadata {
+    let mut metadata = Metadata::builder()
+        .dataset("XNAS.ITCH")
+        .schema(Some(schema))
+        .start(EVENT_NS)
+        .stype_in(Some(SType::RawSymbol))
+        .stype_out(SType::InstrumentId)
+        .build();
+    let start_date = metadata.start().date();
+    let interval = MappingInterval {
+        start_date,
+        end_date: start_date.next_day().expect("not the last day of time"),
+        symbol: "42".to_owned(),
+    };
+    metadata.mappings = vec![SymbolMapping { raw_symbol: "AAPL".to_owned(), intervals: vec![interval] }];
+    metadata
+}
+
+fn header<T: ::dbn::HasRType>(rtype: u8, offset_ns: u64, instrument_id: u32) -> RecordHeader {
+    RecordHeader::new::<T>(rtype, 2, instrument_id, EVENT_NS + offset_ns)
+}
+
+fn trade_message(offset_ns: u64, side: u8) -> TradeMsg {
+    TradeMsg {
+        hd: header::<TradeMsg>(::dbn::rtype::MBP_0, offset_ns, 42),
+        price: 187 * E9 + 1,
+        size: 300,
+        action: b'T' as c_char,
+        side: side as c_char,
+        ts_recv: EVENT_NS + offset_ns + 7,
+        sequence: 99,
+        ..TradeMsg::default()
+    }
+}
+
+fn book_message(offset_ns: u64, action: u8, bid: (i64, u32), ask: (i64, u32)) -> Mbp1Msg {
+    let (bid_px, bid_sz) = bid;
+    let (ask_px, ask_sz) = ask;
+    Mbp1Msg {
+        hd: header::<Mbp1Msg>(::dbn::rtype::MBP_1, offset_ns, 42),
+        price: 187 * E9,
+        size: 5,
+        action: action as c_char,
+        side: b'B' as c_char,
+        ts_recv: EVENT_NS + offset_ns + 7,
+        sequence: 7,
+        levels: [BidAskPair { bid_px, ask_px, bid_sz, ask_sz, bid_ct: 1, ask_ct: 1 }],
+        ..Mbp1Msg::default()
+    }
+}
+
+fn encode<T: DbnEncodable>(schema: Schema, records: &[T], compressed: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let metadata = metadata(schema);
+    if compressed {
+        let mut encoder = ::dbn::encode::DbnEncoder::with_zstd(&mut bytes, &metadata).expect("encodes");
+        encoder.encode_records(records).expect("encodes");
+    } else {
+        let mut encoder = ::dbn::encode::DbnEncoder::new(&mut bytes, &metadata).expect("encodes");
+        encoder.encode_records(records).expect("encodes");
+    }
+    bytes
+}
+
+fn read(bytes: &[u8], venue: Option<&str>) -> (Result<Vec<Tick>, String>, PassedOver) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, "file.dbn", bytes);
+    let mut source = match DbnSource::open(&[path], venue) {
+        Ok(source) => source,
+        Err(error) => return (Err(error.to_string()), PassedOver::default()),
+    };
+    let ticks: Result<Vec<Tick>, SourceError> = (&mut source).collect();
+    (ticks.map_err(|error| error.to_string()), source.passed_over())
+}
+
+fn quote(offset_ns: i64, bid: (i64, i64), ask: (i64, i64)) -> Tick {
+    Tick {
+        symbol: "XNAS.ITCH:AAPL".to_owned(),
+        kind: TickKind::Quote,
+        event_time_ns: EVENT_NS as i64 + offset_ns,
+        receive_time_ns: EVENT_NS as i64 + offset_ns + 7,
+        trade_id: 0,
+        side: Side::None,
+        price_e9: 0,
+        size_e9: 0,
+        bid_price_e9: bid.0,
+        bid_size_e9: bid.1,
+        ask_price_e9: ask.0,
+        ask_size_e9: ask.1,
+        scales: Scales::E9,
+    }
+}
+
+fn trade_of(quote: Tick, side: Side, price_e9: i64, size_e9: i64) -> Tick {
+    let without_book = Tick { bid_price_e9: 0, bid_size_e9: 0, ask_price_e9: 0, ask_size_e9: 0, ..quote };
+    Tick { kind: TickKind::Trade, side, price_e9, size_e9, ..without_book }
+}
+
+#[test]
+fn trades_plain_and_compressed() {
+    let records = [trade_message(0, b'A'), trade_message(1, b'B'), trade_message(2, b'N')];
+    let expected: Vec<Tick> = [Side::Sell, Side::Buy, Side::None]
+        .into_iter()
+        .enumerate()
+        .map(|(offset, side)| trade_of(quote(offset as i64, (0, 0), (0, 0)), side, 187 * E9 + 1, 300 * E9))
+        .collect();
+    for compressed in [false, true] {
+        let (ticks, passed_over) = read(&encode(Schema::Trades, &records, compressed), None);
+        assert_eq!(ticks.as_deref(), Ok(&expected[..]));
+        assert_eq!(passed_over, PassedOver::default());
+    }
+    let (ticks, _) = read(&encode(Schema::Trades, &records[..1], true), Some("NASDAQ"));
+    assert_eq!(ticks.expect("good")[0].symbol, "NASDAQ:AAPL");
+}
+
+#[test]
+fn books_give_quotes_and_trades() {
+    let records = [
+        book_message(0, b'A', (100 * E9, 5), (101 * E9, 6)),
+        book_message(1, b'T', (100 * E9, 5), (101 * E9, 6)),
+        book_message(2, b'C', (UNDEF_PRICE, 0), (101 * E9, 6)),
+        book_message(3, b'A', (-E9, 1), (101 * E9, 6)),
+    ];
+    let first = quote(0, (100 * E9, 5 * E9), (101 * E9, 6 * E9));
+    let traded = trade_of(quote(1, (0, 0), (0, 0)), Side::Buy, 187 * E9, 5 * E9);
+    let one_sided = quote(2, (0, 0), (101 * E9, 6 * E9));
+    let of_spread = quote(3, (-E9, E9), (101 * E9, 6 * E9));
+    let (ticks, passed_over) = read(&encode(Schema::Mbp1, &records, true), None);
+    assert_eq!(ticks, Ok(vec![first, traded.clone(), one_sided, of_spread]));
+    assert_eq!(passed_over, PassedOver::default());
+    // In tbbo the book comes with its trade only.
+    let (ticks, _) = read(&encode(Schema::Tbbo, &records[1..2], false), None);
+    assert_eq!(ticks, Ok(vec![quote(1, (100 * E9, 5 * E9), (101 * E9, 6 * E9)), traded]));
+}
+
+fn check_refused(bytes: &[u8], expected: &str) {
+    let message = read(bytes, None).0.expect_err("must be refused");
+    assert!(message.contains("file.dbn") && message.contains(expected), "{message}");
+}
+
+#[test]
+fn a_record_without_receive_time_has_its_event_time_s_symbol() {
+    let mut record = trade_message(3, b'A');
+    record.ts_recv = UNDEF_TIMESTAMP;
+    let ticks = read(&encode(Schema::Trades, &[record], false), None).0.expect("good");
+    assert_eq!((ticks[0].receive_time_ns, ticks[0].event_time_ns), (0, EVENT_NS as i64 + 3));
+    assert_eq!(ticks[0].symbol, "XNAS.ITCH:AAPL");
+}
+
+#[test]
+fn spreads_trade_at_prices_of_0_and_below() {
+    let records = [0, -5 * E9].map(|price| TradeMsg { price, ..trade_message(0, b'A') });
+    let (ticks, passed_over) = read(&encode(Schema::Trades, &records, false), None);
+    let prices: Vec<_> = ticks.expect("two trades").iter().map(|tick| (tick.kind, tick.price_e9)).collect();
+    assert_eq!(prices, [(TickKind::Trade, 0), (TickKind::Trade, -5 * E9)]);
+    assert_eq!(passed_over, PassedOver::default());
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let mut unknown = trade_message(0, b'A');
+    unknown.hd.instrument_id = 43;
+    check_refused(&encode(Schema::Trades, &[unknown], true), "no symbol for instrument id 43");
+    let mut another_day = trade_message(0, b'A');
+    another_day.ts_recv += 86_400_000_000_000;
+    check_refused(&encode(Schema::Trades, &[another_day], false), "no symbol for instrument id 42");
+    let mut timeless = trade_message(0, b'A');
+    timeless.hd.ts_event = UNDEF_TIMESTAMP;
+    check_refused(&encode(Schema::Trades, &[timeless], false), "column `ts_event`");
+    let mut priceless = trade_message(0, b'A');
+    priceless.price = UNDEF_PRICE;
+    check_refused(&encode(Schema::Trades, &[priceless], false), "column `price`");
+    let mut nowhen = trade_message(0, b'A');
+    nowhen.ts_recv = UNDEF_TIMESTAMP;
+    nowhen.hd.ts_event = 0;
+    check_refused(&encode(Schema::Trades, &[nowhen], false), "column `ts_event`: found `0`");
+    check_refused(b"not DBN at all", "decoding error");
+    check_refused(b"", "whole .dbn");
+}
+
+#[test]
+fn files_cut_short_are_refused() {
+    let records: Vec<TradeMsg> = (0..100).map(|offset| trade_message(offset, b'A')).collect();
+    let plain = encode(Schema::Trades, &records, false);
+    check_refused(&plain[..plain.len() - 20], "ends within a record after record 99");
+    let compressed = encode(Schema::Trades, &records, true);
+    check_refused(&compressed[..compressed.len() - 20], "whole .dbn");
+    // Cut between records is a shorter file of whole records: nothing tells that more was there.
+    assert_eq!(read(&plain[..plain.len() - 48], None).0.map(|ticks| ticks.len()), Ok(99));
+}
+
+#[test]
+fn files_are_merged_by_receive_time() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let paths = [[0, 30, 60], [10, 20, 70]].map(|offsets: [u64; 3]| {
+        let records = offsets.map(|offset| trade_message(offset, b'A'));
+        write_file(&folder, &format!("{}.dbn", offsets[0]), encode(Schema::Trades, &records, false))
+    });
+    let source = DbnSource::open(&paths, None).expect("opens");
+    let offsets: Vec<i64> = source.map(|tick| tick.expect("good").event_time_ns - EVENT_NS as i64).collect();
+    assert_eq!(offsets, [0, 10, 20, 30, 60, 70]);
+}

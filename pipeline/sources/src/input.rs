@@ -1,0 +1,189 @@
+//! Files read line by line, plain or gzipped, with bounded memory.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::{Progress, ProgressUnit, SourceError};
+
+/// Bytes asked of the system at once.
+const READ_BYTES: usize = 128 * 1024;
+/// Longest line: a full-depth book snapshot of a few thousand levels is some 200 kB.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// A file that counts what was read of it. The count is shared because decoders own their reader.
+pub(super) struct CountedFile {
+    file: File,
+    read_bytes: Arc<AtomicU64>,
+}
+
+/// How much of a [`CountedFile`] was read; the file itself writes it.
+pub(super) struct FileProgress {
+    read_bytes: Arc<AtomicU64>,
+    total_bytes: u64,
+}
+
+impl CountedFile {
+    pub(super) fn open(path: &Path) -> Result<(BufReader<CountedFile>, FileProgress), SourceError> {
+        let failed = |source| SourceError::Open { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "it is a folder; name its files",
+            )));
+        }
+        let read_bytes = Arc::new(AtomicU64::new(0));
+        let progress = FileProgress { read_bytes: Arc::clone(&read_bytes), total_bytes: metadata.len() };
+        Ok((BufReader::with_capacity(READ_BYTES, CountedFile { file, read_bytes }), progress))
+    }
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl FileProgress {
+    /// The sum over files.
+    pub(super) fn sum<'a>(files: impl Iterator<Item = &'a FileProgress>) -> Progress {
+        let (done, total) = files.fold((0, 0), |(done, total), file| {
+            // A file may grow while it is read.
+            let read = file.read_bytes.load(Ordering::Relaxed).min(file.total_bytes);
+            (done + read, total + file.total_bytes)
+        });
+        Progress { done, total: Some(total), unit: ProgressUnit::Bytes }
+    }
+}
+
+/// Lines of a text file, gzipped or not (told by its first bytes).
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    progress: FileProgress,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path) -> Result<Lines, SourceError> {
+        let (mut file, progress) = CountedFile::open(path)?;
+        let failed = |source| SourceError::Open { path: path.to_owned(), source };
+        let gzipped = file.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
+        let reader: Box<dyn BufRead + Send> = if gzipped {
+            Box::new(BufReader::with_capacity(READ_BYTES, MultiGzDecoder::new(file)))
+        } else {
+            Box::new(file)
+        };
+        Ok(Lines { path: path.to_owned(), reader, progress, line: Vec::new(), number: 0 })
+    }
+
+    /// Reads the next line, which [`Lines::line`] then gives; `false` at the end.
+    pub(super) fn advance(&mut self) -> Result<bool, SourceError> {
+        self.line.clear();
+        let mut limited = (&mut self.reader).take(LINE_BYTES_MAX as u64 + 1);
+        let read = limited.read_until(b'\n', &mut self.line).map_err(|source| SourceError::Read {
+            path: self.path.clone(),
+            line: self.number,
+            source,
+        })?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        if read > LINE_BYTES_MAX {
+            let path = self.path.clone();
+            return Err(SourceError::LineTooLong { path, line: self.number, limit_bytes: LINE_BYTES_MAX });
+        }
+        Ok(true)
+    }
+
+    /// The line just read, without its end (`\n` or `\r\n`).
+    pub(super) fn line(&self) -> &[u8] {
+        let line = self.raw();
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        line.strip_suffix(b"\r").unwrap_or(line)
+    }
+
+    /// The line just read, byte for byte.
+    pub(super) fn raw(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Number of the line just read, from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn progress(&self) -> &FileProgress {
+        &self.progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_ticks::{gzip, write_file};
+
+    fn read(bytes: &[u8]) -> Result<Vec<Vec<u8>>, SourceError> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut lines = Lines::open(&write_file(&folder, "lines", bytes))?;
+        let mut read = Vec::new();
+        while lines.advance()? {
+            read.push(lines.line().to_vec());
+            assert_eq!(lines.number(), read.len() as u64);
+        }
+        let progress = FileProgress::sum([lines.progress()].into_iter());
+        assert_eq!(progress.done, bytes.len() as u64, "all of the file was read");
+        assert_eq!(progress.total, Some(bytes.len() as u64));
+        Ok(read)
+    }
+
+    #[test]
+    fn plain_and_gzipped_lines_are_the_same() {
+        let text = b"one\r\n\ntwo\nthree";
+        let expected: [&[u8]; 4] = [b"one", b"", b"two", b"three"];
+        assert_eq!(read(text).expect("readable"), expected);
+        assert_eq!(read(&gzip(text)).expect("readable"), expected);
+        let members = [gzip(b"one\n\n"), gzip(b"two\nthree")].concat();
+        assert_eq!(read(&members).expect("readable"), expected);
+        assert_eq!(read(b"").expect("readable"), [b""; 0]);
+    }
+
+    #[test]
+    fn a_gzip_file_cut_short_is_an_error() {
+        let mut bytes = gzip("line\n".repeat(10_000).as_bytes());
+        bytes.truncate(bytes.len() - 9);
+        let message = read(&bytes).expect_err("cut short").to_string();
+        assert!(message.contains("cut short"), "{message}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_an_error() {
+        let error = read(&vec![b'x'; LINE_BYTES_MAX + 1]).expect_err("too long");
+        assert!(matches!(error, SourceError::LineTooLong { line: 1, .. }), "{error}");
+        assert_eq!(read(&vec![b'x'; LINE_BYTES_MAX]).expect("just fits").len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_file_is_an_error() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for path in [folder.path().to_owned(), folder.path().join("missing")] {
+            let error = Lines::open(&path).err().expect("cannot be read").to_string();
+            assert!(error.contains(&path.display().to_string()), "{error}");
+        }
+    }
+}

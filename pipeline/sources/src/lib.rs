@@ -1,0 +1,202 @@
+//! Sources of ticks for `warptape feed` and `warptape demo`.
+//!
+//! A source is a pull iterator: it reads or computes one tick when asked, so its memory is bounded by its open files
+//! and never by their length. It owns parsing (recordings, CSV, DBN) and the synthetic market; it must not know the
+//! event log, Avro, or the clock. What it yields goes through a [`Batcher`] into records of one partition each.
+//!
+//! ```text
+//!  binance_capture ─┐
+//!  csv ─────────────┤ Merge (by arrival)
+//!  dbn ─────────────┘        ├─► Source ─► Batcher ─► (partition, ticks) ─► encoder, log: the caller's
+//!  synth ────────────────────┘
+//! ```
+
+mod arrival_merge;
+mod batcher;
+pub mod binance_capture;
+pub mod csv;
+pub mod dbn;
+mod decimal;
+mod error;
+mod input;
+mod partition;
+mod symbol;
+pub mod synth;
+mod time_unit;
+
+#[cfg(test)]
+mod test_ticks;
+
+pub use self::batcher::{Batcher, BatcherConfig, TickRecord};
+pub use self::decimal::{DecimalError, Scaled, parse_e9, parse_prices, parse_sizes};
+pub use self::error::{FieldProblem, SourceError};
+pub use self::partition::partition_of;
+pub use self::time_unit::TimeUnit;
+
+use std::collections::BTreeMap;
+
+use warptape_events::tick::Tick;
+
+use self::binance_capture::BinanceCapture;
+use self::csv::CsvSource;
+use self::dbn::DbnSource;
+use self::input::Lines;
+use self::synth::SynthSource;
+
+/// One of the four producers. After an error it yields nothing more.
+pub enum Source {
+    /// Recorded Binance streams.
+    BinanceCapture(BinanceCapture),
+    /// CSV files.
+    Csv(CsvSource),
+    /// Databento Binary Encoding.
+    Dbn(DbnSource),
+    /// The synthetic market.
+    Synth(Box<SynthSource>),
+}
+
+impl Source {
+    /// How far the source is.
+    pub fn progress(&self) -> Progress {
+        match self {
+            Source::BinanceCapture(source) => source.progress(),
+            Source::Csv(source) => source.progress(),
+            Source::Dbn(source) => source.progress(),
+            Source::Synth(source) => source.progress(),
+        }
+    }
+
+    /// The input that gave the last tick, by its place among the files.
+    pub fn last_input(&self) -> usize {
+        match self {
+            Source::BinanceCapture(source) => source.last_input(),
+            Source::Csv(source) => source.last_input(),
+            Source::Dbn(source) => source.last_input(),
+            Source::Synth(_) => 0,
+        }
+    }
+
+    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
+    pub fn leave(&mut self, input: usize, ticks: u64) {
+        match self {
+            Source::BinanceCapture(source) => source.leave(input, ticks),
+            Source::Csv(source) => source.leave(input, ticks),
+            Source::Dbn(source) => source.leave(input, ticks),
+            Source::Synth(source) => {
+                source.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
+            }
+        }
+    }
+
+    /// What the source has read so far without making a tick of it.
+    pub fn passed_over(&self) -> PassedOver {
+        match self {
+            Source::BinanceCapture(source) => source.passed_over(),
+            Source::Csv(source) => source.passed_over(),
+            Source::Dbn(source) => source.passed_over(),
+            Source::Synth(_) => PassedOver::default(),
+        }
+    }
+}
+
+impl Iterator for Source {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Source::BinanceCapture(source) => source.next(),
+            Source::Csv(source) => source.next(),
+            Source::Dbn(source) => source.next(),
+            Source::Synth(source) => source.next().map(Ok),
+        }
+    }
+}
+
+/// How far a source is, for a progress bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Done so far, at most `total`.
+    pub done: u64,
+    /// What there is to do, where that is known.
+    pub total: Option<u64>,
+    /// What is counted.
+    pub unit: ProgressUnit,
+}
+
+/// What [`Progress`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressUnit {
+    /// Bytes of the files as stored (compressed ones: compressed bytes).
+    Bytes,
+    /// Ticks.
+    Ticks,
+}
+
+/// What a source read without making a tick of it: nothing is dropped in silence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Well-formed input that is no tick, such as depth updates, by its kind.
+    pub ignored: BTreeMap<String, u64>,
+    /// Lines that did not parse and were written aside.
+    pub bad: u64,
+}
+
+/// Kinds that are counted, those that input makes up among them, and bytes of a kind's name.
+const KINDS_MAX: usize = 32;
+const KIND_BYTES_MAX: usize = 64;
+/// What is counted of numbers that no tick can hold.
+const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
+/// What further kinds are counted as.
+const FURTHER_KINDS: &str = "something else";
+
+impl PassedOver {
+    /// Counts one input of a kind.
+    fn ignore(&mut self, kind: &str) {
+        self.ignore_all(kind, 1);
+    }
+
+    fn ignore_all(&mut self, kind: &str, count: u64) {
+        if let Some(known) = self.ignored.get_mut(kind) {
+            *known += count;
+            return;
+        }
+        let is_countable = self.ignored.len() < KINDS_MAX && kind.len() <= KIND_BYTES_MAX;
+        let kind = if is_countable { kind } else { FURTHER_KINDS };
+        *self.ignored.entry(kind.to_owned()).or_default() += count;
+    }
+}
+
+/// Says of the first line with a number that no tick can hold where it is: the others are counted.
+fn warn_of(lines: &Lines, problem: &FieldProblem, before: u64) {
+    if before == 0 {
+        let (path, line) = (lines.path().display(), lines.number());
+        tracing::warn!(%path, line, %problem, "a tick is left out; all such are counted");
+    }
+}
+
+impl std::iter::Sum for PassedOver {
+    fn sum<I: Iterator<Item = PassedOver>>(parts: I) -> PassedOver {
+        parts.fold(PassedOver::default(), |mut sum, part| {
+            part.ignored.iter().for_each(|(kind, count)| sum.ignore_all(kind, *count));
+            sum.bad += part.bad;
+            sum
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_bounded_and_all_are_counted() {
+        let mut one = PassedOver::default();
+        (0..100).for_each(|number| one.ignore(&format!("kind {number}")));
+        one.ignore("kind 7");
+        one.ignore(&"k".repeat(65));
+        assert_eq!(one.ignored.len(), KINDS_MAX + 1);
+        assert_eq!((one.ignored["kind 7"], one.ignored[FURTHER_KINDS]), (2, 69));
+        let both: PassedOver = [one.clone(), PassedOver { bad: 3, ..one }].into_iter().sum();
+        assert_eq!((both.ignored.values().sum::<u64>(), both.bad), (204, 3));
+    }
+}

@@ -1,0 +1,101 @@
+//! Ticks that arrive after their turn.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use warptape_events::tick::Tick;
+
+use super::random::{Random, STREAM_DELAYS};
+
+/// From the venue to the recorder, for every tick.
+const LATENCY_NS: i64 = 250_000;
+const OUT_OF_ORDER_NS_MIN: i64 = 1_000_000;
+const OUT_OF_ORDER_NS_MAX: i64 = 500_000_000;
+const LATE_NS_MIN: i64 = 6_000_000_000;
+const LATE_NS_MAX: i64 = 20_000_000_000;
+/// Greatest time from event to receipt.
+pub(super) const DELAY_NS_MAX: i64 = LATENCY_NS + LATE_NS_MAX;
+/// Ticks held back at once; where so many are, the next ones go on time.
+const HELD_MAX: usize = 1 << 16;
+
+/// Holds ticks back and gives them out by receive time.
+pub(super) struct Delays {
+    random: Random,
+    /// A draw below is late.
+    late_below: u64,
+    /// A draw below, and not late, is out of order.
+    out_of_order_below: u64,
+    held: BinaryHeap<Reverse<Held>>,
+    /// Ticks held so far: ties by receive time go in this order.
+    sequence: u64,
+}
+
+struct Held {
+    sequence: u64,
+    tick: Tick,
+}
+
+impl Delays {
+    pub(super) fn new(seed: u64, out_of_order_percent: f64, late_percent: f64) -> Delays {
+        Delays {
+            random: Random::stream(seed, STREAM_DELAYS),
+            late_below: Random::below_percent(late_percent),
+            out_of_order_below: Random::below_percent(late_percent + out_of_order_percent),
+            held: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Sets the tick's receive time; gives it back where it is on time, else holds it.
+    pub(super) fn pass(&mut self, mut tick: Tick) -> Option<Tick> {
+        tick.receive_time_ns = tick.event_time_ns + LATENCY_NS;
+        let draw = self.random.next_u64();
+        if draw >= self.out_of_order_below || self.held.len() >= HELD_MAX {
+            return Some(tick);
+        }
+        let (least_ns, most_ns) = if draw < self.late_below {
+            (LATE_NS_MIN, LATE_NS_MAX)
+        } else {
+            (OUT_OF_ORDER_NS_MIN, OUT_OF_ORDER_NS_MAX)
+        };
+        tick.receive_time_ns += least_ns + self.random.below((most_ns - least_ns) as u64) as i64;
+        self.held.push(Reverse(Held { sequence: self.sequence, tick }));
+        self.sequence += 1;
+        None
+    }
+
+    /// The earliest tick held, where it arrives at `time_ns` or before.
+    pub(super) fn pop_until(&mut self, time_ns: i64) -> Option<Tick> {
+        let Reverse(first) = self.held.peek()?;
+        if first.tick.receive_time_ns > time_ns {
+            return None;
+        }
+        self.held.pop().map(|Reverse(held)| held.tick)
+    }
+}
+
+impl Held {
+    fn key(&self) -> (i64, u64) {
+        (self.tick.receive_time_ns, self.sequence)
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Held {}

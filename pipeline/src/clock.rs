@@ -1,0 +1,30 @@
+//! The only clock of the pipeline.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Wall-clock time that never falls: the epoch is read once, progress is monotonic.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    epoch_ns: i64,
+    started: Instant,
+}
+
+impl Clock {
+    /// Reads the wall clock for the first and last time.
+    pub fn start() -> Self {
+        Self { epoch_ns: wall_clock_ns(), started: Instant::now() }
+    }
+
+    /// Nanoseconds since the epoch.
+    pub fn now_ns(&self) -> i64 {
+        self.epoch_ns + self.started.elapsed().as_nanos() as i64
+    }
+}
+
+/// The wall clock, which may be set back at any time: nanoseconds since the epoch, 0 where it stands before that.
+#[expect(clippy::disallowed_methods, reason = "all others read the wall clock here")]
+pub fn wall_clock_ns() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
