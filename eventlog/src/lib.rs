@@ -13,7 +13,6 @@ pub mod kafka;
 pub mod sqlite;
 mod topic;
 mod url;
-mod yielding;
 
 pub use error::LogError;
 pub use kafka::{KafkaLog, KafkaOptions};
@@ -21,7 +20,6 @@ pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
 pub use warptape_record::{Record, TopicPartition};
-pub use yielding::Yielding;
 
 /// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -105,14 +105,14 @@ impl<K: Ord + Copy> DeviceGroups<K> {
 
     /// Whether a group's input may be begun while others are under way: it brings no symbols, which take slots, and no barriers,
     /// which take the state as it is then.
-    pub fn runs_beside(input: &GroupInput) -> bool {
+    pub fn may_overlap(input: &GroupInput) -> bool {
         input.symbols.is_empty() && !input.rows.kind.contains(&RowKind::BARRIER)
     }
 
     /// Begins to process rows, as [`DeviceGroups::run`] does. One more may be begun before this is finished, if all of its inputs
-    /// [run beside](DeviceGroups::runs_beside) others.
+    /// [run beside](DeviceGroups::may_overlap) others.
     pub fn begin(&mut self, inputs: Vec<(K, GroupInput)>) -> Result<Begun<K>, DeviceError> {
-        let beside = inputs.iter().all(|(_, input)| Self::runs_beside(input));
+        let beside = inputs.iter().all(|(_, input)| Self::may_overlap(input));
         let mut parts: Vec<Part<K>> = inputs.into_iter().map(Part::new).collect();
         let mut running = None;
         while running.is_none() && parts.iter().any(|part| !part.is_done()) {

@@ -40,7 +40,7 @@ coverage! {
     /// Commands that lanes on devices were given.
     device_commands,
     /// Batches that devices began before the one before was finished.
-    batches_beside,
+    batches_overlapped,
     /// Lanes lost because their devices failed.
     device_faults,
     /// Slices that devices did beside batches.
@@ -80,7 +80,7 @@ coverage! {
     /// Those that have something from the market.
     risk_of_market,
     /// Rounds that were concluded beside the core.
-    rounds_beside,
+    rounds_in_background,
     /// Fetches of requests that had to wait until ticks were read again.
     requests_held,
     /// Requests that came while the ticks of another partition were still to be read again.

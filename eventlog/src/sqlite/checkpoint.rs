@@ -24,7 +24,9 @@ use super::disk;
 use super::file::LogFile;
 use super::format::PAGE_BYTES;
 use super::wake::lock;
-use crate::{LogError, Yielding};
+use warptape_background::BackgroundThread;
+
+use crate::LogError;
 
 /// What waits in the write-ahead log before it is folded back while commits go on, bytes. Each time costs the disk
 /// some waiting that commits may notice, so it is not small.
@@ -109,11 +111,11 @@ impl Checkpointer {
         // One request waiting is enough: it folds whatever is there when its turn comes.
         let (requests, receiver) = sync_channel(1);
         let name = "log-checkpoint";
-        let thread = Yielding::start(name, fold_beside_commits)
-            .and_then(|yielding| {
+        let thread = BackgroundThread::start(name, fold_beside_commits)
+            .and_then(|background| {
                 let fold = Arc::clone(&fold);
                 let builder = std::thread::Builder::new().name(name.to_owned());
-                builder.spawn(move || serve(&fold, &yielding, &receiver))
+                builder.spawn(move || serve(&fold, &background, &receiver))
             })
             .map_err(|cause| LogError::Storage {
                 url,
@@ -159,11 +161,11 @@ impl Drop for Checkpointer {
 type Folded = (Connection, rusqlite::Result<()>);
 
 /// Folds whenever asked to.
-fn serve(fold: &Fold, yielding: &Yielding<Connection, Folded>, requests: &Receiver<()>) {
+fn serve(fold: &Fold, background: &BackgroundThread<Connection, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
         fold.with_connection(|connection| {
             *lock(&fold.yields) = Some(connection.get_interrupt_handle());
-            let (connection, folded) = yielding.run(connection).0;
+            let (connection, folded) = background.run(connection).0;
             *lock(&fold.yields) = None;
             let done = folded.and_then(|()| fold.restart(&connection, 0));
             (connection, done)

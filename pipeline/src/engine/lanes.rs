@@ -1,7 +1,7 @@
 //! Lane threads: each owns the stages of the groups placed on it, and runs batches in the order they come.
 
-mod aside;
-mod background;
+mod device_slices;
+mod slice_threads;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, 
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
-use aside::{Aside, NO_THREAD, Reporter};
-pub use background::Background;
+pub use device_slices::DeviceSlices;
+use slice_threads::{NO_THREAD, Reporter, SliceThreads};
 use thread::LaneWorker;
 
 /// What comes of a command.
@@ -61,11 +61,11 @@ pub struct LaneFault {
 /// Handle of a running lane.
 pub(super) struct Lane {
     commands: Sender<LaneCommand>,
-    aside: Aside,
+    slice_threads: SliceThreads,
     thread: Worker,
     work: Arc<Work>,
-    /// Of the thread beside, which does slices on the lane's device.
-    work_beside: Arc<Work>,
+    /// Of the thread that does slices on the lane's device.
+    slice_work: Arc<Work>,
 }
 
 /// Since when a thread of a lane has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
@@ -108,16 +108,17 @@ impl Lane {
     ) -> Self {
         // What waits is bounded by the credit of the lane and the number of groups.
         let (commands, received) = unbounded();
-        let [work, work_beside] = [Arc::new(Work::default()), Arc::new(Work::default())];
+        let [work, slice_work] = [Arc::new(Work::default()), Arc::new(Work::default())];
         let reporter = Reporter { lane, life, clock, events: events.clone() };
-        let (aside, device_slices) = Aside::start(reporter.clone(), config.isa, config.is_on_device(lane));
+        let (slice_threads, device_slices) =
+            SliceThreads::start(reporter.clone(), config.isa, config.is_on_device(lane));
         let worker = LaneWorker {
             lane,
             life,
             config: config.clone(),
             clock,
             work: work.clone(),
-            work_beside: work_beside.clone(),
+            slice_work: slice_work.clone(),
             device_slices,
             fault,
             events,
@@ -126,12 +127,12 @@ impl Lane {
         if !thread.has_started() {
             reporter.tell(LaneNews::Lost { reason: NO_THREAD.to_owned() });
         }
-        Self { commands, aside, thread, work, work_beside }
+        Self { commands, slice_threads, thread, work, slice_work }
     }
 
-    /// Has a slice done, beside all else; the engine is told what comes of it.
+    /// Has a slice done in the background; the engine is told what comes of it.
     pub(super) fn run_slice(&self, slice: Slice) {
-        self.aside.run(slice);
+        self.slice_threads.run(slice);
     }
 
     /// Tells the lane. One that just failed takes nothing any more; its loss is on its way to the engine.
@@ -141,7 +142,7 @@ impl Lane {
 
     /// What its threads are at.
     pub(super) fn doing(&self) -> impl Iterator<Item = Doing> {
-        [&self.work, &self.work_beside].into_iter().filter_map(|work| work.doing())
+        [&self.work, &self.slice_work].into_iter().filter_map(|work| work.doing())
     }
 
     /// Tells the threads to end, and gives the lane's own, to be waited for.
@@ -159,7 +160,7 @@ pub struct LaneStages {
     /// A batch that a device has begun.
     running: Option<Running>,
     /// What does slices on a device, until it is taken.
-    background: Option<Background>,
+    background: Option<DeviceSlices>,
     /// Bytes of the device's memory that slices take. Written by that.
     background_bytes: Arc<AtomicUsize>,
 }
@@ -190,14 +191,14 @@ impl LaneStages {
         config: &StageConfig,
         isa: Isa,
     ) -> Result<Self, DeviceError> {
-        let background = Background::new(device.background()?);
+        let background = DeviceSlices::new(device.background()?);
         let groups = LaneGroups::Device(Box::new(DeviceGroups::new(name, device, config)?));
         Ok(Self::new(config, isa, groups, Some(background)))
     }
 
-    fn new(config: &StageConfig, isa: Isa, groups: LaneGroups, background: Option<Background>) -> Self {
+    fn new(config: &StageConfig, isa: Isa, groups: LaneGroups, background: Option<DeviceSlices>) -> Self {
         Self {
-            background_bytes: background.as_ref().map_or_else(Arc::default, Background::bytes),
+            background_bytes: background.as_ref().map_or_else(Arc::default, DeviceSlices::bytes),
             background,
             config: config.clone(),
             isa,
@@ -207,8 +208,8 @@ impl LaneStages {
         }
     }
 
-    /// Gives what does the slices of a lane on a device, once: beside its batches, on any thread.
-    pub fn take_background(&mut self) -> Option<Background> {
+    /// Gives what does the slices of a lane on a device, once, so that another thread can have it.
+    pub fn take_background(&mut self) -> Option<DeviceSlices> {
         self.background.take()
     }
 
@@ -229,16 +230,16 @@ impl LaneStages {
     }
 
     /// Whether a command may be obeyed while a batch is under way: before all others that is to be finished.
-    pub fn runs_beside(&self, command: &LaneCommand) -> bool {
+    pub fn may_overlap(&self, command: &LaneCommand) -> bool {
         let LaneCommand::Run(batch) = command else { return false };
         let mut current = batch.parts.iter().filter(|part| self.is_current(part.group, part.epoch));
-        current.all(|part| DeviceGroups::<GroupId>::runs_beside(&part.input))
+        current.all(|part| DeviceGroups::<GroupId>::may_overlap(&part.input))
     }
 
     /// Obeys a command; a batch on a device is begun by that, and the one before it finished. After an error the lane's state is
     /// void.
     pub fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
-        assert!(!self.is_running() || self.runs_beside(&command), "the batch under way is finished before");
+        assert!(!self.is_running() || self.may_overlap(&command), "the batch under way is finished before");
         match command {
             LaneCommand::Install { group, epoch, state } => {
                 self.epochs.insert(group, epoch);

@@ -9,7 +9,7 @@
 //!                          commit thread
 //! ```
 
-mod beside;
+mod background;
 mod commit;
 mod config;
 mod dead_letter_headers;
@@ -43,7 +43,7 @@ pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
-pub use lanes::{Background, LaneFault, LaneResult, LaneStages};
+pub use lanes::{DeviceSlices, LaneFault, LaneResult, LaneStages};
 pub use progress::{LaneProgress, Progress};
 pub use requests::read_request;
 pub use restore::restore;

@@ -1,4 +1,4 @@
-//! Requests that are made tasks and rounds that are concluded, beside the engine: both take so long that no tick should wait.
+//! Requests that are made tasks and rounds that are concluded, in the background: both take so long that no tick should wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::Receiver;
 use warptape_engine::{Concluded, Conclusion, Preparation, Prepared};
 
-use super::beside::Beside;
+use super::background::BackgroundJobs;
 use super::{Clock, EngineError};
 
 /// Makes requests tasks, unless nobody waits for that any more by the time.
 pub(super) struct Preparing {
-    thread: Beside<(Preparation, Arc<AtomicBool>), Prepared>,
+    thread: BackgroundJobs<(Preparation, Arc<AtomicBool>), Prepared>,
     /// By number: whether somebody still waits for it. The thread has the other end, and drops it when it is done.
     wanted: BTreeMap<u64, Arc<AtomicBool>>,
 }
@@ -25,7 +25,7 @@ impl Preparing {
             true => preparation.run(),
             false => preparation.abandon(),
         };
-        Self { thread: Beside::start("prepare", run), wanted: BTreeMap::new() }
+        Self { thread: BackgroundJobs::start("prepare", run), wanted: BTreeMap::new() }
     }
 
     pub(super) fn run(&mut self, preparation: Preparation) -> Result<(), EngineError> {
@@ -56,11 +56,13 @@ impl Preparing {
 }
 
 /// Concludes rounds.
-pub(super) struct Concluding(Beside<Conclusion, Concluded>);
+pub(super) struct Concluding(BackgroundJobs<Conclusion, Concluded>);
 
 impl Concluding {
     pub(super) fn start(clock: Clock) -> Self {
-        Self(Beside::start("conclude", move |conclusion: Conclusion| conclusion.run(|| clock.now_ns())))
+        Self(BackgroundJobs::start("conclude", move |conclusion: Conclusion| {
+            conclusion.run(|| clock.now_ns())
+        }))
     }
 
     pub(super) fn run(&self, conclusion: Conclusion) -> Result<(), EngineError> {

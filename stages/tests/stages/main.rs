@@ -271,7 +271,7 @@ impl OnDevice {
         let queues = partition.queues.iter_mut();
         let inputs: Vec<(usize, GroupInput)> =
             queues.map(|queue| queue.take(rows.min(queue.rows.len()))).enumerate().collect();
-        if !inputs.iter().all(|(_, input)| DeviceGroups::<usize>::runs_beside(input)) {
+        if !inputs.iter().all(|(_, input)| DeviceGroups::<usize>::may_overlap(input)) {
             self.finish(partition);
         }
         let begun = self.groups.begin(inputs).unwrap();

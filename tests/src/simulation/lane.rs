@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use warptape_engine::{LaneCommand, Slice};
 use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
-use warptape_pipeline::engine::{Background, EngineConfig, LaneResult, LaneStages};
+use warptape_pipeline::engine::{DeviceSlices, EngineConfig, LaneResult, LaneStages};
 use warptape_schemas::journal::LaneId;
 use warptape_stages::risk::Partial;
 
@@ -21,7 +21,7 @@ pub(super) struct SimulatedLane {
     /// Opened when they are first needed.
     stages: Option<LaneStages>,
     /// Of a lane on a device.
-    background: Option<Background>,
+    background: Option<DeviceSlices>,
     pub(super) commands: VecDeque<LaneCommand>,
     /// Slices that wait for the threads beside.
     pub(super) slices: VecDeque<Slice>,
@@ -75,7 +75,7 @@ impl SimulatedLane {
         index: usize,
     ) -> Result<Met, DeviceError> {
         let stages = open(&mut self.stages, &mut self.background, config, index)?;
-        if !stages.runs_beside(&command) {
+        if !stages.may_overlap(&command) {
             self.results.extend(stages.finish()?.map(SimulatedResult::Lane));
         }
         let is_batch = matches!(command, LaneCommand::Run(_));
@@ -110,7 +110,7 @@ impl SimulatedLane {
 /// The stages of a lane, opened when they are first needed.
 fn open<'a>(
     stages: &'a mut Option<LaneStages>,
-    background: &mut Option<Background>,
+    background: &mut Option<DeviceSlices>,
     config: &EngineConfig,
     index: usize,
 ) -> Result<&'a mut LaneStages, DeviceError> {

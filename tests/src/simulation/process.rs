@@ -393,7 +393,7 @@ impl Process {
         world.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
         match lane.obey(command, &self.config, index) {
             Ok(met) => {
-                world.coverage.batches_beside += usize::from(met.batch);
+                world.coverage.batches_overlapped += usize::from(met.batch);
                 world.coverage.slices_passed += usize::from(met.slice);
                 Ok(())
             }

@@ -215,7 +215,7 @@ impl Process {
     /// A round is concluded.
     pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(conclusion) = self.concluding.pop_front() else { return Ok(()) };
-        world.coverage.rounds_beside += 1;
+        world.coverage.rounds_in_background += 1;
         let now_ns = world.now_ns;
         Ok(self.core.on_concluded(now_ns, conclusion.run(|| now_ns))?)
     }

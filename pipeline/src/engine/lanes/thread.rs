@@ -10,7 +10,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
-use super::aside::{self, Reporter};
+use super::slice_threads::{self, Reporter};
 use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Slice, Work};
 
 pub(super) struct LaneWorker {
@@ -20,7 +20,7 @@ pub(super) struct LaneWorker {
     pub(super) clock: Clock,
     pub(super) work: Arc<Work>,
     /// Of the thread for slices on the lane's device.
-    pub(super) work_beside: Arc<Work>,
+    pub(super) slice_work: Arc<Work>,
     /// What that is to do.
     pub(super) device_slices: Option<Receiver<Slice>>,
     /// Batches until an injected fault.
@@ -31,8 +31,8 @@ pub(super) struct LaneWorker {
 impl LaneWorker {
     /// Runs until the engine drops its end, or the lane fails.
     pub(super) fn run(mut self, commands: &Receiver<LaneCommand>) {
-        let mut beside = None;
-        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands, &mut beside))) {
+        let mut slice_thread = None;
+        let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands, &mut slice_thread))) {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(panic) => Some(panic_message(panic.as_ref())),
@@ -43,7 +43,7 @@ impl LaneWorker {
             drop(self.tell(LaneNews::Lost { reason }));
         }
         // A process that ends leaves no thread behind that is at work on a device.
-        beside.into_iter().for_each(|thread| thread.join().expect("it catches what panics"));
+        slice_thread.into_iter().for_each(|thread| thread.join().expect("it catches what panics"));
     }
 
     fn reporter(&self) -> Reporter {
@@ -59,7 +59,7 @@ impl LaneWorker {
     fn obey(
         &mut self,
         commands: &Receiver<LaneCommand>,
-        beside: &mut Option<JoinHandle<()>>,
+        slice_thread: &mut Option<JoinHandle<()>>,
     ) -> Result<(), DeviceError> {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
@@ -70,7 +70,8 @@ impl LaneWorker {
             }
         }
         if let (Some(background), Some(slices)) = (stages.take_background(), self.device_slices.take()) {
-            *beside = aside::on_device(self.reporter(), background, self.work_beside.clone(), slices);
+            *slice_thread =
+                slice_threads::on_device(self.reporter(), background, self.slice_work.clone(), slices);
         }
         self.work.done();
         let mut since_ns = 0;
@@ -83,7 +84,7 @@ impl LaneWorker {
                     Err(_) => return Ok(()),
                 }),
             };
-            if stages.is_running() && !next.as_ref().is_some_and(|command| stages.runs_beside(command)) {
+            if stages.is_running() && !next.as_ref().is_some_and(|command| stages.may_overlap(command)) {
                 let done = stages.finish()?;
                 if self.report(done, &stages, &mut since_ns).is_err() {
                     return Ok(());

@@ -1,4 +1,6 @@
-//! Threads that yield to those that ticks go through.
+//! Threads in the background: they yield the processor to those that ticks go through.
+//!
+//! A crate of its own, because the lowest layer that needs it is the log and the highest is the shell.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,18 +13,18 @@ use rustix::time::{ClockId, clock_gettime};
 #[cfg(target_os = "linux")]
 const LESS: i32 = 10;
 
-const GONE: &str = "the thread that yields has panicked";
+const GONE: &str = "the thread in the background has panicked";
 
 /// A thread that yields the processor to all others, whoever's they are, and does one thing after the other for one that does not.
 ///
 /// It takes from nobody else, and tells nobody else: it may be put aside while it holds the lock of a channel, and then all who
 /// use that channel wait. So between it and the engine there is always the thread that calls [`Self::run`].
-pub struct Yielding<Job, Done> {
+pub struct BackgroundThread<Job, Done> {
     jobs: SyncSender<Job>,
     done: Receiver<(Done, Duration)>,
 }
 
-impl<Job: Send + 'static, Done: Send + 'static> Yielding<Job, Done> {
+impl<Job: Send + 'static, Done: Send + 'static> BackgroundThread<Job, Done> {
     /// Starts it, if the system can start a thread. It ends by itself when this is dropped.
     pub fn start(name: &str, mut run: impl FnMut(Job) -> Done + Send + 'static) -> io::Result<Self> {
         let (jobs, received) = sync_channel(1);
@@ -75,15 +77,15 @@ mod tests {
     #[test]
     fn one_thread_yields_and_no_other() {
         let before = priority();
-        let yielding = Yielding::start("yields", |()| priority()).unwrap();
-        assert_eq!(yielding.run(()).0, (before + LESS).min(19));
+        let background = BackgroundThread::start("yields", |()| priority()).unwrap();
+        assert_eq!(background.run(()).0, (before + LESS).min(19));
         assert_eq!(priority(), before);
     }
 
     #[test]
     fn what_is_waited_for_takes_no_time() {
         let (go, wait) = sync_channel(1);
-        let yielding = Yielding::start("yields", move |is_idle| match is_idle {
+        let background = BackgroundThread::start("yields", move |is_idle| match is_idle {
             true => wait.recv_timeout(Duration::from_millis(200)).is_ok(),
             false => {
                 let since = processor_time();
@@ -92,8 +94,8 @@ mod tests {
             }
         })
         .unwrap();
-        let (_, busy) = yielding.run(false);
-        let (has_come, idle) = yielding.run(true);
+        let (_, busy) = background.run(false);
+        let (has_come, idle) = background.run(true);
         drop::<SyncSender<()>>(go);
         assert!(!has_come && idle < busy && busy >= Duration::from_millis(20), "{idle:?}, {busy:?}");
     }

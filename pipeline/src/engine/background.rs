@@ -1,34 +1,34 @@
-//! A thread beside the engine's that does one thing after the other, as they come: what would take so long that ticks should not wait
-//! for it. It yields to all others.
+//! A thread in the background that does one thing after the other, as they come: what would take so long that ticks should not wait
+//! for it.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use warptape_eventlog::Yielding;
+use warptape_background::BackgroundThread;
 
 use super::EngineError;
 use super::worker::{Worker, report};
 
 /// Handle of the thread.
-pub(super) struct Beside<Job, Done> {
+pub(super) struct BackgroundJobs<Job, Done> {
     thread: &'static str,
     jobs: Sender<Job>,
     done: Receiver<Done>,
     worker: Worker,
 }
 
-impl<Job: Send + 'static, Done: Send + 'static> Beside<Job, Done> {
+impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
     /// Starts it. What waits is bounded by who has it done.
     pub(super) fn start(thread: &'static str, run: impl Fn(Job) -> Done + Send + 'static) -> Self {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
-        let yielding = Yielding::start(thread, run);
+        let background = BackgroundThread::start(thread, run);
         let worker = Worker::start(thread, move || {
-            let yielding = match yielding {
-                Ok(yielding) => yielding,
+            let background = match background {
+                Ok(background) => background,
                 Err(error) => return report(thread, &error),
             };
             for job in received {
                 // An engine that has ended reads no more.
-                if sent.send(yielding.run(job).0).is_err() {
+                if sent.send(background.run(job).0).is_err() {
                     return;
                 }
             }

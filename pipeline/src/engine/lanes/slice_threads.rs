@@ -1,12 +1,12 @@
-//! Slices on threads beside the lane's, so that no ticks wait for them: those of the processor on one that yields to all others,
-//! those of a device on a stream of its own. Either way they are the lane's to the scheduler.
+//! The threads of a lane for slices, so that no ticks wait for them: those of the processor on a thread in the background, those of a
+//! device on its stream in the background. Either way they are the lane's to the scheduler.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use warptape_eventlog::Yielding;
+use warptape_background::BackgroundThread;
 use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::LaneId;
@@ -15,7 +15,7 @@ use warptape_stages::risk::Partial;
 use super::super::Clock;
 use super::super::worker::start_thread;
 use super::thread::panic_message;
-use super::{Background, LaneEvent, LaneNews, Slice, Work};
+use super::{DeviceSlices, LaneEvent, LaneNews, Slice, Work};
 
 /// Why a lane is lost whose threads cannot be started. What the system said is among the diagnostics.
 pub(super) const NO_THREAD: &str = "the system can start no further thread for it";
@@ -29,13 +29,13 @@ pub(super) struct Reporter {
     pub(super) events: Sender<LaneEvent>,
 }
 
-/// The threads beside a lane's. Each ends after what it is at when this is dropped.
-pub(super) struct Aside {
+/// The threads of a lane for slices. Each ends after what it is at when this is dropped.
+pub(super) struct SliceThreads {
     on_host: Sender<Slice>,
     on_device: Option<Sender<Slice>>,
 }
 
-impl Aside {
+impl SliceThreads {
     /// Starts the one of the processor, for whose end nobody waits, and gives what the one of the lane's device is to receive, if
     /// it has one.
     pub(super) fn start(reporter: Reporter, isa: Isa, has_device: bool) -> (Self, Option<Receiver<Slice>>) {
@@ -43,12 +43,12 @@ impl Aside {
         let (on_host, received) = unbounded();
         let name = format!("risk-{}", reporter.lane);
         let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
-        let yielding = Yielding::start(&name, run);
+        let background = BackgroundThread::start(&name, run);
         let work = reporter.clone();
-        let started = yielding.map(|yielding| {
+        let started = background.map(|background| {
             start_thread(&name, move || {
                 work.work(&received, |slice| {
-                    let (partial, took) = yielding.run(slice);
+                    let (partial, took) = background.run(slice);
                     Ok((partial, took.as_nanos() as i64))
                 });
             })
@@ -71,7 +71,7 @@ impl Aside {
 /// Starts the thread for what a device does. If it fails the lane is lost: what fails one stream of a device fails the others.
 pub(super) fn on_device(
     reporter: Reporter,
-    mut background: Background,
+    mut background: DeviceSlices,
     work: Arc<Work>,
     slices: Receiver<Slice>,
 ) -> Option<JoinHandle<()>> {
@@ -163,11 +163,11 @@ mod tests {
     fn what_a_device_would_do_nothing_for_is_done_on_the_processor() {
         let (events, told) = unbounded();
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
-        let (aside, of_device) = Aside::start(reporter, Isa::Baseline, true);
+        let (threads, of_device) = SliceThreads::start(reporter, Isa::Baseline, true);
         for (slice, task) in [(0, implied_task()), (1, weights_task())] {
-            aside.run(Slice { slice, task: Arc::new(task), units: 0..1 });
+            threads.run(Slice { slice, task: Arc::new(task), units: 0..1 });
         }
-        drop(aside);
+        drop(threads);
         let of_device: Vec<i64> = of_device.expect("it has one").iter().map(|slice| slice.slice).collect();
         assert_eq!(of_device, [0]);
         assert!(matches!(told.iter().next().expect("it is done").news, LaneNews::SliceDone { slice: 1, .. }));
@@ -208,12 +208,12 @@ mod tests {
         let (events, told) = unbounded();
         let task = Arc::new(implied_task());
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
-        let (aside, _) = Aside::start(reporter, Isa::Baseline, false);
+        let (threads, _) = SliceThreads::start(reporter, Isa::Baseline, false);
         // Units that the task does not have, then one that it has.
         for (slice, units) in [(0, 5..6), (1, 0..1)] {
-            aside.run(Slice { slice, task: task.clone(), units });
+            threads.run(Slice { slice, task: task.clone(), units });
         }
-        drop(aside);
+        drop(threads);
         let partials: Vec<Partial> = told.iter().map(partial).collect();
         let [panicked, done] = &partials[..] else { panic!("each slice is told of once") };
         assert_eq!(*done, task.run(Isa::Baseline, 0..1));

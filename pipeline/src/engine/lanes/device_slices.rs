@@ -9,13 +9,13 @@ use warptape_stages::risk::{DeviceRisk, Partial};
 use super::Slice;
 
 /// Does the slices of a lane on a device, beside the batches of the lane. Neither uses memory of the other.
-pub struct Background {
+pub struct DeviceSlices {
     device: Box<dyn Device>,
     memory: DeviceRisk,
     bytes: Arc<AtomicUsize>,
 }
 
-impl Background {
+impl DeviceSlices {
     pub(super) fn new(device: Box<dyn Device>) -> Self {
         Self { device, memory: DeviceRisk::default(), bytes: Arc::default() }
     }
