@@ -223,21 +223,32 @@ impl RequestPartition {
 /// A request that is being worked on.
 pub(super) struct OpenTask {
     pub(super) asked: Asked,
+    /// The task of the round that is being done.
     pub(super) task: Arc<RiskTask>,
     /// When its first slice was begun; 0 before.
     started_ns: i64,
     compute_ns: i64,
     lanes: BTreeSet<LaneId>,
-    /// By their first units.
+    /// Of the round, by their first units.
     partials: BTreeMap<i64, Partial>,
     /// Of the journal entry that admitted it.
     sequence: i64,
 }
 
 impl OpenTask {
-    /// What comes of all units so far.
+    /// What comes of all units of its round.
     fn finish(&self) -> Finished {
         self.task.finish(self.partials.values())
+    }
+
+    fn is_long_to_finish(&self) -> bool {
+        self.task.is_long_to_finish(self.partials.values())
+    }
+
+    /// Begins the next round.
+    fn go_on(&mut self, next: RiskTask) {
+        self.task = Arc::new(next);
+        self.partials.clear();
     }
 
     fn into_result(self, now_ns: i64, outcome: RiskOutcome, config: &EngineConfig) -> EncodedResult {

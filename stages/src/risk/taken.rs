@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::risk::{Asset, Matrix, RiskError, RiskProblem, RiskRequest};
+use warptape_schemas::risk::{Matrix, RiskError, RiskProblem, RiskRequest};
 
 use super::assets::{ASSETS_MAX, wants_market};
-use super::portfolio::PortfolioTask;
-use super::{MarketOf, RiskTask};
+use super::{MarketOf, RiskTask, kind_of};
 use crate::SymbolMarket;
 
 /// What was known of the symbols that a request asks the market about, in its order.
@@ -29,18 +28,11 @@ impl RiskTask {
     }
 }
 
-/// The symbols that a problem asks the market about.
-fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
-    let (assets, matrix): (&[Asset], _) = match problem {
-        RiskProblem::Options(problem) => (&problem.assets, None),
-        RiskProblem::ImpliedVolatilities(problem) => (&problem.assets, None),
-        RiskProblem::Simulation(problem) => (&problem.assets, Some(&problem.correlations)),
-        RiskProblem::Portfolio(problem) => (&problem.assets, PortfolioTask::matrix_of(&problem.measure)),
-        RiskProblem::Optimisation(problem) => (&problem.assets, Some(&problem.covariance)),
-        RiskProblem::Sweep(_) => (&[], None),
-    };
-    let has_matrix = matches!(matrix, Some(Matrix::Market(_)));
+/// The symbols that a problem asks the market about, in its order.
+pub fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
+    let kind = kind_of(problem);
+    let has_matrix = matches!(kind.matrix(), Some(Matrix::Market(_)));
     // A request with more is refused for that.
-    let assets = if assets.len() > ASSETS_MAX { &[] } else { assets };
+    let assets = if kind.assets().len() > ASSETS_MAX { &[] } else { kind.assets() };
     assets.iter().filter(move |asset| wants_market(asset, has_matrix)).map(|asset| asset.symbol.as_str())
 }

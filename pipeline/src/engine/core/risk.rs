@@ -6,7 +6,7 @@ use warptape_schemas::journal::{
     AsOf, Expire, Finish, Input, LaneId, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped, TaskId,
 };
 use warptape_schemas::risk::RiskOutcome;
-use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
+use warptape_stages::risk::{Partial, TakenMarket, refusals};
 
 use super::super::answered::Answered;
 use super::super::lanes::Slice;
@@ -176,16 +176,17 @@ impl Core {
                     self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                     return Ok(());
                 }
-                let round = task.first_round();
                 let number = self.risk.open(asked, task, self.recorder.next_sequence());
-                self.submit(now_ns, number, round)
+                self.submit(now_ns, number)
             }
         }
     }
 
-    /// Gives a round of a task to the scheduler.
-    fn submit(&mut self, now_ns: i64, number: TaskId, round: Round) -> Result<(), RecordError> {
+    /// Gives the round of a task to the scheduler.
+    fn submit(&mut self, now_ns: i64, number: TaskId) -> Result<(), RecordError> {
         let open = &self.risk.tasks[&number];
+        let units = open.task.units();
+        let count = units.end - units.start;
         let mut as_of: Vec<AsOf> = Vec::new();
         for taken in open.task.as_of() {
             if as_of.iter().all(|known| known.partition != taken.partition) {
@@ -201,11 +202,11 @@ impl Core {
             class: open.asked.class,
             deadline_ns: open.asked.deadline_ns,
             rate_key: open.task.rate_key(),
-            first_unit: round.first_unit,
-            units: round.units,
+            first_unit: units.start,
+            units: count,
             unit_cost: open.task.unit_cost(),
-            slice_units_max: round.units,
-            gang: open.asked.gang && round.units > 1,
+            slice_units_max: count,
+            gang: open.asked.gang && count > 1,
             as_of,
             bytes: open.asked.bytes as i64,
         });
@@ -297,15 +298,15 @@ impl Core {
                 }
                 Ok(())
             }
-            (ConcludedRound::More(open, _), Some(by)) => {
+            (ConcludedRound::More(open), Some(by)) => {
                 let error = refusals::cancelled(&by.request_id, &by.tenant, by.offset);
                 self.risk.end(now_ns, *open, error, &self.config);
                 self.risk.confirm(now_ns, by, &self.config);
                 Ok(())
             }
-            (ConcludedRound::More(open, round), None) => {
+            (ConcludedRound::More(open), None) => {
                 self.risk.tasks.insert(number, open);
-                self.submit(now_ns, number, round)
+                self.submit(now_ns, number)
             }
         }
     }
