@@ -116,11 +116,22 @@ pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
 
 /// Appends a risk request.
 pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
-    encode(known::RISK_REQUEST, request, out);
+    encode(request.schema(), request, out);
 }
 
 /// Reads a risk request. What it asks is not checked.
 pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
+    for schema in known::written(known::RISK_REQUEST) {
+        let Some(datum) = datum_of(schema, payload) else { continue };
+        // Each version only adds branches to unions, so that all of them are read alike; an earlier one may not have the branch.
+        return whole(datum, |cursor| {
+            let request = RiskRequest::get(cursor)?;
+            match request.schema().version <= schema.version {
+                true => Ok(request),
+                false => Err(cursor.malformed("a problem that this version of the schema does not have")),
+            }
+        });
+    }
     decode(known::RISK_REQUEST, payload)
 }
 

@@ -20,7 +20,7 @@ pub struct Subject {
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of signals and late ticks two versions are written.
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of some records two versions are written.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),
@@ -31,20 +31,21 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         name: format!("{}-warptape.{}", topics.ticks, schema.name),
         ..value(&topics.ticks, schema)
     };
-    vec![
-        value(&topics.ticks, known::TICK),
-        of_ticks(known::TICK_BATCH),
-        of_ticks(known::SCALED_TICK_BATCH),
-        value(&topics.signals, known::SIGNAL_1),
-        value(&topics.signals, known::SIGNAL),
-        value(&topics.journal, known::JOURNAL_ENTRY),
-        value(&topics.snapshots, known::SNAPSHOT),
-        value(&topics.late, known::LATE_TICK_1),
-        value(&topics.late, known::LATE_TICK),
-        value(&topics.dead_letter, known::DEAD_LETTER),
-        value(&topics.lifecycle, known::LIFECYCLE),
-        value(&topics.risk_requests, known::RISK_REQUEST),
-        value(&topics.risk_results, known::RISK_RESULT),
-        value(&topics.feeds, known::FEED),
-    ]
+    let of_ticks =
+        [value(&topics.ticks, known::TICK), of_ticks(known::TICK_BATCH), of_ticks(known::SCALED_TICK_BATCH)];
+    let others = [
+        (&topics.signals, known::SIGNAL),
+        (&topics.journal, known::JOURNAL_ENTRY),
+        (&topics.snapshots, known::SNAPSHOT),
+        (&topics.late, known::LATE_TICK),
+        (&topics.dead_letter, known::DEAD_LETTER),
+        (&topics.lifecycle, known::LIFECYCLE),
+        (&topics.risk_requests, known::RISK_REQUEST),
+        (&topics.risk_results, known::RISK_RESULT),
+        (&topics.feeds, known::FEED),
+    ];
+    let of_topic = |(topic, current): &(&String, KnownSchema)| {
+        known::written(*current).map(|schema| value(topic, schema))
+    };
+    of_ticks.into_iter().chain(others.iter().flat_map(of_topic)).collect()
 }

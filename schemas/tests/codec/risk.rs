@@ -1,5 +1,7 @@
 //! Risk requests and results: every branch of every union reads back, from JSON and from bytes, and apache-avro reads the same.
 
+use std::path::PathBuf;
+
 use apache_avro::types::Value;
 use serde_json::json;
 use warptape_schemas::risk::{
@@ -9,8 +11,27 @@ use warptape_schemas::*;
 
 use crate::avro::Published;
 
-/// Requests of every kind.
+/// Requests of every kind: those of the examples, and one of each branch of each union.
 pub fn requests() -> Vec<RiskRequest> {
+    examples().into_iter().chain(branches()).collect()
+}
+
+/// The files in `examples/risk`, by their names.
+fn examples() -> Vec<RiskRequest> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/risk");
+    let files = std::fs::read_dir(folder).expect("examples").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+    files.sort();
+    let request = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("a file of text");
+        let mut request: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        request["request_id"] = json!(path.file_stem().and_then(|name| name.to_str()));
+        serde_json::from_value(request).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    files.into_iter().map(request).collect()
+}
+
+fn branches() -> Vec<RiskRequest> {
     let given =
         json!({"symbol": "A:X", "spot": 100.0, "volatility": 0.2, "rate": 0.01, "dividend_yield": 0.005});
     let market = json!({"symbol": "A:Y", "spot": {"from": "market"}, "volatility": {"from": "MARKET"}});
@@ -116,10 +137,10 @@ pub fn results() -> Vec<RiskResult> {
 
 #[test]
 fn requests_read_back() {
-    let published = Published::new(known::RISK_REQUEST);
     for request in requests() {
         let mut payload = Vec::new();
         encode_risk_request(&request, &mut payload);
+        let published = Published::of(&payload);
         assert_eq!(decode_risk_request(&payload), Ok(request.clone()));
         let record = published.read(&payload);
         let json = serde_json::to_value(&request).expect("JSON");
@@ -131,10 +152,10 @@ fn requests_read_back() {
 
 #[test]
 fn results_read_back() {
-    let published = Published::new(known::RISK_RESULT);
     for result in results() {
         let mut payload = Vec::new();
         encode_risk_result(&result, &mut payload);
+        let published = Published::of(&payload);
         assert_eq!(decode_risk_result(&payload), Ok(result.clone()));
         let record = published.read(&payload);
         let json = serde_json::to_value(&result).expect("JSON");
