@@ -14,6 +14,7 @@ mod early_exercise;
 mod exercise;
 mod greeks;
 mod implied;
+pub(crate) mod kernels;
 pub(crate) mod options;
 mod paths;
 mod payoffs;
@@ -23,6 +24,9 @@ mod stop;
 mod sums;
 mod terms;
 mod walks;
+
+use crate::device::Kernel;
+use kernels::*;
 
 pub use american::{AmericanSimulation, AmericanSpec, EXERCISES_MAX, PILOT_BLOCKS_MAX};
 pub use american_greeks::AmericanGreekSimulation;
@@ -45,3 +49,18 @@ pub use simulation::{
 };
 pub use stop::{Progress, STOP_BLOCKS_FIRST, StopRule};
 pub use sums::{BLOCK_SAMPLES, BlockSums};
+
+/// Kernels of prices; those of a file stand side by side.
+pub(crate) const KERNELS: [Kernel; 11] = [
+    PRICE_OPTIONS,
+    IMPLY_VOLATILITIES,
+    SIMULATE_BLOCKS,
+    SIMULATE_GREEKS,
+    SIMULATE_BASKETS,
+    SIMULATE_BASKET_GREEKS,
+    SIMULATE_AMERICANS,
+    SIMULATE_AMERICAN_GREEKS,
+    IMPROVE_BOUNDARIES,
+    WEIGH_PREMIUMS,
+    SUM_LANES,
+];

@@ -44,8 +44,8 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         (&topics.risk_results, known::RISK_RESULT),
         (&topics.feeds, known::FEED),
     ];
-    let of_topic = |(topic, current): &(&String, KnownSchema)| {
-        known::written(*current).map(|schema| value(topic, schema))
+    let of_topic = |(topic, current): (&String, KnownSchema)| -> Vec<Subject> {
+        known::written(current).map(|schema| value(topic, schema)).collect()
     };
-    of_ticks.into_iter().chain(others.iter().flat_map(of_topic)).collect()
+    of_ticks.into_iter().chain(others.into_iter().flat_map(of_topic)).collect()
 }

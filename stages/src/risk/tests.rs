@@ -34,11 +34,11 @@ fn market_of(symbol: &str) -> Option<SymbolMarket> {
     }
 }
 
-fn task(problem: Value) -> Result<RiskTask, RiskError> {
+pub(super) fn task(problem: Value) -> Result<RiskTask, RiskError> {
     RiskTask::new(&request(problem), &market_of)
 }
 
-fn asset() -> Value {
+pub(super) fn asset() -> Value {
     json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": 0.03, "dividend_yield": 0.01})
 }
 
@@ -168,28 +168,33 @@ fn outcome_on(isa: Isa, task: RiskTask, slice: i64) -> (RiskOutcome, Vec<Range<i
 fn neither_cuts_nor_devices_show() {
     let emulator = Emulator::new();
     for problem in problems() {
-        let new = || task(problem.clone()).expect("a good problem");
-        let (whole, _) = outcome_on(Isa::Baseline, new(), 1 << 40);
-        for slice in [1, 3, 7, 64] {
-            let isa = if slice == 3 { Isa::detect() } else { Isa::Baseline };
-            let (found, _) = outcome_on(isa, new(), slice);
-            assert_eq!(found, whole, "in slices of {slice}");
-        }
-        let (mut device, mut memory) = (emulator.device(usize::MAX), DeviceRisk::default());
-        let mut units_done = 0;
-        let (found, _) = outcome(new(), 64, |task, units| {
-            units_done += units.end - units.start;
-            if units_done > 60 {
-                return task.run(Isa::detect(), units);
-            }
-            // A unit that is done again, as after a lane that was lost, gives the same.
-            let first = units.start..units.end.min(units.start + 3);
-            let few = task.run_on_device(&mut memory, &mut device, first.clone());
-            assert_eq!(few.expect("no faults"), task.run(Isa::Baseline, first), "on a device");
-            task.run_on_device(&mut memory, &mut device, units).expect("an emulator has no faults")
-        });
-        assert_eq!(found, whole, "all rounds on a device");
+        check_cuts(&emulator, &problem);
     }
+}
+
+/// Neither how units of a problem are cut shows, nor who does them.
+pub(super) fn check_cuts(emulator: &Emulator, problem: &Value) {
+    let new = || task(problem.clone()).expect("a good problem");
+    let (whole, _) = outcome_on(Isa::Baseline, new(), 1 << 40);
+    for slice in [1, 3, 7, 64] {
+        let isa = if slice == 3 { Isa::detect() } else { Isa::Baseline };
+        let (found, _) = outcome_on(isa, new(), slice);
+        assert_eq!(found, whole, "in slices of {slice}");
+    }
+    let (mut device, mut memory) = (emulator.device(usize::MAX), DeviceRisk::default());
+    let mut units_done = 0;
+    let (found, _) = outcome(new(), 64, |task, units| {
+        units_done += units.end - units.start;
+        if units_done > 60 {
+            return task.run(Isa::detect(), units);
+        }
+        // A unit that is done again, as after a lane that was lost, gives the same.
+        let first = units.start..units.end.min(units.start + 3);
+        let few = task.run_on_device(&mut memory, &mut device, first.clone());
+        assert_eq!(few.expect("no faults"), task.run(Isa::Baseline, first), "on a device");
+        task.run_on_device(&mut memory, &mut device, units).expect("an emulator has no faults")
+    });
+    assert_eq!(found, whole, "all rounds on a device");
 }
 
 /// What the journal says of rounds: a process of another version must take the same decisions.
