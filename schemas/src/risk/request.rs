@@ -1,7 +1,7 @@
 //! What is asked about risk: `schemas/avro/risk_request.avsc`, and as JSON. Options in closed form stand here, what else may be asked in
 //! files of its own.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{OptimisationProblem, PortfolioProblem, SimulationProblem, SweepProblem, TaskClass};
 use crate::known::{self, KnownSchema};
@@ -177,6 +177,21 @@ wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, p
 wire_record!(OptionValues { assets, options });
 wire_record!(Asset { symbol, spot, volatility, rate, dividend_yield });
 wire_record!(FromMarket { from });
+impl RiskProblem {
+    /// Reads the fields of a problem of a type, so that it is known in which of them a mistake stands; `None` if there is no such type.
+    pub fn of_type<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Option<Result<Self, D::Error>> {
+        Some(match name {
+            "options" => Deserialize::deserialize(fields).map(Self::Options),
+            "implied-volatilities" => Deserialize::deserialize(fields).map(Self::ImpliedVolatilities),
+            "simulation" => Deserialize::deserialize(fields).map(Self::Simulation),
+            "portfolio" => Deserialize::deserialize(fields).map(Self::Portfolio),
+            "optimisation" => Deserialize::deserialize(fields).map(Self::Optimisation),
+            "sweep" => Deserialize::deserialize(fields).map(Self::Sweep),
+            _ => return None,
+        })
+    }
+}
+
 wire_enum!(MarketSource { 0 => Market });
 wire_union!(Quantity { 0 => Given, 1 => Market });
 wire_record!(VanillaOption { asset, kind, strike, expiry_years });
