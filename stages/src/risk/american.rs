@@ -51,7 +51,7 @@ pub enum FoundRule {
     /// For all: what is simulated by it.
     Price(AmericanSimulation),
     /// The same with Greeks.
-    Greeks(AmericanGreekSimulation),
+    Greeks(Box<AmericanGreekSimulation>),
 }
 
 impl RuleRound {
@@ -89,7 +89,8 @@ impl Round for RuleRound {
             (false, _) => FoundRule::Search(search),
             (true, false) => FoundRule::Price(AmericanSimulation::of_search(search)),
             (true, true) => {
-                FoundRule::Greeks(AmericanGreekSimulation::new(AmericanSimulation::of_search(search)))
+                let simulation = AmericanSimulation::of_search(search);
+                FoundRule::Greeks(Box::new(AmericanGreekSimulation::new(simulation)))
             }
         }))
     }
@@ -102,7 +103,7 @@ impl Round for RuleRound {
                 return Next::Round(Box::new(Self { begun, ..*self }));
             }
             FoundRule::Price(simulation) => Paths::American(Box::new(simulation.clone())),
-            FoundRule::Greeks(greeks) => Paths::AmericanGreeks(Box::new(greeks.clone())),
+            FoundRule::Greeks(greeks) => Paths::AmericanGreeks(greeks.clone()),
         };
         Next::Round(Box::new(BlockRound::first(Arc::new(paths), self.limits)))
     }

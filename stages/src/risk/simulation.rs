@@ -58,19 +58,23 @@ impl Kind for SimulationProblem {
 
 /// What is simulated.
 enum Simulated {
-    Paths(Paths),
+    Paths(Arc<Paths>),
     /// An American option, with Greeks or without; the rule of exercise is to be found first.
     American(AmericanSpec, bool),
 }
 
 impl Simulated {
+    fn of(paths: Paths) -> Self {
+        Self::Paths(Arc::new(paths))
+    }
+
     fn plan(self, limits: Limits) -> Plan {
         let bytes = |numbers: usize| limits.bytes(numbers);
         match self {
             Self::Paths(paths) => Plan {
                 bytes: bytes(paths.numbers()),
                 cost_ns: limits.cost_ns(paths.block_steps(), paths.has_greeks()),
-                first: Box::new(BlockRound::first(Arc::new(paths), limits)),
+                first: Box::new(BlockRound::first(paths, limits)),
             },
             Self::American(spec, has_greeks) => {
                 let blocks_ns = limits.cost_ns(american::block_steps(&spec), has_greeks);
@@ -147,7 +151,7 @@ impl Simulated {
             true => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
             false => Simulation::new(spec).map(Paths::Price),
         };
-        simulation.map(Self::Paths).map_err(|error| to_risk_error(&error, 0))
+        simulation.map(Self::of).map_err(|error| to_risk_error(&error, 0))
     }
 
     fn basket(
@@ -200,7 +204,7 @@ impl Simulated {
             BasketError::Assets { .. } => bad("problem.assets", error.to_string()),
             BasketError::Correlations(_) => bad(field, error.to_string()),
         })?;
-        Ok(Self::Paths(match problem.greeks {
+        Ok(Self::of(match problem.greeks {
             true => Paths::BasketGreeks(BasketGreekSimulation::new(simulation)),
             false => Paths::Basket(simulation),
         }))
