@@ -72,7 +72,7 @@ known!(
 
 known!(
     /// A question about risk.
-    RISK_REQUEST, "RiskRequest", "risk_request", 3, 0xd068_c7e3_779f_fab1
+    RISK_REQUEST, "RiskRequest", "risk_request", 4, 0xce32_04b8_c7a2_d618
 );
 known!(
     /// Its answer.
@@ -100,6 +100,15 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     text: include_str!("../avro/old/late_tick_1.avsc"),
 };
 
+/// So are requests of the kinds that there were before digital options.
+pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
+    name: "RiskRequest",
+    file: "risk_request",
+    version: 3,
+    fingerprint: 0xd068_c7e3_779f_fab1,
+    text: include_str!("../avro/old/risk_request_3.avsc"),
+};
+
 /// The current version of every record.
 pub const CURRENT: [KnownSchema; 12] = [
     TICK,
@@ -117,9 +126,10 @@ pub const CURRENT: [KnownSchema; 12] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 11] = [
+pub const OLD: [KnownSchema; 12] = [
     SIGNAL_1,
     LATE_TICK_1,
+    RISK_REQUEST_3,
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -186,7 +196,7 @@ pub const OLD: [KnownSchema; 11] = [
 ];
 
 /// Versions before the current one that are still written, where they have all that is to be said.
-const STILL_WRITTEN: [KnownSchema; 2] = [SIGNAL_1, LATE_TICK_1];
+const STILL_WRITTEN: [KnownSchema; 3] = [SIGNAL_1, LATE_TICK_1, RISK_REQUEST_3];
 
 /// The versions of a record that are written, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

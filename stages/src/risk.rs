@@ -14,6 +14,7 @@ mod american;
 mod assets;
 mod blocks;
 mod cost;
+mod digital;
 mod early_exercise;
 mod kept;
 mod matrices;
@@ -93,6 +94,7 @@ fn kind_of(problem: &RiskProblem) -> &dyn Kind {
         RiskProblem::Portfolio(problem) => problem,
         RiskProblem::Optimisation(problem) => problem,
         RiskProblem::Sweep(problem) => problem,
+        RiskProblem::DigitalOptions(problem) => problem,
     }
 }
 

@@ -9,6 +9,7 @@ mod black_scholes;
 mod bridge;
 mod correlations;
 mod device;
+mod digital;
 pub(crate) mod draws;
 mod early_exercise;
 mod exercise;
@@ -35,6 +36,7 @@ pub use basket_greeks::{AssetGreeks, BasketGreekEstimate, BasketGreekSimulation}
 pub use black_scholes::Greeks;
 pub use correlations::CorrelationError;
 pub use device::DevicePricing;
+pub use digital::{Digitals, PRICE_DIGITALS, Payout};
 pub use early_exercise::{AmericanError, AmericanGreeks, AmericanOption, AmericanValue};
 pub use exercise::RuleSearch;
 pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};
@@ -51,9 +53,10 @@ pub use stop::{Progress, STOP_BLOCKS_FIRST, StopRule};
 pub use sums::{BLOCK_SAMPLES, BlockSums};
 
 /// Kernels of prices; those of a file stand side by side.
-pub(crate) const KERNELS: [Kernel; 11] = [
+pub(crate) const KERNELS: [Kernel; 12] = [
     PRICE_OPTIONS,
     IMPLY_VOLATILITIES,
+    PRICE_DIGITALS,
     SIMULATE_BLOCKS,
     SIMULATE_GREEKS,
     SIMULATE_BASKETS,

@@ -44,7 +44,10 @@ pub struct RiskRequest {
 impl RiskRequest {
     /// The version of the schema that it is written with: the oldest of those that are written which has its problem.
     pub(crate) fn schema(&self) -> KnownSchema {
-        known::RISK_REQUEST
+        match self.problem {
+            RiskProblem::DigitalOptions(_) => known::RISK_REQUEST,
+            _ => known::RISK_REQUEST_3,
+        }
     }
 }
 
@@ -155,6 +158,51 @@ pub enum Matrix {
     Market(FromMarket),
 }
 
+/// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DigitalOptions {
+    /// Assets, which are referred to by index.
+    pub assets: Vec<Asset>,
+    /// 1 to 10,000 options.
+    pub options: Vec<DigitalOption>,
+}
+
+/// An option that pays an amount, or nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DigitalOption {
+    /// Index of its asset among the problem's.
+    pub asset: i32,
+    /// A call pays if the price at expiry is above the strike, a put if it is below.
+    pub kind: OptionKind,
+    /// From 1e-12 to 1e15.
+    pub strike: f64,
+    /// Years until expiry, from 3e-9 to 60.
+    pub expiry_years: f64,
+    /// Cash or the asset.
+    pub pays: DigitalPayout,
+    /// How much of it, from 1e-12 to 1e15.
+    #[serde(default = "one")]
+    pub amount: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// What is paid: CASH, or units of the ASSET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DigitalPayout {
+    /// Cash.
+    #[serde(alias = "cash")]
+    Cash,
+    /// Units of the asset.
+    #[serde(alias = "asset")]
+    Asset,
+}
+
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -171,6 +219,8 @@ pub enum RiskProblem {
     Optimisation(OptimisationProblem),
     /// What trading rules would have made of recorded bars.
     Sweep(SweepProblem),
+    /// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
+    DigitalOptions(DigitalOptions),
 }
 
 wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, problem, cancels });
@@ -187,6 +237,7 @@ impl RiskProblem {
             "portfolio" => Deserialize::deserialize(fields).map(Self::Portfolio),
             "optimisation" => Deserialize::deserialize(fields).map(Self::Optimisation),
             "sweep" => Deserialize::deserialize(fields).map(Self::Sweep),
+            "digital-options" => Deserialize::deserialize(fields).map(Self::DigitalOptions),
             _ => return None,
         })
     }
@@ -198,4 +249,33 @@ wire_record!(VanillaOption { asset, kind, strike, expiry_years });
 wire_enum!(OptionKind { 0 => Call, 1 => Put });
 wire_record!(ImpliedVolatilities { assets, options, prices });
 wire_union!(Matrix { 0 => Given, 1 => Market });
-wire_union!(RiskProblem { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Optimisation, 5 => Sweep });
+wire_enum!(DigitalPayout { 0 => Cash, 1 => Asset });
+wire_record!(DigitalOption { asset, kind, strike, expiry_years, pays, amount });
+wire_record!(DigitalOptions { assets, options });
+wire_union!(RiskProblem { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Optimisation, 5 => Sweep, 6 => DigitalOptions });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DecodeError, HEADER_SIZE, decode_risk_request, encode_risk_request, fingerprint_of, frame};
+
+    fn written(problem: &str) -> Vec<u8> {
+        let text = format!(
+            r#"{{"request_id": "a", "problem": {{"assets": [], "options": [], "type": "{problem}"}}}}"#
+        );
+        let mut payload = Vec::new();
+        encode_risk_request(&serde_json::from_str(&text).expect("a request"), &mut payload);
+        payload
+    }
+
+    #[test]
+    fn a_kind_is_written_with_the_first_version_that_has_it() {
+        let [usual, digital] = ["options", "digital-options"].map(written);
+        assert_eq!(fingerprint_of(&usual), Some(known::RISK_REQUEST_3.fingerprint));
+        assert_eq!(fingerprint_of(&digital), Some(known::RISK_REQUEST.fingerprint));
+        // No version has a kind that came later.
+        let mut wrong = frame::header(known::RISK_REQUEST_3.fingerprint).to_vec();
+        wrong.extend_from_slice(&digital[HEADER_SIZE..]);
+        assert!(matches!(decode_risk_request(&wrong), Err(DecodeError::Malformed { .. })));
+    }
+}
