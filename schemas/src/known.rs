@@ -76,7 +76,7 @@ known!(
 );
 known!(
     /// Its answer.
-    RISK_RESULT, "RiskResult", "risk_result", 2, 0xb695_f837_42f6_6e7a
+    RISK_RESULT, "RiskResult", "risk_result", 3, 0x55ee_2007_51ad_6521
 );
 known!(
     /// How far a source of ticks is in the log.
@@ -109,6 +109,15 @@ pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
     text: include_str!("../avro/old/risk_request_3.avsc"),
 };
 
+/// So are results that are not refusals judged on a market.
+pub const RISK_RESULT_2: KnownSchema = KnownSchema {
+    name: "RiskResult",
+    file: "risk_result",
+    version: 2,
+    fingerprint: 0xb695_f837_42f6_6e7a,
+    text: include_str!("../avro/old/risk_result_2.avsc"),
+};
+
 /// The current version of every record.
 pub const CURRENT: [KnownSchema; 12] = [
     TICK,
@@ -126,10 +135,11 @@ pub const CURRENT: [KnownSchema; 12] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 12] = [
+pub const OLD: [KnownSchema; 13] = [
     SIGNAL_1,
     LATE_TICK_1,
     RISK_REQUEST_3,
+    RISK_RESULT_2,
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -196,7 +206,7 @@ pub const OLD: [KnownSchema; 12] = [
 ];
 
 /// Versions before the current one that are still written, where they have all that is to be said.
-const STILL_WRITTEN: [KnownSchema; 3] = [SIGNAL_1, LATE_TICK_1, RISK_REQUEST_3];
+const STILL_WRITTEN: [KnownSchema; 4] = [SIGNAL_1, LATE_TICK_1, RISK_REQUEST_3, RISK_RESULT_2];
 
 /// The versions of a record that are written, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

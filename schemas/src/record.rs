@@ -137,12 +137,20 @@ pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
 
 /// Appends a risk result.
 pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
-    encode(known::RISK_RESULT, result, out);
+    if result.judged_on.is_empty() {
+        out.extend_from_slice(&frame::header(known::RISK_RESULT_2.fingerprint));
+        result.put_earlier(out);
+    } else {
+        encode(known::RISK_RESULT, result, out);
+    }
 }
 
 /// Reads a risk result.
 pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
-    decode(known::RISK_RESULT, payload)
+    match datum_of(known::RISK_RESULT_2, payload) {
+        Some(datum) => whole(datum, RiskResult::get_earlier),
+        None => decode(known::RISK_RESULT, payload),
+    }
 }
 
 fn encode(schema: KnownSchema, record: &impl Wire, out: &mut Vec<u8>) {

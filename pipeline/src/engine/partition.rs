@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use warptape_eventlog::{Record, TopicPartition};
 use warptape_kernels::Rows;
 use warptape_replay::{encode_dead_letter_of, encode_late_tick_of, tick_record_digest};
-use warptape_schemas::journal::{GroupArrival, LaneId, Place};
+use warptape_schemas::journal::{AsOf, GroupArrival, LaneId, Place};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{DecodeError, TickDecoder};
 use warptape_stages::{
@@ -326,6 +326,11 @@ impl Partition {
     /// Rows that wait on the host.
     pub(super) fn waiting_rows(&self) -> usize {
         self.queues.iter().map(|queue| queue.rows.len()).sum()
+    }
+
+    /// How far its market has come.
+    pub(super) fn as_of(&self) -> AsOf {
+        AsOf { partition: self.source.partition, next_offset: self.next_offset }
     }
 
     /// What is known of a symbol as far as records were accepted.

@@ -280,8 +280,19 @@ fn encoded(
     work: Work,
     config: &EngineConfig,
 ) -> EncodedResult {
-    let Asked { partition, offset, request_id, tenant, class, seed, received_ns, cost_ns, cancels, .. } =
-        asked;
+    let Asked {
+        partition,
+        offset,
+        request_id,
+        tenant,
+        class,
+        seed,
+        received_ns,
+        cost_ns,
+        cancels,
+        judged_on,
+        ..
+    } = asked;
     let Work { as_of, started_ns, compute_ns, devices } = work;
     let mut result = RiskResult {
         request_id,
@@ -303,6 +314,7 @@ fn encoded(
         cost_ns,
         cost_max_ns: if cost_ns > 0 { config.risk_cost_max_ns } else { 0 },
         cancels,
+        judged_on,
     };
     let bytes = refusals::encode_bounded(&mut result, config.risk_result_bytes_max);
     let is_of_cancelling = result.cancels.is_some();

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::TaskClass;
-use crate::wire::{wire_enum, wire_record, wire_union};
+use crate::journal::AsOf;
+use crate::wire::{wire_enum, wire_record, wire_record_with_later, wire_union};
 
 /// The answer to a RiskRequest. What it says, but for times, devices and sequence, is a function of the request
 /// and of the ticks before the offsets in as_of.
@@ -52,6 +53,10 @@ pub struct RiskResult {
     /// Of a request that cancels another: the id of that one. It is cancelled unless this is an error.
     #[serde(default)]
     pub cancels: Option<String>,
+    /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
+    /// symbols were looked up, by partition. Empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judged_on: Vec<AsOf>,
 }
 
 /// Price and Greeks by option.
@@ -335,7 +340,7 @@ pub struct MarketAsOf {
     pub window_ns: i64,
 }
 
-wire_record!(RiskResult {
+wire_record_with_later!(RiskResult {
     request_id,
     tenant,
     class,
@@ -354,7 +359,7 @@ wire_record!(RiskResult {
     decision_sequence,
     cost_ns,
     cost_max_ns,
-    cancels
+    cancels | judged_on
 });
 wire_record!(OptionResult { values });
 wire_record!(OptionValue { price, delta, gamma, vega, theta, rho, vanna, volga, error });

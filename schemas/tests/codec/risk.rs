@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use apache_avro::types::Value;
 use serde_json::json;
+use warptape_schemas::journal::AsOf;
 use warptape_schemas::risk::{
     ImpliedVolatility, RiskOutcome, RiskRequest, RiskResult, SimulatedGreek, SimulationResult,
 };
@@ -132,7 +133,13 @@ pub fn results() -> Vec<RiskResult> {
             "decision_sequence": 99});
         serde_json::from_value(result).expect("a result")
     };
-    outcomes.into_iter().enumerate().map(result).collect()
+    let mut results: Vec<RiskResult> = outcomes.into_iter().enumerate().map(result).collect();
+    let mut refused = results.last().expect("the error").clone();
+    refused.judged_on =
+        vec![AsOf { partition: 0, next_offset: 1_234 }, AsOf { partition: 3, next_offset: 0 }];
+    refused.as_of.clear();
+    results.push(refused);
+    results
 }
 
 #[test]

@@ -3,27 +3,45 @@
 
 use std::collections::BTreeMap;
 
+use warptape_schemas::journal::AsOf;
 use warptape_schemas::risk::{Matrix, RiskError, RiskProblem, RiskRequest};
 
 use super::assets::{ASSETS_MAX, wants_market};
 use super::{MarketOf, RiskTask, kind_of};
 use crate::SymbolMarket;
 
-/// What was known of the symbols that a request asks the market about, in its order.
+/// What was known of the symbols that a request asks the market about.
 #[derive(Debug, Default)]
-pub struct TakenMarket(Vec<Option<SymbolMarket>>);
+pub struct TakenMarket {
+    /// In the order of the request.
+    known: Vec<Option<SymbolMarket>>,
+    /// The markets in which they were looked up; none where it asks about no symbol.
+    as_of: Vec<AsOf>,
+}
 
 impl TakenMarket {
-    /// Takes what a request wants. Prices are shared, not copied.
-    pub fn of(request: &RiskRequest, market_of: MarketOf<'_>) -> Self {
-        Self(symbols_of(&request.problem).map(market_of).collect())
+    /// Takes what a request wants of these markets, by rising partition. Prices are shared, not copied.
+    pub fn of(
+        request: &RiskRequest,
+        market_of: MarketOf<'_>,
+        markets: impl IntoIterator<Item = AsOf>,
+    ) -> Self {
+        let known: Vec<_> = symbols_of(&request.problem).map(market_of).collect();
+        let as_of = if known.is_empty() { Vec::new() } else { markets.into_iter().collect() };
+        Self { known, as_of }
+    }
+
+    /// The markets in which the symbols of the request were looked up.
+    pub fn as_of(&self) -> &[AsOf] {
+        &self.as_of
     }
 }
 
 impl RiskTask {
     /// What [`RiskTask::new`] makes of a request with the market that was taken for it.
     pub fn of_taken(request: &RiskRequest, taken: TakenMarket) -> Result<Self, RiskError> {
-        let known: BTreeMap<&str, Option<SymbolMarket>> = symbols_of(&request.problem).zip(taken.0).collect();
+        let known: BTreeMap<&str, Option<SymbolMarket>> =
+            symbols_of(&request.problem).zip(taken.known).collect();
         Self::new(request, &|symbol| known.get(symbol).cloned().flatten())
     }
 }

@@ -3,6 +3,7 @@ mod limits;
 use serde_json::{Value, json};
 use warptape_emulator::Emulator;
 use warptape_kernels::pricing::{BlockSums, GreekSums};
+use warptape_schemas::journal::AsOf;
 use warptape_schemas::risk::RiskErrorCode;
 
 use super::*;
@@ -638,7 +639,10 @@ fn what_was_taken_of_the_market_is_all_that_a_task_asks() {
     for problem in problems() {
         let request = request(problem);
         let whole = RiskTask::new(&request, &market_of).expect("a good request");
-        let taken = TakenMarket::of(&request, &market_of);
+        let markets = [AsOf { partition: 3, next_offset: 77 }];
+        let taken = TakenMarket::of(&request, &market_of, markets);
+        let asks = symbols_of(&request.problem).next().is_some();
+        assert_eq!(taken.as_of(), &markets[..usize::from(asks)]);
         let task = RiskTask::of_taken(&request, taken).expect("nothing is missing");
         assert_eq!(format!("{task:?}"), format!("{whole:?}"));
     }

@@ -151,7 +151,8 @@ impl Core {
             // A partition that has just come has no market yet; requests of its own wait until it has.
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
             let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
-            let market = TakenMarket::of(&request, &market_of);
+            let markets = with_market.clone().map(|owned| owned.as_of());
+            let market = TakenMarket::of(&request, &market_of, markets);
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
             let preparation = Preparation { partition, offset, number, is_wanted, request, market, kept };
@@ -165,6 +166,7 @@ impl Core {
         let (Some(mut asked), Some(task)) = (asked, prepared.task) else { return Ok(()) };
         match task {
             Err(error) => {
+                asked.judged_on = prepared.judged_on;
                 self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                 Ok(())
             }
@@ -172,6 +174,7 @@ impl Core {
                 asked.bytes += task.bytes();
                 asked.cost_ns = task.cost_ns();
                 if asked.cost_ns > self.config.risk_cost_max_ns {
+                    asked.judged_on = prepared.judged_on;
                     let error = refusals::too_costly(asked.cost_ns, self.config.risk_cost_max_ns);
                     self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                     return Ok(());

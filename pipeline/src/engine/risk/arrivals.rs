@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use warptape_schemas::journal::{Input, TaskArrived, TaskId};
+use warptape_schemas::journal::{AsOf, Input, TaskArrived, TaskId};
 use warptape_schemas::risk::{RiskRequest, TaskClass};
 use warptape_stages::risk::{is_deadline, refusals};
 
@@ -38,6 +38,8 @@ pub(in super::super) struct Asked {
     pub(in super::super) cost_ns: i64,
     /// The request that it cancels.
     pub(in super::super) cancels: Option<String>,
+    /// Of a request that is refused without a decision: the markets in which its symbols were looked up.
+    pub(in super::super) judged_on: Vec<AsOf>,
 }
 
 impl Asked {
@@ -62,6 +64,7 @@ impl Asked {
             received_ns: now_ns,
             cost_ns: 0,
             cancels: request.and_then(|request| request.cancels.as_deref()).map(refusals::repeated),
+            judged_on: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use warptape_schemas::journal::AsOf;
 use warptape_schemas::risk::{RiskError, RiskRequest};
 use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
 
@@ -28,12 +29,15 @@ pub struct Prepared {
     pub(in super::super) number: u64,
     /// Nothing where nobody wants it any more.
     pub(in super::super) task: Option<Result<Box<RiskTask>, RiskError>>,
+    /// The markets in which its symbols were looked up.
+    pub(in super::super) judged_on: Vec<AsOf>,
 }
 
 impl Preparation {
     /// Makes the task.
     pub fn run(self) -> Prepared {
         let Self { number, is_wanted, request, market, kept, .. } = self;
+        let judged_on = market.as_of().to_vec();
         let make = || {
             let task = RiskTask::of_taken(&request, market)?;
             Ok(Box::new(match kept {
@@ -41,6 +45,6 @@ impl Preparation {
                 None => task,
             }))
         };
-        Prepared { number, task: is_wanted.load(Ordering::Relaxed).then(make) }
+        Prepared { number, task: is_wanted.load(Ordering::Relaxed).then(make), judged_on }
     }
 }
