@@ -13,6 +13,7 @@ pub use request::*;
 pub use result::*;
 pub use simulation::*;
 pub use sweep::*;
+pub use warptape_terms::{BarrierKind, DigitalPayout, OptionKind, Precision};
 
 impl Default for Quantity {
     /// None: a number that no parameter may be.

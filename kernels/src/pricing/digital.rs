@@ -25,6 +25,7 @@ use super::options::{AssetMarket, OptionKind, Options, PRICE_RANGE, ParameterErr
 use crate::device::{Device, DeviceError, Kernel, Source};
 use crate::isa::{Isa, Work};
 use crate::math::{Quotient, density_and_cdf, exp};
+pub use warptape_terms::DigitalPayout;
 
 /// Prices digital options in closed form: takes `DigitalArgs`, which are those of options.
 pub const PRICE_DIGITALS: Kernel = Kernel {
@@ -32,15 +33,6 @@ pub const PRICE_DIGITALS: Kernel = Kernel {
     args: "warptape::DigitalArgs",
     source: Source { name: "digital.cu", text: include_str!("digital.cu") },
 };
-
-/// What a digital option pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payout {
-    /// Cash.
-    Cash,
-    /// Units of the asset.
-    Asset,
-}
 
 /// European digital options.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,12 +52,12 @@ impl Digitals {
         market: &AssetMarket,
         strike: f64,
         expiry_years: f64,
-        (payout, amount): (Payout, f64),
+        (payout, amount): (DigitalPayout, f64),
     ) -> Result<(), ParameterError> {
         check("amount", amount, PRICE_RANGE)?;
         self.options.push(kind, market, strike, expiry_years)?;
         self.amounts.push(amount);
-        self.pays_asset.push(if payout == Payout::Asset { 1.0 } else { 0.0 });
+        self.pays_asset.push(if payout == DigitalPayout::Asset { 1.0 } else { 0.0 });
         Ok(())
     }
 
@@ -183,7 +175,7 @@ mod tests {
         market: AssetMarket,
         strike: f64,
         years: f64,
-        payout: Payout,
+        payout: DigitalPayout,
         amount: f64,
     }
 
@@ -199,7 +191,7 @@ mod tests {
             let deviations = uniform(-6.0, 6.0);
             Asked {
                 kind: if number.is_multiple_of(2) { OptionKind::Call } else { OptionKind::Put },
-                payout: if number % 4 < 2 { Payout::Cash } else { Payout::Asset },
+                payout: if number % 4 < 2 { DigitalPayout::Cash } else { DigitalPayout::Asset },
                 market: AssetMarket {
                     spot,
                     volatility,
@@ -248,11 +240,11 @@ mod tests {
         let s = volatility * t.sqrt();
         let edge = (ln(strike / spot) - trend * t) / s;
         let pays = |z: f64| match payout {
-            Payout::Cash => amount,
-            Payout::Asset => amount * spot * exp(trend * t + s * z),
+            DigitalPayout::Cash => amount,
+            DigitalPayout::Asset => amount * spot * exp(trend * t + s * z),
         };
         // Most of what the asset is worth lies a deviation of it higher.
-        let peak = if payout == Payout::Asset { s } else { 0.0 };
+        let peak = if payout == DigitalPayout::Asset { s } else { 0.0 };
         let [from, to] = match kind {
             OptionKind::Call => [edge.max(peak - 14.0), edge.max(peak) + 14.0],
             OptionKind::Put => [edge.min(peak) - 14.0, edge.min(peak + 14.0)],
@@ -319,8 +311,8 @@ mod tests {
     #[test]
     fn digitals_make_a_usual_option() {
         for asked in asked(200) {
-            let asset = Asked { payout: Payout::Asset, amount: 1.0, ..asked };
-            let cash = Asked { payout: Payout::Cash, amount: asked.strike, ..asked };
+            let asset = Asked { payout: DigitalPayout::Asset, amount: 1.0, ..asked };
+            let cash = Asked { payout: DigitalPayout::Cash, amount: asked.strike, ..asked };
             let parts = greeks_of(Isa::detect(), &[asset, cash]);
             let mut options = Options::default();
             options.push(asked.kind, &asked.market, asked.strike, asked.years).expect("in range");
@@ -361,18 +353,18 @@ mod tests {
         for (volatility, years) in [(1e-6, 3e-9), (1e-6, 1.0), (1e-3, 1e-6), (1e-5, 60.0)] {
             for strike in [1e-12, 20.0, 99.0, 101.0, 739.0, 1e15] {
                 for (kind, payout) in [
-                    (OptionKind::Call, Payout::Cash),
-                    (OptionKind::Put, Payout::Cash),
-                    (OptionKind::Call, Payout::Asset),
-                    (OptionKind::Put, Payout::Asset),
+                    (OptionKind::Call, DigitalPayout::Cash),
+                    (OptionKind::Put, DigitalPayout::Cash),
+                    (OptionKind::Call, DigitalPayout::Asset),
+                    (OptionKind::Put, DigitalPayout::Asset),
                 ] {
                     let market = AssetMarket { spot: 100.0, rate: 0.0, dividend_yield: 0.0, volatility };
                     let asked = Asked { kind, market, strike, years, payout, amount: 5.0 };
                     let [found] = greeks_of(Isa::detect(), &[asked])[..] else { panic!("one is asked") };
                     let is_in = (kind == OptionKind::Call) == (100.0 > strike);
-                    let pays = if payout == Payout::Asset { 500.0 } else { 5.0 };
+                    let pays = if payout == DigitalPayout::Asset { 500.0 } else { 5.0 };
                     assert_eq!(found[0], if is_in { pays } else { 0.0 }, "{asked:?}");
-                    let delta = if is_in && payout == Payout::Asset { 5.0 } else { 0.0 };
+                    let delta = if is_in && payout == DigitalPayout::Asset { 5.0 } else { 0.0 };
                     assert!((found[1] - delta).abs() < 1e-12, "{asked:?}: {found:?}");
                     assert!(found.iter().all(|number| number.is_finite()), "{asked:?}: {found:?}");
                 }
@@ -385,7 +377,7 @@ mod tests {
         let market = AssetMarket { spot: 100.0, rate: 0.0, dividend_yield: 0.0, volatility: 0.2 };
         let mut digitals = Digitals::default();
         let mut pushed = |strike, amount| {
-            let pushed = digitals.push(OptionKind::Call, &market, strike, 1.0, (Payout::Cash, amount));
+            let pushed = digitals.push(OptionKind::Call, &market, strike, 1.0, (DigitalPayout::Cash, amount));
             pushed.err().map(|error| error.field)
         };
         assert_eq!(pushed(100.0, 0.0), Some("amount"));

@@ -36,7 +36,7 @@ pub use basket_greeks::{AssetGreeks, BasketGreekEstimate, BasketGreekSimulation}
 pub use black_scholes::Greeks;
 pub use correlations::CorrelationError;
 pub use device::DevicePricing;
-pub use digital::{Digitals, PRICE_DIGITALS, Payout};
+pub use digital::{DigitalPayout, Digitals, PRICE_DIGITALS};
 pub use early_exercise::{AmericanError, AmericanGreeks, AmericanOption, AmericanValue};
 pub use exercise::RuleSearch;
 pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};

@@ -78,7 +78,8 @@ fn every_example_is_answered() {
     }
     run.stop("TERM");
     // Each is worked out once more.
-    let (told, _) = texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
+    let (told, _) =
+        texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
     assert!(told.contains(&format!(" {} risk results: identical", 2 * files.len())), "{told}");
 }
 

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{OptimisationProblem, PortfolioProblem, SimulationProblem, SweepProblem, TaskClass};
+use super::{
+    DigitalPayout, OptimisationProblem, OptionKind, PortfolioProblem, SimulationProblem, SweepProblem,
+    TaskClass,
+};
 use crate::known::{self, KnownSchema};
 use crate::wire::{wire_enum, wire_record, wire_union};
 
@@ -124,18 +127,6 @@ pub struct VanillaOption {
     pub expiry_years: f64,
 }
 
-/// Right to buy (CALL) or to sell (PUT).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum OptionKind {
-    /// To buy.
-    #[serde(alias = "call")]
-    Call,
-    /// To sell.
-    #[serde(alias = "put")]
-    Put,
-}
-
 /// Volatilities at which European options have given prices. The assets' own volatility does not matter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -189,18 +180,6 @@ pub struct DigitalOption {
 
 fn one() -> f64 {
     1.0
-}
-
-/// What is paid: CASH, or units of the ASSET.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum DigitalPayout {
-    /// Cash.
-    #[serde(alias = "cash")]
-    Cash,
-    /// Units of the asset.
-    #[serde(alias = "asset")]
-    Asset,
 }
 
 /// What is asked.

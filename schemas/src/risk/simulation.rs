@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asset, Matrix, OptionKind};
+use super::{Asset, BarrierKind, Matrix, OptionKind, Precision};
 use crate::wire::{wire_enum, wire_record, wire_union};
 
 /// Price of an option by Monte Carlo: assets follow geometric Brownian motions.
@@ -79,25 +79,6 @@ pub struct Barrier {
     pub barrier: f64,
 }
 
-/// Which touch does what: the price rises (UP) or falls (DOWN) to the barrier, and the option ends (OUT) or
-/// begins (IN) by that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum BarrierKind {
-    /// Paid if the price never rises to the barrier.
-    #[serde(alias = "up-out")]
-    UpOut,
-    /// Paid if it does.
-    #[serde(alias = "up-in")]
-    UpIn,
-    /// Paid if the price never falls to the barrier.
-    #[serde(alias = "down-out")]
-    DownOut,
-    /// Paid if it does.
-    #[serde(alias = "down-in")]
-    DownIn,
-}
-
 /// Paid on the greatest (fixed call, floating put) or least price (fixed put, floating call), watched all the
 /// time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,19 +132,6 @@ pub enum Contract {
     /// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz), or at
     /// any time, by the boundary of exercise, where no simulation is asked for.
     American(American),
-}
-
-/// What paths are computed in: F64, or MIXED (paths in f32, sums in f64), which is faster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Precision {
-    /// `f64` throughout.
-    #[serde(alias = "f64")]
-    #[default]
-    F64,
-    /// Paths in `f32`, sums in `f64`.
-    #[serde(alias = "mixed")]
-    Mixed,
 }
 
 /// Where random numbers come from: PHILOX (pseudo-random) or SOBOL (low discrepancy, by Joe and Kuo,

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::pricing::{Digitals, Greeks, Payout};
-use warptape_schemas::risk::{Asset, DigitalOptions, DigitalPayout, RiskError};
+use warptape_kernels::pricing::{Digitals, Greeks};
+use warptape_schemas::risk::{Asset, DigitalOptions, RiskError};
 
 use super::assets::Resolved;
-use super::options::{OPTIONS_MAX, Rows, asset_of, kind_of, of_option};
+use super::options::{OPTIONS_MAX, Rows, asset_of, of_option};
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
 use super::rules::Rules;
 use super::{check_count, cost};
@@ -22,12 +22,13 @@ impl Kind for DigitalOptions {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
         let rows = Rows::new(&self.options, |digitals: &mut Digitals, option, field| {
             let asset = asset_of(&assets.markets, option.asset, || field("asset"))?;
-            let payout = match option.pays {
-                DigitalPayout::Cash => Payout::Cash,
-                DigitalPayout::Asset => Payout::Asset,
-            };
-            let (kind, pays) = (kind_of(option.kind), (payout, option.amount));
-            let pushed = digitals.push(kind, asset, option.strike, option.expiry_years, pays);
+            let pushed = digitals.push(
+                option.kind,
+                asset,
+                option.strike,
+                option.expiry_years,
+                (option.pays, option.amount),
+            );
             pushed.map_err(|error| of_option(error, field, option.asset))
         })?;
         let count = rows.options.len();

@@ -11,7 +11,6 @@ use warptape_schemas::risk::{
 };
 
 use super::assets::Resolved;
-use super::options::kind_of;
 use super::rounds::{DeviceRisk, Next, Partial, Plan, Round};
 use super::simulation::{single, to_risk_error};
 use super::{bad, cost};
@@ -32,7 +31,7 @@ pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
 /// The plan of a problem that [`is_asked`].
 pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved) -> Result<Plan, RiskError> {
     let Contract::American(american) = &problem.contract else { unreachable!("the contract was looked at") };
-    let (kind, strike, expiry_years) = (kind_of(american.kind), american.strike, problem.expiry_years);
+    let (kind, strike, expiry_years) = (american.kind, american.strike, problem.expiry_years);
     let option = AmericanOption { market: single(assets)?, kind, strike, expiry_years };
     option.check().map_err(|error| refused(&error))?;
     let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks });

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::pricing::{
-    AssetMarket, Greeks, OptionKind, Options, ParameterError, implied_volatility,
-};
+use warptape_kernels::pricing::{AssetMarket, Greeks, Options, ParameterError, implied_volatility};
 use warptape_schemas::risk::{
-    self, Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
+    Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
     OptionValues, RiskError, RiskOutcome, VanillaOption,
 };
 
@@ -247,7 +245,7 @@ impl<O: Default> Rows<O> {
 fn vanilla(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Rows<Options>, RiskError> {
     Rows::new(given, |options: &mut Options, option, field| {
         let asset = asset_of(assets, option.asset, || field("asset"))?;
-        let pushed = options.push(kind_of(option.kind), asset, option.strike, option.expiry_years);
+        let pushed = options.push(option.kind, asset, option.strike, option.expiry_years);
         pushed.map_err(|error| of_option(error, field, option.asset))
     })
 }
@@ -271,11 +269,4 @@ pub(super) fn of_option(error: ParameterError, field: &dyn Fn(&str) -> String, a
         of_option => field(of_option),
     };
     bad(field, error.to_string())
-}
-
-pub(super) fn kind_of(kind: risk::OptionKind) -> OptionKind {
-    match kind {
-        risk::OptionKind::Call => OptionKind::Call,
-        risk::OptionKind::Put => OptionKind::Put,
-    }
 }

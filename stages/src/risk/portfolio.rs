@@ -17,7 +17,6 @@ use warptape_schemas::risk::{
 };
 
 use super::assets::Resolved;
-use super::options::kind_of;
 use super::rounds::{Kind, Partial, Plan, Round};
 use super::rules::Rules;
 use super::{bad, check_count, check_length, cost};
@@ -219,7 +218,7 @@ fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfol
             }
             risk::Instrument::Option(option) => {
                 let (strike, expiry_years) = (option.strike, option.expiry_years);
-                (option.asset, Instrument::Option { kind: kind_of(option.kind), strike, expiry_years })
+                (option.asset, Instrument::Option { kind: option.kind, strike, expiry_years })
             }
         };
         Position { asset: index(asset), book: index(position.book), quantity: position.quantity, instrument }

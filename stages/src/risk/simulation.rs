@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
-    AmericanSpec, AssetMarket, BarrierKind, BasketAsset, BasketError, BasketGreekSimulation,
-    BasketSimulation, BasketSpec, Contract, GreekSimulation, ParameterError, Precision, Sampling, Simulation,
-    SimulationSpec, StopRule,
+    AmericanSpec, AssetMarket, BasketAsset, BasketError, BasketGreekSimulation, BasketSimulation, BasketSpec,
+    Contract, GreekSimulation, ParameterError, Sampling, Simulation, SimulationSpec, StopRule,
 };
 use warptape_schemas::risk::{self, Asset, Matrix, RiskError, SimulationProblem};
 
@@ -15,7 +14,6 @@ use super::american::{self, RuleRound};
 use super::assets::Resolved;
 use super::blocks::{BlockRound, GREEK_NUMBERS, Limits, Paths};
 use super::matrices::{self, MarketReturns, of_matrix};
-use super::options::kind_of;
 use super::rounds::{Kind, Plan, Round};
 use super::rules::Rules;
 use super::{bad, check_count, early_exercise};
@@ -105,36 +103,25 @@ impl Simulated {
         assets: &Resolved,
         rules: Rules,
     ) -> Result<Self, RiskError> {
-        let precision = match problem.precision {
-            risk::Precision::F64 => Precision::F64,
-            risk::Precision::Mixed => Precision::Mixed,
-        };
         let contract = match &problem.contract {
             risk::Contract::Basket(basket) => {
-                return Self::basket(problem, basket, precision, key, assets, rules);
+                return Self::basket(problem, basket, key, assets, rules);
             }
             risk::Contract::American(american) => {
-                return Self::american(problem, american, precision, key, single(assets)?, rules);
+                return Self::american(problem, american, key, single(assets)?, rules);
             }
             risk::Contract::European(european) => {
-                Contract::European { kind: kind_of(european.kind), strike: european.strike }
+                Contract::European { kind: european.kind, strike: european.strike }
             }
-            risk::Contract::Asian(asian) => {
-                Contract::Asian { kind: kind_of(asian.kind), strike: asian.strike }
-            }
+            risk::Contract::Asian(asian) => Contract::Asian { kind: asian.kind, strike: asian.strike },
             risk::Contract::Barrier(barrier) => Contract::Barrier {
-                kind: kind_of(barrier.kind),
+                kind: barrier.kind,
                 strike: barrier.strike,
-                barrier_kind: match barrier.barrier_kind {
-                    risk::BarrierKind::UpOut => BarrierKind::UpOut,
-                    risk::BarrierKind::UpIn => BarrierKind::UpIn,
-                    risk::BarrierKind::DownOut => BarrierKind::DownOut,
-                    risk::BarrierKind::DownIn => BarrierKind::DownIn,
-                },
+                barrier_kind: barrier.barrier_kind,
                 barrier: barrier.barrier,
             },
             risk::Contract::Lookback(lookback) => {
-                Contract::Lookback { kind: kind_of(lookback.kind), strike: lookback.strike }
+                Contract::Lookback { kind: lookback.kind, strike: lookback.strike }
             }
         };
         let spec = SimulationSpec {
@@ -144,7 +131,7 @@ impl Simulated {
             steps: steps_of(problem),
             antithetic: problem.antithetic,
             sampling: sampling_of(problem, rules),
-            precision,
+            precision: problem.precision,
             key,
         };
         let simulation = match problem.greeks {
@@ -157,7 +144,6 @@ impl Simulated {
     fn basket(
         problem: &SimulationProblem,
         basket: &risk::Basket,
-        precision: Precision,
         key: u64,
         assets: &Resolved,
         rules: Rules,
@@ -187,12 +173,12 @@ impl Simulated {
             assets: assets.markets.iter().zip(&basket.weights).map(asset).collect(),
             correlations,
             rate: assets.markets.first().map_or(0.0, |market| market.rate),
-            kind: kind_of(basket.kind),
+            kind: basket.kind,
             strike: basket.strike,
             expiry_years: problem.expiry_years,
             antithetic: problem.antithetic,
             sampling: sampling_of(problem, rules),
-            precision,
+            precision: problem.precision,
             key,
         };
         let simulation = BasketSimulation::new(spec).map_err(|error| match &error {
@@ -213,21 +199,20 @@ impl Simulated {
     fn american(
         problem: &SimulationProblem,
         american: &risk::American,
-        precision: Precision,
         key: u64,
         market: AssetMarket,
         rules: Rules,
     ) -> Result<Self, RiskError> {
         let spec = AmericanSpec {
             market,
-            kind: kind_of(american.kind),
+            kind: american.kind,
             strike: american.strike,
             expiry_years: problem.expiry_years,
             exercises: steps_of(problem),
             pilot_blocks: american::pilot_blocks(problem.greeks),
             antithetic: problem.antithetic,
             sampling: sampling_of(problem, rules),
-            precision,
+            precision: problem.precision,
             key,
             is_floored: rules > Rules::First,
         };
