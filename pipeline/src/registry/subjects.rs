@@ -13,7 +13,15 @@ pub struct Subject {
     pub schema: KnownSchema,
     /// Name of the subject.
     pub name: String,
+    /// The rule by which the registry takes further versions.
+    pub compatibility: &'static str,
 }
+
+/// Any version reads and is read by every other.
+const FULL: &str = "FULL_TRANSITIVE";
+/// Any version reads every one before it. Requests have no more than that: a new kind of problem is a branch of a union, which readers
+/// of before do not have.
+const BACKWARD: &str = "BACKWARD_TRANSITIVE";
 
 /// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
 /// their results, and how far sources of ticks are.
@@ -26,6 +34,7 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         topic: topic.to_owned(),
         schema,
         name: format!("{topic}-value"),
+        compatibility: if schema.name == known::RISK_REQUEST.name { BACKWARD } else { FULL },
     };
     let of_ticks = |schema: KnownSchema| Subject {
         name: format!("{}-warptape.{}", topics.ticks, schema.name),
