@@ -28,6 +28,14 @@ pub(crate) struct Admission {
     end: Option<AdmissionEnd>,
 }
 
+/// A process began.
+#[derive(Debug)]
+struct Start {
+    node: Arc<str>,
+    at_ns: i64,
+    config: ConfigId,
+}
+
 /// How a task ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AdmissionEnd {
@@ -43,6 +51,8 @@ pub(crate) enum AdmissionEnd {
 pub(crate) struct Admissions {
     /// In the order of the journal, by partition; once gathered by request.
     all: Vec<Admission>,
+    /// Starts of processes, in the order of the journal, by partition.
+    starts: Vec<Start>,
     /// Where those of the process life begin that is read: its tasks are numbered in order.
     life: usize,
     node: Arc<str>,
@@ -60,6 +70,7 @@ impl Admissions {
             Input::Started(started) => {
                 self.life = self.all.len();
                 self.node = started.node.as_str().into();
+                self.starts.push(Start { node: self.node.clone(), at_ns: entry.at_ns, config });
             }
             Input::TaskArrived(arrived) if arrived.first_unit == 0 => self.admit(entry, arrived, config),
             Input::TaskDropped(dropped) => self.end(dropped.task, AdmissionEnd::Dropped),
@@ -104,6 +115,15 @@ impl Admissions {
     pub(crate) fn gather(&mut self) {
         self.all.retain(|admission| admission.end.is_some());
         self.all.sort_by_key(|admission| (admission.partition, admission.offset, admission.at_ns));
+    }
+
+    /// The stage configuration that a process had at a time; `None` if the journal does not know the process.
+    pub(crate) fn config_of(&self, node: &str, at_ns: i64) -> Option<ConfigId> {
+        let mut starts = self.starts.iter().filter(|start| *start.node == *node);
+        let first = starts.next()?;
+        // What older entries said of the beginning may have been removed.
+        let last = starts.filter(|start| start.at_ns <= at_ns).max_by_key(|start| start.at_ns);
+        Some(last.unwrap_or(first).config)
     }
 
     /// Those of a request, oldest first: several, where the process that answered had lost the partition.

@@ -8,6 +8,9 @@
 //!                  └──► in the order of their decisions ──► MarketFold ──► RiskTask ──► compared
 //! ```
 //!
+//! A request that asks the market and was refused before there was a decision waits for the market as well: its result says on which
+//! one it was judged. Results of version 2 do not say so; there any refusal is right that some market makes.
+//!
 //! Times, devices and the process are taken as they are found; everything else is a function of the log.
 
 mod answers;
@@ -51,7 +54,7 @@ pub(crate) struct RiskCheck<'a> {
 
 /// A result that is compared when the market has come to where its request met it.
 struct Waiting {
-    /// When the request was admitted.
+    /// When the request was admitted, or refused.
     at_ns: i64,
     partition: i32,
     /// Offset of the request.
@@ -74,6 +77,8 @@ enum Verdict<'a> {
     Is(Box<RiskResult>),
     /// What comes of the request by this decision.
     Of(&'a Admission),
+    /// What comes of the request on the market that its result names, under a stage configuration: a refusal.
+    Judged(ConfigId),
     /// Another one: it names a decision that is not the request's.
     Not(Vec<Difference>),
 }
@@ -148,10 +153,13 @@ impl<'a> RiskCheck<'a> {
                     let cancelled = answers.cancelled(&request, is_new);
                     let verdict =
                         self.verdict(partition, record.offset, &request, is_new, cancelled, &found.result);
-                    if let Verdict::Of(Admission { at_ns, as_of, .. }) = verdict
-                        && !as_of.is_empty()
-                    {
-                        let (at_ns, request, cancelled) = (*at_ns, record.offset, cancelled.cloned());
+                    let at_ns = match &verdict {
+                        Verdict::Of(Admission { at_ns, as_of, .. }) if !as_of.is_empty() => Some(*at_ns),
+                        Verdict::Judged(_) => Some(found.result.finished_ns),
+                        _ => None,
+                    };
+                    if let Some(at_ns) = at_ns {
+                        let (request, cancelled) = (record.offset, cancelled.cloned());
                         waiting.push(Waiting { at_ns, partition, request, result, cancelled });
                         continue;
                     }
@@ -188,13 +196,18 @@ impl<'a> RiskCheck<'a> {
             let found = Found::of(results.at(result)?);
             let cancelled = cancelled.as_ref();
             let verdict = self.verdict(partition, offset, &request, true, cancelled, &found.result);
-            if let Verdict::Of(admission) = &verdict {
+            let met = match &verdict {
+                Verdict::Of(admission) => Some((admission.config, &*admission.as_of)),
+                Verdict::Judged(config) => Some((*config, &found.result.judged_on[..])),
+                Verdict::Is(_) | Verdict::Not(_) => None,
+            };
+            if let Some((config, as_of)) = met {
                 // Under another configuration the market is another fold of the ticks.
-                let (_, market) = match market.take_if(|(config, _)| *config == admission.config) {
+                let (_, market) = match market.take_if(|(known, _)| *known == config) {
                     Some(same) => market.insert(same),
-                    None => market.insert((admission.config, self.market(admission.config)?)),
+                    None => market.insert((config, self.market(config)?)),
                 };
-                market.advance(&admission.as_of)?;
+                market.advance(as_of)?;
             }
             let (_, source) = self.sources(partition);
             let fold = market.as_ref().map(|(_, market)| market);
@@ -256,6 +269,15 @@ impl<'a> RiskCheck<'a> {
         {
             return refused(Some(request), error.clone());
         }
+        if found.decision_sequence == NO_SEQUENCE && !found.judged_on.is_empty() {
+            return match self.admissions.config_of(&found.node, found.received_ns) {
+                Some(config) => Verdict::Judged(config),
+                None => {
+                    let expected = "a process of the journal";
+                    Verdict::Not(vec![Difference::new("node", expected, found.node.as_str())])
+                }
+            };
+        }
         let costs = Costs { cost_ns: found.cost_ns, cost_max_ns: found.cost_max_ns };
         if found.decision_sequence == NO_SEQUENCE
             && let Some(error) = rerun::refusal(request, &found.outcome, costs)
@@ -288,6 +310,11 @@ impl RiskCheck<'_> {
             }
             // Refusals are short.
             Verdict::Is(expected) => self.difference(*expected, i64::MAX, record)?,
+            Verdict::Judged(_) => {
+                let request = request.as_ref().expect("what cannot be read is judged on no market");
+                let market_of = |symbol: &str| market?.market_of(symbol, &result.judged_on);
+                self.difference(rerun::judged(result, request, &market_of), i64::MAX, record)?
+            }
             Verdict::Of(admission) => {
                 let request = request.as_ref().expect("what cannot be read has no decision");
                 let market_of = |symbol: &str| market?.market_of(symbol, &admission.as_of);
@@ -330,9 +357,8 @@ impl<'a> Found<'a> {
 
     /// Whether it was made by earlier rules, by which nobody computes any more: then its numbers are taken as they are.
     fn is_earlier(&self) -> bool {
-        let earlier = known::OLD.iter().filter(|schema| schema.name == known::RISK_RESULT.name);
         let fingerprint = fingerprint_of(&self.record.value);
-        earlier.map(|schema| schema.fingerprint).any(|earlier| Some(earlier) == fingerprint)
+        known::written(known::RISK_RESULT).all(|schema| Some(schema.fingerprint) != fingerprint)
     }
 }
 

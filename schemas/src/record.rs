@@ -62,12 +62,26 @@ pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
 
 /// Reads a risk request. What it asks is not checked.
 pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
+    for schema in known::written(known::RISK_REQUEST) {
+        let Some(datum) = datum_of(schema, payload) else { continue };
+        // Each version only adds branches to unions, so that all of them are read alike; an earlier one may not have the branch.
+        return whole(datum, |cursor| {
+            let request = RiskRequest::get(cursor)?;
+            match request.schema().version <= schema.version {
+                true => Ok(request),
+                false => Err(cursor.malformed("a problem that this version of the schema does not have")),
+            }
+        });
+    }
     decode(known::RISK_REQUEST, payload)
 }
 
 /// Reads a risk result.
 pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
-    decode(known::RISK_RESULT, payload)
+    match datum_of(known::RISK_RESULT_2, payload) {
+        Some(datum) => whole(datum, RiskResult::get_earlier),
+        None => decode(known::RISK_RESULT, payload),
+    }
 }
 
 fn decode<T: Wire>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {

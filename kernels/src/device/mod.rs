@@ -14,6 +14,8 @@ mod workspace;
 
 pub use crate::bars::device::FoldArgs;
 pub use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE, ordered};
+use crate::pricing;
+pub use crate::pricing::kernels::*;
 pub use api::{Address, DOWNLOADS_MAX, Device, DeviceError, Devices, NoDevices, Sample};
 pub use batch::{RunningBatch, StagedBatch};
 pub use closed::{ClosedBarsArgs, DeviceClosedBar};
@@ -145,64 +147,6 @@ pub const SWEEP_RULES: Kernel = Kernel {
     source: Source { name: "sweep.cu", text: include_str!("../sweep/sweep.cu") },
 };
 
-const BLACK_SCHOLES: Source =
-    Source { name: "black_scholes.cu", text: include_str!("../pricing/black_scholes.cu") };
-const SIMULATION: Source = Source { name: "simulation.cu", text: include_str!("../pricing/simulation.cu") };
-
-/// Prices options in closed form: takes `OptionArgs`.
-pub const PRICE_OPTIONS: Kernel =
-    Kernel { function: "price_options", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
-
-/// Finds the volatilities that prices imply: takes `OptionArgs`.
-pub const IMPLY_VOLATILITIES: Kernel =
-    Kernel { function: "imply_volatilities", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
-
-/// Simulates paths, and sums what they are worth lane by lane: takes `SimulationArgs`.
-pub const SIMULATE_BLOCKS: Kernel =
-    Kernel { function: "simulate_blocks", args: "warptape::SimulationArgs", source: SIMULATION };
-
-/// The same with Greeks: takes `SimulationArgs`.
-pub const SIMULATE_GREEKS: Kernel =
-    Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
-
-const BASKET: Source = Source { name: "basket.cu", text: include_str!("../pricing/basket.cu") };
-
-/// Simulates baskets: takes `BasketArgs`.
-pub const SIMULATE_BASKETS: Kernel =
-    Kernel { function: "simulate_baskets", args: "warptape::BasketArgs", source: BASKET };
-
-/// The same with Greeks: takes `BasketArgs`.
-pub const SIMULATE_BASKET_GREEKS: Kernel =
-    Kernel { function: "simulate_basket_greeks", args: "warptape::BasketArgs", source: BASKET };
-
-const AMERICAN: Source = Source { name: "american.cu", text: include_str!("../pricing/american.cu") };
-
-/// Simulates American options: takes `AmericanArgs`.
-pub const SIMULATE_AMERICANS: Kernel =
-    Kernel { function: "simulate_americans", args: "warptape::AmericanArgs", source: AMERICAN };
-
-/// The same with Greeks: takes `AmericanArgs`.
-pub const SIMULATE_AMERICAN_GREEKS: Kernel =
-    Kernel { function: "simulate_american_greeks", args: "warptape::AmericanArgs", source: AMERICAN };
-
-const EARLY_EXERCISE: Source =
-    Source { name: "early_exercise.cu", text: include_str!("../pricing/early_exercise/early_exercise.cu") };
-
-/// Improves boundaries of early exercise: takes `EarlyExerciseArgs`.
-pub const IMPROVE_BOUNDARIES: Kernel =
-    Kernel { function: "improve_boundaries", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
-
-/// Finds what early exercise is worth: takes `EarlyExerciseArgs`.
-pub const WEIGH_PREMIUMS: Kernel =
-    Kernel { function: "weigh_premiums", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
-
-/// Sums over lanes: takes `SumArgs`.
-pub const SUM_LANES: Kernel = Kernel {
-    function: "sum_lanes",
-    args: "warptape::SumArgs",
-    source: Source { name: "sums.cu", text: include_str!("../pricing/sums.cu") },
-};
-
 const PORTFOLIO: Source = Source { name: "portfolio.cu", text: include_str!("../portfolio/portfolio.cu") };
 const COVARIANCE: Source = Source { name: "covariance.cu", text: include_str!("../portfolio/covariance.cu") };
 
@@ -230,8 +174,8 @@ pub const CENTRE_RETURNS: Kernel =
 pub const SUM_PRODUCTS: Kernel =
     Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
-/// All kernels.
-pub const KERNELS: [Kernel; 27] = [
+/// Kernels that lanes run for ticks, and those of sweeps.
+const OF_TICKS: [Kernel; 10] = [
     FOLD_RUNS,
     CLOSE_BARS,
     FOLD_QUOTES,
@@ -242,24 +186,29 @@ pub const KERNELS: [Kernel; 27] = [
     GATHER_BARS,
     MOVE_SLOTS,
     SWEEP_RULES,
-    PRICE_OPTIONS,
-    IMPLY_VOLATILITIES,
-    SIMULATE_BLOCKS,
-    SIMULATE_GREEKS,
-    SIMULATE_BASKETS,
-    SIMULATE_BASKET_GREEKS,
-    SIMULATE_AMERICANS,
-    SIMULATE_AMERICAN_GREEKS,
-    IMPROVE_BOUNDARIES,
-    WEIGH_PREMIUMS,
-    SUM_LANES,
-    DRAW_NORMALS,
-    MOVE_SPOTS,
-    REVALUE_POSITIONS,
-    SUM_BOOKS,
-    CENTRE_RETURNS,
-    SUM_PRODUCTS,
 ];
+
+const OF_PORTFOLIOS: [Kernel; 6] =
+    [DRAW_NORMALS, MOVE_SPOTS, REVALUE_POSITIONS, SUM_BOOKS, CENTRE_RETURNS, SUM_PRODUCTS];
+
+/// All kernels; those of a file stand side by side.
+pub const KERNELS: [Kernel; OF_TICKS.len() + pricing::KERNELS.len() + OF_PORTFOLIOS.len()] =
+    joined(&[&OF_TICKS, &pricing::KERNELS, &OF_PORTFOLIOS]);
+
+/// Lists behind each other, of `N` kernels in all.
+const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
+    let mut all = [FOLD_RUNS; N];
+    let (mut list, mut place, mut at) = (0, 0, 0);
+    while list < lists.len() {
+        while place < lists[list].len() {
+            all[at] = lists[list][place];
+            (place, at) = (place + 1, at + 1);
+        }
+        (list, place) = (list + 1, 0);
+    }
+    assert!(at == N, "a kernel is missing");
+    all
+}
 
 /// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
 /// roots are rounded to nearest.

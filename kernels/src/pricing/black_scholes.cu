@@ -8,9 +8,9 @@ namespace warptape {
 
 struct OptionArgs {
     u64 count;
-    const double *given;   // Columns, one after the other: sign, spot, strike, rate, dividend yield, volatility, years.
-    const double *prices;  // Of which volatilities are wanted.
-    double *found;         // Columns of price and Greeks, or one of volatilities.
+    const double *given;  // Columns, one after the other: sign, spot, strike, rate, dividend yield, volatility, years; and prices of
+                          // which volatilities are wanted.
+    double *found;        // Columns of price and Greeks, or one of volatilities.
 };
 
 // What is worth as much without any volatility.
@@ -83,7 +83,7 @@ extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs
     if (option >= args.count) return;
     const double *given = args.given + option;
     double sign = given[0], spot = given[args.count], strike = given[2 * args.count], rate = given[3 * args.count];
-    double carry = given[4 * args.count], years = given[6 * args.count], price = args.prices[option];
+    double carry = given[4 * args.count], years = given[6 * args.count], price = given[7 * args.count];
     Discounted whole(spot, strike, rate, carry, years);
     double intrinsic = sign * whole.difference;
     intrinsic = intrinsic > 0.0 ? intrinsic : 0.0;

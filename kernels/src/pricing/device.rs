@@ -14,7 +14,7 @@ use super::draws::LANES;
 use super::exercise::Continuation;
 use super::greeks::{GreekSimulation, GreekSums};
 use super::implied::{NoVolatility, volatility_of};
-use super::options::{OPTION_COLUMNS, Options};
+use super::options::Options;
 use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
 use super::sums::BlockSums;
 use super::terms::Terms;
@@ -29,13 +29,12 @@ const NUMBER_BYTES: usize = size_of::<f64>();
 /// Sums of blocks of baskets with Greeks in a launch: 160 MiB of those of lanes.
 const BASKET_SUMS_MAX: u64 = 1 << 16;
 
-/// What `price_options` and `imply_volatilities` are given: as `OptionArgs` of `black_scholes.cu`.
+/// What a kernel of options in closed form is given: as `OptionArgs` of `black_scholes.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct OptionArgs {
+struct ColumnArgs {
     count: u64,
     given: Address,
-    prices: Address,
     found: Address,
 }
 
@@ -156,8 +155,22 @@ impl DevicePricing {
         range: Range<usize>,
         greeks: &mut Greeks,
     ) -> Result<(), DeviceError> {
-        let found = self.run(device, &PRICE_OPTIONS, options, &range, &[], GREEK_COLUMNS)?;
-        for (column, found) in greeks.columns.iter_mut().zip(found.chunks(range.len().max(1))) {
+        let given = options.columns.each_ref().map(|column| &column[range.clone()]);
+        self.greek_columns(device, &PRICE_OPTIONS, &given, greeks)
+    }
+
+    /// Adds the price and Greeks that a kernel finds of columns.
+    pub(super) fn greek_columns(
+        &mut self,
+        device: &mut dyn Device,
+        kernel: &Kernel,
+        given: &[&[f64]],
+        greeks: &mut Greeks,
+    ) -> Result<(), DeviceError> {
+        let found = self.columns(device, kernel, given, GREEK_COLUMNS)?;
+        for (column, found) in
+            greeks.columns.iter_mut().zip(found.chunks((found.len() / GREEK_COLUMNS).max(1)))
+        {
             column.extend_from_slice(found);
         }
         Ok(())
@@ -173,7 +186,8 @@ impl DevicePricing {
         out: &mut Vec<Result<f64, NoVolatility>>,
     ) -> Result<(), DeviceError> {
         assert_eq!(prices.len(), range.len(), "a price for each option");
-        let found = self.run(device, &IMPLY_VOLATILITIES, options, &range, prices, 1)?;
+        let given = options.columns.iter().map(|column| &column[range.clone()]).chain([prices]);
+        let found = self.columns(device, &IMPLY_VOLATILITIES, &given.collect::<Vec<_>>(), 1)?;
         out.extend(found.into_iter().map(volatility_of));
         Ok(())
     }
@@ -404,35 +418,30 @@ impl DevicePricing {
         Ok(())
     }
 
-    fn run(
+    /// Launches a kernel for each number of some columns, which are as long as each other, and gives the columns that it finds, one
+    /// behind the other.
+    pub(super) fn columns(
         &mut self,
         device: &mut dyn Device,
         kernel: &Kernel,
-        options: &Options,
-        range: &Range<usize>,
-        prices: &[f64],
-        columns: usize,
+        columns: &[&[f64]],
+        columns_found: usize,
     ) -> Result<Vec<f64>, DeviceError> {
-        let count = range.len();
+        let count = columns.first().map_or(0, |column| column.len());
         if count == 0 {
             return Ok(Vec::new());
         }
         let column_bytes = count * NUMBER_BYTES;
-        let given = self.room(device, column_bytes * (OPTION_COLUMNS + 1 + columns))?;
-        let given_bytes = column_bytes * OPTION_COLUMNS + prices.len() * NUMBER_BYTES;
+        let given_bytes = column_bytes * columns.len();
+        let given = self.room(device, given_bytes + column_bytes * columns_found)?;
         let staging = device.staging(given_bytes)?;
-        let columns_given = options.columns.iter().map(|column| &column[range.clone()]).chain([prices]);
-        let mut at = 0;
-        for column in columns_given {
-            let bytes: &[u8] = bytemuck::cast_slice(column);
-            staging[at..at + bytes.len()].copy_from_slice(bytes);
-            at += bytes.len();
+        for (place, column) in staging.chunks_mut(column_bytes).zip(columns) {
+            place.copy_from_slice(bytemuck::cast_slice(column));
         }
         device.upload(given, given_bytes)?;
-        let prices = given + (column_bytes * OPTION_COLUMNS) as Address;
-        let args = OptionArgs { count: count as u64, given, prices, found: prices + column_bytes as Address };
+        let args = ColumnArgs { count: count as u64, given, found: given + given_bytes as Address };
         device.launch(kernel, bytemuck::bytes_of(&args), count)?;
-        let mut found = vec![0.0; count * columns];
+        let mut found = vec![0.0; count * columns_found];
         device.download(args.found, bytemuck::cast_slice_mut(&mut found))?;
         Ok(found)
     }

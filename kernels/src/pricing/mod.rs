@@ -9,11 +9,13 @@ mod black_scholes;
 mod bridge;
 mod correlations;
 mod device;
+mod digital;
 pub(crate) mod draws;
 mod early_exercise;
 mod exercise;
 mod greeks;
 mod implied;
+pub(crate) mod kernels;
 pub(crate) mod options;
 mod paths;
 mod payoffs;
@@ -24,6 +26,9 @@ mod sums;
 mod terms;
 mod walks;
 
+use crate::device::Kernel;
+use kernels::*;
+
 pub use american::{AmericanSimulation, AmericanSpec, EXERCISES_MAX, PILOT_BLOCKS_MAX};
 pub use american_greeks::AmericanGreekSimulation;
 pub use basket::{BASKET_ASSETS_MAX, BasketAsset, BasketError, BasketSimulation, BasketSpec, WEIGHT_RANGE};
@@ -31,6 +36,7 @@ pub use basket_greeks::{AssetGreeks, BasketGreekEstimate, BasketGreekSimulation}
 pub use black_scholes::Greeks;
 pub use correlations::CorrelationError;
 pub use device::DevicePricing;
+pub use digital::{DigitalPayout, Digitals, PRICE_DIGITALS};
 pub use early_exercise::{AmericanError, AmericanGreeks, AmericanOption, AmericanValue};
 pub use exercise::RuleSearch;
 pub use greeks::{GREEK_BUMP_MAX, GreekEstimate, GreekSimulation, GreekSums, Measured};
@@ -45,3 +51,19 @@ pub use simulation::{
 };
 pub use stop::{Progress, STOP_BLOCKS_FIRST, StopRule};
 pub use sums::{BLOCK_SAMPLES, BlockSums};
+
+/// Kernels of prices; those of a file stand side by side.
+pub(crate) const KERNELS: [Kernel; 12] = [
+    PRICE_OPTIONS,
+    IMPLY_VOLATILITIES,
+    PRICE_DIGITALS,
+    SIMULATE_BLOCKS,
+    SIMULATE_GREEKS,
+    SIMULATE_BASKETS,
+    SIMULATE_BASKET_GREEKS,
+    SIMULATE_AMERICANS,
+    SIMULATE_AMERICAN_GREEKS,
+    IMPROVE_BOUNDARIES,
+    WEIGH_PREMIUMS,
+    SUM_LANES,
+];

@@ -3,25 +3,7 @@
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
-
-/// Right to buy or to sell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OptionKind {
-    /// To buy.
-    Call,
-    /// To sell.
-    Put,
-}
-
-impl OptionKind {
-    /// 1 for a call, −1 for a put.
-    pub(crate) fn sign(self) -> f64 {
-        match self {
-            OptionKind::Call => 1.0,
-            OptionKind::Put => -1.0,
-        }
-    }
-}
+pub use warptape_terms::OptionKind;
 
 /// The market of one asset, constant until expiry.
 #[derive(Clone, Copy, Debug, PartialEq)]

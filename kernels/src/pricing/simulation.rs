@@ -15,33 +15,12 @@ use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::Terms;
 use crate::isa::{Isa, Work};
 use crate::math::{Number, Real};
+pub use warptape_terms::{BarrierKind, Precision};
 
 /// Steps of a path at most.
 pub const STEPS_MAX: u32 = 65_536;
 /// Most fixings of an Asian option in mixed precision: sums of more prices lose what an `f32` cannot hold.
 pub const MIXED_FIXINGS_MAX: u32 = 1_024;
-
-/// What numbers of paths are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Precision {
-    /// `f64` throughout.
-    F64,
-    /// Paths in `f32`, whose numbers are rounded to 24 bits, sums in `f64`: faster.
-    Mixed,
-}
-
-/// Which touch of a barrier does what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BarrierKind {
-    /// Paid if the price never rises to the barrier.
-    UpOut,
-    /// Paid if it does.
-    UpIn,
-    /// Paid if the price never falls to the barrier.
-    DownOut,
-    /// Paid if it does.
-    DownIn,
-}
 
 /// What is paid at expiry.
 #[derive(Clone, Copy, Debug, PartialEq)]

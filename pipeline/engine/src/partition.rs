@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use warptape_events::journal::{GroupArrival, LaneId, Place};
+use warptape_events::journal::{AsOf, GroupArrival, LaneId, Place};
 use warptape_events::tick::TickColumns;
 use warptape_events::{DecodeError, DecodeTicks};
 use warptape_kernels::Rows;
@@ -327,6 +327,11 @@ impl Partition {
     /// Rows that wait on the host.
     pub(crate) fn waiting_rows(&self) -> usize {
         self.queues.iter().map(|queue| queue.rows.len()).sum()
+    }
+
+    /// How far its market has come.
+    pub(crate) fn as_of(&self) -> AsOf {
+        AsOf { partition: self.source.partition, next_offset: self.next_offset }
     }
 
     /// What is known of a symbol as far as records were accepted.

@@ -223,21 +223,32 @@ impl RequestPartition {
 /// A request that is being worked on.
 pub(crate) struct OpenTask {
     pub(crate) asked: Asked,
+    /// The task of the round that is being done.
     pub(crate) task: Arc<RiskTask>,
     /// When its first slice was begun; 0 before.
     started_ns: i64,
     compute_ns: i64,
     lanes: BTreeSet<LaneId>,
-    /// By their first units.
+    /// Of the round, by their first units.
     partials: BTreeMap<i64, Partial>,
     /// Of the journal entry that admitted it.
     sequence: i64,
 }
 
 impl OpenTask {
-    /// What comes of all units so far.
+    /// What comes of all units of its round.
     fn finish(&self) -> Finished {
         self.task.finish(self.partials.values())
+    }
+
+    fn is_long_to_finish(&self) -> bool {
+        self.task.is_long_to_finish(self.partials.values())
+    }
+
+    /// Begins the next round.
+    fn go_on(&mut self, next: RiskTask) {
+        self.task = Arc::new(next);
+        self.partials.clear();
     }
 
     fn into_result(self, now_ns: i64, outcome: RiskOutcome, config: &Config) -> EncodedResult {
@@ -269,8 +280,19 @@ fn encoded(
     work: Work,
     config: &Config,
 ) -> EncodedResult {
-    let Asked { partition, offset, request_id, tenant, class, seed, received_ns, cost_ns, cancels, .. } =
-        asked;
+    let Asked {
+        partition,
+        offset,
+        request_id,
+        tenant,
+        class,
+        seed,
+        received_ns,
+        cost_ns,
+        cancels,
+        judged_on,
+        ..
+    } = asked;
     let Work { as_of, started_ns, compute_ns, devices } = work;
     let mut result = RiskResult {
         request_id,
@@ -292,6 +314,7 @@ fn encoded(
         cost_ns,
         cost_max_ns: if cost_ns > 0 { config.limits.risk_cost_max_ns } else { 0 },
         cancels,
+        judged_on,
     };
     let bytes = refusals::encode_bounded(&mut result, config.limits.risk_result_bytes_max);
     let is_of_cancelling = result.cancels.is_some();

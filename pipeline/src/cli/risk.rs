@@ -62,6 +62,12 @@ combination: {\"type\": \"ema-cross\", \"fast\": [5, 10], \"slow\": [20, 50]} is
 Example: warptape risk sweep examples/risk/sweep.json
          warptape risk sweep --symbols SYNTH:AAAA,SYNTH:AAAB --bars 1m --rules examples/risk/rules/grid.json")]
     Sweep(SweepArgs),
+    /// What a file asks, of any kind
+    #[command(after_help = "\
+For kinds that have no command of their own, and for whoever makes requests by a program.
+
+Example: warptape risk request examples/risk/greeks.json")]
+    Request(FileArgs),
     /// End a request that nobody needs an answer to any more
     #[command(after_help = "\
 The request gets an error result that names this one; what lanes do for it meanwhile is for nothing.
@@ -76,7 +82,10 @@ impl RiskCommand {
         match self {
             RiskCommand::Price(args) | RiskCommand::Greeks(args) => &args.asking,
             RiskCommand::ImpliedVol(args) => &args.asking,
-            RiskCommand::Var(args) | RiskCommand::Stress(args) | RiskCommand::Optimise(args) => &args.asking,
+            RiskCommand::Var(args)
+            | RiskCommand::Stress(args)
+            | RiskCommand::Optimise(args)
+            | RiskCommand::Request(args) => &args.asking,
             RiskCommand::Sweep(args) => &args.asking,
             RiskCommand::Cancel(args) => &args.asking,
         }

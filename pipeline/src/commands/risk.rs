@@ -46,7 +46,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
         (RiskFormat::Table, Some(_)) => {}
         (RiskFormat::Table, None) => {
-            let wants_greeks = matches!(args.command, RiskCommand::Greeks(_));
+            let wants_greeks = matches!(args.command, RiskCommand::Greeks(_) | RiskCommand::Request(_));
             let text = table::of(&request, &answer, wants_greeks, &settings.log.url);
             stdout.write_all(text.as_bytes())?;
         }

@@ -16,8 +16,6 @@ const UNKNOWN_MAX: usize = 65_536;
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(5);
-/// The rule for all subjects: any version reads and is read by every other.
-const COMPATIBILITY: &str = "FULL_TRANSITIVE";
 
 /// Schemas by id, and ids by schema. A registry never changes what an id stands for, so nothing here grows old.
 #[derive(Debug)]
@@ -53,8 +51,8 @@ impl SchemaIds {
     /// Registers what will be written. A registry that cannot be reached is not asked again: whoever starts the process
     /// is there to see it.
     pub fn register(&self, subjects: &[Subject]) -> Result<(), RegistryError> {
-        for Subject { topic, schema, name } in subjects {
-            self.client.set_compatibility(name, COMPATIBILITY)?;
+        for Subject { topic, schema, name, compatibility } in subjects {
+            self.client.set_compatibility(name, compatibility)?;
             let id = self.client.register(name, schema.text)?;
             tracing::info!(subject = name, id, "schema registered");
             let known = Known { text: Arc::from(schema.text), fingerprint: Some(schema.fingerprint) };

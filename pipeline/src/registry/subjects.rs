@@ -13,38 +13,48 @@ pub struct Subject {
     pub schema: KnownSchema,
     /// Name of the subject.
     pub name: String,
+    /// The rule by which the registry takes further versions.
+    pub compatibility: &'static str,
 }
+
+/// Any version reads and is read by every other.
+const FULL: &str = "FULL_TRANSITIVE";
+/// Any version reads every one before it. Requests have no more than that: a new kind of problem is a branch of a union, which readers
+/// of before do not have.
+const BACKWARD: &str = "BACKWARD_TRANSITIVE";
 
 /// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
 /// their results, and how far sources of ticks are.
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of signals and late ticks two versions are written.
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of some records two versions are written.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),
         schema,
         name: format!("{topic}-value"),
+        compatibility: if schema.name == known::RISK_REQUEST.name { BACKWARD } else { FULL },
     };
     let of_ticks = |schema: KnownSchema| Subject {
         name: format!("{}-warptape.{}", topics.ticks, schema.name),
         ..value(&topics.ticks, schema)
     };
-    vec![
-        value(&topics.ticks, known::TICK),
-        of_ticks(known::TICK_BATCH),
-        of_ticks(known::SCALED_TICK_BATCH),
-        value(&topics.signals, known::SIGNAL_1),
-        value(&topics.signals, known::SIGNAL),
-        value(&topics.journal, known::JOURNAL_ENTRY),
-        value(&topics.snapshots, known::SNAPSHOT),
-        value(&topics.late, known::LATE_TICK_1),
-        value(&topics.late, known::LATE_TICK),
-        value(&topics.dead_letter, known::DEAD_LETTER),
-        value(&topics.lifecycle, known::LIFECYCLE),
-        value(&topics.risk_requests, known::RISK_REQUEST),
-        value(&topics.risk_results, known::RISK_RESULT),
-        value(&topics.feeds, known::FEED),
-    ]
+    let of_ticks =
+        [value(&topics.ticks, known::TICK), of_ticks(known::TICK_BATCH), of_ticks(known::SCALED_TICK_BATCH)];
+    let others = [
+        (&topics.signals, known::SIGNAL),
+        (&topics.journal, known::JOURNAL_ENTRY),
+        (&topics.snapshots, known::SNAPSHOT),
+        (&topics.late, known::LATE_TICK),
+        (&topics.dead_letter, known::DEAD_LETTER),
+        (&topics.lifecycle, known::LIFECYCLE),
+        (&topics.risk_requests, known::RISK_REQUEST),
+        (&topics.risk_results, known::RISK_RESULT),
+        (&topics.feeds, known::FEED),
+    ];
+    let of_topic = |(topic, current): (&String, KnownSchema)| -> Vec<Subject> {
+        known::written(current).map(|schema| value(topic, schema)).collect()
+    };
+    of_ticks.into_iter().chain(others.into_iter().flat_map(of_topic)).collect()
 }

@@ -363,6 +363,7 @@ mod tests {
             cost_ns: 0,
             cost_max_ns: 0,
             cancels: None,
+            judged_on: Vec::new(),
         }
     }
 

@@ -77,6 +77,10 @@ fn every_example_is_answered() {
         assert!(table.contains("\nseed ") && table.contains("\ndecision "), "{name}: {table}");
     }
     run.stop("TERM");
+    // Each is worked out once more.
+    let (told, _) =
+        texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
+    assert!(told.contains(&format!(" {} risk results: identical", 2 * files.len())), "{told}");
 }
 
 #[test]

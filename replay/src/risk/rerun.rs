@@ -8,7 +8,7 @@ use warptape_schemas::journal::RejectReason;
 use warptape_schemas::risk::{
     OptionResult, RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult, TaskClass,
 };
-use warptape_stages::risk::{MarketOf, RiskTask, refusals};
+use warptape_stages::risk::{MarketOf, RiskTask, refusals, symbols_of};
 use warptape_stages::{Isa, MarketConfig, SymbolMarket};
 
 use crate::admissions::AdmissionEnd;
@@ -88,6 +88,7 @@ pub(super) fn answered(
         seed: request.seed,
         cost_ns,
         cancels: None,
+        judged_on: Vec::new(),
         ..found.clone()
     }
 }
@@ -148,8 +149,32 @@ pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: 
         as_of: Vec::new(),
         seed: request.map_or(0, |request| request.seed),
         cancels: request.and_then(|request| request.cancels.as_deref()).map(refusals::repeated),
+        judged_on: Vec::new(),
         ..found.clone()
     }
+}
+
+/// The result of a request that was refused without a decision, on the market that the result names: of the same offsets, from the
+/// first partition to the last, if the request asks the market at all.
+pub(super) fn judged(found: &RiskResult, request: &RiskRequest, market_of: MarketOf<'_>) -> RiskResult {
+    let (error, cost_ns) = match RiskTask::new(request, market_of) {
+        Err(error) => (error, 0),
+        Ok(task) if task.cost_ns() > found.cost_max_ns => {
+            (refusals::too_costly(task.cost_ns(), found.cost_max_ns), task.cost_ns())
+        }
+        Ok(_) => (admitted(), 0),
+    };
+    let asks = symbols_of(&request.problem).next().is_some();
+    let mut judged_on = if asks { found.judged_on.clone() } else { Vec::new() };
+    judged_on.sort_by_key(|as_of| as_of.partition);
+    let cost_max_ns = if cost_ns > 0 { found.cost_max_ns } else { 0 };
+    RiskResult { judged_on, cost_ns, cost_max_ns, ..refused(found, Some(request), error) }
+}
+
+/// No result has this error: a request that comes to it is not refused on its market.
+fn admitted() -> RiskError {
+    let message = "the request is good on the market that the result names".to_owned();
+    RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message }
 }
 
 /// What a result says of what its request was estimated to cost, and of what might be.
@@ -159,8 +184,9 @@ pub(super) struct Costs {
     pub(super) cost_max_ns: i64,
 }
 
-/// Why no task can be made of a request that has this outcome and no decision; `None` if one can. Nobody noted on which market
-/// it was refused: where it asks for one, any error is right that some market makes, by its code and field.
+/// Why no task can be made of a request that has this outcome and no decision; `None` if one can. Its result is of a version before
+/// it was noted on which market a request was refused: where it asks for one, any error is right that some market makes, by its code
+/// and field.
 ///
 /// Where it asks for a market, what it costs is what its result says.
 pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome, costs: Costs) -> Option<RiskError> {
@@ -349,6 +375,7 @@ mod tests {
             cost_ns: 0,
             cost_max_ns: i64::MAX,
             cancels: None,
+            judged_on: Vec::new(),
         }
     }
 

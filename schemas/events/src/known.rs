@@ -2,7 +2,8 @@
 //!
 //! The current version of each record lies in `avro/NAME.avsc`. To change one: copy it to `avro/old/NAME_VERSION.avsc`,
 //! list it in [`OLD`], raise the version, and let the tests tell the new fingerprint. Only fields with defaults are
-//! added, before a hash or checksum that ends the record; golden bytes of every version lie in `golden/`.
+//! added, before a hash or checksum that ends the record; golden bytes of every version lie in `golden/`. Where records that do
+//! without the change are to keep their bytes, the old version is one of [`STILL_WRITTEN`].
 
 /// One version of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +72,11 @@ known!(
 
 known!(
     /// A question about risk.
-    RISK_REQUEST, "RiskRequest", "risk_request", 3, 0xd068_c7e3_779f_fab1
+    RISK_REQUEST, "RiskRequest", "risk_request", 4, 0xce32_04b8_c7a2_d618
 );
 known!(
     /// Its answer.
-    RISK_RESULT, "RiskResult", "risk_result", 2, 0xb695_f837_42f6_6e7a
+    RISK_RESULT, "RiskResult", "risk_result", 3, 0x55ee_2007_51ad_6521
 );
 known!(
     /// How far a source of ticks is in the log.
@@ -99,6 +100,24 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/late_tick_1.avsc"),
 };
 
+/// So are requests of the kinds that there were before digital options.
+pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
+    name: "RiskRequest",
+    file: "risk_request",
+    version: 3,
+    fingerprint: 0xd068_c7e3_779f_fab1,
+    text: include_str!("../../avro/old/risk_request_3.avsc"),
+};
+
+/// So are results that are not refusals judged on a market.
+pub const RISK_RESULT_2: KnownSchema = KnownSchema {
+    name: "RiskResult",
+    file: "risk_result",
+    version: 2,
+    fingerprint: 0xb695_f837_42f6_6e7a,
+    text: include_str!("../../avro/old/risk_result_2.avsc"),
+};
+
 /// The current version of every record.
 pub const CURRENT: [KnownSchema; 12] = [
     TICK,
@@ -116,9 +135,11 @@ pub const CURRENT: [KnownSchema; 12] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 11] = [
+pub const OLD: [KnownSchema; 13] = [
     SIGNAL_1,
     LATE_TICK_1,
+    RISK_REQUEST_3,
+    RISK_RESULT_2,
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -183,6 +204,14 @@ pub const OLD: [KnownSchema; 11] = [
         text: include_str!("../../avro/old/risk_result_1.avsc"),
     },
 ];
+
+/// Versions before the current one that are still written, where they have all that is to be said.
+const STILL_WRITTEN: [KnownSchema; 4] = [SIGNAL_1, LATE_TICK_1, RISK_REQUEST_3, RISK_RESULT_2];
+
+/// The versions of a record that are written, the current one last.
+pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {
+    STILL_WRITTEN.into_iter().filter(move |schema| schema.name == current.name).chain([current])
+}
 
 /// All versions of all records.
 pub fn all() -> impl Iterator<Item = KnownSchema> {

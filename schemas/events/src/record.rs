@@ -65,12 +65,17 @@ pub fn encode_feed(feed: &Feed, out: &mut Vec<u8>) {
 
 /// Appends a risk request.
 pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
-    encode(known::RISK_REQUEST, request, out);
+    encode(request.schema(), request, out);
 }
 
 /// Appends a risk result.
 pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
-    encode(known::RISK_RESULT, result, out);
+    if result.judged_on.is_empty() {
+        out.extend_from_slice(&frame::header(known::RISK_RESULT_2.fingerprint));
+        result.put_earlier(out);
+    } else {
+        encode(known::RISK_RESULT, result, out);
+    }
 }
 
 fn encode(schema: KnownSchema, record: &impl Wire, out: &mut Vec<u8>) {

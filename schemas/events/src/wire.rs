@@ -34,6 +34,40 @@ macro_rules! wire_record {
     };
 }
 
+/// A record some of whose fields came with a later version, which is written only where one of them is not empty: names every
+/// field, those that came later behind a bar.
+macro_rules! wire_record_with_later {
+    ($type:ident { $($field:ident),* | $($later:ident),* $(,)? }) => {
+        impl $type {
+            /// Appends the fields of the earlier version.
+            pub fn put_earlier(&self, out: &mut Vec<u8>) {
+                let Self { $($field,)* $($later: _),* } = self;
+                $($crate::wire::Wire::put($field, out);)*
+            }
+
+            /// Reads the fields of the earlier version; the others are empty.
+            pub fn get_earlier(
+                cursor: &mut $crate::cursor::Cursor<'_>,
+            ) -> Result<Self, $crate::error::DecodeError> {
+                Ok(Self { $($field: $crate::wire::Wire::get(cursor)?,)* $($later: Default::default()),* })
+            }
+        }
+
+        impl $crate::wire::Wire for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                self.put_earlier(out);
+                $($crate::wire::Wire::put(&self.$later, out);)*
+            }
+
+            fn get(cursor: &mut $crate::cursor::Cursor<'_>) -> Result<Self, $crate::error::DecodeError> {
+                let mut record = Self::get_earlier(cursor)?;
+                $(record.$later = $crate::wire::Wire::get(cursor)?;)*
+                Ok(record)
+            }
+        }
+    };
+}
+
 /// A union of records: names every branch, in schema order.
 macro_rules! wire_union {
     ($type:ident { $($index:literal => $branch:ident),* $(,)? }) => {
@@ -77,7 +111,7 @@ macro_rules! wire_enum {
     };
 }
 
-pub(crate) use {wire_enum, wire_record, wire_union};
+pub(crate) use {wire_enum, wire_record, wire_record_with_later, wire_union};
 
 impl Wire for i64 {
     fn put(&self, out: &mut Vec<u8>) {

@@ -3,8 +3,8 @@
 use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::types::Value;
-use warptape_schemas::HEADER_SIZE;
-use warptape_schemas::known::KnownSchema;
+use warptape_schemas::known::{self, KnownSchema};
+use warptape_schemas::{HEADER_SIZE, fingerprint_of};
 
 /// A published schema, parsed by apache-avro.
 pub struct Published {
@@ -15,6 +15,12 @@ pub struct Published {
 impl Published {
     pub fn new(known: KnownSchema) -> Self {
         Self { schema: Schema::parse_str(known.text).expect(known.file), fingerprint: known.fingerprint }
+    }
+
+    /// The version that a record was written with.
+    pub fn of(payload: &[u8]) -> Self {
+        let fingerprint = fingerprint_of(payload).expect("a header");
+        Self::new(known::by_fingerprint(fingerprint).expect("a published schema"))
     }
 
     /// The one record in `payload`, header and all.

@@ -16,6 +16,12 @@ use crate::{risk, samples};
 
 /// Records of the current version, as the current code writes them.
 fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
+    let mut records = samples_of(schema);
+    records.retain(|payload| fingerprint_of(payload) == Some(schema.fingerprint));
+    records
+}
+
+fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
     fn each<T>(values: impl IntoIterator<Item = T>, encode: impl Fn(&T, &mut Vec<u8>)) -> Vec<Vec<u8>> {
         let payload = |value: T| {
             let mut payload = Vec::new();
@@ -143,20 +149,22 @@ fn every_version_reads_for_ever() {
             let (digits, json) = line.split_once('\t').expect("a tab between bytes and JSON");
             let (payload, json) = (from_hex(digits), serde_json::from_str::<Value>(json).expect("JSON"));
             assert_eq!(describe(&payload), Ok((schema.name, json.clone())));
-            let (_, now) = describe(&rewritten(schema, &payload)).expect("a record of ours");
+            let again = rewritten(schema, &payload);
+            let (_, now) = describe(&again).expect("a record of ours");
             assert_contains(&now, &json);
+            // An encoder that changes its mind breaks journals and checks.
+            let is_written_so = fingerprint_of(&again) == Some(schema.fingerprint);
+            assert!(
+                !is_written_so || again == payload,
+                "{} is written with other bytes than before",
+                path.display()
+            );
+            assert!(
+                is_written_so || !known::CURRENT.contains(&schema),
+                "{} is written by nobody",
+                path.display()
+            );
         }
-    }
-}
-
-/// The current version writes the golden bytes: an encoder that changes its mind breaks journals and checks.
-#[test]
-fn the_current_version_writes_the_golden_bytes() {
-    for schema in known::CURRENT {
-        let text = std::fs::read_to_string(path(schema)).expect("written by the test above");
-        let golden: Vec<_> =
-            text.lines().map(|line| from_hex(line.split('\t').next().expect("bytes"))).collect();
-        assert!(golden == records(schema), "{} is written with other bytes than before", schema.name);
     }
 }
 

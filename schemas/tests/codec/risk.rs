@@ -1,7 +1,10 @@
 //! Risk requests and results: every branch of every union reads back, from JSON and from bytes, and apache-avro reads the same.
 
+use std::path::PathBuf;
+
 use apache_avro::types::Value;
 use serde_json::json;
+use warptape_schemas::journal::AsOf;
 use warptape_schemas::risk::{
     ImpliedVolatility, RiskOutcome, RiskRequest, RiskResult, SimulatedGreek, SimulationResult,
 };
@@ -9,8 +12,27 @@ use warptape_schemas::*;
 
 use crate::avro::Published;
 
-/// Requests of every kind.
+/// Requests of every kind: those of the examples, and one of each branch of each union.
 pub fn requests() -> Vec<RiskRequest> {
+    examples().into_iter().chain(branches()).collect()
+}
+
+/// The files in `examples/risk`, by their names.
+fn examples() -> Vec<RiskRequest> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/risk");
+    let files = std::fs::read_dir(folder).expect("examples").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+    files.sort();
+    let request = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("a file of text");
+        let mut request: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        request["request_id"] = json!(path.file_stem().and_then(|name| name.to_str()));
+        serde_json::from_value(request).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    files.into_iter().map(request).collect()
+}
+
+fn branches() -> Vec<RiskRequest> {
     let given =
         json!({"symbol": "A:X", "spot": 100.0, "volatility": 0.2, "rate": 0.01, "dividend_yield": 0.005});
     let market = json!({"symbol": "A:Y", "spot": {"from": "market"}, "volatility": {"from": "MARKET"}});
@@ -111,15 +133,21 @@ pub fn results() -> Vec<RiskResult> {
             "decision_sequence": 99});
         serde_json::from_value(result).expect("a result")
     };
-    outcomes.into_iter().enumerate().map(result).collect()
+    let mut results: Vec<RiskResult> = outcomes.into_iter().enumerate().map(result).collect();
+    let mut refused = results.last().expect("the error").clone();
+    refused.judged_on =
+        vec![AsOf { partition: 0, next_offset: 1_234 }, AsOf { partition: 3, next_offset: 0 }];
+    refused.as_of.clear();
+    results.push(refused);
+    results
 }
 
 #[test]
 fn requests_read_back() {
-    let published = Published::new(known::RISK_REQUEST);
     for request in requests() {
         let mut payload = Vec::new();
         encode_risk_request(&request, &mut payload);
+        let published = Published::of(&payload);
         assert_eq!(decode_risk_request(&payload), Ok(request.clone()));
         let record = published.read(&payload);
         let json = serde_json::to_value(&request).expect("JSON");
@@ -131,10 +159,10 @@ fn requests_read_back() {
 
 #[test]
 fn results_read_back() {
-    let published = Published::new(known::RISK_RESULT);
     for result in results() {
         let mut payload = Vec::new();
         encode_risk_result(&result, &mut payload);
+        let published = Published::of(&payload);
         assert_eq!(decode_risk_result(&payload), Ok(result.clone()));
         let record = published.read(&payload);
         let json = serde_json::to_value(&result).expect("JSON");
@@ -206,4 +234,23 @@ fn assert_same(avro: &Value, json: &serde_json::Value) {
         }
         (avro, json) => panic!("{avro:?} is not {json}"),
     }
+}
+
+fn written(problem: &str) -> Vec<u8> {
+    let text =
+        format!(r#"{{"request_id": "a", "problem": {{"assets": [], "options": [], "type": "{problem}"}}}}"#);
+    let mut payload = Vec::new();
+    encode_risk_request(&serde_json::from_str(&text).expect("a request"), &mut payload);
+    payload
+}
+
+#[test]
+fn a_kind_is_written_with_the_first_version_that_has_it() {
+    let [usual, digital] = ["options", "digital-options"].map(written);
+    assert_eq!(fingerprint_of(&usual), Some(known::RISK_REQUEST_3.fingerprint));
+    assert_eq!(fingerprint_of(&digital), Some(known::RISK_REQUEST.fingerprint));
+    // No version has a kind that came later.
+    let mut wrong = usual[..HEADER_SIZE].to_vec();
+    wrong.extend_from_slice(&digital[HEADER_SIZE..]);
+    assert!(matches!(decode_risk_request(&wrong), Err(DecodeError::Malformed { .. })));
 }

@@ -1,16 +1,15 @@
-//! American options: the rule by which they are exercised is found first, some dates after others, each a round of one unit, and then
-//! blocks are simulated by it.
+//! The rule by which an American option is exercised: it is found some dates after others, each a round of one unit, and then blocks are
+//! simulated by it.
 
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::pricing::{
-    AmericanGreekSimulation, AmericanSimulation, AmericanSpec, DevicePricing, ParameterError, RuleSearch,
-};
+use warptape_kernels::pricing::{AmericanGreekSimulation, AmericanSimulation, AmericanSpec, RuleSearch};
 
-use super::{Partial, cost};
+use super::blocks::{BlockRound, Limits, Paths};
+use super::cost;
+use super::rounds::{Next, Partial, Round};
 
 /// Blocks of paths that a rule is found by: Greeks tell more of what it misses than the price does.
 const PILOT_BLOCKS: u32 = 16;
@@ -18,131 +17,94 @@ const PILOT_BLOCKS_OF_GREEKS: u32 = 64;
 /// Pilot blocks × dates of a unit: about a millisecond of work.
 const UNIT_BLOCKS: u32 = 128;
 
-#[derive(Debug)]
-pub(super) struct AmericanTask {
-    spec: AmericanSpec,
-    has_greeks: bool,
-    /// As far as any unit took it: that is the same whoever did, so that a unit that is done again finds it done. `None` before and after.
-    search: Mutex<Option<Box<RuleSearch>>>,
-    found: OnceLock<Found>,
+/// How many pilot blocks a request has.
+pub(super) fn pilot_blocks(has_greeks: bool) -> u32 {
+    if has_greeks { PILOT_BLOCKS_OF_GREEKS } else { PILOT_BLOCKS }
 }
 
-/// What is simulated when the rule is found.
+/// Steps of a sample of a block, when the rule is found.
+pub(super) fn block_steps(spec: &AmericanSpec) -> i64 {
+    i64::from(spec.exercises) * if spec.antithetic { 2 } else { 1 }
+}
+
+/// Estimated time of finding the rule, in nanoseconds.
+pub(super) fn rule_cost_ns(spec: &AmericanSpec) -> u64 {
+    cost::exercise(u64::from(spec.exercises), u64::from(spec.pilot_blocks))
+}
+
+/// Finds the rule for some dates more. A rule is found on the processor: each date needs the one after it.
 #[derive(Debug)]
-pub(super) enum Found {
-    Price(Box<AmericanSimulation>),
+pub(super) struct RuleRound {
+    /// It was checked.
+    spec: AmericanSpec,
+    has_greeks: bool,
+    limits: Limits,
+    /// What the round before found; `None` in the first.
+    begun: Option<Arc<FoundRule>>,
+}
+
+/// How far a rule is found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FoundRule {
+    /// Not for all dates.
+    Search(RuleSearch),
+    /// For all: what is simulated by it.
+    Price(AmericanSimulation),
+    /// The same with Greeks.
     Greeks(Box<AmericanGreekSimulation>),
 }
 
-impl AmericanTask {
-    pub fn new(spec: AmericanSpec, has_greeks: bool) -> Result<Self, ParameterError> {
-        spec.check()?;
-        Ok(Self { spec, has_greeks, search: Mutex::new(None), found: OnceLock::new() })
+impl RuleRound {
+    /// The first one.
+    pub fn first(spec: AmericanSpec, has_greeks: bool, limits: Limits) -> Self {
+        Self { spec, has_greeks, limits, begun: None }
     }
 
-    /// How many a request has.
-    pub fn pilot_blocks(has_greeks: bool) -> u32 {
-        if has_greeks { PILOT_BLOCKS_OF_GREEKS } else { PILOT_BLOCKS }
-    }
-
-    pub fn spec(&self) -> &AmericanSpec {
-        &self.spec
-    }
-
-    pub fn has_greeks(&self) -> bool {
-        self.has_greeks
-    }
-
-    pub fn is_found(&self) -> bool {
-        self.found.get().is_some()
-    }
-
-    /// What is simulated, when the units of the rule are done.
-    pub fn found(&self) -> &Found {
-        self.found.get().expect("the rule is found in the rounds before")
-    }
-
-    /// Units of the rule.
-    pub fn units(&self) -> i64 {
-        i64::from(self.spec.exercises.div_ceil(self.unit_dates()))
-    }
-
-    /// Estimated time of finding the rule, in nanoseconds.
-    pub fn rule_cost_ns(&self) -> u64 {
-        cost::exercise(u64::from(self.spec.exercises), u64::from(self.spec.pilot_blocks))
-    }
-
-    /// Of a unit of the rule.
-    pub fn unit_cost(&self) -> i64 {
-        i64::from(self.spec.exercises.min(self.unit_dates()) * self.spec.pilot_blocks)
-    }
-
-    fn unit_dates(&self) -> u32 {
+    /// Dates of a unit.
+    fn dates(&self) -> u32 {
         UNIT_BLOCKS / self.spec.pilot_blocks
     }
+}
 
-    /// Does the units before one, as far as they are not done, and says how many dates that makes.
-    pub fn find_rule(&self, isa: Isa, end: i64) -> Partial {
-        let dates = self.spec.exercises.min(end as u32 * self.unit_dates());
-        if self.is_found() {
-            return Partial::Rule(dates);
-        }
-        // Nobody waits for a lane that hangs: the work is done on a copy.
-        let begun = self.search.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut search =
-            begun.unwrap_or_else(|| Box::new(RuleSearch::new(self.spec).expect("checked with the request")));
-        search.advance(isa, dates.saturating_sub(search.dates()));
-        let mut kept = self.search.lock().unwrap_or_else(PoisonError::into_inner);
-        if search.is_done() {
-            *kept = None;
-            self.found.get_or_init(|| self.of_search(*search));
-        } else if !self.is_found() && kept.as_ref().is_none_or(|kept| kept.dates() < search.dates()) {
-            *kept = Some(search);
-        }
-        Partial::Rule(dates)
+impl Round for RuleRound {
+    fn units(&self) -> i64 {
+        1
     }
 
-    fn of_search(&self, search: RuleSearch) -> Found {
-        let simulation = AmericanSimulation::of_search(search);
-        match self.has_greeks {
-            true => Found::Greeks(Box::new(AmericanGreekSimulation::new(simulation))),
-            false => Found::Price(Box::new(simulation)),
-        }
+    fn rate_key(&self) -> String {
+        "american/rule".to_owned()
     }
 
-    /// Simulates blocks.
-    pub fn run(&self, isa: Isa, blocks: Range<u64>) -> Partial {
-        match self.found() {
-            Found::Price(simulation) => {
-                let mut sums = Vec::new();
-                simulation.run(isa, blocks, &mut sums);
-                Partial::Blocks(sums)
-            }
-            Found::Greeks(greeks) => {
-                let mut sums = Vec::new();
-                greeks.run(isa, blocks, &mut sums);
-                Partial::GreekBlocks(sums)
-            }
-        }
+    fn unit_cost(&self) -> i64 {
+        i64::from(self.spec.exercises.min(self.dates()) * self.spec.pilot_blocks)
     }
 
-    pub fn run_on_device(
-        &self,
-        pricing: &mut DevicePricing,
-        device: &mut dyn Device,
-        blocks: Range<u64>,
-    ) -> Result<Partial, DeviceError> {
-        match self.found() {
-            Found::Price(simulation) => {
-                let mut sums = Vec::new();
-                pricing.simulate_american(device, simulation, blocks, &mut sums)?;
-                Ok(Partial::Blocks(sums))
+    fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
+        let mut search = match self.begun.as_deref() {
+            Some(FoundRule::Search(search)) => search.clone(),
+            _ => RuleSearch::new(self.spec).expect("checked with the request"),
+        };
+        search.advance(isa, self.dates());
+        Partial::Rule(Arc::new(match (search.is_done(), self.has_greeks) {
+            (false, _) => FoundRule::Search(search),
+            (true, false) => FoundRule::Price(AmericanSimulation::of_search(search)),
+            (true, true) => {
+                let simulation = AmericanSimulation::of_search(search);
+                FoundRule::Greeks(Box::new(AmericanGreekSimulation::new(simulation)))
             }
-            Found::Greeks(greeks) => {
-                let mut sums = Vec::new();
-                pricing.simulate_american_greeks(device, greeks, blocks, &mut sums)?;
-                Ok(Partial::GreekBlocks(sums))
+        }))
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let Some(Partial::Rule(found)) = partials.last() else { unreachable!("its unit gives a rule") };
+        let paths = match &**found {
+            FoundRule::Search(_) => {
+                let begun = Some(found.clone());
+                return Next::Round(Box::new(Self { begun, ..*self }));
             }
-        }
+            FoundRule::Price(simulation) => Paths::American(Box::new(simulation.clone())),
+            FoundRule::Greeks(greeks) => Paths::AmericanGreeks(greeks.clone()),
+        };
+        Next::Round(Box::new(BlockRound::first(Arc::new(paths), self.limits)))
     }
 }

@@ -6,6 +6,7 @@ use warptape_kernels::portfolio::realised_volatilities;
 use warptape_kernels::pricing::AssetMarket;
 
 use super::matrices::CommonSamples;
+use super::rounds::Kind;
 use super::{MarketOf, check_count, check_length};
 use crate::SymbolMarket;
 
@@ -13,6 +14,8 @@ use crate::SymbolMarket;
 pub(super) const ASSETS_MAX: usize = 4_096;
 /// Bytes of a symbol at most.
 const SYMBOL_BYTES_MAX: usize = 64;
+/// Stands for volatilities that do not matter.
+const ANY_VOLATILITY: f64 = 1.0;
 /// Returns that a volatility or a matrix needs at least: of fewer, its relative standard error is more than an eighth.
 pub(super) const RETURNS_MIN: usize = 30;
 
@@ -27,21 +30,21 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    /// Gives every asset its numbers.
-    pub(super) fn new(assets: &[Asset], market_of: MarketOf<'_>) -> Result<Self, RiskError> {
-        Self::with_matrix(assets, &Matrix::Given(Vec::new()), market_of)
+    /// Gives every asset of a problem its numbers.
+    pub(super) fn of(kind: &dyn Kind, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+        let wants_samples = matches!(kind.matrix(), Some(Matrix::Market(_)));
+        if kind.wants_volatilities() {
+            return Self::new(kind.assets(), wants_samples, market_of);
+        }
+        let given = |asset: &Asset| Asset { volatility: Quantity::Given(ANY_VOLATILITY), ..asset.clone() };
+        Self::new(&kind.assets().iter().map(given).collect::<Vec<_>>(), wants_samples, market_of)
     }
 
-    /// The same of a problem with a matrix of the assets' returns.
-    pub(super) fn with_matrix(
-        assets: &[Asset],
-        matrix: &Matrix,
-        market_of: MarketOf<'_>,
-    ) -> Result<Self, RiskError> {
+    fn new(assets: &[Asset], wants_samples: bool, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_count("problem.assets", assets.len(), 0..=ASSETS_MAX)?;
         let mut resolved = Self::default();
         for (number, asset) in assets.iter().enumerate() {
-            resolved.add(number, asset, matches!(matrix, Matrix::Market(_)), market_of)?;
+            resolved.add(number, asset, wants_samples, market_of)?;
         }
         resolved.note_matrix();
         Ok(resolved)

@@ -1,26 +1,22 @@
 //! American options by their boundary of exercise: one unit, without any random number.
 
+use std::ops::Range;
+
 use warptape_events::risk::{
     Contract, Precision, RiskError, RiskOutcome, Sampling, SimulatedGreek, SimulationProblem,
     SimulationResult,
 };
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError, WorkMemory};
+use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{AmericanError, AmericanOption, AmericanValue};
 
 use super::assets::Resolved;
-use super::options::kind_of;
+use super::rounds::{DeviceRisk, Next, Partial, Plan, Round};
 use super::simulation::{single, to_risk_error};
-use super::{Partial, bad};
+use super::{bad, cost};
 
 /// What it may come to take: tables and boundaries.
 const BYTES: usize = 64 << 10;
-
-#[derive(Debug)]
-pub(super) struct EarlyExerciseTask {
-    option: AmericanOption,
-    has_greeks: bool,
-}
 
 /// Whether a problem is an American option for which no simulation is named.
 pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
@@ -32,38 +28,52 @@ pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
     is_american && !is_simulated && !is_sampled
 }
 
-impl EarlyExerciseTask {
-    /// Of a problem that [`is_asked`].
-    pub(super) fn new(problem: &SimulationProblem, assets: &Resolved) -> Result<Self, RiskError> {
-        let Contract::American(american) = &problem.contract else {
-            unreachable!("the contract was looked at")
-        };
-        let (kind, strike, expiry_years) = (kind_of(american.kind), american.strike, problem.expiry_years);
-        let option = AmericanOption { market: single(assets)?, kind, strike, expiry_years };
-        option.check().map_err(|error| refused(&error))?;
-        Ok(Self { option, has_greeks: problem.greeks })
+/// The plan of a problem that [`is_asked`].
+pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved) -> Result<Plan, RiskError> {
+    let Contract::American(american) = &problem.contract else { unreachable!("the contract was looked at") };
+    let (kind, strike, expiry_years) = (american.kind, american.strike, problem.expiry_years);
+    let option = AmericanOption { market: single(assets)?, kind, strike, expiry_years };
+    option.check().map_err(|error| refused(&error))?;
+    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks });
+    Ok(Plan { first, bytes: BYTES, cost_ns: cost::boundary() })
+}
+
+#[derive(Debug)]
+struct BoundaryRound {
+    option: AmericanOption,
+    has_greeks: bool,
+}
+
+impl Round for BoundaryRound {
+    fn units(&self) -> i64 {
+        1
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        BYTES
+    fn rate_key(&self) -> String {
+        let key = if self.has_greeks { "american/boundary/greeks" } else { "american/boundary" };
+        key.to_owned()
     }
 
-    pub(super) fn rate_key(&self) -> &'static str {
-        if self.has_greeks { "american/boundary/greeks" } else { "american/boundary" }
-    }
-
-    pub(super) fn run(&self, isa: Isa) -> Partial {
+    fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
         self.partial(self.option.value(isa, self.has_greeks))
     }
 
-    pub(super) fn run_on_device(
+    fn run_on_device(
         &self,
+        memory: &mut DeviceRisk,
         device: &mut dyn Device,
-        memory: &mut WorkMemory,
+        _: Range<i64>,
     ) -> Result<Partial, DeviceError> {
-        Ok(self.partial(self.option.value_on_device(device, memory, self.has_greeks)?))
+        Ok(self.partial(self.option.value_on_device(device, &mut memory.work, self.has_greeks)?))
     }
 
+    /// What the unit gave, however often it was done.
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        Partial::outcome(partials)
+    }
+}
+
+impl BoundaryRound {
     fn partial(&self, found: Result<AmericanValue, AmericanError>) -> Partial {
         Partial::Outcome(Box::new(match found {
             Ok(value) => RiskOutcome::Simulation(self.result(value)),
@@ -86,12 +96,6 @@ impl EarlyExerciseTask {
         let greeks = greeks.map_or(Vec::new(), Vec::from);
         SimulationResult { price, standard_error: 0.0, paths: 0, greeks, standard_error_met: None }
     }
-}
-
-/// What the unit gave, however often it was done.
-pub(super) fn outcome(partials: &[&Partial]) -> RiskOutcome {
-    let Some(Partial::Outcome(outcome)) = partials.last() else { unreachable!("its unit gives an outcome") };
-    RiskOutcome::clone(outcome)
 }
 
 fn refused(error: &AmericanError) -> RiskError {

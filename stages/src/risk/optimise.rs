@@ -1,17 +1,20 @@
 //! Mean-variance optimisation: a unit for the covariance, on the lane's device, if it is of the market; and one for the weights,
 //! aside.
 
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::Arc;
 
-use warptape_events::risk::{Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
+use warptape_events::risk::{Asset, Matrix, OptimisationProblem, OptimisationResult, RiskError, RiskOutcome};
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError, WorkMemory};
+use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::portfolio::{Covariance, exponential_on_device};
 
 use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::optimisation::{ASSETS_MAX, MeanVariance, Objective, OptimisationError};
-use super::{Finished, Partial, Round, bad, check_count, cost};
+use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round};
+use super::rules::Rules;
+use super::{bad, check_count, cost};
 
 /// Assets of a request at most: its weights are one unit, and the solver takes time as the cube of them.
 const UNIT_ASSETS_MAX: usize = 256;
@@ -19,40 +22,29 @@ const _: () = assert!(UNIT_ASSETS_MAX <= ASSETS_MAX);
 
 const COVARIANCE: &str = "problem.covariance";
 
-#[derive(Debug)]
-pub(super) struct OptimisationTask {
-    covariance: Source,
-    means: Vec<f64>,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
-    budget: f64,
-    objective: Objective,
-}
+impl Kind for OptimisationProblem {
+    fn assets(&self) -> &[Asset] {
+        &self.assets
+    }
 
-/// Where the covariance comes from.
-#[derive(Debug)]
-enum Source {
-    Given(Covariance),
-    Returns { returns: MarketReturns, found: OnceLock<Covariance> },
-}
+    fn matrix(&self) -> Option<&Matrix> {
+        Some(&self.covariance)
+    }
 
-impl OptimisationTask {
-    pub(super) fn new(problem: &OptimisationProblem, assets: &Resolved) -> Result<Self, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
         let count = assets.markets.len();
         check_count("problem.assets", count, 1..=UNIT_ASSETS_MAX)?;
-        check_count("problem.expected_returns", problem.expected_returns.len(), count..=count)?;
-        check_count("problem.lower", problem.lower.len(), count..=count)?;
-        check_count("problem.upper", problem.upper.len(), count..=count)?;
-        let covariance = match &problem.covariance {
+        check_count("problem.expected_returns", self.expected_returns.len(), count..=count)?;
+        check_count("problem.lower", self.lower.len(), count..=count)?;
+        check_count("problem.upper", self.upper.len(), count..=count)?;
+        let source = match &self.covariance {
             Matrix::Given(numbers) => {
                 let covariance = Covariance::new(count, symmetric(count, numbers));
                 Source::Given(covariance.map_err(|error| of_matrix(&error, COVARIANCE))?)
             }
-            Matrix::Market(_) => {
-                Source::Returns { returns: MarketReturns::of(assets, COVARIANCE)?, found: OnceLock::new() }
-            }
+            Matrix::Market(_) => Source::Returns(MarketReturns::of(assets, COVARIANCE)?),
         };
-        let objective = match (problem.risk_aversion, problem.target_return) {
+        let objective = match (self.risk_aversion, self.target_return) {
             (Some(aversion), None) => Objective::RiskAversion(aversion),
             (None, Some(target)) => Objective::TargetReturn(target),
             _ => {
@@ -60,96 +52,119 @@ impl OptimisationTask {
                 return Err(bad("problem.risk_aversion", message));
             }
         };
-        Ok(Self {
-            covariance,
-            means: problem.expected_returns.clone(),
-            lower: problem.lower.clone(),
-            upper: problem.upper.clone(),
-            budget: problem.budget,
+        let wanted = Arc::new(Wanted {
+            means: self.expected_returns.clone(),
+            lower: self.lower.clone(),
+            upper: self.upper.clone(),
+            budget: self.budget,
             objective,
+        });
+        let returns = match &source {
+            Source::Given(_) => 0,
+            Source::Returns(returns) => returns.returns.len(),
+        };
+        Ok(Plan {
+            first: match source {
+                Source::Given(covariance) => Box::new(WeightRound { wanted, covariance }),
+                Source::Returns(returns) => Box::new(CovarianceRound { wanted, returns }),
+            },
+            bytes: (returns + count * (count + 3)) * size_of::<f64>(),
+            cost_ns: cost::optimisation(count, returns),
         })
     }
+}
 
-    pub(super) fn bytes(&self) -> usize {
-        let returns = match &self.covariance {
-            Source::Given(_) => 0,
-            Source::Returns { returns, .. } => returns.returns.len(),
-        };
-        (returns + self.means.len() * (self.means.len() + 3)) * size_of::<f64>()
+/// Where the covariance comes from.
+enum Source {
+    Given(Covariance),
+    Returns(MarketReturns),
+}
+
+/// What weights are wanted.
+#[derive(Debug)]
+struct Wanted {
+    means: Vec<f64>,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    budget: f64,
+    objective: Objective,
+}
+
+/// Finds the covariance of returns.
+#[derive(Debug)]
+struct CovarianceRound {
+    wanted: Arc<Wanted>,
+    returns: MarketReturns,
+}
+
+impl Round for CovarianceRound {
+    fn units(&self) -> i64 {
+        1
     }
 
-    pub(super) fn cost_ns(&self) -> u64 {
-        let returns = match &self.covariance {
-            Source::Given(_) => 0,
-            Source::Returns { returns, .. } => returns.returns.len(),
-        };
-        cost::optimisation(self.means.len(), returns)
+    fn rate_key(&self) -> String {
+        "optimisation/covariance".to_owned()
     }
 
-    /// Whether the weights are next.
-    pub(super) fn is_aside(&self) -> bool {
-        match &self.covariance {
-            Source::Given(_) => true,
-            Source::Returns { found, .. } => found.get().is_some(),
-        }
+    fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
+        Partial::Covariance(Box::new(self.returns.covariance(isa, self.wanted.means.len())))
     }
 
-    pub(super) fn rate_key(&self) -> &'static str {
-        if self.is_aside() { "optimisation" } else { "optimisation/covariance" }
-    }
-
-    pub(super) fn run(&self, isa: Isa) -> Partial {
-        match self.next() {
-            Ok(covariance) => self.solve(covariance),
-            Err(returns) => Partial::Covariance(Box::new(returns.covariance(isa, self.means.len()))),
-        }
-    }
-
-    pub(super) fn run_on_device(
+    fn run_on_device(
         &self,
+        memory: &mut DeviceRisk,
         device: &mut dyn Device,
-        memory: &mut WorkMemory,
+        _: Range<i64>,
     ) -> Result<Partial, DeviceError> {
-        match self.next() {
-            Ok(covariance) => Ok(self.solve(covariance)),
-            Err(MarketReturns { returns, periods_per_year, decay, .. }) => {
-                let found = exponential_on_device(device, memory, self.means.len(), returns, *decay)?;
-                let found = found.map(|covariance| covariance.scaled(*periods_per_year));
-                Ok(Partial::Covariance(Box::new(found)))
+        let MarketReturns { returns, periods_per_year, decay, .. } = &self.returns;
+        let assets = self.wanted.means.len();
+        let found = exponential_on_device(device, &mut memory.work, assets, returns, *decay)?;
+        let found = found.map(|covariance| covariance.scaled(*periods_per_year));
+        Ok(Partial::Covariance(Box::new(found)))
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let Some(Partial::Covariance(found)) = partials.last() else {
+            unreachable!("the unit gives the covariance")
+        };
+        match &**found {
+            Ok(covariance) => {
+                let (wanted, covariance) = (self.wanted.clone(), covariance.clone());
+                Next::Round(Box::new(WeightRound { wanted, covariance }))
             }
+            Err(error) => Next::Outcome(RiskOutcome::Error(of_matrix(error, COVARIANCE))),
         }
     }
+}
 
-    /// What the weights are of, or what that is of.
-    fn next(&self) -> Result<&Covariance, &MarketReturns> {
-        match &self.covariance {
-            Source::Given(covariance) => Ok(covariance),
-            Source::Returns { returns, found } => found.get().ok_or(returns),
-        }
+/// Finds the weights.
+#[derive(Debug)]
+struct WeightRound {
+    wanted: Arc<Wanted>,
+    covariance: Covariance,
+}
+
+impl Round for WeightRound {
+    fn units(&self) -> i64 {
+        1
     }
 
-    pub(super) fn finish(&self, partials: &[&Partial]) -> Finished {
-        match (partials, &self.covariance) {
-            ([.., Partial::Outcome(outcome)], _) => Finished::Outcome((**outcome).clone()),
-            ([Partial::Covariance(covariance)], Source::Returns { found, .. }) => match &**covariance {
-                Ok(covariance) => {
-                    found.get_or_init(|| covariance.clone());
-                    Finished::More(Round { first_unit: 1, units: 1 })
-                }
-                Err(error) => Finished::Outcome(RiskOutcome::Error(of_matrix(error, COVARIANCE))),
-            },
-            _ => unreachable!("a unit gives either"),
-        }
+    fn rate_key(&self) -> String {
+        "optimisation".to_owned()
     }
 
-    fn solve(&self, covariance: &Covariance) -> Partial {
+    fn is_host_only(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: Isa, _: Range<i64>) -> Partial {
         let problem = MeanVariance {
-            covariance,
-            means: &self.means,
-            lower: &self.lower,
-            upper: &self.upper,
-            budget: self.budget,
-            objective: self.objective,
+            covariance: &self.covariance,
+            means: &self.wanted.means,
+            lower: &self.wanted.lower,
+            upper: &self.wanted.upper,
+            budget: self.wanted.budget,
+            objective: self.wanted.objective,
         };
         Partial::Outcome(Box::new(match problem.solve() {
             Ok(optimum) => RiskOutcome::Optimisation(OptimisationResult {
@@ -159,6 +174,10 @@ impl OptimisationTask {
             }),
             Err(error) => RiskOutcome::Error(of_problem(&error)),
         }))
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        Partial::outcome(partials)
     }
 }
 

@@ -3,141 +3,164 @@
 use std::ops::Range;
 
 use warptape_events::risk::{
-    self, Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
-    OptionValues, Quantity, RiskError, RiskOutcome, VanillaOption,
+    Asset, ImpliedVolatilities, ImpliedVolatility, ImpliedVolatilityResult, OptionResult, OptionValue,
+    OptionValues, RiskError, RiskOutcome, VanillaOption,
 };
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
-use warptape_kernels::pricing::{
-    AssetMarket, DevicePricing, Greeks, OptionKind, Options, ParameterError, implied_volatility,
-};
+use warptape_kernels::pricing::{AssetMarket, Greeks, Options, ParameterError, implied_volatility};
 
 use super::assets::Resolved;
+use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
 use super::rules::Rules;
-use super::{Partial, bad, check_count};
+use super::{bad, check_count, cost};
 
 /// Options of a request at most: their values have to fit into a record.
-const OPTIONS_MAX: usize = 10_000;
+pub(super) const OPTIONS_MAX: usize = 10_000;
 /// Of an option: what it is, and what is found of it.
 const OPTION_BYTES: usize = 16 * size_of::<f64>();
 
-/// Stands for the volatility of options that is asked for.
-const ANY_VOLATILITY: f64 = 1.0;
-
 /// Options of a request that have numbers, and why others have none.
 #[derive(Debug)]
-struct Rows {
-    options: Options,
+pub(super) struct Rows<O> {
+    pub(super) options: O,
     /// By place in the request, rising.
     bad: Vec<(usize, String)>,
 }
 
+impl Kind for OptionValues {
+    fn assets(&self) -> &[Asset] {
+        &self.assets
+    }
+
+    fn plan(&self, assets: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
+        check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
+        let rows = vanilla(&self.options, &assets.markets)?;
+        let count = rows.options.len();
+        let (bytes, cost_ns) = (rows.bytes(count), cost::options(count));
+        Ok(Plan { first: Box::new(OptionRound { rows, rules }), bytes, cost_ns })
+    }
+}
+
 #[derive(Debug)]
-pub(super) struct OptionTask {
-    rows: Rows,
+struct OptionRound {
+    rows: Rows<Options>,
     rules: Rules,
 }
 
-impl OptionTask {
-    pub(super) fn new(problem: &OptionValues, assets: &Resolved, rules: Rules) -> Result<Self, RiskError> {
-        check_count("problem.options", problem.options.len(), 1..=OPTIONS_MAX)?;
-        Ok(Self { rows: Rows::new(&problem.options, &assets.markets)?, rules })
-    }
-
-    pub(super) fn units(&self) -> i64 {
+impl Round for OptionRound {
+    fn units(&self) -> i64 {
         self.rows.options.len() as i64
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.rows.bytes()
+    fn rate_key(&self) -> String {
+        "options".to_owned()
     }
 
-    pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
         match self.rules {
-            Rules::First => greeks.add_as_before(isa, &self.rows.options, range),
-            Rules::SobolInTimeOrder | Rules::Now => greeks.add(isa, &self.rows.options, range),
+            Rules::First => greeks.add_as_before(isa, &self.rows.options, places(units)),
+            Rules::SobolInTimeOrder | Rules::Now => greeks.add(isa, &self.rows.options, places(units)),
         }
         Partial::Greeks(greeks)
     }
 
-    pub(super) fn run_on_device(
+    fn run_on_device(
         &self,
-        pricing: &mut DevicePricing,
+        memory: &mut DeviceRisk,
         device: &mut dyn Device,
-        range: Range<usize>,
+        units: Range<i64>,
     ) -> Result<Partial, DeviceError> {
         let mut greeks = Box::<Greeks>::default();
-        pricing.greeks(device, &self.rows.options, range, &mut greeks)?;
+        memory.pricing.greeks(device, &self.rows.options, places(units), &mut greeks)?;
         Ok(Partial::Greeks(greeks))
     }
 
-    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
-        let mut values = Vec::new();
-        for partial in partials {
-            let Partial::Greeks(greeks) = partial else { continue };
-            values.extend((0..greeks.price().len()).map(|place| OptionValue {
-                price: greeks.price()[place],
-                delta: greeks.delta()[place],
-                gamma: greeks.gamma()[place],
-                vega: greeks.vega()[place],
-                theta: greeks.theta()[place],
-                rho: greeks.rho()[place],
-                vanna: greeks.vanna()[place],
-                volga: greeks.volga()[place],
-                error: String::new(),
-            }));
-        }
-        RiskOutcome::Options(OptionResult { values: self.rows.with_bad(values, without_value) })
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        Next::Outcome(self.rows.outcome(partials))
+    }
+}
+
+/// Price and Greeks by option.
+fn values_of(partials: &[&Partial]) -> Vec<OptionValue> {
+    let mut values = Vec::new();
+    for partial in partials {
+        let Partial::Greeks(greeks) = partial else { continue };
+        values.extend((0..greeks.price().len()).map(|place| OptionValue {
+            price: greeks.price()[place],
+            delta: greeks.delta()[place],
+            gamma: greeks.gamma()[place],
+            vega: greeks.vega()[place],
+            theta: greeks.theta()[place],
+            rho: greeks.rho()[place],
+            vanna: greeks.vanna()[place],
+            volga: greeks.volga()[place],
+            error: String::new(),
+        }));
+    }
+    values
+}
+
+impl Kind for ImpliedVolatilities {
+    fn assets(&self) -> &[Asset] {
+        &self.assets
+    }
+
+    fn wants_volatilities(&self) -> bool {
+        false
+    }
+
+    fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
+        let count = self.options.len();
+        check_count("problem.options", count, 1..=OPTIONS_MAX)?;
+        check_count("problem.prices", self.prices.len(), count..=count)?;
+        let rows = vanilla(&self.options, &assets.markets)?;
+        let prices: Vec<f64> =
+            (0..count).filter(|&place| rows.is_good(place)).map(|place| self.prices[place]).collect();
+        let (bytes, cost_ns) = (rows.bytes(prices.len()), cost::implied(prices.len()));
+        Ok(Plan { first: Box::new(ImpliedRound { rows, prices }), bytes, cost_ns })
     }
 }
 
 #[derive(Debug)]
-pub(super) struct ImpliedTask {
-    rows: Rows,
+struct ImpliedRound {
+    rows: Rows<Options>,
     /// Of the options that have numbers.
     prices: Vec<f64>,
 }
 
-impl ImpliedTask {
-    pub(super) fn new(problem: &ImpliedVolatilities, assets: &Resolved) -> Result<Self, RiskError> {
-        let count = problem.options.len();
-        check_count("problem.options", count, 1..=OPTIONS_MAX)?;
-        check_count("problem.prices", problem.prices.len(), count..=count)?;
-        let rows = Rows::new(&problem.options, &assets.markets)?;
-        let is_good = |place: &usize| rows.bad.binary_search_by_key(place, |(bad, _)| *bad).is_err();
-        let prices = (0..count).filter(is_good).map(|place| problem.prices[place]).collect();
-        Ok(Self { rows, prices })
-    }
-
-    pub(super) fn units(&self) -> i64 {
+impl Round for ImpliedRound {
+    fn units(&self) -> i64 {
         self.rows.options.len() as i64
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.rows.bytes()
+    fn rate_key(&self) -> String {
+        "implied-volatilities".to_owned()
     }
 
-    pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let range = places(units);
         let mut volatilities = Vec::with_capacity(range.len());
         let prices = &self.prices[range.clone()];
         implied_volatility(isa, &self.rows.options, range, prices, &mut volatilities);
         Partial::Volatilities(volatilities)
     }
 
-    pub(super) fn run_on_device(
+    fn run_on_device(
         &self,
-        pricing: &mut DevicePricing,
+        memory: &mut DeviceRisk,
         device: &mut dyn Device,
-        range: Range<usize>,
+        units: Range<i64>,
     ) -> Result<Partial, DeviceError> {
+        let range = places(units);
         let mut volatilities = Vec::with_capacity(range.len());
         let prices = &self.prices[range.clone()];
-        pricing.implied_volatility(device, &self.rows.options, range, prices, &mut volatilities)?;
+        memory.pricing.implied_volatility(device, &self.rows.options, range, prices, &mut volatilities)?;
         Ok(Partial::Volatilities(volatilities))
     }
 
-    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
+    fn finish(&self, partials: &[&Partial]) -> Next {
         let mut volatilities = Vec::new();
         for partial in partials {
             let Partial::Volatilities(found) = partial else { continue };
@@ -148,7 +171,7 @@ impl ImpliedTask {
         }
         let without = |error| ImpliedVolatility { volatility: None, error };
         let volatilities = self.rows.with_bad(volatilities, without);
-        RiskOutcome::ImpliedVolatilities(ImpliedVolatilityResult { volatilities })
+        Next::Outcome(RiskOutcome::ImpliedVolatilities(ImpliedVolatilityResult { volatilities }))
     }
 }
 
@@ -167,19 +190,18 @@ fn without_value(error: String) -> OptionValue {
     }
 }
 
-/// The assets of a problem that their volatility does not matter to.
-pub(super) fn without_volatility(assets: &[Asset]) -> Vec<Asset> {
-    let given = |asset: &Asset| Asset { volatility: Quantity::Given(ANY_VOLATILITY), ..asset.clone() };
-    assets.iter().map(given).collect()
-}
-
-impl Rows {
-    /// An option with a parameter that nothing can be priced with is one bad row; if there is no other, that is the error.
-    fn new(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Self, RiskError> {
-        let mut rows = Self { options: Options::default(), bad: Vec::new() };
+impl<O: Default> Rows<O> {
+    /// Pushes the options of a problem, each with the name of its fields in the request. An option with a parameter that nothing can
+    /// be priced with is one bad row; if there is no other, that is the error.
+    pub(super) fn new<G>(
+        given: &[G],
+        mut push: impl FnMut(&mut O, &G, &dyn Fn(&str) -> String) -> Result<(), RiskError>,
+    ) -> Result<Self, RiskError> {
+        let mut rows = Self { options: O::default(), bad: Vec::new() };
         let mut first = None;
         for (number, option) in given.iter().enumerate() {
-            if let Err(error) = rows.push(number, option, assets) {
+            let field = |name: &str| format!("problem.options[{number}].{name}");
+            if let Err(error) = push(&mut rows.options, option, &field) {
                 rows.bad.push((number, format!("{}: {}", error.field, error.message)));
                 first.get_or_insert(error);
             }
@@ -190,21 +212,20 @@ impl Rows {
         }
     }
 
-    fn push(
-        &mut self,
-        number: usize,
-        option: &VanillaOption,
-        assets: &[AssetMarket],
-    ) -> Result<(), RiskError> {
-        let field = |name: &str| format!("problem.options[{number}].{name}");
-        let asset = asset_of(assets, option.asset, || field("asset"))?;
-        let pushed = self.options.push(kind_of(option.kind), asset, option.strike, option.expiry_years);
-        pushed.map_err(|error| of_option(error, field, option.asset))
+    /// Bytes of so many options, and of why others have no numbers.
+    pub(super) fn bytes(&self, options: usize) -> usize {
+        let texts = self.bad.iter().map(|(_, error)| error.len());
+        (options + self.bad.len()) * OPTION_BYTES + texts.sum::<usize>()
     }
 
-    fn bytes(&self) -> usize {
-        let texts = self.bad.iter().map(|(_, error)| error.len());
-        (self.options.len() + self.bad.len()) * OPTION_BYTES + texts.sum::<usize>()
+    /// Whether the option at a place of the request has numbers.
+    fn is_good(&self, place: usize) -> bool {
+        self.bad.binary_search_by_key(&place, |(bad, _)| *bad).is_err()
+    }
+
+    /// The answer: price and Greeks of the good ones, and why the others have none.
+    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
+        RiskOutcome::Options(OptionResult { values: self.with_bad(values_of(partials), without_value) })
     }
 
     /// What was found of the good ones, with what stands for the bad ones between them, in the order of the request.
@@ -220,6 +241,15 @@ impl Rows {
     }
 }
 
+/// European options of a problem.
+fn vanilla(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Rows<Options>, RiskError> {
+    Rows::new(given, |options: &mut Options, option, field| {
+        let asset = asset_of(assets, option.asset, || field("asset"))?;
+        let pushed = options.push(option.kind, asset, option.strike, option.expiry_years);
+        pushed.map_err(|error| of_option(error, field, option.asset))
+    })
+}
+
 /// An asset by its index.
 pub(super) fn asset_of(
     assets: &[AssetMarket],
@@ -231,7 +261,7 @@ pub(super) fn asset_of(
 }
 
 /// Blames the option, or its asset.
-fn of_option(error: ParameterError, field: impl Fn(&str) -> String, asset: i32) -> RiskError {
+pub(super) fn of_option(error: ParameterError, field: &dyn Fn(&str) -> String, asset: i32) -> RiskError {
     let field = match error.field {
         "spot" | "rate" | "dividend_yield" | "volatility" => {
             format!("problem.assets[{asset}].{}", error.field)
@@ -239,11 +269,4 @@ fn of_option(error: ParameterError, field: impl Fn(&str) -> String, asset: i32) 
         of_option => field(of_option),
     };
     bad(field, error.to_string())
-}
-
-pub(super) fn kind_of(kind: risk::OptionKind) -> OptionKind {
-    match kind {
-        risk::OptionKind::Call => OptionKind::Call,
-        risk::OptionKind::Put => OptionKind::Put,
-    }
 }

@@ -2,14 +2,17 @@
 
 use std::ops::Range;
 
-use warptape_events::risk::{self, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
+use warptape_events::risk::{self, Asset, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError, WorkMemory};
+use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::sweep::{
     CellResult, SweepBars, SweepError, TradingRule, blocks, sweep, sweep_on_device,
 };
 
-use super::{Partial, bad, check_count, cost};
+use super::assets::Resolved;
+use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
+use super::rules::Rules;
+use super::{bad, check_count, cost};
 
 /// Rules of a request at most: their cells have to fit into a record.
 const RULES_MAX: usize = 20_000;
@@ -20,8 +23,21 @@ const COST_BARS: usize = 64;
 /// Symbols of a request at most.
 const SYMBOLS_MAX: usize = 10_000;
 
+impl Kind for SweepProblem {
+    fn assets(&self) -> &[Asset] {
+        &[]
+    }
+
+    fn plan(&self, _: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
+        let round = SweepRound::new(self)?;
+        let bytes = round.bars.len() * size_of::<f64>() + round.rules.len() * size_of::<CellResult>();
+        let cost_ns = cost::sweep(round.rules.len(), round.bars.len());
+        Ok(Plan { first: Box::new(round), bytes, cost_ns })
+    }
+}
+
 #[derive(Debug)]
-pub(super) struct SweepTask {
+struct SweepRound {
     bars: SweepBars,
     rules: Vec<TradingRule>,
     /// The rules of each unit, by their numbers in the request.
@@ -29,8 +45,8 @@ pub(super) struct SweepTask {
     cost: f64,
 }
 
-impl SweepTask {
-    pub(super) fn new(problem: &SweepProblem) -> Result<Self, RiskError> {
+impl SweepRound {
+    fn new(problem: &SweepProblem) -> Result<Self, RiskError> {
         check_count("problem.rules", problem.rules.len(), 1..=RULES_MAX)?;
         check_count("problem.symbols", problem.symbols.len(), 1..=SYMBOLS_MAX)?;
         let mut bars = SweepBars::default();
@@ -56,44 +72,43 @@ impl SweepTask {
         Ok(Self { bars, rules, blocks, cost: problem.cost })
     }
 
-    pub(super) fn units(&self) -> i64 {
+    /// The rules of some units, one block after the other.
+    fn rules_of(&self, units: Range<i64>) -> Vec<TradingRule> {
+        self.blocks[places(units)].iter().flatten().map(|&rule| self.rules[rule]).collect()
+    }
+}
+
+impl Round for SweepRound {
+    fn units(&self) -> i64 {
         self.blocks.len() as i64
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.bars.len() * size_of::<f64>() + self.rules.len() * size_of::<CellResult>()
+    fn rate_key(&self) -> String {
+        "sweep".to_owned()
     }
 
-    pub(super) fn cost_ns(&self) -> u64 {
-        cost::sweep(self.rules.len(), self.bars.len())
-    }
-
-    pub(super) fn unit_cost(&self) -> i64 {
+    fn unit_cost(&self) -> i64 {
         self.bars.len().div_ceil(COST_BARS) as i64
     }
 
-    /// The rules of some units, one block after the other.
-    fn rules_of(&self, units: Range<usize>) -> Vec<TradingRule> {
-        self.blocks[units].iter().flatten().map(|&rule| self.rules[rule]).collect()
-    }
-
-    pub(super) fn run(&self, isa: Isa, range: Range<usize>) -> Partial {
-        let cells = sweep(isa, &self.bars, &self.rules_of(range), self.cost);
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let cells = sweep(isa, &self.bars, &self.rules_of(units), self.cost);
         Partial::Cells(cells.expect(CHECKED))
     }
 
-    pub(super) fn run_on_device(
+    fn run_on_device(
         &self,
+        memory: &mut DeviceRisk,
         device: &mut dyn Device,
-        memory: &mut WorkMemory,
-        range: Range<usize>,
+        units: Range<i64>,
     ) -> Result<Partial, DeviceError> {
-        let cells = sweep_on_device(device, memory, &self.bars, &self.rules_of(range), self.cost)?;
+        let rules = self.rules_of(units);
+        let cells = sweep_on_device(device, &mut memory.work, &self.bars, &rules, self.cost)?;
         Ok(Partial::Cells(cells.expect(CHECKED)))
     }
 
     /// The cells of all units, in the order of the request's rules.
-    pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
+    fn finish(&self, partials: &[&Partial]) -> Next {
         let mut rules = self.blocks.iter().flatten();
         let mut cells = Vec::with_capacity(self.rules.len());
         for partial in partials {
@@ -101,7 +116,8 @@ impl SweepTask {
             cells.extend(found.iter().zip(rules.by_ref()).map(|(cell, &rule)| (rule, of_cell(cell))));
         }
         cells.sort_unstable_by_key(|(rule, _)| *rule);
-        RiskOutcome::Sweep(SweepResult { cells: cells.into_iter().map(|(_, cell)| cell).collect() })
+        let cells = cells.into_iter().map(|(_, cell)| cell).collect();
+        Next::Outcome(RiskOutcome::Sweep(SweepResult { cells }))
     }
 }
 

@@ -3,44 +3,54 @@
 
 use std::collections::BTreeMap;
 
-use warptape_events::risk::{Asset, Matrix, RiskError, RiskProblem, RiskRequest};
+use warptape_events::journal::AsOf;
+use warptape_events::risk::{Matrix, RiskError, RiskProblem, RiskRequest};
 
 use super::assets::{ASSETS_MAX, wants_market};
-use super::portfolio::PortfolioTask;
-use super::{MarketOf, RiskTask};
+use super::{MarketOf, RiskTask, kind_of};
 use crate::SymbolMarket;
 
-/// What was known of the symbols that a request asks the market about, in its order.
+/// What was known of the symbols that a request asks the market about.
 #[derive(Debug, Default)]
-pub struct TakenMarket(Vec<Option<SymbolMarket>>);
+pub struct TakenMarket {
+    /// In the order of the request.
+    known: Vec<Option<SymbolMarket>>,
+    /// The markets in which they were looked up; none where it asks about no symbol.
+    as_of: Vec<AsOf>,
+}
 
 impl TakenMarket {
-    /// Takes what a request wants. Prices are shared, not copied.
-    pub fn of(request: &RiskRequest, market_of: MarketOf<'_>) -> Self {
-        Self(symbols_of(&request.problem).map(market_of).collect())
+    /// Takes what a request wants of these markets, by rising partition. Prices are shared, not copied.
+    pub fn of(
+        request: &RiskRequest,
+        market_of: MarketOf<'_>,
+        markets: impl IntoIterator<Item = AsOf>,
+    ) -> Self {
+        let known: Vec<_> = symbols_of(&request.problem).map(market_of).collect();
+        let as_of = if known.is_empty() { Vec::new() } else { markets.into_iter().collect() };
+        Self { known, as_of }
+    }
+
+    /// The markets in which the symbols of the request were looked up.
+    pub fn as_of(&self) -> &[AsOf] {
+        &self.as_of
     }
 }
 
 impl RiskTask {
     /// What [`RiskTask::new`] makes of a request with the market that was taken for it.
     pub fn of_taken(request: &RiskRequest, taken: TakenMarket) -> Result<Self, RiskError> {
-        let known: BTreeMap<&str, Option<SymbolMarket>> = symbols_of(&request.problem).zip(taken.0).collect();
+        let known: BTreeMap<&str, Option<SymbolMarket>> =
+            symbols_of(&request.problem).zip(taken.known).collect();
         Self::new(request, &|symbol| known.get(symbol).cloned().flatten())
     }
 }
 
-/// The symbols that a problem asks the market about.
-fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
-    let (assets, matrix): (&[Asset], _) = match problem {
-        RiskProblem::Options(problem) => (&problem.assets, None),
-        RiskProblem::ImpliedVolatilities(problem) => (&problem.assets, None),
-        RiskProblem::Simulation(problem) => (&problem.assets, Some(&problem.correlations)),
-        RiskProblem::Portfolio(problem) => (&problem.assets, PortfolioTask::matrix_of(&problem.measure)),
-        RiskProblem::Optimisation(problem) => (&problem.assets, Some(&problem.covariance)),
-        RiskProblem::Sweep(_) => (&[], None),
-    };
-    let has_matrix = matches!(matrix, Some(Matrix::Market(_)));
+/// The symbols that a problem asks the market about, in its order.
+pub fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
+    let kind = kind_of(problem);
+    let has_matrix = matches!(kind.matrix(), Some(Matrix::Market(_)));
     // A request with more is refused for that.
-    let assets = if assets.len() > ASSETS_MAX { &[] } else { assets };
+    let assets = if kind.assets().len() > ASSETS_MAX { &[] } else { kind.assets() };
     assets.iter().filter(move |asset| wants_market(asset, has_matrix)).map(|asset| asset.symbol.as_str())
 }

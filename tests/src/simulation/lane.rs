@@ -96,7 +96,7 @@ impl SimulatedLane {
     /// As the threads beside, once it is open: does the slice that waits. Whether the lane's device did it.
     pub(super) fn run_slice(&mut self, isa: Isa) -> Result<bool, DeviceError> {
         let Some(slice) = self.slices.pop_front() else { return Ok(false) };
-        let background = self.background.as_mut().filter(|_| !slice.task.is_aside());
+        let background = self.background.as_mut().filter(|_| !slice.task.is_host_only());
         let by_device = background.is_some();
         let partial = match background {
             Some(background) => background.run(&slice)?,

@@ -282,13 +282,26 @@ fn outcome_error(result: &mut RiskResult) -> &mut warptape_schemas::risk::RiskEr
     }
 }
 
-/// The divergence of a log in which a partition is changed so: everything is written into another one.
+/// The divergence of a log in which a partition is changed so.
 fn diverged(
     folder: &tempfile::TempDir,
     log: &Log,
     topic: &str,
     change: impl FnOnce(&mut Vec<Record>),
 ) -> OutputDivergence {
+    match verified_with(folder, log, topic, change).divergence {
+        Some(Divergence::Output(divergence)) => divergence,
+        other => panic!("a changed output expected, found {other:?}"),
+    }
+}
+
+/// What is said of a log in which a partition is changed so: everything is written into another one.
+fn verified_with(
+    folder: &tempfile::TempDir,
+    log: &Log,
+    topic: &str,
+    change: impl FnOnce(&mut Vec<Record>),
+) -> Report {
     let path = folder.path().join("changed.db");
     let copy = SqliteLog::open(&path, Durability::Process).expect("a new log");
     let topics = log.topics().expect("the log is readable");
@@ -325,10 +338,75 @@ fn diverged(
     for file in [path.clone(), path.with_extension("db-head")] {
         std::fs::remove_file(file).expect("the copy is there");
     }
-    match report.divergence {
-        Some(Divergence::Output(divergence)) => divergence,
-        other => panic!("a changed output expected, found {other:?}"),
+    report
+}
+
+/// A refusal says on which market it was judged, so that there is one that is right, and not any that some market makes.
+#[test]
+fn a_refusal_is_recomputed_on_its_market() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    let config = || {
+        let mut config = config(1);
+        // So that there are too few returns.
+        config.stages.market.sample_interval_ns = 1_000_000_000;
+        config
+    };
+    feed_life(&log, 0);
+    run_to_end(&log, config());
+    let near = symbol_of(&log, ASKED);
+    let given = json!({"symbol": "given", "spot": 100.0, "volatility": 0.25});
+    let requests = [
+        request("few", options(&live_asset(&near), 90.0)),
+        request("unknown", options(&live_asset("NOBODY:KNOWS"), 90.0)),
+        request("bad", options(&given, -100.0)),
+    ];
+    ask(&log, ASKED, &requests);
+    feed_life(&log, 1);
+    run_to_end(&log, config());
+    let found = results(&log, ASKED);
+    let codes = [RiskErrorCode::MissingMarketData, RiskErrorCode::UnknownSymbol, RiskErrorCode::BadParameter];
+    assert_eq!(found.iter().filter_map(code_of).collect::<Vec<_>>(), codes);
+    for result in &found[..2] {
+        let partitions: Vec<i32> = result.judged_on.iter().map(|as_of| as_of.partition).collect();
+        assert_eq!(partitions, [0, ASKED], "{result:?}");
     }
+    assert!(found[2].judged_on.is_empty(), "it asks for no market");
+    assert_eq!(verified(&log).divergence, None);
+
+    let (few, unknown, bad) = (0, 1, 2);
+    let with = |at: usize, change_it: &dyn Fn(&mut RiskResult)| {
+        verified_with(&folder, &log, "risk.results", |records| change(&mut records[at], change_it))
+    };
+    let named = |report: Report| match report.divergence {
+        Some(Divergence::Output(divergence)) => fields(&divergence).join(" "),
+        other => panic!("a changed output expected, found {other:?}"),
+    };
+    // A number of returns that the market did not have: by the rule for results of version 2 it passes.
+    let other_number = |result: &mut RiskResult| {
+        let error = outcome_error(result);
+        error.message = format!("2{}", error.message);
+    };
+    assert_eq!(named(with(few, &other_number)), "outcome.risk_error.message");
+    let before = with(few, &|result| {
+        other_number(result);
+        result.judged_on.clear();
+    });
+    assert_eq!(before.divergence, None, "nobody noted the market then");
+    // Another mistake than the one there is.
+    let no_price =
+        |result: &mut RiskResult| outcome_error(result).field = "problem.assets[0].spot".to_owned();
+    assert_eq!(named(with(few, &no_price)), "outcome.risk_error.field");
+    // Another market, on which the symbol is not known yet, or which nobody looks at.
+    let nothing_yet = |result: &mut RiskResult| {
+        result.judged_on.iter_mut().for_each(|as_of| as_of.next_offset = 0);
+    };
+    assert!(named(with(few, &nothing_yet)).contains("outcome.risk_error.code"));
+    assert_eq!(with(unknown, &nothing_yet).divergence, None, "nobody knew it there either");
+    let judged_on = found[few].judged_on.clone();
+    assert!(with(bad, &|result| result.judged_on = judged_on.clone()).divergence.is_some());
+    assert!(named(with(unknown, &|result| result.judged_on.reverse())).starts_with("judged_on[0]."));
+    assert_eq!(named(with(few, &|result| result.node = "nobody".to_owned())), "node");
 }
 
 fn fields(divergence: &OutputDivergence) -> Vec<&str> {
@@ -390,7 +468,9 @@ fn what_was_changed_is_named() {
     check("given", "seed", &|result| result.seed += 1);
     check("sweep", "decision_sequence", &|result| result.decision_sequence = -1);
     check("elsewhere", "node", &|result| result.node.push('x'));
-    check("unknown", "decision_sequence", &|result| outcome_error(result).code = RiskErrorCode::Expired);
+    check("unknown", "outcome.risk_error.code", &|result| {
+        outcome_error(result).code = RiskErrorCode::Expired
+    });
     check("bad", "outcome.risk_error.message", &|result| outcome_error(result).message.clear());
     check("expired", "outcome.risk_error.code", &|result| {
         outcome_error(result).code = RiskErrorCode::Overloaded;

@@ -6,7 +6,7 @@ use warptape_events::journal::{
 use warptape_events::risk::{RiskOutcome, RiskRequest};
 use warptape_events::{DecodeError, LifecycleEvent};
 use warptape_record::TopicPartition;
-use warptape_stages::risk::{Partial, Round, TakenMarket, refusals};
+use warptape_stages::risk::{Partial, TakenMarket, refusals};
 
 use super::{Command, Core};
 use crate::RecordError;
@@ -166,7 +166,8 @@ impl Core {
             // A partition that has just come has no market yet; requests of its own wait until it has.
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
             let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
-            let market = TakenMarket::of(&request, &market_of);
+            let markets = with_market.clone().map(|owned| owned.as_of());
+            let market = TakenMarket::of(&request, &market_of, markets);
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
             let preparation = Preparation { partition, offset, number, request, market, kept };
@@ -180,6 +181,7 @@ impl Core {
         let (Some(mut asked), Some(task)) = (asked, prepared.task) else { return Ok(()) };
         match task {
             Err(error) => {
+                asked.judged_on = prepared.judged_on;
                 self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                 Ok(())
             }
@@ -187,20 +189,22 @@ impl Core {
                 asked.bytes += task.bytes();
                 asked.cost_ns = task.cost_ns();
                 if asked.cost_ns > self.config.limits.risk_cost_max_ns {
+                    asked.judged_on = prepared.judged_on;
                     let error = refusals::too_costly(asked.cost_ns, self.config.limits.risk_cost_max_ns);
                     self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
                     return Ok(());
                 }
-                let round = task.first_round();
                 let number = self.risk.open(asked, task, self.recorder.next_sequence());
-                self.submit(now_ns, number, round)
+                self.submit(now_ns, number)
             }
         }
     }
 
-    /// Gives a round of a task to the scheduler.
-    fn submit(&mut self, now_ns: i64, number: TaskId, round: Round) -> Result<(), RecordError> {
+    /// Gives the round of a task to the scheduler.
+    fn submit(&mut self, now_ns: i64, number: TaskId) -> Result<(), RecordError> {
         let open = &self.risk.tasks[&number];
+        let units = open.task.units();
+        let count = units.end - units.start;
         let mut as_of: Vec<AsOf> = Vec::new();
         for taken in open.task.as_of() {
             if as_of.iter().all(|known| known.partition != taken.partition) {
@@ -216,11 +220,11 @@ impl Core {
             class: open.asked.class,
             deadline_ns: open.asked.deadline_ns,
             rate_key: open.task.rate_key(),
-            first_unit: round.first_unit,
-            units: round.units,
+            first_unit: units.start,
+            units: count,
             unit_cost: open.task.unit_cost(),
-            slice_units_max: round.units,
-            gang: open.asked.gang && round.units > 1,
+            slice_units_max: count,
+            gang: open.asked.gang && count > 1,
             as_of,
             bytes: open.asked.bytes as i64,
         });
@@ -317,15 +321,15 @@ impl Core {
                 }
                 Ok(())
             }
-            (ConcludedRound::More(open, _), Some(by)) => {
+            (ConcludedRound::More(open), Some(by)) => {
                 let error = refusals::cancelled(&by.request_id, &by.tenant, by.offset);
                 self.risk.end(now_ns, *open, error, &self.config);
                 self.risk.confirm(now_ns, by, &self.config);
                 Ok(())
             }
-            (ConcludedRound::More(open, round), None) => {
+            (ConcludedRound::More(open), None) => {
                 self.risk.tasks.insert(number, open);
-                self.submit(now_ns, number, round)
+                self.submit(now_ns, number)
             }
         }
     }

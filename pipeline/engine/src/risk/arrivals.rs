@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use warptape_events::journal::{Input, TaskArrived, TaskId};
+use warptape_events::journal::{AsOf, Input, TaskArrived, TaskId};
 use warptape_events::risk::{RiskRequest, TaskClass};
 use warptape_stages::risk::{is_deadline, refusals};
 
@@ -36,6 +36,8 @@ pub(crate) struct Asked {
     pub(crate) cost_ns: i64,
     /// The request that it cancels.
     pub(crate) cancels: Option<String>,
+    /// Of a request that is refused without a decision: the markets in which its symbols were looked up.
+    pub(crate) judged_on: Vec<AsOf>,
 }
 
 impl Asked {
@@ -60,6 +62,7 @@ impl Asked {
             received_ns: now_ns,
             cost_ns: 0,
             cancels: request.and_then(|request| request.cancels.as_deref()).map(refusals::repeated),
+            judged_on: Vec::new(),
         }
     }
 

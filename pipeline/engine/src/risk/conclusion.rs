@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use warptape_events::journal::TaskId;
-use warptape_stages::risk::{Finished, RiskTask, Round};
+use warptape_stages::risk::Finished;
 
 use super::{EncodedResult, OpenTask};
 use crate::config::Config;
@@ -26,24 +26,27 @@ pub struct Concluded {
 pub(crate) enum ConcludedRound {
     /// The answer.
     Answer(EncodedResult),
-    /// More is to be done first.
-    More(Box<OpenTask>, Round),
+    /// The next round, which is to be done first.
+    More(Box<OpenTask>),
 }
 
 impl Conclusion {
     /// Whether ticks should not wait for it.
     pub(crate) fn is_long(&self) -> bool {
-        RiskTask::is_long_to_finish(self.open.partials.values())
+        self.open.is_long_to_finish()
     }
 
     /// Puts it together; `now_ns` tells the time when that is done.
     pub fn run(self, now_ns: impl Fn() -> i64) -> Concluded {
-        let Self { number, open, config } = self;
+        let Self { number, mut open, config } = self;
         let outcome = match open.finish() {
             Finished::Outcome(outcome) => {
                 ConcludedRound::Answer(open.into_result(now_ns(), outcome, &config))
             }
-            Finished::More(round) => ConcludedRound::More(open, round),
+            Finished::More(next) => {
+                open.go_on(next);
+                ConcludedRound::More(open)
+            }
         };
         Concluded { number, outcome }
     }

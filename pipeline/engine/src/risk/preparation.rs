@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use warptape_events::journal::AsOf;
 use warptape_events::risk::{RiskError, RiskRequest};
 use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
 
@@ -26,6 +27,8 @@ pub struct Prepared {
     pub(crate) number: u64,
     /// Nothing where nobody wants it any more.
     pub(crate) task: Option<Result<Box<RiskTask>, RiskError>>,
+    /// The markets in which its symbols were looked up.
+    pub(crate) judged_on: Vec<AsOf>,
 }
 
 impl Preparation {
@@ -36,12 +39,13 @@ impl Preparation {
 
     /// Leaves it, because nobody wants it any more.
     pub fn abandon(self) -> Prepared {
-        Prepared { number: self.number, task: None }
+        Prepared { number: self.number, task: None, judged_on: Vec::new() }
     }
 
     /// Makes the task.
     pub fn run(self) -> Prepared {
         let Self { number, request, market, kept, .. } = self;
+        let judged_on = market.as_of().to_vec();
         let make = || {
             let task = RiskTask::of_taken(&request, market)?;
             Ok(Box::new(match kept {
@@ -49,6 +53,6 @@ impl Preparation {
                 None => task,
             }))
         };
-        Prepared { number, task: Some(make()) }
+        Prepared { number, task: Some(make()), judged_on }
     }
 }

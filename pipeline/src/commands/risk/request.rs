@@ -7,7 +7,8 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use warptape_schemas::risk::{Asset, Matrix, Quantity, RiskMeasure, RiskProblem, RiskRequest};
+use warptape_schemas::risk::{RiskMeasure, RiskProblem, RiskRequest};
+use warptape_stages::risk::symbols_of;
 
 use crate::cli::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskCommand,
@@ -38,7 +39,8 @@ pub fn request_of(
         | RiskCommand::ImpliedVol(ImpliedVolArgs { file: Some(file), .. })
         | RiskCommand::Var(FileArgs { file, .. })
         | RiskCommand::Stress(FileArgs { file, .. })
-        | RiskCommand::Optimise(FileArgs { file, .. }) => read_object(file)?,
+        | RiskCommand::Optimise(FileArgs { file, .. })
+        | RiskCommand::Request(FileArgs { file, .. }) => read_object(file)?,
         RiskCommand::Price(args) | RiskCommand::Greeks(args) => of_problem(price_problem(args)?),
         RiskCommand::ImpliedVol(args) => of_problem(implied_problem(args)?),
         RiskCommand::Sweep(args) => match (&args.recorded, &args.file) {
@@ -106,7 +108,7 @@ fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, m
 fn check_kind(command: &RiskCommand, request: &RiskRequest) -> Result<(), UsageError> {
     let fitting = fitting_commands(&request.problem);
     let name = name_of(command);
-    if fitting.contains(&name) || request.cancels.is_some() {
+    if fitting.contains(&name) || name == "request" || request.cancels.is_some() {
         return Ok(());
     }
     Err(UsageError(format!(
@@ -125,63 +127,46 @@ fn name_of(command: &RiskCommand) -> &'static str {
         RiskCommand::Stress(_) => "stress",
         RiskCommand::Optimise(_) => "optimise",
         RiskCommand::Sweep(_) => "sweep",
+        RiskCommand::Request(_) => "request",
         RiskCommand::Cancel(_) => "cancel",
     }
 }
 
+/// The commands for a problem; a kind that has none of its own is asked for by `request`.
 fn fitting_commands(problem: &RiskProblem) -> &'static [&'static str] {
-    match problem {
-        RiskProblem::Options(_) | RiskProblem::Simulation(_) => &["price", "greeks"],
-        RiskProblem::ImpliedVolatilities(_) => &["implied-vol"],
-        RiskProblem::Portfolio(portfolio) => match portfolio.measure {
-            RiskMeasure::Stress(_) => &["stress"],
-            RiskMeasure::Historical(_) | RiskMeasure::MonteCarlo(_) | RiskMeasure::Parametric(_) => &["var"],
-        },
-        RiskProblem::Optimisation(_) => &["optimise"],
-        RiskProblem::Sweep(_) => &["sweep"],
+    match type_of(problem).as_str() {
+        "options" | "simulation" => &["price", "greeks"],
+        "implied-volatilities" => &["implied-vol"],
+        "portfolio" if is_stress(problem) => &["stress"],
+        "portfolio" => &["var"],
+        "optimisation" => &["optimise"],
+        "sweep" => &["sweep"],
+        _ => &["request"],
     }
 }
 
-fn kind_of(problem: &RiskProblem) -> &'static str {
+fn kind_of(problem: &RiskProblem) -> String {
+    let name = type_of(problem);
     match problem {
-        RiskProblem::Options(_) => "of type options",
-        RiskProblem::ImpliedVolatilities(_) => "of type implied-volatilities",
-        RiskProblem::Simulation(_) => "of type simulation",
-        RiskProblem::Portfolio(portfolio) => match portfolio.measure {
-            RiskMeasure::Stress(_) => "of type portfolio with a stress",
-            RiskMeasure::Historical(_) | RiskMeasure::MonteCarlo(_) | RiskMeasure::Parametric(_) => {
-                "of type portfolio with a value at risk"
-            }
-        },
-        RiskProblem::Optimisation(_) => "of type optimisation",
-        RiskProblem::Sweep(_) => "of type sweep",
+        RiskProblem::Portfolio(_) if is_stress(problem) => format!("of type {name} with a stress"),
+        RiskProblem::Portfolio(_) => format!("of type {name} with a value at risk"),
+        _ => format!("of type {name}"),
     }
+}
+
+/// The `type` of a problem in JSON.
+fn type_of(problem: &RiskProblem) -> String {
+    let value = serde_json::to_value(problem).unwrap_or_default();
+    value["type"].as_str().unwrap_or_default().to_owned()
+}
+
+fn is_stress(problem: &RiskProblem) -> bool {
+    matches!(problem, RiskProblem::Portfolio(portfolio) if matches!(portfolio.measure, RiskMeasure::Stress(_)))
 }
 
 /// The first symbol of which anything is taken from the market: the request goes where its ticks are.
 pub fn market_symbol(problem: &RiskProblem) -> Option<&str> {
-    let is_market = |quantity: &Quantity| matches!(quantity, Quantity::Market(_));
-    let of_assets = |assets: &'_ [Asset], matrix: Option<&Matrix>| {
-        let all = matches!(matrix, Some(Matrix::Market(_)));
-        assets.iter().position(|asset| all || is_market(&asset.spot) || is_market(&asset.volatility))
-    };
-    let (assets, matrix) = match problem {
-        RiskProblem::Options(problem) => (&problem.assets, None),
-        RiskProblem::ImpliedVolatilities(problem) => (&problem.assets, None),
-        RiskProblem::Simulation(problem) => (&problem.assets, Some(&problem.correlations)),
-        RiskProblem::Portfolio(problem) => (
-            &problem.assets,
-            match &problem.measure {
-                RiskMeasure::Historical(measure) => Some(&measure.returns),
-                RiskMeasure::MonteCarlo(measure) => Some(&measure.covariance),
-                RiskMeasure::Parametric(measure) => Some(&measure.covariance),
-                RiskMeasure::Stress(_) => None,
-            },
-        ),
-        RiskProblem::Optimisation(problem) => (&problem.assets, Some(&problem.covariance)),
-        RiskProblem::Sweep(_) => return None,
-    };
-    of_assets(assets, matrix).map(|index| assets[index].symbol.as_str())
+    symbols_of(problem).next()
 }
 
 // Flags --------------------------------------------------------------------------------------------------------------

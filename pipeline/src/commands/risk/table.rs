@@ -24,8 +24,10 @@ pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str)
             format!("{} is cancelled\n", answer.result.cancels.as_deref().unwrap_or_default())
         }
         (RiskOutcome::Options(result), RiskProblem::Options(problem)) => {
-            options(result, &problem.options, wants_greeks)
+            let cells = problem.options.iter().map(option_cells).collect();
+            options(result, columns(&["KIND"], &["STRIKE", "YEARS"]), cells, wants_greeks)
         }
+        (RiskOutcome::Options(result), problem) => named_options(result, problem, wants_greeks),
         (RiskOutcome::ImpliedVolatilities(result), RiskProblem::ImpliedVolatilities(problem)) => {
             implied(result, &problem.options, &problem.prices)
         }
@@ -67,9 +69,41 @@ fn option_cells(option: &VanillaOption) -> Vec<String> {
     vec![word(&option.kind), float(option.strike), float(option.expiry_years)]
 }
 
-fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool) -> String {
+/// Options of any kind: what a problem says of each, by the names that it has in JSON.
+fn named_options(result: &OptionResult, problem: &RiskProblem, wants_greeks: bool) -> String {
+    let problem = serde_json::to_value(problem).unwrap_or_default();
+    let asked: Vec<&serde_json::Map<String, Value>> =
+        problem["options"].as_array().into_iter().flatten().filter_map(Value::as_object).collect();
+    let named = |is_of: fn(&Value) -> bool| -> Vec<&String> {
+        let fields = asked.first().into_iter().flat_map(|option| option.iter());
+        fields.filter(|(name, value)| *name != "asset" && is_of(value)).map(|(name, _)| name).collect()
+    };
+    let (words, numbers) = (named(Value::is_string), named(Value::is_number));
+    let titles: Vec<String> =
+        words.iter().chain(&numbers).map(|name| name.replace('_', " ").to_uppercase()).collect();
+    let header = titles
+        .iter()
+        .enumerate()
+        .map(|(place, title)| (title.as_str(), if place < words.len() { Align::Left } else { Align::Right }));
+    let cell = |value: &Value| match value {
+        Value::String(word) => word.clone(),
+        other => other.as_f64().map_or_else(String::new, float),
+    };
+    let cells = |option: &&serde_json::Map<String, Value>| {
+        words.iter().chain(&numbers).map(|name| option.get(*name).map_or_else(String::new, cell)).collect()
+    };
+    options(result, header.collect(), asked.iter().map(cells).collect(), wants_greeks)
+}
+
+/// `cells` are what was asked of each option, under the first columns.
+fn options(
+    result: &OptionResult,
+    mut header: Vec<(&str, Align)>,
+    cells: Vec<Vec<String>>,
+    wants_greeks: bool,
+) -> String {
     const GREEKS: [&str; 7] = ["DELTA", "GAMMA", "VEGA", "THETA", "RHO", "VANNA", "VOLGA"];
-    let mut header = columns(&["KIND"], &["STRIKE", "YEARS", "PRICE"]);
+    header.push(("PRICE", Align::Right));
     if wants_greeks {
         header.extend(columns(&[], &GREEKS));
     }
@@ -77,8 +111,7 @@ fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool)
     if has_bad {
         header.push(("WHY NOT", Align::Left));
     }
-    let row = |(value, option): (&OptionValue, &VanillaOption)| {
-        let mut cells = option_cells(option);
+    let row = |(value, mut cells): (&OptionValue, Vec<String>)| {
         cells.push(float(value.price));
         if wants_greeks {
             let greeks =
@@ -90,7 +123,7 @@ fn options(result: &OptionResult, options: &[VanillaOption], wants_greeks: bool)
         }
         cells
     };
-    aligned(&header, &result.values.iter().zip(options).map(row).collect::<Vec<_>>())
+    aligned(&header, &result.values.iter().zip(cells).map(row).collect::<Vec<_>>())
 }
 
 fn implied(result: &ImpliedVolatilityResult, options: &[VanillaOption], prices: &[f64]) -> String {

@@ -62,7 +62,7 @@ impl SliceThreads {
 
     /// Does a slice; the engine is told what comes of it.
     pub(super) fn run(&self, slice: Slice) {
-        let thread = self.on_device.as_ref().filter(|_| !slice.task.is_aside()).unwrap_or(&self.on_host);
+        let thread = self.on_device.as_ref().filter(|_| !slice.task.is_host_only()).unwrap_or(&self.on_host);
         // A thread that has failed takes no more; the loss of the lane is on its way to the engine.
         drop(thread.send(slice));
     }

@@ -157,6 +157,7 @@ fn the_largest_error_of_a_request_fits() {
         cost_ns: i64::MIN,
         cost_max_ns: i64::MIN,
         cancels: Some("c".repeat(128)),
+        judged_on: Vec::new(),
     };
     let whole = refusals::encode_bounded(&mut result.clone(), i64::MAX);
     assert!(whole.len() > 3 * RESULT_BYTES_MIN as usize, "without a limit it is as it is");

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::TaskClass;
+use crate::journal::AsOf;
+use crate::wire::{wire_enum, wire_record, wire_record_with_later, wire_union};
 
 /// The answer to a RiskRequest. What it says, but for times, devices and sequence, is a function of the request
 /// and of the ticks before the offsets in as_of.
@@ -51,6 +53,10 @@ pub struct RiskResult {
     /// Of a request that cancels another: the id of that one. It is cancelled unless this is an error.
     #[serde(default)]
     pub cancels: Option<String>,
+    /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
+    /// symbols were looked up, by partition. Empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judged_on: Vec<AsOf>,
 }
 
 /// Price and Greeks by option.
@@ -333,3 +339,66 @@ pub struct MarketAsOf {
     #[serde(default)]
     pub window_ns: i64,
 }
+
+wire_record_with_later!(RiskResult {
+    request_id,
+    tenant,
+    class,
+    topic,
+    partition,
+    offset,
+    outcome,
+    as_of,
+    seed,
+    received_ns,
+    started_ns,
+    finished_ns,
+    compute_ns,
+    devices,
+    node,
+    decision_sequence,
+    cost_ns,
+    cost_max_ns,
+    cancels | judged_on
+});
+wire_record!(OptionResult { values });
+wire_record!(OptionValue { price, delta, gamma, vega, theta, rho, vanna, volga, error });
+wire_record!(ImpliedVolatilityResult { volatilities });
+wire_record!(ImpliedVolatility { volatility, error });
+wire_record!(SimulationResult { price, standard_error, paths, greeks, standard_error_met });
+wire_record!(SimulatedGreek { name, value, standard_error });
+wire_record!(PortfolioResult {
+    value,
+    value_at_risk,
+    expected_shortfall,
+    scenarios,
+    books,
+    positions,
+    value_at_risk_error,
+    expected_shortfall_error,
+    horizon_years
+});
+wire_record!(BookRisk {
+    name,
+    value,
+    value_at_risk,
+    expected_shortfall,
+    component_value_at_risk,
+    component_expected_shortfall
+});
+wire_record!(PositionRisk {
+    name,
+    value,
+    component_value_at_risk,
+    component_expected_shortfall,
+    marginal_value_at_risk
+});
+wire_record!(StressResult { value, books, scenarios });
+wire_record!(StressOutcome { name, profit, books });
+wire_record!(OptimisationResult { weights, expected_return, volatility });
+wire_record!(SweepResult { cells });
+wire_record!(SweepCell { profit, drawdown, sharpe, trades });
+wire_record!(RiskError { code, field, message });
+wire_enum!(RiskErrorCode { 0 => UnknownSymbol, 1 => MissingMarketData, 2 => BadParameter, 3 => Expired, 4 => Duplicate, 5 => Overloaded });
+wire_union!(RiskOutcome { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Stress, 5 => Optimisation, 6 => Sweep, 7 => Error });
+wire_record!(MarketAsOf { symbol, partition, next_offset, spot, volatility, returns, window_ns });

@@ -1,7 +1,5 @@
 //! What is asked of a portfolio, made of the request: scenarios that are given, drawn or of history, or a covariance.
 
-use std::sync::OnceLock;
-
 use warptape_events::risk::{Matrix, PortfolioProblem, RiskError, RiskMeasure, StressScenario};
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{
@@ -11,7 +9,7 @@ use warptape_kernels::portfolio::{
 use super::super::assets::Resolved;
 use super::super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::super::{bad, check_count};
-use super::{CELLS_MAX, Found};
+use super::CELLS_MAX;
 
 /// Books × positions of parametric risk at most, which is one unit.
 const PARAMETRIC_PARTS_MAX: usize = 1 << 20;
@@ -25,7 +23,7 @@ const HORIZON_YEARS_MAX: f64 = 60.0;
 
 /// What is asked of a portfolio, in which scenarios.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum Measure {
     Simulated {
         scenarios: Scenarios,
         confidence: f64,
@@ -33,7 +31,6 @@ pub(super) enum Work {
         horizon_years: Option<f64>,
         /// Whether measures have a standard error.
         are_drawn: bool,
-        found: OnceLock<Found>,
     },
     Parametric {
         covariance: Covariance,
@@ -51,7 +48,7 @@ pub(super) fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
     (scenarios.len() as f64 * (1.0 - confidence)) as usize + 1
 }
 
-impl Work {
+impl Measure {
     pub(super) fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
         let count = assets.markets.len();
         let covariance_of = |matrix: &Matrix| {
@@ -136,7 +133,7 @@ impl Work {
     }
 
     fn simulated(scenarios: Scenarios, confidence: f64, horizon_years: Option<f64>, are_drawn: bool) -> Self {
-        Self::Simulated { scenarios, confidence, horizon_years, are_drawn, found: OnceLock::new() }
+        Self::Simulated { scenarios, confidence, horizon_years, are_drawn }
     }
 
     /// Whether what is kept of positions and books fits.

@@ -5,9 +5,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use warptape_schemas::risk::{
-    Contract, HistoricalRisk, ImpliedVolatilities, Instrument, MonteCarloRisk, OptimisationProblem,
-    OptionValues, ParametricRisk, PortfolioProblem, RiskMeasure, RiskProblem, RiskRequest, SimulationProblem,
-    Stress, SweepProblem, TradingRule,
+    Contract, HistoricalRisk, Instrument, MonteCarloRisk, ParametricRisk, RiskMeasure, RiskProblem,
+    RiskRequest, Stress, TradingRule,
 };
 
 use crate::cli::UsageError;
@@ -30,15 +29,9 @@ fn problem(value: Value) -> Result<RiskProblem, UsageError> {
     let at = "problem";
     let (kind, fields) = tagged(at, value)?;
     check_parts(&fields)?;
-    Ok(match kind.as_str() {
-        "options" => RiskProblem::Options(read::<OptionValues>(at, fields)?),
-        "implied-volatilities" => RiskProblem::ImpliedVolatilities(read::<ImpliedVolatilities>(at, fields)?),
-        "simulation" => RiskProblem::Simulation(read::<SimulationProblem>(at, fields)?),
-        "portfolio" => RiskProblem::Portfolio(read::<PortfolioProblem>(at, fields)?),
-        "optimisation" => RiskProblem::Optimisation(read::<OptimisationProblem>(at, fields)?),
-        "sweep" => RiskProblem::Sweep(read::<SweepProblem>(at, fields)?),
-        _ => read(at, json!({"type": kind}))?,
-    })
+    read_by(at, fields, |fields| RiskProblem::of_type(&kind, fields).transpose())?
+        // What serde says of a type that there is not.
+        .map_or_else(|| read(at, json!({"type": kind})), Ok)
 }
 
 /// Reads the parts that have a type of their own, for their mistakes.
@@ -83,13 +76,24 @@ fn tagged(at: &str, value: Value) -> Result<(String, Value), UsageError> {
 }
 
 fn read<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, UsageError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let path = match (at, error.path().to_string().as_str()) {
+    read_by(at, value, |value| T::deserialize(value))
+}
+
+/// Reads a value and says where in it a mistake stands.
+fn read_by<T>(
+    at: &str,
+    value: Value,
+    read: impl FnOnce(serde_path_to_error::Deserializer<'_, '_, Value>) -> Result<T, serde_json::Error>,
+) -> Result<T, UsageError> {
+    let mut track = serde_path_to_error::Track::new();
+    let found = read(serde_path_to_error::Deserializer::new(value, &mut track));
+    found.map_err(|error| {
+        let path = match (at, track.path().to_string().as_str()) {
             (at, ".") => at.to_owned(),
             ("", path) => path.to_owned(),
             (at, path) => format!("{at}.{path}"),
         };
-        mistake(&path, &error.inner().to_string())
+        mistake(&path, &error.to_string())
     })
 }
 

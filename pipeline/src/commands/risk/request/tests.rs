@@ -180,6 +180,7 @@ fn a_file_must_be_a_request_that_the_command_is_for() {
         &format!("price {}", sweep.path().display()),
         "the request is of type sweep, which is not for `risk price`: use `warptape risk sweep`",
     );
+    assert!(request(&format!("request {}", sweep.path().display())).is_ok(), "`request` is for all kinds");
     let options = file(r#"{"problem": {"type": "options", "assets": [], "options": []}}"#);
     check_error(
         &format!("var {}", options.path().display()),

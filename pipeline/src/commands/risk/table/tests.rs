@@ -141,3 +141,19 @@ fn each_kind_has_its_columns() {
 fn codes_are_those_of_the_schema() {
     assert_eq!(code(RiskErrorCode::MissingMarketData), "MISSING_MARKET_DATA");
 }
+
+/// A kind of options that this file does not know is shown by what its problem says.
+#[test]
+fn options_of_any_kind_have_the_columns_of_their_problem() {
+    let problem =
+        json!({"type": "implied-volatilities", "assets": [], "options": options(), "prices": [1.0, 2.0]});
+    let value = |price: f64| {
+        json!({"price": price, "delta": 0.5, "gamma": 0.02, "vega": 30.0, "theta": -4.0, "rho": 20.0,
+               "vanna": 0.1, "volga": -0.5})
+    };
+    let outcome = json!({"type": "options", "values": [value(7.5), value(4.25)]});
+    assert_eq!(
+        numbers(problem, outcome, false),
+        "KIND  EXPIRY YEARS  STRIKE  PRICE\nCALL           0.5     100    7.5\nPUT            0.5     100   4.25\n"
+    );
+}

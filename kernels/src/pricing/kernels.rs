@@ -1,0 +1,60 @@
+//! Kernels of prices, where they are not declared beside their only twin.
+
+use crate::device::{Kernel, Source};
+
+const BLACK_SCHOLES: Source = Source { name: "black_scholes.cu", text: include_str!("black_scholes.cu") };
+const SIMULATION: Source = Source { name: "simulation.cu", text: include_str!("simulation.cu") };
+
+/// Prices options in closed form: takes `OptionArgs`.
+pub const PRICE_OPTIONS: Kernel =
+    Kernel { function: "price_options", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
+
+/// Finds the volatilities that prices imply: takes `OptionArgs`.
+pub const IMPLY_VOLATILITIES: Kernel =
+    Kernel { function: "imply_volatilities", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
+
+/// Simulates paths, and sums what they are worth lane by lane: takes `SimulationArgs`.
+pub const SIMULATE_BLOCKS: Kernel =
+    Kernel { function: "simulate_blocks", args: "warptape::SimulationArgs", source: SIMULATION };
+
+/// The same with Greeks: takes `SimulationArgs`.
+pub const SIMULATE_GREEKS: Kernel =
+    Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
+
+const BASKET: Source = Source { name: "basket.cu", text: include_str!("basket.cu") };
+
+/// Simulates baskets: takes `BasketArgs`.
+pub const SIMULATE_BASKETS: Kernel =
+    Kernel { function: "simulate_baskets", args: "warptape::BasketArgs", source: BASKET };
+
+/// The same with Greeks: takes `BasketArgs`.
+pub const SIMULATE_BASKET_GREEKS: Kernel =
+    Kernel { function: "simulate_basket_greeks", args: "warptape::BasketArgs", source: BASKET };
+
+const AMERICAN: Source = Source { name: "american.cu", text: include_str!("american.cu") };
+
+/// Simulates American options: takes `AmericanArgs`.
+pub const SIMULATE_AMERICANS: Kernel =
+    Kernel { function: "simulate_americans", args: "warptape::AmericanArgs", source: AMERICAN };
+
+/// The same with Greeks: takes `AmericanArgs`.
+pub const SIMULATE_AMERICAN_GREEKS: Kernel =
+    Kernel { function: "simulate_american_greeks", args: "warptape::AmericanArgs", source: AMERICAN };
+
+const EARLY_EXERCISE: Source =
+    Source { name: "early_exercise.cu", text: include_str!("early_exercise/early_exercise.cu") };
+
+/// Improves boundaries of early exercise: takes `EarlyExerciseArgs`.
+pub const IMPROVE_BOUNDARIES: Kernel =
+    Kernel { function: "improve_boundaries", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
+
+/// Finds what early exercise is worth: takes `EarlyExerciseArgs`.
+pub const WEIGH_PREMIUMS: Kernel =
+    Kernel { function: "weigh_premiums", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
+
+/// Sums over lanes: takes `SumArgs`.
+pub const SUM_LANES: Kernel = Kernel {
+    function: "sum_lanes",
+    args: "warptape::SumArgs",
+    source: Source { name: "sums.cu", text: include_str!("sums.cu") },
+};

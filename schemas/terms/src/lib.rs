@@ -1,0 +1,73 @@
+//! Terms of contracts, which requests (`schemas`) and arithmetic (`kernels`) have in common: each is declared once, and both crates
+//! show it as their own. Names in JSON are those of the schemas; how a term lies in a record, and what comes of it, is said above.
+//!
+//! Contracts, instruments, trading rules and results are not here, and exist in both crates: those of requests hold whatever was
+//! written, as records of a schema, and those of kernels are checked and lie as devices read them.
+
+use serde::{Deserialize, Serialize};
+
+/// Right to buy (CALL) or to sell (PUT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum OptionKind {
+    /// To buy.
+    #[serde(alias = "call")]
+    Call,
+    /// To sell.
+    #[serde(alias = "put")]
+    Put,
+}
+
+impl OptionKind {
+    /// 1 for a call, −1 for a put.
+    pub fn sign(self) -> f64 {
+        match self {
+            Self::Call => 1.0,
+            Self::Put => -1.0,
+        }
+    }
+}
+
+/// Which touch does what: the price rises (UP) or falls (DOWN) to the barrier, and the option ends (OUT) or
+/// begins (IN) by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BarrierKind {
+    /// Paid if the price never rises to the barrier.
+    #[serde(alias = "up-out")]
+    UpOut,
+    /// Paid if it does.
+    #[serde(alias = "up-in")]
+    UpIn,
+    /// Paid if the price never falls to the barrier.
+    #[serde(alias = "down-out")]
+    DownOut,
+    /// Paid if it does.
+    #[serde(alias = "down-in")]
+    DownIn,
+}
+
+/// What a digital option pays: CASH, or units of the ASSET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DigitalPayout {
+    /// Cash.
+    #[serde(alias = "cash")]
+    Cash,
+    /// Units of the asset.
+    #[serde(alias = "asset")]
+    Asset,
+}
+
+/// What paths are computed in: F64, or MIXED (paths in f32, sums in f64), which is faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Precision {
+    /// `f64` throughout.
+    #[serde(alias = "f64")]
+    #[default]
+    F64,
+    /// Paths in `f32`, whose numbers are rounded to 24 bits, sums in `f64`.
+    #[serde(alias = "mixed")]
+    Mixed,
+}

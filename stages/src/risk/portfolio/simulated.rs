@@ -1,0 +1,277 @@
+//! Value at risk and expected shortfall by scenarios: a round for the profits, one for their order, and one for what each position
+//! loses in the tails.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::portfolio::{
+    Portfolio, Profits, Ranked, Scenarios, TAIL_BLOCK, Tail, loss_of_blocks, run_on_device,
+};
+
+use super::super::kept::{Follower, KeptProfits};
+use super::super::rounds::{DeviceRisk, Next, Partial, Round};
+use super::{CHECKED, Held, UNIT_SCENARIOS, Whole, profits_of};
+
+/// Positions of a unit of the last round.
+const UNIT_POSITIONS: usize = 512;
+
+/// What all three rounds are of.
+#[derive(Debug)]
+pub(super) struct Simulated {
+    pub held: Held,
+    pub scenarios: Scenarios,
+    pub confidence: f64,
+    /// `None` where only the asker knows it.
+    pub horizon_years: Option<f64>,
+    /// Whether measures have a standard error.
+    pub are_drawn: bool,
+}
+
+impl Simulated {
+    /// Of the rounds after the profits.
+    fn unit_cost(&self) -> i64 {
+        self.held.portfolio.positions().len().min(UNIT_POSITIONS) as i64
+    }
+}
+
+/// Revalues all positions: a unit is 64 scenarios.
+#[derive(Debug)]
+pub(super) struct ProfitRound {
+    pub simulated: Arc<Simulated>,
+    /// Profits of portfolios before it, if they are kept.
+    pub follower: Option<Follower>,
+}
+
+impl Round for ProfitRound {
+    fn units(&self) -> i64 {
+        scenario_units(&self.simulated.scenarios)
+    }
+
+    fn rate_key(&self) -> String {
+        let key = if self.follower.is_some() { "portfolio/profits, kept" } else { "portfolio/profits" };
+        key.to_owned()
+    }
+
+    fn unit_cost(&self) -> i64 {
+        let positions = self.simulated.held.portfolio.positions().len();
+        self.follower.as_ref().map_or(positions, |follower| follower.cost) as i64
+    }
+
+    fn follow(&mut self, kept: &KeptProfits) {
+        let Simulated { held, scenarios, .. } = &*self.simulated;
+        self.follower = kept.follower(&held.portfolio, scenarios, self.units() as usize);
+    }
+
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let Simulated { held, scenarios, .. } = &*self.simulated;
+        revalue(isa, &held.portfolio, scenarios, self.follower.as_ref(), units)
+    }
+
+    fn run_on_device(
+        &self,
+        memory: &mut DeviceRisk,
+        device: &mut dyn Device,
+        units: Range<i64>,
+    ) -> Result<Partial, DeviceError> {
+        let Simulated { held, scenarios, .. } = &*self.simulated;
+        revalue_on_device(device, memory, &held.portfolio, scenarios, &units)
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let profits = profits_of(partials);
+        Next::Round(Box::new(TailRound { simulated: self.simulated.clone(), profits }))
+    }
+}
+
+/// Puts the profits of each book in order, which cannot be cut.
+#[derive(Debug)]
+struct TailRound {
+    simulated: Arc<Simulated>,
+    /// Of slices, in order.
+    profits: Vec<Arc<Profits>>,
+}
+
+impl Round for TailRound {
+    fn units(&self) -> i64 {
+        1
+    }
+
+    fn rate_key(&self) -> String {
+        "portfolio/tails".to_owned()
+    }
+
+    fn unit_cost(&self) -> i64 {
+        self.simulated.unit_cost()
+    }
+
+    fn is_host_only(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: Isa, _: Range<i64>) -> Partial {
+        let Simulated { held, confidence, are_drawn, .. } = &*self.simulated;
+        let of_book = |book: usize| -> Tails {
+            let profits: Vec<f64> =
+                self.profits.iter().flat_map(|part| part.of_book(book)).copied().collect();
+            tails_of(&profits, *confidence, *are_drawn && book == 0)
+        };
+        let mut whole = of_book(0);
+        whole.books.extend((1..held.books.len()).map(|book| of_book(book).books[0]));
+        Partial::Tails(Arc::new(whole))
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let Some(Partial::Tails(tails)) = partials.last() else { unreachable!("its unit gives the tails") };
+        Next::Round(Box::new(PartRound { simulated: self.simulated.clone(), tails: tails.clone() }))
+    }
+}
+
+/// What positions lose: first in the scenarios of the value at risk, then in each block of those of the expected shortfall. A unit is
+/// some positions in one of these.
+#[derive(Debug)]
+struct PartRound {
+    simulated: Arc<Simulated>,
+    tails: Arc<Tails>,
+}
+
+impl PartRound {
+    /// Units of a block of a tail.
+    fn position_units(&self) -> usize {
+        self.simulated.held.portfolio.positions().len().div_ceil(UNIT_POSITIONS)
+    }
+}
+
+impl Round for PartRound {
+    fn units(&self) -> i64 {
+        (self.position_units() * (1 + self.tails.expected_shortfall.blocks())) as i64
+    }
+
+    fn rate_key(&self) -> String {
+        "portfolio/parts".to_owned()
+    }
+
+    fn unit_cost(&self) -> i64 {
+        self.simulated.unit_cost()
+    }
+
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let Simulated { held, scenarios, .. } = &*self.simulated;
+        let groups = self.position_units() as i64;
+        let mut losses = Vec::new();
+        for unit in units {
+            let (block, group) = ((unit / groups) as usize, (unit % groups) as usize);
+            let from = group * UNIT_POSITIONS;
+            let positions = from..(from + UNIT_POSITIONS).min(held.portfolio.positions().len());
+            let tail = match block.checked_sub(1) {
+                None => self.tails.value_at_risk.clone(),
+                Some(block) => self.tails.expected_shortfall.block(block),
+            };
+            let found = held.portfolio.component_losses(isa, scenarios, &tail, positions);
+            losses.extend(found.expect("a tail has fewer scenarios than there are"));
+        }
+        Partial::Losses(losses)
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let Simulated { held, scenarios, horizon_years, .. } = &*self.simulated;
+        let mut losses = Vec::new();
+        for partial in partials {
+            if let Partial::Losses(more) = partial {
+                losses.extend_from_slice(more);
+            }
+        }
+        // A row for the value at risk, then one for each block.
+        let positions = held.portfolio.positions().len();
+        let (value_at_risk, blocks) = losses.split_at(positions);
+        let shortfall = |position: usize| -> f64 {
+            let losses: Vec<f64> = blocks[position..].iter().step_by(positions).copied().collect();
+            loss_of_blocks(&losses)
+        };
+        let components = [value_at_risk.to_vec(), (0..positions).map(shortfall).collect()];
+        let whole = Whole {
+            measures: self.tails.books[0],
+            errors: self.tails.errors,
+            scenarios: scenarios.len() as i64,
+            horizon_years: *horizon_years,
+        };
+        Next::Outcome(held.result(&whole, &self.tails.books, components))
+    }
+}
+
+/// The scenarios that the measures of the whole are made of, and the measures of all books.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tails {
+    value_at_risk: Tail,
+    expected_shortfall: Tail,
+    /// By book: its own value at risk and expected shortfall.
+    books: Vec<[f64; 2]>,
+    /// Standard errors of both of the whole, where scenarios are drawn.
+    errors: Option<[f64; 2]>,
+}
+
+impl Tails {
+    pub(crate) fn numbers(&self) -> usize {
+        2 * self.books.len() + self.expected_shortfall.blocks() * TAIL_BLOCK
+    }
+}
+
+/// Value at risk and expected shortfall. Of profits that are finite, which those of checked numbers are unless they overflow: then
+/// all is lost in every scenario.
+fn tails_of(profits: &[f64], confidence: f64, has_errors: bool) -> Tails {
+    let finite: Vec<f64> =
+        profits.iter().map(|profit| if profit.is_finite() { *profit } else { f64::MIN }).collect();
+    let ranked = Ranked::new(&finite).expect("there are scenarios, and they are finite");
+    let value_at_risk = ranked.value_at_risk(confidence).expect(CHECKED);
+    let expected_shortfall = ranked.expected_shortfall(confidence).expect(CHECKED);
+    Tails {
+        books: vec![[value_at_risk.loss(profits), expected_shortfall.loss(profits)]],
+        errors: has_errors.then(|| ranked.standard_errors(&finite, confidence).expect(CHECKED)),
+        value_at_risk,
+        expected_shortfall,
+    }
+}
+
+/// Units of scenarios.
+pub(super) fn scenario_units(scenarios: &Scenarios) -> i64 {
+    scenarios.len().div_ceil(UNIT_SCENARIOS) as i64
+}
+
+fn range_of(scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {
+    units.start as u64 * UNIT_SCENARIOS..(units.end as u64 * UNIT_SCENARIOS).min(scenarios.len())
+}
+
+/// Profits of all books in units of scenarios.
+pub(super) fn revalue(
+    isa: Isa,
+    portfolio: &Arc<Portfolio>,
+    scenarios: &Scenarios,
+    follower: Option<&Follower>,
+    units: Range<i64>,
+) -> Partial {
+    let mut profits = Profits::default();
+    match follower {
+        None => portfolio.run(isa, scenarios, range_of(scenarios, &units), &mut profits),
+        Some(follower) => {
+            for unit in units {
+                let range = range_of(scenarios, &(unit..unit + 1));
+                follower.run(isa, portfolio, range, &mut profits);
+            }
+        }
+    }
+    Partial::Profits(Arc::new(profits))
+}
+
+/// The same on a device.
+pub(super) fn revalue_on_device(
+    device: &mut dyn Device,
+    memory: &mut DeviceRisk,
+    portfolio: &Portfolio,
+    scenarios: &Scenarios,
+    units: &Range<i64>,
+) -> Result<Partial, DeviceError> {
+    let mut profits = Profits::default();
+    run_on_device(device, &mut memory.work, portfolio, scenarios, range_of(scenarios, units), &mut profits)?;
+    Ok(Partial::Profits(Arc::new(profits)))
+}

@@ -1,0 +1,125 @@
+//! Measures that take one round: stress, whose units are scenarios, and parametric risk, which is one unit.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use warptape_events::risk::{RiskOutcome, StressOutcome, StressResult};
+use warptape_kernels::Isa;
+use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::portfolio::{Covariance, Parametric, Profits, Scenarios};
+
+use super::super::kept::{Follower, KeptProfits};
+use super::super::rounds::{DeviceRisk, Next, Partial, Round};
+use super::simulated::{revalue, revalue_on_device, scenario_units};
+use super::{CHECKED, Held, Whole, profits_of};
+
+/// Profits in scenarios with names.
+#[derive(Debug)]
+pub(super) struct StressRound {
+    pub held: Held,
+    pub scenarios: Scenarios,
+    pub names: Vec<String>,
+    /// Profits of portfolios before it, if they are kept.
+    pub follower: Option<Follower>,
+}
+
+impl Round for StressRound {
+    fn units(&self) -> i64 {
+        scenario_units(&self.scenarios)
+    }
+
+    fn rate_key(&self) -> String {
+        let key = if self.follower.is_some() { "portfolio/stress, kept" } else { "portfolio/stress" };
+        key.to_owned()
+    }
+
+    fn unit_cost(&self) -> i64 {
+        let positions = self.held.portfolio.positions().len();
+        self.follower.as_ref().map_or(positions, |follower| follower.cost) as i64
+    }
+
+    fn follow(&mut self, kept: &KeptProfits) {
+        let units = self.units() as usize;
+        self.follower = kept.follower(&self.held.portfolio, &self.scenarios, units);
+    }
+
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        revalue(isa, &self.held.portfolio, &self.scenarios, self.follower.as_ref(), units)
+    }
+
+    fn run_on_device(
+        &self,
+        memory: &mut DeviceRisk,
+        device: &mut dyn Device,
+        units: Range<i64>,
+    ) -> Result<Partial, DeviceError> {
+        revalue_on_device(device, memory, &self.held.portfolio, &self.scenarios, &units)
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let mut profits = Profits::default();
+        profits_of(partials).iter().for_each(|part: &Arc<Profits>| profits.append(part));
+        let scenario = |(number, name): (usize, &String)| StressOutcome {
+            name: name.clone(),
+            profit: profits.of_book(0)[number],
+            books: (0..profits.books()).map(|book| profits.of_book(book)[number]).collect(),
+        };
+        Next::Outcome(RiskOutcome::Stress(StressResult {
+            value: self.held.portfolio.book_values()[0],
+            books: self.held.books.clone(),
+            scenarios: self.names.iter().enumerate().map(scenario).collect(),
+        }))
+    }
+}
+
+/// Risk by the deltas of all positions.
+#[derive(Debug)]
+pub(super) struct ParametricRound {
+    pub held: Held,
+    pub covariance: Covariance,
+    pub confidence: f64,
+    pub horizon_years: f64,
+}
+
+impl Round for ParametricRound {
+    fn units(&self) -> i64 {
+        1
+    }
+
+    fn rate_key(&self) -> String {
+        "portfolio/parametric".to_owned()
+    }
+
+    fn unit_cost(&self) -> i64 {
+        self.held.portfolio.positions().len() as i64
+    }
+
+    fn is_host_only(&self) -> bool {
+        true
+    }
+
+    fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
+        let of_book = |book: usize| -> Parametric {
+            let risk = self.held.portfolio.parametric(isa, &self.covariance, book, self.confidence);
+            risk.expect(CHECKED)
+        };
+        let all = of_book(0);
+        let own: Vec<[f64; 2]> = (0..self.held.books.len())
+            .map(|book| of_book(book).total)
+            .map(|own| [own.value_at_risk, own.expected_shortfall])
+            .collect();
+        let positions = &all.positions;
+        let columns = [
+            positions.iter().map(|part| part.value_at_risk).collect(),
+            positions.iter().map(|part| part.expected_shortfall).collect(),
+        ];
+        let measures = [all.total.value_at_risk, all.total.expected_shortfall];
+        let horizon_years = Some(self.horizon_years);
+        let whole = Whole { measures, errors: None, scenarios: 0, horizon_years };
+        Partial::Outcome(Box::new(self.held.result(&whole, &own, columns)))
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        Partial::outcome(partials)
+    }
+}
