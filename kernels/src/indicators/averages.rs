@@ -1,8 +1,8 @@
 //! Indicators that are averages over all bars so far: EMA, MACD, RSI, ATR.
 
-use super::columns::{INDICATORS, Indicator};
 use super::formulas::{self, Period};
-use super::params::IndicatorParams;
+use super::table::IndicatorParams;
+use super::table::{INDICATORS, Indicator};
 
 /// Quantities by slot, besides windows. Averages hold sums until they have their first samples.
 pub(super) const AVERAGES: usize = 10;
@@ -42,7 +42,9 @@ pub(super) struct Averages {
 
 impl Averages {
     pub fn new(params: &IndicatorParams) -> Self {
-        let longest = params.windows().into_iter().map(|(_, window, _)| window).fold(0, u32::max);
+        let longest = params.windows().map(|(_, window)| window).fold(0, u32::max);
+        // What is kept may come from what else is kept: together they are as long as the longest way.
+        let kept = params.kept_lengths().into_iter().sum();
         Self {
             ema_fast: Period::new(params.ema_fast),
             ema_slow: Period::new(params.ema_slow),
@@ -51,7 +53,7 @@ impl Averages {
             macd_signal: Period::new(params.macd_signal),
             rsi: Period::new(params.rsi),
             atr: Period::new(params.atr),
-            settled_after: f64::from((longest + 1).max(params.macd_slow + params.macd_signal)),
+            settled_after: f64::from((longest + 1).max(params.macd_slow + params.macd_signal).max(kept)),
         }
     }
 

@@ -1,57 +1,6 @@
 //! What indicators come out as.
 
-/// Number of indicator columns.
-pub const INDICATORS: usize = 16;
-
-/// The columns, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are the field's own; the module `indicators` gives the formulas")]
-pub enum Indicator {
-    Sma = 0,
-    EmaFast,
-    EmaSlow,
-    BollingerMiddle,
-    BollingerUpper,
-    BollingerLower,
-    Rsi,
-    Macd,
-    MacdSignal,
-    MacdHistogram,
-    Atr,
-    Vwap,
-    Momentum,
-    Roc,
-    Zscore,
-    RealisedVolatility,
-}
-
-impl Indicator {
-    /// All, in the order of the columns.
-    pub const ALL: [Self; INDICATORS] = [
-        Self::Sma,
-        Self::EmaFast,
-        Self::EmaSlow,
-        Self::BollingerMiddle,
-        Self::BollingerUpper,
-        Self::BollingerLower,
-        Self::Rsi,
-        Self::Macd,
-        Self::MacdSignal,
-        Self::MacdHistogram,
-        Self::Atr,
-        Self::Vwap,
-        Self::Momentum,
-        Self::Roc,
-        Self::Zscore,
-        Self::RealisedVolatility,
-    ];
-
-    /// Whether its values are prices or differences of prices.
-    pub fn is_price(self) -> bool {
-        !matches!(self, Self::Rsi | Self::Roc | Self::Zscore | Self::RealisedVolatility)
-    }
-}
+use super::table::{INDICATORS, Indicator};
 
 /// Bars whose values lie side by side. All columns of so many are 4 KiB: in more, values of a bar would have addresses that
 /// processors take for the same when they look for what a load depends on.
@@ -129,18 +78,6 @@ impl IndicatorColumns {
                     column[position] = lanes[lane];
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn indicators_are_listed_in_column_order() {
-        for (column, indicator) in Indicator::ALL.into_iter().enumerate() {
-            assert_eq!(indicator as usize, column);
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::averages::Averages;
 use super::columns::IndicatorColumns;
 use super::lanes::Columns;
-use super::params::IndicatorParams;
 use super::step::Update;
+use super::table::IndicatorParams;
 use super::windows::{QUANTITIES, Windows};
 use crate::bars::ClosedBars;
 use crate::isa::Isa;

@@ -12,10 +12,11 @@
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
 use super::averages::{AVERAGES, BARS, PREVIOUS_CLOSE, Prices};
-use super::columns::{INDICATORS, IndicatorColumns};
+use super::columns::IndicatorColumns;
 use super::formulas;
 use super::lanes::{Block, LANES, Place, Scattered};
 use super::slab::IndicatorSlab;
+use super::table::INDICATORS;
 use super::windows::Entering;
 use crate::bars::ClosedBars;
 use crate::isa::Work;
@@ -136,7 +137,7 @@ impl Step<'_> {
             close: scaled(self.close_e9, row),
         };
         let weights = [wide(self.notional_e18, row), wide(self.volume_e9, row)];
-        let mut lanes = [[0.0; L]; INDICATORS];
+        let mut lanes = [[f64::NAN; L]; INDICATORS];
         let mut scratch = [[0.0; L]; AVERAGES];
         let state = place.take(blocks, 0, &mut scratch);
         let mut squared_return = [0.0; L];
@@ -147,7 +148,7 @@ impl Step<'_> {
         averages.step::<L, SETTLED>(state, &prices, &mut lanes);
         state[PREVIOUS_CLOSE] = prices.close;
         place.put(blocks, 0, &scratch);
-        let entering = Entering { close: prices.close, squared_return, weights, bars_before };
+        let entering = Entering { prices, squared_return, weights, bars_before };
         windows.roll::<L, SETTLED, P>(place, blocks, &entering, &mut lanes);
         self.out.set(row, &lanes);
     }

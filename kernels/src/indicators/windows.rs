@@ -1,13 +1,13 @@
 //! Indicators over the last so many bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
 //! volatility.
 
-use super::averages::AVERAGES;
-use super::columns::{INDICATORS, Indicator};
+use super::averages::{AVERAGES, Prices};
 use super::formulas;
 use super::lanes::{Place, Rows};
-use super::params::IndicatorParams;
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
+use super::table::IndicatorParams;
+use super::table::{INDICATORS, Indicator, KEPT};
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
@@ -30,6 +30,8 @@ pub(super) struct Windows {
     pub squared_returns: RollingSums<1>,
     /// Of notional and volume.
     pub weights: RollingSums<2>,
+    /// What indicators keep for themselves, by [`Kept`](super::table::Kept): of no length where they are off.
+    pub kept: [Ring<1>; KEPT],
     momentum: usize,
     roc: usize,
 }
@@ -46,7 +48,7 @@ pub(super) struct MomentsWindow {
 
 /// What a bar brings to the windows, by lane.
 pub(super) struct Entering<const L: usize> {
-    pub close: [f64; L],
+    pub prices: Prices<L>,
     pub squared_return: [f64; L],
     /// Notional in 1e-18 and volume in 1e-9.
     pub weights: [[f64; L]; 2],
@@ -73,6 +75,7 @@ impl Windows {
             moments: moments.collect(),
             squared_returns: RollingSums::new(realised_volatility),
             weights: RollingSums::new(vwap),
+            kept: params.kept_lengths().map(Ring::new),
             momentum: momentum as usize,
             roc: roc as usize,
         }
@@ -83,6 +86,7 @@ impl Windows {
         self.closes.resize(slots);
         self.squared_returns.ring.resize(slots);
         self.weights.ring.resize(slots);
+        self.kept.iter_mut().for_each(|ring| ring.resize(slots));
     }
 
     /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
@@ -134,7 +138,7 @@ impl Windows {
         entering: &Entering<L>,
         out: &mut [[f64; L]; INDICATORS],
     ) {
-        let Entering { close, bars_before, .. } = entering;
+        let Entering { prices: Prices { close, .. }, bars_before, .. } = entering;
         let [before] = place.read(&self.closes, steps, self.momentum);
         for lane in 0..L {
             let change = close[lane] - before[lane];
