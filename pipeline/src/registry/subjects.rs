@@ -20,7 +20,7 @@ pub struct Subject {
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of signals and late ticks two versions are written.
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of signals three versions are written, of late ticks two.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),
@@ -36,6 +36,7 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         of_ticks(known::TICK_BATCH),
         of_ticks(known::SCALED_TICK_BATCH),
         value(&topics.signals, known::SIGNAL_1),
+        value(&topics.signals, known::SIGNAL_2),
         value(&topics.signals, known::SIGNAL),
         value(&topics.journal, known::JOURNAL_ENTRY),
         value(&topics.snapshots, known::SNAPSHOT),
