@@ -289,6 +289,8 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         slot.averages(high, low, close);
         slot.number(Q_PREVIOUS_CLOSE) = close;
         slot.windows(close, squared_return, weights, bars_before);
+        // What fills the bar has one form too.
+        for (u32 column = INDICATORS; column < INDICATOR_COLUMNS; ++column) slot.set((Indicator)column, 0.0);
     }
 }
 
