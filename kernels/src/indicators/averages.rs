@@ -1,8 +1,7 @@
 //! Indicators that are averages over all bars so far: EMA, MACD, RSI, ATR.
 
 use super::formulas::{self, Period};
-use super::table::IndicatorParams;
-use super::table::{INDICATORS, Indicator};
+use super::table::{ALWAYS, Indicator, IndicatorParams};
 
 /// Quantities by slot, besides windows. Averages hold sums until they have their first samples.
 pub(super) const AVERAGES: usize = 10;
@@ -63,7 +62,7 @@ impl Averages {
         &self,
         state: &mut [[f64; L]; AVERAGES],
         prices: &Prices<L>,
-        out: &mut [[f64; L]; INDICATORS],
+        out: &mut [[f64; L]; ALWAYS],
     ) {
         let fast_skips = self.macd_slow.length - self.macd_fast.length;
         let signal_skips = self.macd_slow.length - 1.0;

@@ -47,7 +47,34 @@ pub(super) struct Row {
     pub convention: &'static str,
 }
 
+impl Row {
+    /// Whether the indicator may be off.
+    const fn may_be_off(&self) -> bool {
+        matches!(self.parameters.first(), Some(first) if first.min == 0.0)
+    }
+}
+
+/// Columns of the rows that may not be off, which come first.
+pub(super) const fn columns_always(rows: &[Row]) -> usize {
+    let (mut columns, mut number) = (0, 0);
+    while number < rows.len() {
+        if rows[number].may_be_off() {
+            assert!(rows[number].parameters[0].default == 0.0, "what may be off is off by default");
+        } else {
+            assert!(number == 0 || !rows[number - 1].may_be_off(), "what may be off is declared last");
+            columns += rows[number].columns.len();
+        }
+        number += 1;
+    }
+    columns
+}
+
 impl IndicatorParams {
+    /// Whether an indicator is on that may be off.
+    pub(super) fn has_further(&self) -> bool {
+        self.on().any(|(parameter, _)| parameter.min == 0.0)
+    }
+
     /// Parameters with these values. Those of indicators that are off have their defaults, because nothing follows from them.
     pub fn from_values(value: impl Fn(&Parameter) -> f64) -> Self {
         let of_row = |row: &'static Row| {
@@ -140,6 +167,12 @@ macro_rules! indicators {
         }
 
         impl Indicator {
+            /// Its number among the columns of indicators that may be off, which it is one of.
+            #[inline(always)]
+            pub(super) const fn further(self) -> usize {
+                self as usize - ALWAYS
+            }
+
             /// All, in the order of the columns.
             pub const ALL: [Self; INDICATORS] = [$($(Self::$column,)+)+];
 
@@ -168,6 +201,12 @@ macro_rules! indicators {
 
         /// Number of indicator columns.
         pub const INDICATORS: usize = [$($(Indicator::$column,)+)+].len();
+
+        /// Number of columns that are always computed: the first ones.
+        pub(super) const ALWAYS: usize = columns_always(ROWS);
+
+        /// Number of columns of indicators that may be off: the others.
+        pub(super) const FURTHER: usize = INDICATORS - ALWAYS;
 
         /// Values of each slot's last bars that an indicator keeps for itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]

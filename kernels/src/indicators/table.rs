@@ -12,10 +12,13 @@
 
 use serde::Deserialize;
 
-use super::declaration::{Parameter, Row, Unit, indicators};
+use super::declaration::{Parameter, Row, Unit, columns_always, indicators};
 
 /// Longest window, in bars: the rings of a slot take 8 bytes per bar of a window, 16 for VWAP.
 pub const WINDOW_MAX: u32 = 1024;
+
+// Signals have a field for each of these, and no more fields come: what is declared now has to be off by default.
+const _: () = assert!(ALWAYS == 16);
 
 indicators! {
     {

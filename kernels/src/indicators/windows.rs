@@ -6,8 +6,7 @@ use super::formulas;
 use super::lanes::{Place, Rows};
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
-use super::table::IndicatorParams;
-use super::table::{INDICATORS, Indicator, KEPT};
+use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT};
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
@@ -96,7 +95,7 @@ impl Windows {
         place: &P,
         state: &mut [Rows<QUANTITIES>],
         entering: &Entering<L>,
-        out: &mut [[f64; L]; INDICATORS],
+        out: &mut [[f64; L]; ALWAYS],
     ) {
         let Entering { bars_before, .. } = entering;
         // Rings of the same length are at the same position.
@@ -128,6 +127,18 @@ impl Windows {
         }
     }
 
+    /// Likewise, those of the indicators that may be off which are on: behind [`Windows::roll`], and only where some are.
+    #[inline(always)]
+    pub fn roll_further<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        place: &P,
+        entering: &Entering<L>,
+        out: &mut [[f64; L]; FURTHER],
+    ) {
+        // There is none yet.
+        let _ = (place, entering, out);
+    }
+
     /// Likewise, those that come from closes.
     #[inline(always)]
     fn roll_closes<const L: usize, const SETTLED: bool, P: Place<L>>(
@@ -136,7 +147,7 @@ impl Windows {
         steps: P::Steps,
         state: &mut [Rows<QUANTITIES>],
         entering: &Entering<L>,
-        out: &mut [[f64; L]; INDICATORS],
+        out: &mut [[f64; L]; ALWAYS],
     ) {
         let Entering { prices: Prices { close, .. }, bars_before, .. } = entering;
         let [before] = place.read(&self.closes, steps, self.momentum);
