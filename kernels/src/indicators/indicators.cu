@@ -235,6 +235,33 @@ struct Slot {
         }
     }
 
+    // The window is gone through at each bar: what is highest has no sum to be rolled.
+    __device__ void stochastic(double high, double low, double close, double bars_before) const {
+        Ring highs = kept(StochasticHighs), lows = kept(StochasticLows), percents = kept(StochasticPercents);
+        if (highs.length == 0) {
+            set(Indicator::StochasticK, not_available());
+            set(Indicator::StochasticD, not_available());
+            return;
+        }
+        u64 position = (u64)bars_before % highs.length;
+        highs.at(position) = high;
+        lows.at(position) = low;
+        double highest = high, lowest = low;
+        for (u64 bar = 0; bar < highs.length; ++bar) {
+            highest = greater(highs.at(bar), highest);
+            lowest = lows.at(bar) < lowest ? lows.at(bar) : lowest;
+        }
+        double reach = highest - lowest;
+        double percent = reach > 0.0 ? 100.0 * ((close - lowest) / reach) : 0.0;
+        set(Indicator::StochasticK, after(highs.length - 1, bars_before, percent));
+
+        position = (u64)bars_before % percents.length;
+        percents.at(position) = percent;
+        double sum = sum_newest(percents, position, percents.length, [](double value) { return value; });
+        double mean = sum / (double)percents.length;
+        set(Indicator::StochasticD, after(highs.length + percents.length - 2, bars_before, mean));
+    }
+
     __device__ void windows(double close, double squared_return, const double weights[2], double bars_before) const {
         u64 values = (u64)bars_before;
         Ring closes = {args.closes + slot, args.closes_length, args.capacity};
@@ -289,6 +316,7 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         slot.averages(high, low, close);
         slot.number(Q_PREVIOUS_CLOSE) = close;
         slot.windows(close, squared_return, weights, bars_before);
+        slot.stochastic(high, low, close, bars_before);
         // What fills the bar has one form too.
         for (u32 column = INDICATORS; column < INDICATOR_COLUMNS; ++column) slot.set((Indicator)column, 0.0);
     }

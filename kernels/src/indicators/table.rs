@@ -151,4 +151,18 @@ indicators! {
         formula: "`√Σ r²` of the last n returns `r = ln(c / c')`",
         convention: "a sum, not a mean, and not annualised: volatility of n bars; no mean is taken off; null while a close of 0 or less is in the window",
     }
+    {
+        columns: [
+            StochasticK: stochastic_k, Number, "Stochastic oscillator: where the close lies between lowest low and highest high, 0 to 100.";
+            StochasticD: stochastic_d, Number, "Moving average of stochastic_k.";
+        ],
+        parameters: [
+            stochastic: u32 = 0 in 0..=WINDOW_MAX, "n", "Stochastic oscillator, such as 14; 0 for none.";
+            stochastic_average: u32 = 3 in 1..=WINDOW_MAX, "m", "Moving average of the stochastic oscillator.";
+        ],
+        keeps: [StochasticHighs: stochastic, StochasticLows: stochastic, StochasticPercents: stochastic_average],
+        from_bar: "n; n + m − 1",
+        formula: "K: `100 · (c − L) / (H − L)` with the highest high H and the lowest low L of the last n bars; D: mean of the last m values of K",
+        convention: "the fast stochastic; 0, not 50, where H = L, as TA-Lib says; K does not wait for D, as TA-Lib's does",
+    }
 }

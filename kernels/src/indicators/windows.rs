@@ -1,12 +1,12 @@
 //! Indicators over the last so many bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
-//! volatility.
+//! volatility, stochastic oscillator.
 
 use super::averages::{AVERAGES, Prices};
 use super::formulas;
 use super::lanes::{Place, Rows};
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
-use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT};
+use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
@@ -135,8 +135,58 @@ impl Windows {
         entering: &Entering<L>,
         out: &mut [[f64; L]; FURTHER],
     ) {
-        // There is none yet.
-        let _ = (place, entering, out);
+        if self.kept[Kept::StochasticHighs as usize].length > 0 {
+            self.roll_stochastic::<L, SETTLED, P>(place, entering, out);
+        }
+    }
+
+    /// Likewise, the stochastic oscillator. The window is gone through at each bar: what is highest has no sum to be rolled.
+    #[inline(always)]
+    fn roll_stochastic<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        place: &P,
+        entering: &Entering<L>,
+        out: &mut [[f64; L]; FURTHER],
+    ) {
+        let Entering { prices: Prices { high, low, close }, bars_before, .. } = entering;
+        let length = self.kept[Kept::StochasticHighs as usize].length;
+        let steps = place.steps(bars_before, length);
+        place.exchange(&mut self.kept[Kept::StochasticHighs as usize], steps, &[*high]);
+        place.exchange(&mut self.kept[Kept::StochasticLows as usize], steps, &[*low]);
+        let (mut highest, mut lowest) = (*high, *low);
+        for back in 1..length {
+            let [high] = place.read(&self.kept[Kept::StochasticHighs as usize], steps, back);
+            let [low] = place.read(&self.kept[Kept::StochasticLows as usize], steps, back);
+            for lane in 0..L {
+                highest[lane] = if high[lane] > highest[lane] { high[lane] } else { highest[lane] };
+                lowest[lane] = if low[lane] < lowest[lane] { low[lane] } else { lowest[lane] };
+            }
+        }
+        let mut percents = [0.0; L];
+        for lane in 0..L {
+            let reach = highest[lane] - lowest[lane];
+            let percent = 100.0 * ((close[lane] - lowest[lane]) / reach);
+            percents[lane] = if reach > 0.0 { percent } else { 0.0 };
+            out[Indicator::StochasticK.further()][lane] =
+                after::<SETTLED>(length - 1, bars_before[lane], percents[lane]);
+        }
+        let averaged = &mut self.kept[Kept::StochasticPercents as usize];
+        let steps = place.steps(bars_before, averaged.length);
+        place.exchange(averaged, steps, &[percents]);
+        // In the shape of other sums over windows.
+        let mut sums = [[0.0; L]; 4];
+        for value in 0..averaged.length {
+            let [percents] = place.read(averaged, steps, averaged.length - 1 - value);
+            for lane in 0..L {
+                sums[value % 4][lane] += percents[lane];
+            }
+        }
+        let needed = length + averaged.length - 2;
+        for lane in 0..L {
+            let sum = (sums[0][lane] + sums[2][lane]) + (sums[1][lane] + sums[3][lane]);
+            let mean = sum / averaged.length as f64;
+            out[Indicator::StochasticD.further()][lane] = after::<SETTLED>(needed, bars_before[lane], mean);
+        }
     }
 
     /// Likewise, those that come from closes.

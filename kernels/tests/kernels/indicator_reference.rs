@@ -92,6 +92,20 @@ pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATO
     let volatility =
         last(&squares, params.realised_volatility).map(|window| window.iter().sum::<f64>().sqrt());
     set(Indicator::RealisedVolatility, volatility);
+    if params.stochastic > 0 {
+        let percent = |end: usize| -> Option<f64> {
+            let window = end.checked_sub(params.stochastic as usize)?..end;
+            let highest = history.high[window.clone()].iter().copied().fold(f64::MIN, f64::max);
+            let lowest = history.low[window].iter().copied().fold(f64::MAX, f64::min);
+            let share = (close[end - 1] - lowest) / (highest - lowest);
+            Some(if highest == lowest { 0.0 } else { 100.0 * share })
+        };
+        set(Indicator::StochasticK, percent(bars));
+        let ends = (bars + 1).saturating_sub(params.stochastic_average as usize).max(1)..=bars;
+        let percents: Option<Vec<f64>> = ends.map(percent).collect();
+        let percents = percents.filter(|percents| percents.len() == params.stochastic_average as usize);
+        set(Indicator::StochasticD, percents.map(|percents| mean(&percents)));
+    }
     out
 }
 
@@ -99,7 +113,7 @@ pub fn indicators(params: &IndicatorParams, history: &History) -> [f64; INDICATO
 pub fn scale(indicator: Indicator, close: f64) -> f64 {
     match indicator {
         Indicator::Macd | Indicator::MacdSignal | Indicator::MacdHistogram | Indicator::Momentum => close,
-        Indicator::Roc => 100.0,
+        Indicator::Roc | Indicator::StochasticK | Indicator::StochasticD => 100.0,
         Indicator::Zscore => 1.0,
         _ => 0.0,
     }
@@ -207,7 +221,8 @@ pub fn ta_lib_into(
         roc,
         zscore,
         volatility,
-        ..,
+        stochastic_k,
+        stochastic_d,
     ] = out;
     let Scratch { first, second } = scratch;
     first.resize(close.len(), 0.0);
@@ -247,6 +262,14 @@ pub fn ta_lib_into(
     core.sqrt(0, sums.count.saturating_sub(1), second, volatility)?;
     let volatility_range = OutRange { beg_idx: sums.beg_idx + 1, ..sums };
 
+    // TA-Lib gives K from the first D on: with a mean of one value, that is from the first.
+    let mut stochastic = [OutRange { beg_idx: close.len(), count: 0 }; 2];
+    if params.stochastic > 0 {
+        let (k, d) = (length(params.stochastic), length(params.stochastic_average));
+        stochastic[1] = core.stochf(0, end, high, low, close, k, d, MAType::SMA, first, stochastic_d)?;
+        stochastic[0] = core.stochf(0, end, high, low, close, k, 1, MAType::SMA, stochastic_k, first)?;
+    }
+
     let mut ranges = [OutRange { beg_idx: close.len(), count: 0 }; INDICATORS];
     for (indicator, range) in [
         (Indicator::Sma, sma_range),
@@ -265,6 +288,8 @@ pub fn ta_lib_into(
         (Indicator::Roc, roc_range),
         (Indicator::Zscore, zscore_range),
         (Indicator::RealisedVolatility, volatility_range),
+        (Indicator::StochasticK, stochastic[0]),
+        (Indicator::StochasticD, stochastic[1]),
     ] {
         ranges[indicator as usize] = range;
     }
