@@ -124,6 +124,8 @@ fn equal_prices_have_no_deviation_and_no_movement() {
         (Indicator::Roc, 0.0),
         (Indicator::Zscore, 0.0),
         (Indicator::RealisedVolatility, 0.0),
+        (Indicator::StochasticK, 0.0),
+        (Indicator::StochasticD, 0.0),
     ] {
         assert_eq!(columns.at(indicator, 0), expected, "{indicator:?}");
     }
