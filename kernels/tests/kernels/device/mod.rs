@@ -367,7 +367,7 @@ const FAULTS: [(&str, &str, &str); 41] = [
     ("indicators.cu", "anchor = close;", ""),
     ("indicators.cu", "highs.length + percents.length - 2", "highs.length + percents.length - 1"),
     ("indicators.cu", "lows.at(bar) < lowest", "lows.at(bar) > lowest"),
-    ("indicators.cu", "args.kept_first[kept + 1] - first", "args.kept_first[KEPT] - first"),
+    ("indicators.cu", "args.kept_first[kept + 1] - first", "args.kept_first[kept + 1] - first - 1"),
     ("ln.cuh", "0.39999999999414676", "0.39999999999"),
     ("signals.cu", "before != ZONE_NONE && ", ""),
     ("signals.cu", "value < lower", "value <= lower"),
