@@ -37,7 +37,10 @@ pub mod sweep;
 pub use bars::{
     BarSlab, BarSpec, BarSpecError, ClosedBars, OPEN_BARS_MAX, QuotesByArrival, RECENT_QUOTES_MAX,
 };
-pub use indicators::{INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, WINDOW_MAX};
+pub use indicators::{
+    INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, PARAMETERS, Parameter,
+    WINDOW_MAX, documented_indicators,
+};
 pub use isa::{Isa, Present};
 pub use rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
 pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};

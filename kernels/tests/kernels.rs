@@ -11,6 +11,8 @@ mod chain;
 mod device;
 #[path = "kernels/extremes.rs"]
 mod extremes;
+#[path = "kernels/indicator_reference.rs"]
+mod indicator_reference;
 #[path = "kernels/indicators.rs"]
 mod indicators;
 #[path = "kernels/invariance.rs"]
@@ -23,8 +25,6 @@ mod portfolio;
 mod pricing;
 #[path = "kernels/reference.rs"]
 mod reference;
-#[path = "kernels/rivals.rs"]
-mod rivals;
 #[path = "kernels/signals.rs"]
 mod signals;
 #[path = "kernels/sweep.rs"]

@@ -90,7 +90,7 @@ fn walk(field: &str, expected: &Value, found: &Value, out: &mut Vec<Difference>)
 }
 
 /// The path of a member. Variant names are written like the fields they stand among.
-fn joined(field: &str, key: &str) -> String {
+pub(crate) fn joined(field: &str, key: &str) -> String {
     let mut path = String::from(field);
     for (index, letter) in key.char_indices() {
         if index == 0 && !field.is_empty() {

@@ -11,7 +11,7 @@ use warptape_schemas::journal::{Input, JournalEntry};
 use warptape_stages::StageConfig;
 
 use crate::ReplayError;
-use crate::difference::{Difference, differences, shown};
+use crate::difference::{Difference, differences, joined, shown};
 
 /// Index of a stage configuration among those of a log.
 pub(crate) type ConfigId = usize;
@@ -146,19 +146,22 @@ pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
         before: shown(expected.as_ref()),
         after: shown(found.as_ref()),
     };
-    let (from, to) = (as_value(from), as_value(to));
-    let (Value::Object(before), Value::Object(after)) = (&from, &to) else {
-        return differences("", &from, &to).into_iter().map(one).collect();
-    };
-    // Fields come with versions, and some are not written where they have their default: those are told by themselves.
-    let fields: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let of_field = |field: &String| match (before.get(field), after.get(field)) {
+    changes("", Some(&as_value(from)), Some(&as_value(to))).into_iter().map(one).collect()
+}
+
+/// Fields come with versions, and some are not written where they have their default: those are told by themselves.
+fn changes(field: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Difference> {
+    match (before, after) {
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+            let of_name = |name: &String| changes(&joined(field, name), before.get(name), after.get(name));
+            names.into_iter().flat_map(of_name).collect()
+        }
         (Some(before), Some(after)) => differences(field, before, after),
         (before, after) => {
-            vec![Difference { field: field.clone(), expected: before.cloned(), found: after.cloned() }]
+            vec![Difference { field: field.to_owned(), expected: before.cloned(), found: after.cloned() }]
         }
-    };
-    fields.into_iter().flat_map(of_field).map(one).collect()
+    }
 }
 
 /// Whether two texts mean the same: a later version may write a configuration in another form.

@@ -256,6 +256,7 @@ fn bar_signal() -> Signal<'static> {
             ask_price_e9: 61_234_600_000_000,
             exact: None,
             indicators: [Some(61_000.25); 16],
+            further_indicators: Default::default(),
         }),
     }
 }

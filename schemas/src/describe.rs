@@ -63,6 +63,7 @@ fn defined<'a>(schema: &'a Schema, name: &Name) -> Option<&'a Schema> {
     }
     match schema {
         Schema::Array(array) => defined(&array.items, name),
+        Schema::Map(map) => defined(&map.types, name),
         Schema::Union(union) => union.variants().iter().find_map(|branch| defined(branch, name)),
         Schema::Record(record) => record.fields.iter().find_map(|field| defined(&field.schema, name)),
         _ => None,
@@ -106,6 +107,19 @@ fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Valu
                 }
                 for _ in 0..count {
                     items.push(read(whole, &array.items, cursor)?);
+                }
+            }
+        }
+        Schema::Map(map) => {
+            let mut members = Map::new();
+            loop {
+                let count = cursor.block()?;
+                if count == 0 {
+                    break Value::Object(members);
+                }
+                for _ in 0..count {
+                    let name = cursor.string()?.to_owned();
+                    members.insert(name, read(whole, &map.types, cursor)?);
                 }
             }
         }

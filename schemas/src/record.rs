@@ -13,12 +13,16 @@ use crate::{DeadLetter, Feed, Lifecycle, frame, resolve, signal_wire};
 
 /// Reads a signal; its texts are borrowed from `payload`.
 pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
-    if let Some(datum) = datum_of(known::SIGNAL_1, payload) {
-        return whole(datum, signal_wire::get);
+    for schema in [known::SIGNAL_1, known::SIGNAL_2] {
+        if let Some(datum) = datum_of(schema, payload) {
+            return whole(datum, |cursor| signal_wire::get(cursor, schema.version));
+        }
     }
+    let get =
+        |cursor: &mut Cursor<'_>| signal_wire::get(cursor, known::SIGNAL.version).map(Signal::into_owned);
     match current_datum(known::SIGNAL, payload)? {
-        Datum::Current(datum) => whole(datum, signal_wire::get_exact),
-        Datum::Resolved(datum) => whole(&datum, signal_wire::get_exact).map(Signal::into_owned),
+        Datum::Current(datum) => whole(datum, |cursor| signal_wire::get(cursor, known::SIGNAL.version)),
+        Datum::Resolved(datum) => whole(&datum, get),
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warptape_events::encode_signal;
-use warptape_events::signal::{Bar, ExactBar, Signal, SignalKind};
+use warptape_events::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_events::tick::Scales;
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
@@ -366,6 +366,9 @@ impl SpecState {
 
     fn bar(&self, row: usize, price_scale: u8, numbers: Numbers) -> Bar {
         let (closed, columns) = (&self.closed, self.columns.of_bar(row));
+        let values = columns.map(|value| (!value.is_nan()).then_some(value));
+        let (indicators, further) = values.split_at(INDICATOR_COUNT);
+        let further = Indicator::ALL[INDICATOR_COUNT..].iter().zip(further);
         let volume_e9 = i64::try_from(closed.volume_e9[row]);
         let bar = Bar {
             open_e9: closed.open_e9[row],
@@ -377,7 +380,10 @@ impl SpecState {
             bid_price_e9: closed.bid_price_e9[row],
             ask_price_e9: closed.ask_price_e9[row],
             exact: None,
-            indicators: columns.map(|value| (!value.is_nan()).then_some(value)),
+            indicators: indicators.try_into().expect("the first columns have fields of their own"),
+            further_indicators: further
+                .filter_map(|(indicator, value)| value.map(|value| (indicator.name().into(), value)))
+                .collect(),
         };
         if price_scale == Scales::E9.price && (volume_e9.is_ok() || numbers == Numbers::Positive) {
             bar
@@ -404,10 +410,15 @@ fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
     if !exact.has_other_prices {
         return Bar { exact: Some(exact), ..bar };
     }
-    let mut indicators = bar.indicators;
+    let mut bar = bar;
     for indicator in Indicator::ALL.into_iter().filter(|indicator| indicator.is_price()) {
-        let value = &mut indicators[indicator as usize];
-        *value = value.map(|value| of_nine_digits(value, price_scale));
+        let value = match bar.indicators.get_mut(indicator as usize) {
+            Some(value) => value.as_mut(),
+            None => bar.further_indicators.get_mut(indicator.name()),
+        };
+        if let Some(value) = value {
+            *value = of_nine_digits(*value, price_scale);
+        }
     }
     Bar {
         open_e9: 0,
@@ -417,7 +428,6 @@ fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
         bid_price_e9: 0,
         ask_price_e9: 0,
         exact: Some(exact),
-        indicators,
         ..bar
     }
 }
@@ -435,5 +445,32 @@ fn signal_kind(kind: warptape_kernels::SignalKind) -> SignalKind {
         Kernel::BandBreakDown => SignalKind::BandBreakDown,
         Kernel::ZScoreHigh => SignalKind::ZScoreHigh,
         Kernel::ZScoreLow => SignalKind::ZScoreLow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_events::known;
+    use warptape_events::signal::INDICATORS;
+
+    use super::*;
+
+    /// The first columns are fields of the schema, with the same words; the others have names that no field has.
+    #[test]
+    fn signals_have_all_indicators() {
+        let schema: serde_json::Value = serde_json::from_str(known::SIGNAL.text).expect("JSON");
+        let field = |name: &str| {
+            let fields = schema["fields"].as_array().expect("a record has fields");
+            fields.iter().find(|field| field["name"] == name)
+        };
+        let (own, further) = Indicator::ALL.split_at(INDICATOR_COUNT);
+        for (indicator, name) in own.iter().zip(INDICATORS) {
+            assert_eq!(indicator.name(), name);
+            let words = field(name).expect("a field")["doc"].as_str();
+            assert_eq!(words, Some(&*format!("{} Null until enough bars closed.", indicator.about())));
+        }
+        for indicator in further {
+            assert_eq!(field(indicator.name()), None);
+        }
     }
 }

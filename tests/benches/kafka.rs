@@ -60,7 +60,7 @@ const TURNS: usize = 18;
 const GAP_NS: i64 = 25_000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
 /// Position of the fast EMA among a bar's indicators.
-const EMA_FAST: usize = 1;
+const EMA_FAST: usize = warptape_kernels::Indicator::EmaFast as usize;
 const EMA_ERROR_MAX: f64 = 1e-9;
 
 const LATENCY_RATES: [u64; 2] = [1_000, 20_000];

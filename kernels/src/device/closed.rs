@@ -7,6 +7,9 @@ use crate::indicators::{INDICATORS, IndicatorColumns};
 use crate::rows::Rows;
 use crate::signals::{Detected, SignalParams};
 
+/// Indicator columns of a bar on a device, whose bytes are a multiple of 16: with an odd number, one more fills the bar.
+const COLUMNS: usize = INDICATORS.next_multiple_of(2);
+
 /// A closed bar, with what its indicators came to and what was detected on it: as `ClosedBar` of `device.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -27,7 +30,7 @@ pub struct DeviceClosedBar {
     pub row: u32,
     pub next: u32,
     pub detected: u32,
-    pub indicators: [f64; INDICATORS],
+    pub indicators: [f64; COLUMNS],
     pub spec: u32,
     pub rank: u32,
 }
@@ -56,7 +59,7 @@ impl DeviceClosedBar {
     ) {
         let at = closed.len();
         closed.push_device(slot, self, rows, row);
-        columns.push(self.indicators);
+        columns.push(self.indicators[..INDICATORS].try_into().expect("a bar has all columns"));
         signals.add_detected(closed, columns, at, self.detected, detected);
     }
 }

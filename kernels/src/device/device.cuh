@@ -5,6 +5,8 @@
 // "not available" and nothing is computed from them.
 #pragma once
 
+#include "indicators.cuh"
+
 namespace warptape {
 
 typedef unsigned char u8;
@@ -21,7 +23,8 @@ __device__ inline u64 thread_number() { return (u64)blockIdx.x * blockDim.x + th
 __device__ inline double not_available() { return __longlong_as_double(0x7ff8000000000000ll); }
 __device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
 
-static const u32 INDICATOR_COLUMNS = 16;
+// With an odd number of columns, one more fills the bar.
+static const u32 INDICATOR_COLUMNS = (INDICATORS + 1) / 2 * 2;
 
 // A closed bar, with what its indicators came to and what was detected on it.
 struct ClosedBar {

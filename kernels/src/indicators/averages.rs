@@ -1,8 +1,7 @@
 //! Indicators that are averages over all bars so far: EMA, MACD, RSI, ATR.
 
-use super::columns::{INDICATORS, Indicator};
 use super::formulas::{self, Period};
-use super::params::IndicatorParams;
+use super::table::{ALWAYS, Indicator, IndicatorParams};
 
 /// Quantities by slot, besides windows. Averages hold sums until they have their first samples.
 pub(super) const AVERAGES: usize = 10;
@@ -42,7 +41,9 @@ pub(super) struct Averages {
 
 impl Averages {
     pub fn new(params: &IndicatorParams) -> Self {
-        let longest = params.windows().into_iter().map(|(_, window, _)| window).fold(0, u32::max);
+        let longest = params.windows().map(|(_, window)| window).fold(0, u32::max);
+        // What is kept may come from what else is kept: together they are as long as the longest way.
+        let kept = params.kept_lengths().into_iter().sum();
         Self {
             ema_fast: Period::new(params.ema_fast),
             ema_slow: Period::new(params.ema_slow),
@@ -51,7 +52,7 @@ impl Averages {
             macd_signal: Period::new(params.macd_signal),
             rsi: Period::new(params.rsi),
             atr: Period::new(params.atr),
-            settled_after: f64::from((longest + 1).max(params.macd_slow + params.macd_signal)),
+            settled_after: f64::from((longest + 1).max(params.macd_slow + params.macd_signal).max(kept)),
         }
     }
 
@@ -61,7 +62,7 @@ impl Averages {
         &self,
         state: &mut [[f64; L]; AVERAGES],
         prices: &Prices<L>,
-        out: &mut [[f64; L]; INDICATORS],
+        out: &mut [[f64; L]; ALWAYS],
     ) {
         let fast_skips = self.macd_slow.length - self.macd_fast.length;
         let signal_skips = self.macd_slow.length - 1.0;

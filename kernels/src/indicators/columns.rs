@@ -1,61 +1,13 @@
 //! What indicators come out as.
 
-/// Number of indicator columns.
-pub const INDICATORS: usize = 16;
+use super::table::{ALWAYS, FURTHER, INDICATORS, Indicator};
 
-/// The columns, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are the field's own; the module `indicators` gives the formulas")]
-pub enum Indicator {
-    Sma = 0,
-    EmaFast,
-    EmaSlow,
-    BollingerMiddle,
-    BollingerUpper,
-    BollingerLower,
-    Rsi,
-    Macd,
-    MacdSignal,
-    MacdHistogram,
-    Atr,
-    Vwap,
-    Momentum,
-    Roc,
-    Zscore,
-    RealisedVolatility,
-}
-
-impl Indicator {
-    /// All, in the order of the columns.
-    pub const ALL: [Self; INDICATORS] = [
-        Self::Sma,
-        Self::EmaFast,
-        Self::EmaSlow,
-        Self::BollingerMiddle,
-        Self::BollingerUpper,
-        Self::BollingerLower,
-        Self::Rsi,
-        Self::Macd,
-        Self::MacdSignal,
-        Self::MacdHistogram,
-        Self::Atr,
-        Self::Vwap,
-        Self::Momentum,
-        Self::Roc,
-        Self::Zscore,
-        Self::RealisedVolatility,
-    ];
-
-    /// Whether its values are prices or differences of prices.
-    pub fn is_price(self) -> bool {
-        !matches!(self, Self::Rsi | Self::Roc | Self::Zscore | Self::RealisedVolatility)
-    }
-}
-
-/// Bars whose values lie side by side. All columns of so many are 4 KiB: in more, values of a bar would have addresses that
-/// processors take for the same when they look for what a load depends on.
+/// Bars whose values lie side by side. All columns that are always computed are 4 KiB of so many: in more, values of a bar would
+/// have addresses that processors take for the same when they look for what a load depends on.
 const TILE: usize = 32;
+
+/// Values of some bars, by column.
+type Tile<const C: usize> = [[f64; TILE]; C];
 
 /// One value per indicator and closed bar; NaN where there is none yet.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +15,9 @@ pub struct IndicatorColumns {
     /// Number of bars.
     len: usize,
     /// By bar: all columns of a tile are at fixed distances, so that one check is enough to set all values of a bar.
-    tiles: Vec<[[f64; TILE]; INDICATORS]>,
+    tiles: Vec<Tile<ALWAYS>>,
+    /// Likewise those of indicators that may be off: empty where all of them are.
+    further: Vec<Tile<FURTHER>>,
 }
 
 impl IndicatorColumns {
@@ -81,66 +35,78 @@ impl IndicatorColumns {
     #[inline]
     pub fn at(&self, indicator: Indicator, row: usize) -> f64 {
         assert!(row < self.len, "there are {} bars", self.len);
-        self.tiles[row / TILE][indicator as usize][row % TILE]
+        let column = indicator as usize;
+        if column < ALWAYS {
+            self.tiles[row / TILE][column][row % TILE]
+        } else {
+            self.further.get(row / TILE).map_or(f64::NAN, |tile| tile[indicator.further()][row % TILE])
+        }
     }
 
     /// Values of one bar, by [`Indicator`].
     #[inline]
     pub fn of_bar(&self, row: usize) -> [f64; INDICATORS] {
         assert!(row < self.len, "there are {} bars", self.len);
-        let mut values = [0.0; INDICATORS];
-        for (value, column) in values.iter_mut().zip(&self.tiles[row / TILE]) {
+        let mut values = [f64::NAN; INDICATORS];
+        let (always, further) = values.split_at_mut(ALWAYS);
+        for (value, column) in always.iter_mut().zip(&self.tiles[row / TILE]) {
+            *value = column[row % TILE];
+        }
+        for (value, column) in further.iter_mut().zip(self.further.get(row / TILE).into_iter().flatten()) {
             *value = column[row % TILE];
         }
         values
     }
 
     /// Makes room for the values of so many bars, which all have to be set.
-    pub(crate) fn resize(&mut self, bars: usize) {
+    pub(crate) fn resize(&mut self, bars: usize, has_further: bool) {
         self.len = bars;
-        self.tiles.resize(bars.div_ceil(TILE), [[f64::NAN; TILE]; INDICATORS]);
+        let tiles = bars.div_ceil(TILE);
+        self.tiles.resize(tiles, [[f64::NAN; TILE]; ALWAYS]);
+        self.further.resize(if has_further { tiles } else { 0 }, [[f64::NAN; TILE]; FURTHER]);
     }
 
     /// Removes all bars.
     pub fn clear(&mut self) {
-        self.resize(0);
+        self.resize(0, false);
     }
 
     /// Adds a bar's values.
     pub(crate) fn push(&mut self, values: [f64; INDICATORS]) {
         let row = self.len;
-        self.resize(row + 1);
-        self.set(row, &values.map(|value| [value]));
+        self.resize(row + 1, true);
+        let (always, further) = values.split_at(ALWAYS);
+        self.set(row, &std::array::from_fn(|column| [always[column]]));
+        self.set_further(row, &std::array::from_fn(|column| [further[column]]));
     }
 
-    /// Sets all values of the bars at `row ..`.
+    /// Sets the values that are always computed of the bars at `row ..`.
     #[inline(always)]
-    pub(crate) fn set<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; INDICATORS]) {
-        let position = row % TILE;
-        if position + L <= TILE {
-            let tile = &mut self.tiles[row / TILE];
-            for (column, lanes) in tile.iter_mut().zip(lanes) {
-                column[position..position + L].copy_from_slice(lanes);
-            }
-        } else {
-            for lane in 0..L {
-                let (tile, position) = ((row + lane) / TILE, (row + lane) % TILE);
-                for (column, lanes) in self.tiles[tile].iter_mut().zip(lanes) {
-                    column[position] = lanes[lane];
-                }
-            }
-        }
+    pub(crate) fn set<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; ALWAYS]) {
+        set(&mut self.tiles, row, lanes);
+    }
+
+    /// Sets the others.
+    #[inline(always)]
+    pub(crate) fn set_further<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; FURTHER]) {
+        set(&mut self.further, row, lanes);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn indicators_are_listed_in_column_order() {
-        for (column, indicator) in Indicator::ALL.into_iter().enumerate() {
-            assert_eq!(indicator as usize, column);
+#[inline(always)]
+fn set<const L: usize, const C: usize>(tiles: &mut [Tile<C>], row: usize, lanes: &[[f64; L]; C]) {
+    let position = row % TILE;
+    if position + L <= TILE {
+        let tile = &mut tiles[row / TILE];
+        for (column, lanes) in tile.iter_mut().zip(lanes) {
+            column[position..position + L].copy_from_slice(lanes);
+        }
+    } else {
+        for lane in 0..L {
+            let (tile, position) = ((row + lane) / TILE, (row + lane) % TILE);
+            for (column, lanes) in tiles[tile].iter_mut().zip(lanes) {
+                column[position] = lanes[lane];
+            }
         }
     }
 }

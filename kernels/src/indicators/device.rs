@@ -3,8 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::formulas::Period;
-use super::params::IndicatorParams;
 use super::slab::IndicatorSlab;
+use super::table::{IndicatorParams, KEPT};
 use super::windows::{MOMENTS_MAX, MomentsWindow, QUANTITIES, Windows};
 use crate::device::ClosedBarsArgs;
 
@@ -34,6 +34,8 @@ pub struct IndicatorConstants {
     weights_length: u64,
     momentum: u64,
     roc: u64,
+    /// Columns of numbers: where the positions of each of [`Kept`](super::table::Kept) begin, and the end.
+    kept_first: [u64; KEPT + 1],
 }
 
 #[repr(C)]
@@ -73,6 +75,7 @@ impl IndicatorConstants {
             weights_length: windows.weights.ring.length as u64,
             momentum: params.momentum.into(),
             roc: params.roc.into(),
+            kept_first: kept_first(&windows).map(|column| column as u64),
         }
     }
 }
@@ -96,7 +99,7 @@ impl MomentsConstants {
 pub struct IndicatorArrays {
     /// Slots that a column has room for.
     pub capacity: usize,
-    /// Averages, then sums over windows.
+    /// Averages, then sums over windows, then what indicators keep for themselves, by position.
     pub numbers: Vec<f64>,
     /// Ring of closes.
     pub closes: Vec<f64>,
@@ -113,7 +116,7 @@ impl IndicatorArrays {
         let zeros = |columns: usize| vec![0.0; columns * capacity];
         Self {
             capacity,
-            numbers: zeros(QUANTITIES),
+            numbers: zeros(kept_first(&windows)[KEPT]),
             closes: zeros(windows.closes.length),
             squared_returns: zeros(windows.squared_returns.ring.length),
             weights: zeros(2 * windows.weights.ring.length),
@@ -122,8 +125,9 @@ impl IndicatorArrays {
 
     /// Sets the state of a slot to that of a slot of a slab with the same windows.
     pub fn scatter(&mut self, slot: usize, slab: &IndicatorSlab, of: usize) {
-        set_column(&mut self.numbers, self.capacity, slot, slab.columns.of_slot(of));
         let windows = &slab.windows;
+        let kept = windows.kept.iter().flat_map(|ring| ring.positions_of(of).flatten());
+        set_column(&mut self.numbers, self.capacity, slot, slab.columns.of_slot(of).into_iter().chain(kept));
         set_column(&mut self.closes, self.capacity, slot, windows.closes.positions_of(of).flatten());
         let returns = windows.squared_returns.ring.positions_of(of).flatten();
         set_column(&mut self.squared_returns, self.capacity, slot, returns);
@@ -132,14 +136,26 @@ impl IndicatorArrays {
 
     /// Sets the state of a slot of a slab with the same windows to that of a slot.
     pub fn gather(&self, slot: usize, slab: &mut IndicatorSlab, to: usize) {
-        let numbers: Vec<f64> = column(&self.numbers, self.capacity, slot).collect();
-        slab.columns.set_slot(to, numbers.try_into().expect("a slot has so many quantities"));
+        let mut numbers = column(&self.numbers, self.capacity, slot);
+        slab.columns
+            .set_slot(to, [(); QUANTITIES].map(|()| numbers.next().expect("a slot has its quantities")));
         let windows = &mut slab.windows;
+        for ring in &mut windows.kept {
+            ring.set_positions_of(to, numbers.by_ref());
+        }
         windows.closes.set_positions_of(to, column(&self.closes, self.capacity, slot));
         let returns = column(&self.squared_returns, self.capacity, slot);
         windows.squared_returns.ring.set_positions_of(to, returns);
         windows.weights.ring.set_positions_of(to, column(&self.weights, self.capacity, slot));
     }
+}
+
+fn kept_first(windows: &Windows) -> [usize; KEPT + 1] {
+    let mut first = [QUANTITIES; KEPT + 1];
+    for (number, ring) in windows.kept.iter().enumerate() {
+        first[number + 1] = first[number] + ring.length;
+    }
+    first
 }
 
 fn column(columns: &[f64], capacity: usize, slot: usize) -> impl Iterator<Item = f64> + '_ {

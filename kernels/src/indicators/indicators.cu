@@ -9,12 +9,6 @@
 
 namespace warptape {
 
-// As in `columns.rs`.
-enum Indicator {
-    SMA, EMA_FAST, EMA_SLOW, BOLLINGER_MIDDLE, BOLLINGER_UPPER, BOLLINGER_LOWER, RSI, MACD, MACD_SIGNAL, MACD_HISTOGRAM,
-    ATR, VWAP, MOMENTUM, ROC, ZSCORE, REALISED_VOLATILITY, INDICATORS
-};
-
 // Quantities of a slot, as in `averages.rs` and `windows.rs`.
 enum Quantity {
     Q_BARS, Q_PREVIOUS_CLOSE, Q_EMA_FAST, Q_EMA_SLOW, Q_MACD_FAST, Q_MACD_SLOW, Q_MACD_SIGNAL, Q_GAIN, Q_LOSS, Q_TRUE_RANGE,
@@ -44,6 +38,7 @@ struct IndicatorArgs {
     MomentsWindow moments[3];
     u64 moments_count;
     u64 closes_length, squared_returns_length, weights_length, momentum, roc;
+    u64 kept_first[KEPT + 1];  // Columns of numbers where the positions of each `Kept` begin, and the end.
     u64 capacity;  // Slots that a column has room for.
     double *numbers;
     double *closes;
@@ -132,6 +127,12 @@ struct Slot {
 
     __device__ double &number(u64 quantity) const { return args.numbers[quantity * args.capacity + slot]; }
 
+    // Values that an indicator keeps for itself: of no length where it is off.
+    __device__ Ring kept(Kept kept) const {
+        u64 first = args.kept_first[kept];
+        return {&number(first), args.kept_first[kept + 1] - first, args.capacity};
+    }
+
     __device__ void set(Indicator indicator, double value) const {
         args.bars.bars[bar].indicators[indicator] = value;
     }
@@ -142,8 +143,8 @@ struct Slot {
         double ema_slow = exponential(args.ema_slow, number(Q_EMA_SLOW), close, bars);
         number(Q_EMA_FAST) = ema_fast;
         number(Q_EMA_SLOW) = ema_slow;
-        set(EMA_FAST, when_full(args.ema_fast, ema_fast, bars));
-        set(EMA_SLOW, when_full(args.ema_slow, ema_slow, bars));
+        set(Indicator::EmaFast, when_full(args.ema_fast, ema_fast, bars));
+        set(Indicator::EmaSlow, when_full(args.ema_slow, ema_slow, bars));
 
         double skipped = bars - (args.macd_slow.length - args.macd_fast.length);
         double fast = exponential(args.macd_fast, number(Q_MACD_FAST), close, skipped);
@@ -154,9 +155,9 @@ struct Slot {
         number(Q_MACD_FAST) = fast;
         number(Q_MACD_SLOW) = slow;
         number(Q_MACD_SIGNAL) = signal;
-        set(MACD, when_full(args.macd_signal, macd, sample));
-        set(MACD_SIGNAL, when_full(args.macd_signal, signal, sample));
-        set(MACD_HISTOGRAM, when_full(args.macd_signal, macd - signal, sample));
+        set(Indicator::Macd, when_full(args.macd_signal, macd, sample));
+        set(Indicator::MacdSignal, when_full(args.macd_signal, signal, sample));
+        set(Indicator::MacdHistogram, when_full(args.macd_signal, macd - signal, sample));
 
         // Changes and true ranges begin with the second bar.
         sample = bars - 1.0;
@@ -168,12 +169,12 @@ struct Slot {
         number(Q_GAIN) = gain;
         number(Q_LOSS) = loss;
         double rsi = gain + loss > 0.0 ? 100.0 * (gain / (gain + loss)) : 0.0;
-        set(RSI, when_full(args.rsi, rsi, sample));
+        set(Indicator::Rsi, when_full(args.rsi, rsi, sample));
 
         double range = greater(high - low, greater(fabs(high - previous_close), fabs(low - previous_close)));
         double average = wilder(args.atr, number(Q_TRUE_RANGE), range, sample);
         number(Q_TRUE_RANGE) = average;
-        set(ATR, when_full(args.atr, average, sample));
+        set(Indicator::Atr, when_full(args.atr, average, sample));
     }
 
     // Takes a value into a ring and gives the sum over it, which is at `sum` among the numbers; its peak is at `peak`.
@@ -222,16 +223,43 @@ struct Slot {
         double from_mean = (close - anchor) - mean_distance;
         double deviation = __dsqrt_rn(variance > 0.0 ? variance : 0.0);
         u64 needed = window.length - 1;
-        if (window.sma) set(SMA, after(needed, bars_before, mean));
+        if (window.sma) set(Indicator::Sma, after(needed, bars_before, mean));
         if (window.bollinger) {
             double reach = window.width * deviation;
-            set(BOLLINGER_MIDDLE, after(needed, bars_before, mean));
-            set(BOLLINGER_UPPER, after(needed, bars_before, mean + reach));
-            set(BOLLINGER_LOWER, after(needed, bars_before, mean - reach));
+            set(Indicator::BollingerMiddle, after(needed, bars_before, mean));
+            set(Indicator::BollingerUpper, after(needed, bars_before, mean + reach));
+            set(Indicator::BollingerLower, after(needed, bars_before, mean - reach));
         }
         if (window.zscore) {
-            set(ZSCORE, after(needed, bars_before, deviation > 0.0 ? from_mean / deviation : 0.0));
+            set(Indicator::Zscore, after(needed, bars_before, deviation > 0.0 ? from_mean / deviation : 0.0));
         }
+    }
+
+    // The window is gone through at each bar: what is highest has no sum to be rolled.
+    __device__ void stochastic(double high, double low, double close, double bars_before) const {
+        Ring highs = kept(StochasticHighs), lows = kept(StochasticLows), percents = kept(StochasticPercents);
+        if (highs.length == 0) {
+            set(Indicator::StochasticK, not_available());
+            set(Indicator::StochasticD, not_available());
+            return;
+        }
+        u64 position = (u64)bars_before % highs.length;
+        highs.at(position) = high;
+        lows.at(position) = low;
+        double highest = high, lowest = low;
+        for (u64 bar = 0; bar < highs.length; ++bar) {
+            highest = greater(highs.at(bar), highest);
+            lowest = lows.at(bar) < lowest ? lows.at(bar) : lowest;
+        }
+        double reach = highest - lowest;
+        double percent = reach > 0.0 ? 100.0 * ((close - lowest) / reach) : 0.0;
+        set(Indicator::StochasticK, after(highs.length - 1, bars_before, percent));
+
+        position = (u64)bars_before % percents.length;
+        percents.at(position) = percent;
+        double sum = sum_newest(percents, position, percents.length, [](double value) { return value; });
+        double mean = sum / (double)percents.length;
+        set(Indicator::StochasticD, after(highs.length + percents.length - 2, bars_before, mean));
     }
 
     __device__ void windows(double close, double squared_return, const double weights[2], double bars_before) const {
@@ -239,10 +267,10 @@ struct Slot {
         Ring closes = {args.closes + slot, args.closes_length, args.capacity};
         RingStep step = ring_step(values, closes.length);
         double change = close - closes.before(step.position, args.momentum);
-        set(MOMENTUM, after(args.momentum, bars_before, change));
+        set(Indicator::Momentum, after(args.momentum, bars_before, change));
         double before = closes.before(step.position, args.roc);
         double rate = before > 0.0 ? (close / before - 1.0) * 100.0 : not_available();
-        set(ROC, after(args.roc, bars_before, rate));
+        set(Indicator::Roc, after(args.roc, bars_before, rate));
         // All windows need what leaves them before the longest one's place is taken.
         double oldest[3];
         for (u64 window = 0; window < args.moments_count; ++window) {
@@ -257,7 +285,7 @@ struct Slot {
         step = ring_step(values, returns.length);
         double squares = roll(returns, step, Q_SQUARED_RETURNS, Q_SQUARED_RETURNS + 1, squared_return);
         double volatility = squares < infinity() ? __dsqrt_rn(squares) : not_available();
-        set(REALISED_VOLATILITY, after(returns.length, bars_before, volatility));
+        set(Indicator::RealisedVolatility, after(returns.length, bars_before, volatility));
 
         step = ring_step(values, args.weights_length);
         double sums[2];
@@ -267,7 +295,7 @@ struct Slot {
         }
         bool has_price = sums[1] > 0.0 && fabs(sums[0]) < infinity();
         double price = has_price ? sums[0] / (sums[1] * ONE_E9) : not_available();
-        set(VWAP, after(args.weights_length - 1, bars_before, price));
+        set(Indicator::Vwap, after(args.weights_length - 1, bars_before, price));
     }
 };
 
@@ -288,6 +316,9 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         slot.averages(high, low, close);
         slot.number(Q_PREVIOUS_CLOSE) = close;
         slot.windows(close, squared_return, weights, bars_before);
+        slot.stochastic(high, low, close, bars_before);
+        // What fills the bar has one form too.
+        for (u32 column = INDICATORS; column < INDICATOR_COLUMNS; ++column) slot.set((Indicator)column, 0.0);
     }
 }
 

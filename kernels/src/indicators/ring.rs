@@ -2,7 +2,7 @@
 
 use super::lanes::{LANES, Rows};
 
-/// The last `length` values of `Q` quantities of each slot, zeros before there are enough. The n-th value of a slot,
+/// The last `length` values of `Q` quantities of each slot, none where that is 0; zeros before there are enough. The n-th value of a slot,
 /// counted from 0, is at position n mod `length`: rings need no counters of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const Q: usize> {
@@ -94,13 +94,13 @@ impl<const Q: usize> Ring<Q> {
     pub fn of_slot(&self, slot: usize, values: i64) -> impl Iterator<Item = [f64; Q]> + '_ {
         let count = values.min(self.length as i64) as usize;
         // Before the first value the position is of no interest.
-        let position = (values - 1).max(0) as usize % self.length;
+        let position = (values - 1).max(0) as usize % self.length.max(1);
         self.newest(slot, position, count)
     }
 
     /// The values of a slot by position, whichever is the oldest.
     pub fn positions_of(&self, slot: usize) -> impl Iterator<Item = [f64; Q]> + '_ {
-        self.newest(slot, self.length - 1, self.length)
+        self.newest(slot, self.length.max(1) - 1, self.length)
     }
 
     /// Sets them, all quantities of a position one behind the other.

@@ -6,8 +6,8 @@
 //! 4e-10 for 20 bars and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
 
 use super::lanes::{Place, Rows};
-use super::params::WINDOW_MAX;
 use super::ring::Ring;
+use super::table::WINDOW_MAX;
 
 /// How small, relative to its peak, a sum may get before it is summed anew.
 const FRESH: f64 = 1e-4;

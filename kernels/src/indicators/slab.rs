@@ -3,8 +3,8 @@
 use super::averages::Averages;
 use super::columns::IndicatorColumns;
 use super::lanes::Columns;
-use super::params::IndicatorParams;
 use super::step::Update;
+use super::table::IndicatorParams;
 use super::windows::{QUANTITIES, Windows};
 use crate::bars::ClosedBars;
 use crate::isa::Isa;
@@ -18,6 +18,8 @@ pub struct IndicatorSlab {
     /// What [`super::averages`] keeps, then sums over [`super::windows`].
     pub(super) columns: Columns<QUANTITIES>,
     pub(super) windows: Windows,
+    /// Whether an indicator is on that may be off.
+    has_further: bool,
 }
 
 impl IndicatorSlab {
@@ -28,6 +30,7 @@ impl IndicatorSlab {
             averages: Averages::new(&params),
             columns: Columns::default(),
             windows: Windows::new(&params),
+            has_further: params.has_further(),
             params,
         }
     }
@@ -42,9 +45,13 @@ impl IndicatorSlab {
     /// Moves each slot on by its bars, in the order given, and sets `out` to the indicators after each bar.
     /// Panics at a slot there is no room for.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
-        out.resize(closed.len());
+        out.resize(closed.len(), self.has_further);
         // Four bars of different slots go side by side, as AVX2's registers hold them; of fewer, values do.
         let isa = if closed.len() < 4 { isa } else { isa.of_four() };
-        isa.run(Update { slab: self, closed, out });
+        if self.has_further {
+            isa.run(Update::<true> { slab: self, closed, out });
+        } else {
+            isa.run(Update::<false> { slab: self, closed, out });
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Indicator state as bytes. For each slot: the number of its bars, its averages, and for each window its values from the
-//! oldest to the newest, without what has left it, and the sums over them.
+//! oldest to the newest, without what has left it, and the sums over them; then likewise what indicators keep for themselves.
+//! Indicators that are off have no bytes.
 
 use super::averages::{AVERAGES, BARS};
-use super::params::IndicatorParams;
 use super::ring::Ring;
 use super::rolling::MOMENTS;
 use super::slab::IndicatorSlab;
+use super::table::IndicatorParams;
 use super::windows::{MOMENTS_OF_CLOSES, QUANTITIES, SQUARED_RETURNS, WEIGHTS};
 use crate::StateError;
 use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head, put_i64};
@@ -19,7 +20,7 @@ impl IndicatorSlab {
     /// Adds the state's bytes: equal states have equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_head(out, STATE_VERSION, self.slots);
-        for (_, window, _) in self.params.windows() {
+        for (_, window) in self.params.windows() {
             put_i64(out, window.into());
         }
         for slot in 0..self.slots {
@@ -41,13 +42,16 @@ impl IndicatorSlab {
                 write_numbers(out, windows.weights.ring.of_slot(slot, bars).map(|weights| weights[weight]));
                 write_numbers(out, [numbers[WEIGHTS + weight], numbers[WEIGHTS + 2 + weight]]);
             }
+            for kept in &windows.kept {
+                write_numbers(out, kept.of_slot(slot, bars).map(|[value]| value));
+            }
         }
     }
 
     /// Reads what [`IndicatorSlab::write`] wrote for the same parameters and number of slots, and moves `bytes` behind it.
     pub fn read(params: IndicatorParams, slots: usize, bytes: &mut &[u8]) -> Result<Self, StateError> {
         expect_head(bytes, "indicator state", STATE_VERSION, slots)?;
-        for (name, window, _) in params.windows() {
+        for (name, window) in params.windows() {
             expect_i64(bytes, name, window.into())?;
         }
         let mut slab = Self::new(params);
@@ -79,6 +83,9 @@ impl IndicatorSlab {
         for weight in 0..2 {
             read_ring(bytes, &mut windows.weights.ring, slot, weight, bars)?;
             read_sums(bytes, numbers[WEIGHTS + weight..].iter_mut().step_by(2).take(2))?;
+        }
+        for kept in &mut windows.kept {
+            read_ring(bytes, kept, slot, 0, bars)?;
         }
         self.columns.set_slot(slot, numbers);
         Ok(())

@@ -12,27 +12,28 @@
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
 use super::averages::{AVERAGES, BARS, PREVIOUS_CLOSE, Prices};
-use super::columns::{INDICATORS, IndicatorColumns};
+use super::columns::IndicatorColumns;
 use super::formulas;
 use super::lanes::{Block, LANES, Place, Scattered};
 use super::slab::IndicatorSlab;
+use super::table::{ALWAYS, FURTHER};
 use super::windows::Entering;
 use crate::bars::ClosedBars;
 use crate::isa::Work;
 
-/// One call of [`IndicatorSlab::update`].
-pub(super) struct Update<'a> {
+/// One call of [`IndicatorSlab::update`]. `ON` says whether indicators are on that may be off: where none is, nothing asks.
+pub(super) struct Update<'a, const ON: bool> {
     pub slab: &'a mut IndicatorSlab,
     pub closed: &'a ClosedBars,
     pub out: &'a mut IndicatorColumns,
 }
 
-impl Work for Update<'_> {
+impl<const ON: bool> Work for Update<'_, ON> {
     #[inline(always)]
     fn run(self) {
         // All of one known length: a position is checked once for all columns.
         let bars = self.closed.len();
-        let mut step = Step {
+        let mut step = Step::<ON> {
             slab: self.slab,
             slots: &self.closed.slot[..bars],
             high_e9: &self.closed.high_e9[..bars],
@@ -58,7 +59,7 @@ impl Work for Update<'_> {
 }
 
 /// The state, the columns of the closed bars that it needs, and what to fill.
-struct Step<'a> {
+struct Step<'a, const ON: bool> {
     slab: &'a mut IndicatorSlab,
     slots: &'a [u32],
     high_e9: &'a [i64],
@@ -91,7 +92,7 @@ fn distinct(slots: &[u32; LANES]) -> bool {
     !equal
 }
 
-impl Step<'_> {
+impl<const ON: bool> Step<'_, ON> {
     /// The block that the slots are, if they have had the same number of bars.
     #[inline(always)]
     fn block(&self, slots: &[u32; LANES]) -> Option<Block> {
@@ -136,7 +137,7 @@ impl Step<'_> {
             close: scaled(self.close_e9, row),
         };
         let weights = [wide(self.notional_e18, row), wide(self.volume_e9, row)];
-        let mut lanes = [[0.0; L]; INDICATORS];
+        let mut lanes = [[0.0; L]; ALWAYS];
         let mut scratch = [[0.0; L]; AVERAGES];
         let state = place.take(blocks, 0, &mut scratch);
         let mut squared_return = [0.0; L];
@@ -147,9 +148,14 @@ impl Step<'_> {
         averages.step::<L, SETTLED>(state, &prices, &mut lanes);
         state[PREVIOUS_CLOSE] = prices.close;
         place.put(blocks, 0, &scratch);
-        let entering = Entering { close: prices.close, squared_return, weights, bars_before };
+        let entering = Entering { prices, squared_return, weights, bars_before };
         windows.roll::<L, SETTLED, P>(place, blocks, &entering, &mut lanes);
         self.out.set(row, &lanes);
+        if ON {
+            let mut lanes = [[f64::NAN; L]; FURTHER];
+            windows.roll_further::<L, SETTLED, P>(place, &entering, &mut lanes);
+            self.out.set_further(row, &lanes);
+        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! Indicators over the last so many bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
-//! volatility.
+//! volatility, stochastic oscillator.
 
-use super::averages::AVERAGES;
-use super::columns::{INDICATORS, Indicator};
+use super::averages::{AVERAGES, Prices};
 use super::formulas;
 use super::lanes::{Place, Rows};
-use super::params::IndicatorParams;
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
+use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
@@ -30,6 +29,8 @@ pub(super) struct Windows {
     pub squared_returns: RollingSums<1>,
     /// Of notional and volume.
     pub weights: RollingSums<2>,
+    /// What indicators keep for themselves, by [`Kept`](super::table::Kept): of no length where they are off.
+    pub kept: [Ring<1>; KEPT],
     momentum: usize,
     roc: usize,
 }
@@ -46,7 +47,7 @@ pub(super) struct MomentsWindow {
 
 /// What a bar brings to the windows, by lane.
 pub(super) struct Entering<const L: usize> {
-    pub close: [f64; L],
+    pub prices: Prices<L>,
     pub squared_return: [f64; L],
     /// Notional in 1e-18 and volume in 1e-9.
     pub weights: [[f64; L]; 2],
@@ -73,6 +74,7 @@ impl Windows {
             moments: moments.collect(),
             squared_returns: RollingSums::new(realised_volatility),
             weights: RollingSums::new(vwap),
+            kept: params.kept_lengths().map(Ring::new),
             momentum: momentum as usize,
             roc: roc as usize,
         }
@@ -83,6 +85,7 @@ impl Windows {
         self.closes.resize(slots);
         self.squared_returns.ring.resize(slots);
         self.weights.ring.resize(slots);
+        self.kept.iter_mut().for_each(|ring| ring.resize(slots));
     }
 
     /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
@@ -92,7 +95,7 @@ impl Windows {
         place: &P,
         state: &mut [Rows<QUANTITIES>],
         entering: &Entering<L>,
-        out: &mut [[f64; L]; INDICATORS],
+        out: &mut [[f64; L]; ALWAYS],
     ) {
         let Entering { bars_before, .. } = entering;
         // Rings of the same length are at the same position.
@@ -124,6 +127,68 @@ impl Windows {
         }
     }
 
+    /// Likewise, those of the indicators that may be off which are on: behind [`Windows::roll`], and only where some are.
+    #[inline(always)]
+    pub fn roll_further<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        place: &P,
+        entering: &Entering<L>,
+        out: &mut [[f64; L]; FURTHER],
+    ) {
+        if self.kept[Kept::StochasticHighs as usize].length > 0 {
+            self.roll_stochastic::<L, SETTLED, P>(place, entering, out);
+        }
+    }
+
+    /// Likewise, the stochastic oscillator. The window is gone through at each bar: what is highest has no sum to be rolled.
+    #[inline(always)]
+    fn roll_stochastic<const L: usize, const SETTLED: bool, P: Place<L>>(
+        &mut self,
+        place: &P,
+        entering: &Entering<L>,
+        out: &mut [[f64; L]; FURTHER],
+    ) {
+        let Entering { prices: Prices { high, low, close }, bars_before, .. } = entering;
+        let length = self.kept[Kept::StochasticHighs as usize].length;
+        let steps = place.steps(bars_before, length);
+        place.exchange(&mut self.kept[Kept::StochasticHighs as usize], steps, &[*high]);
+        place.exchange(&mut self.kept[Kept::StochasticLows as usize], steps, &[*low]);
+        let (mut highest, mut lowest) = (*high, *low);
+        for back in 1..length {
+            let [high] = place.read(&self.kept[Kept::StochasticHighs as usize], steps, back);
+            let [low] = place.read(&self.kept[Kept::StochasticLows as usize], steps, back);
+            for lane in 0..L {
+                highest[lane] = if high[lane] > highest[lane] { high[lane] } else { highest[lane] };
+                lowest[lane] = if low[lane] < lowest[lane] { low[lane] } else { lowest[lane] };
+            }
+        }
+        let mut percents = [0.0; L];
+        for lane in 0..L {
+            let reach = highest[lane] - lowest[lane];
+            let percent = 100.0 * ((close[lane] - lowest[lane]) / reach);
+            percents[lane] = if reach > 0.0 { percent } else { 0.0 };
+            out[Indicator::StochasticK.further()][lane] =
+                after::<SETTLED>(length - 1, bars_before[lane], percents[lane]);
+        }
+        let averaged = &mut self.kept[Kept::StochasticPercents as usize];
+        let steps = place.steps(bars_before, averaged.length);
+        place.exchange(averaged, steps, &[percents]);
+        // In the shape of other sums over windows.
+        let mut sums = [[0.0; L]; 4];
+        for value in 0..averaged.length {
+            let [percents] = place.read(averaged, steps, averaged.length - 1 - value);
+            for lane in 0..L {
+                sums[value % 4][lane] += percents[lane];
+            }
+        }
+        let needed = length + averaged.length - 2;
+        for lane in 0..L {
+            let sum = (sums[0][lane] + sums[2][lane]) + (sums[1][lane] + sums[3][lane]);
+            let mean = sum / averaged.length as f64;
+            out[Indicator::StochasticD.further()][lane] = after::<SETTLED>(needed, bars_before[lane], mean);
+        }
+    }
+
     /// Likewise, those that come from closes.
     #[inline(always)]
     fn roll_closes<const L: usize, const SETTLED: bool, P: Place<L>>(
@@ -132,9 +197,9 @@ impl Windows {
         steps: P::Steps,
         state: &mut [Rows<QUANTITIES>],
         entering: &Entering<L>,
-        out: &mut [[f64; L]; INDICATORS],
+        out: &mut [[f64; L]; ALWAYS],
     ) {
-        let Entering { close, bars_before, .. } = entering;
+        let Entering { prices: Prices { close, .. }, bars_before, .. } = entering;
         let [before] = place.read(&self.closes, steps, self.momentum);
         for lane in 0..L {
             let change = close[lane] - before[lane];

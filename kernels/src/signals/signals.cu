@@ -5,9 +5,6 @@
 
 namespace warptape {
 
-// Columns of indicators, as in `columns.rs`.
-enum { EMA_FAST = 1, EMA_SLOW = 2, BOLLINGER_UPPER = 4, BOLLINGER_LOWER = 5, RSI = 6, ZSCORE = 14 };
-
 enum Zone { ZONE_NONE, ZONE_BELOW, ZONE_BETWEEN, ZONE_ABOVE };
 
 struct SignalArgs {
@@ -33,10 +30,10 @@ extern "C" __global__ void detect_signals(const __grid_constant__ SignalArgs arg
         const double *at = bar.indicators;
         double close = (double)bar.close_e9 / 1e9;
         u32 now[4] = {
-            zone(at[EMA_FAST], at[EMA_SLOW], at[EMA_SLOW]),
-            zone(at[RSI], args.rsi_upper, args.rsi_lower),
-            zone(close, at[BOLLINGER_UPPER], at[BOLLINGER_LOWER]),
-            zone(at[ZSCORE], args.zscore_threshold, -args.zscore_threshold),
+            zone(at[Indicator::EmaFast], at[Indicator::EmaSlow], at[Indicator::EmaSlow]),
+            zone(at[Indicator::Rsi], args.rsi_upper, args.rsi_lower),
+            zone(close, at[Indicator::BollingerUpper], at[Indicator::BollingerLower]),
+            zone(at[Indicator::Zscore], args.zscore_threshold, -args.zscore_threshold),
         };
         u32 detected = 0, after = 0;
         for (u32 relation = 0; relation < 4; ++relation) {

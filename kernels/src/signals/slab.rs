@@ -176,11 +176,10 @@ mod tests {
         closed.slot.resize(values.len(), 0);
         closed.close_e9.resize(values.len(), 5_000_000_000);
         let mut indicators = IndicatorColumns::default();
-        indicators.resize(values.len());
-        for (row, &value) in values.iter().enumerate() {
-            let mut bar = [[f64::NAN]; INDICATORS];
-            bar[Indicator::Rsi as usize] = [value];
-            indicators.set(row, &bar);
+        for &value in values {
+            let mut bar = [f64::NAN; INDICATORS];
+            bar[Indicator::Rsi as usize] = value;
+            indicators.push(bar);
         }
         let mut slab = SignalSlab::new(SignalParams::default());
         slab.resize(1);

@@ -14,25 +14,18 @@ pub fn signal_params() -> SignalParams {
     SignalParams { zscore_threshold: 2.0, ..SignalParams::default() }
 }
 
-/// Short windows, some of them equal, so that all become available within few bars.
+/// Short windows of all indicators, some of them equal, so that all become available within few bars.
 pub fn short_params() -> IndicatorParams {
-    IndicatorParams {
-        sma: 5,
-        ema_fast: 3,
-        ema_slow: 7,
-        bollinger: 6,
-        bollinger_width: 1.5,
-        rsi: 4,
-        macd_fast: 3,
-        macd_slow: 6,
-        macd_signal: 4,
-        atr: 5,
-        vwap: 3,
-        momentum: 1,
-        roc: 5,
-        zscore: 9,
-        realised_volatility: 4,
-    }
+    IndicatorParams::from_values(|parameter| match parameter.key {
+        "momentum" => 1.0,
+        "bollinger_width" => 1.5,
+        "ema_fast" | "macd_fast" | "vwap" => 3.0,
+        "sma" | "atr" | "roc" => 5.0,
+        "bollinger" | "macd_slow" => 6.0,
+        "ema_slow" => 7.0,
+        "zscore" => 9.0,
+        _ => 4.0,
+    })
 }
 
 /// All state of a group, and everything that came out of it.

@@ -1,23 +1,14 @@
 //! Indicators against their definitions and against TA-Lib.
 
 use proptest::prelude::*;
-use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa};
+use warptape_kernels::{
+    ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, PARAMETERS,
+    documented_indicators,
+};
 
 use crate::chain::short_params;
+use crate::indicator_reference::{self as reference, History, assert_close, indicators, scale};
 use crate::market::{closed_bars, push};
-use crate::reference::{History, assert_close, indicators};
-use crate::rivals;
-
-/// All indicators at the same bar need not be near 0 for their difference to be: those that are differences of prices
-/// are compared relative to the price.
-pub fn scale(indicator: Indicator, close: f64) -> f64 {
-    match indicator {
-        Indicator::Macd | Indicator::MacdSignal | Indicator::MacdHistogram | Indicator::Momentum => close,
-        Indicator::Roc => 100.0,
-        Indicator::Zscore => 1.0,
-        _ => 0.0,
-    }
-}
 
 /// Runs bars of several times through a slab and compares each value with the definition.
 fn check(params: &IndicatorParams, slots: u32, times: &[ClosedBars]) {
@@ -50,30 +41,34 @@ proptest! {
     fn indicators_are_what_their_definition_says(
         seed: u64,
         slots in 1..20_u32,
-        lengths in prop::array::uniform14(1..12_u32),
+        lengths in prop::collection::vec(0..12_u32, PARAMETERS.len()),
         width in 0.5..3.0,
     ) {
-        let [sma, ema_fast, ema_more, bollinger, rsi, macd_fast, macd_more, macd_signal, atr, vwap, momentum, roc, zscore, rv] =
-            lengths;
-        let params = IndicatorParams {
-            sma: 1 + sma,
-            ema_fast: 1 + ema_fast,
-            ema_slow: 1 + ema_fast + ema_more,
-            bollinger: 1 + bollinger,
-            bollinger_width: width,
-            rsi: 1 + rsi,
-            macd_fast: 1 + macd_fast,
-            macd_slow: 1 + macd_fast + macd_more,
-            macd_signal: 1 + macd_signal,
-            atr: 1 + atr,
-            vwap: 1 + vwap,
-            momentum,
-            roc,
-            zscore: 1 + zscore,
-            realised_volatility: 1 + rv,
-        };
+        let mut params = IndicatorParams::from_values(|parameter| {
+            let number = PARAMETERS.iter().position(|other| other.key == parameter.key).expect("one of them");
+            if parameter.is_window { parameter.min + f64::from(lengths[number]) } else { width }
+        });
+        params.ema_slow += params.ema_fast;
+        params.macd_slow += params.macd_fast;
         prop_assert_eq!(params.check(), Vec::<String>::new());
         check(&params, slots, &closed_bars(seed, slots, 60));
+    }
+}
+
+/// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-kernels --test kernels documented` writes the table anew.
+#[test]
+fn all_indicators_are_documented() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/indicators.md");
+    let text = std::fs::read_to_string(&path).expect("the documentation");
+    let head = "| --- | --- | --- | --- | --- |\n";
+    let begin = text.find(head).expect("a table of five columns") + head.len();
+    let end = begin + text[begin..].find("\n\n").expect("a table ends") + 1;
+    let table = documented_indicators();
+    if std::env::var_os("WARPTAPE_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..]))
+            .expect("a writable folder");
+    } else {
+        assert_eq!(&text[begin..end], table, "run with WARPTAPE_UPDATE_DOCS=1 to write it anew");
     }
 }
 
@@ -129,6 +124,8 @@ fn equal_prices_have_no_deviation_and_no_movement() {
         (Indicator::Roc, 0.0),
         (Indicator::Zscore, 0.0),
         (Indicator::RealisedVolatility, 0.0),
+        (Indicator::StochasticK, 0.0),
+        (Indicator::StochasticD, 0.0),
     ] {
         assert_eq!(columns.at(indicator, 0), expected, "{indicator:?}");
     }
@@ -136,14 +133,20 @@ fn equal_prices_have_no_deviation_and_no_movement() {
 
 #[test]
 fn indicators_equal_ta_libs() {
-    let params = IndicatorParams::default();
+    // Those that are off by default are on.
+    let params = IndicatorParams::from_values(|parameter| match parameter.default {
+        0.0 => 14.0,
+        default => default,
+    });
     for (seed, slots, bars) in [(1, 10, 700), (2, 1, 5000)] {
         let times = closed_bars(seed, slots, bars);
         let mut slab = IndicatorSlab::new(params.clone());
         slab.resize(slots as usize);
         let mut columns = IndicatorColumns::default();
-        let expected: Vec<_> =
-            rivals::histories(slots, &times).iter().map(|history| rivals::ta_lib(&params, history)).collect();
+        let expected: Vec<_> = reference::histories(slots, &times)
+            .iter()
+            .map(|history| reference::ta_lib(&params, history))
+            .collect();
         for (bar, closed) in times.iter().enumerate() {
             slab.update(Isa::detect(), closed, &mut columns);
             for slot in 0..slots as usize {

@@ -2,6 +2,7 @@
 
 mod result;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use indicatif::HumanDuration;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use warptape_schemas::signal::INDICATORS;
 
 use super::columns::{Align, aligned, facts};
@@ -23,6 +25,8 @@ use warptape_hot::{
     signal_field,
 };
 
+/// The field of a signal that has the indicators without a field of their own.
+const FURTHER: &str = "further_indicators";
 /// A process that lives tells Redis of its lanes every second; a busy machine and clocks that differ have so much time.
 const SILENCE_NS_MAX: i64 = 10_000_000_000;
 
@@ -182,13 +186,17 @@ fn indicators(state: &SymbolState) -> String {
     let header: Vec<(&str, Align)> = std::iter::once(("INDICATOR", Align::Left))
         .chain(bars.iter().map(|(spec, _)| (*spec, Align::Right)))
         .collect();
+    let further = bars.iter().filter_map(|(_, record)| record[FURTHER].as_object());
+    let further: BTreeSet<&str> = further.flat_map(Map::keys).map(String::as_str).collect();
     let rows: Vec<Vec<String>> = INDICATORS
-        .iter()
+        .into_iter()
+        .chain(further)
         .map(|name| {
-            let cell = |(_, record): &(&str, &serde_json::Value)| {
-                record[*name].as_f64().map_or_else(String::new, layout::float)
+            let cell = |(_, record): &(&str, &Value)| {
+                let value = record[name].as_f64().or_else(|| record[FURTHER][name].as_f64());
+                value.map_or_else(String::new, layout::float)
             };
-            std::iter::once((*name).to_owned()).chain(bars.iter().map(cell)).collect()
+            std::iter::once(name.to_owned()).chain(bars.iter().map(cell)).collect()
         })
         .collect();
     aligned(&header, &rows)
@@ -208,6 +216,7 @@ mod tests {
         let record = json!({
             "symbol": "A:X", "kind": "BAR", "bar_spec": "1s", "bar_end_ns": 1_723_075_200_000_000_000_i64, "value": 2.5,
             "threshold": 0.0, "close_e9": 2_500_000_000_i64, "trades": 3, "sma": 2.25, "rsi": null,
+            "further_indicators": {"percentile": 98.5},
         });
         let value = SignalValue { offset: 41, partition: 2, group: 5, committed_ns: 8_500_000_000, record };
         let state = SymbolState {
@@ -253,6 +262,7 @@ mod tests {
             "2024-08-08T00:00:00",
             "\nINDICATOR              1s\nsma                  2.25\n",
             "\nrsi\n",
+            "\npercentile           98.5\n",
         ] {
             assert!(text.contains(part), "{part:?} is missing in:\n{text}");
         }

@@ -3,11 +3,13 @@
 //! Everything else about configuration (parsing, `config show`, the example file) is derived from this table. It must
 //! not know where values come from.
 
+use warptape_kernels::{PARAMETERS, Parameter};
+
 use super::syntax;
 use warptape_hot::HotUrl;
 
 /// One configuration key.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Dotted path, such as `engine.commit_interval_ms`.
     pub path: &'static str,
@@ -18,7 +20,7 @@ pub struct Key {
 }
 
 /// Type of a key with its default and what it may be.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A string.
     Text {
@@ -122,17 +124,36 @@ const fn retention(path: &'static str, default: i64, about: &'static str) -> Key
     integer(path, default, 0, 1_000_000, about)
 }
 
-/// Shortest window of an indicator, in bars.
-const WINDOW_MIN: i64 = 2;
-/// Longest window of an indicator, in bars.
-const WINDOW_MAX: i64 = warptape_kernels::WINDOW_MAX as i64;
-
-const fn window(path: &'static str, default: i64, about: &'static str) -> Key {
-    integer(path, default, WINDOW_MIN, WINDOW_MAX, about)
+/// The key of an indicator's parameter.
+const fn parameter(parameter: &Parameter) -> Key {
+    let Parameter { path, default, min, max, is_window, about, .. } = *parameter;
+    if is_window {
+        integer(path, default as i64, min as i64, max as i64, about)
+    } else {
+        number(path, default, min, max, about)
+    }
 }
 
-/// All keys, section by section.
-pub const KEYS: &[Key] = &[
+/// All keys, section by section: those of indicators come from the table of indicators.
+pub const KEYS: &[Key] = &{
+    let mut keys =
+        [BEFORE_INDICATORS[0]; BEFORE_INDICATORS.len() + PARAMETERS.len() + AFTER_INDICATORS.len()];
+    let mut position = 0;
+    while position < keys.len() {
+        keys[position] = if position < BEFORE_INDICATORS.len() {
+            BEFORE_INDICATORS[position]
+        } else if position < BEFORE_INDICATORS.len() + PARAMETERS.len() {
+            parameter(&PARAMETERS[position - BEFORE_INDICATORS.len()])
+        } else {
+            AFTER_INDICATORS[position - BEFORE_INDICATORS.len() - PARAMETERS.len()]
+        };
+        position += 1;
+    }
+    keys
+};
+
+/// Keys of the sections before that of the indicators' parameters.
+const BEFORE_INDICATORS: &[Key] = &[
     Key {
         path: "log.url",
         kind: Kind::Text {
@@ -484,43 +505,10 @@ pub const KEYS: &[Key] = &[
         4_096,
         "Symbol groups of a partition: the unit of placement on lanes.",
     ),
-    window("stages.indicators.sma", 20, "Simple moving average."),
-    window("stages.indicators.ema_fast", 38, "Fast exponential moving average; shorter than the slow one."),
-    window("stages.indicators.ema_slow", 100, "Slow exponential moving average."),
-    window("stages.indicators.bollinger", 20, "Bollinger bands."),
-    number(
-        "stages.indicators.bollinger_width",
-        2.0,
-        0.01,
-        100.0,
-        "Half width of the bands, in standard deviations.",
-    ),
-    window("stages.indicators.rsi", 14, "Relative strength index (Wilder)."),
-    window("stages.indicators.macd_fast", 12, "Fast average of MACD; shorter than the slow one."),
-    window("stages.indicators.macd_slow", 26, "Slow average of MACD."),
-    window("stages.indicators.macd_signal", 9, "Signal line of MACD."),
-    window("stages.indicators.atr", 14, "Average true range (Wilder)."),
-    window("stages.indicators.vwap", 20, "Volume-weighted average price."),
-    integer(
-        "stages.indicators.momentum",
-        10,
-        1,
-        WINDOW_MAX,
-        "Momentum: close minus the close this many bars before.",
-    ),
-    integer(
-        "stages.indicators.roc",
-        10,
-        1,
-        WINDOW_MAX,
-        "Rate of change, in percent of the close this many bars before.",
-    ),
-    window("stages.indicators.zscore", 20, "Mean-reversion z-score."),
-    window(
-        "stages.indicators.realised_volatility",
-        20,
-        "Realised volatility: root of the summed squared log returns.",
-    ),
+];
+
+/// Those behind the parameters of indicators.
+const AFTER_INDICATORS: &[Key] = &[
     number("stages.signals.rsi_upper", 70.0, 0.0, 100.0, "RSI above this is overbought."),
     number(
         "stages.signals.rsi_lower",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warptape_cuda::{CudaDevices, Inventory, cache_folder};
 use warptape_eventlog::Durability;
-use warptape_kernels::{BarSpec, IndicatorParams, Isa, SignalParams};
+use warptape_kernels::{BarSpec, IndicatorParams, Isa, Parameter, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, STEP_BYTES_MAX, check_config, in_steps};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
@@ -348,30 +348,17 @@ fn risk(values: &Values) -> RiskConfig {
 }
 
 fn stages(values: &Values) -> StageConfig {
-    let window = |name: &str| values.integer(&format!("stages.indicators.{name}")) as u32;
+    let parameter = |parameter: &Parameter| match parameter.is_window {
+        true => values.integer(parameter.path) as f64,
+        false => values.number(parameter.path),
+    };
     let bar =
         |text: String| text.parse::<BarSpec>().expect("the table of keys checked every bar specification");
     StageConfig {
         bars: values.list("stages.bars").into_iter().map(bar).collect(),
         allowed_lateness_ns: values.integer("stages.allowed_lateness_ms") * 1_000_000,
         groups_per_partition: values.integer("stages.groups_per_partition") as u32,
-        indicators: IndicatorParams {
-            sma: window("sma"),
-            ema_fast: window("ema_fast"),
-            ema_slow: window("ema_slow"),
-            bollinger: window("bollinger"),
-            bollinger_width: values.number("stages.indicators.bollinger_width"),
-            rsi: window("rsi"),
-            macd_fast: window("macd_fast"),
-            macd_slow: window("macd_slow"),
-            macd_signal: window("macd_signal"),
-            atr: window("atr"),
-            vwap: window("vwap"),
-            momentum: window("momentum"),
-            roc: window("roc"),
-            zscore: window("zscore"),
-            realised_volatility: window("realised_volatility"),
-        },
+        indicators: IndicatorParams::from_values(parameter),
         signals: SignalParams {
             rsi_upper: values.number("stages.signals.rsi_upper"),
             rsi_lower: values.number("stages.signals.rsi_lower"),

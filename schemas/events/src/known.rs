@@ -47,7 +47,7 @@ known!(
 );
 known!(
     /// What the pipeline says about a symbol.
-    SIGNAL, "Signal", "signal", 2, 0xd9f4_ea62_31c3_8f5b
+    SIGNAL, "Signal", "signal", 3, 0x5b2d_7154_a25d_5ee3
 );
 known!(
     /// One step of the scheduler.
@@ -83,7 +83,8 @@ known!(
     FEED, "Feed", "feed", 1, 0xe945_081e_aff3_b448
 );
 
-/// Signals whose numbers are 64-bit numbers of 1e-9, which almost all are, are still written with this version.
+/// Signals whose numbers are 64-bit numbers of 1e-9 and that have no further indicators, which almost all are, are still written
+/// with this version.
 pub const SIGNAL_1: KnownSchema = KnownSchema {
     name: "Signal",
     file: "signal",
@@ -91,7 +92,15 @@ pub const SIGNAL_1: KnownSchema = KnownSchema {
     fingerprint: 0x2123_3437_33bc_4371,
     text: include_str!("../../avro/old/signal_1.avsc"),
 };
-/// So are late ticks of such numbers.
+/// Signals without further indicators are still written with this version where version 1 cannot hold them.
+pub const SIGNAL_2: KnownSchema = KnownSchema {
+    name: "Signal",
+    file: "signal",
+    version: 2,
+    fingerprint: 0xd9f4_ea62_31c3_8f5b,
+    text: include_str!("../../avro/old/signal_2.avsc"),
+};
+/// Late ticks whose numbers are 64-bit numbers of 1e-9 are still written with this version.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
     name: "LateTick",
     file: "late_tick",
@@ -135,8 +144,9 @@ pub const CURRENT: [KnownSchema; 12] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 13] = [
+pub const OLD: [KnownSchema; 14] = [
     SIGNAL_1,
+    SIGNAL_2,
     LATE_TICK_1,
     RISK_REQUEST_3,
     RISK_RESULT_2,
@@ -206,7 +216,7 @@ pub const OLD: [KnownSchema; 13] = [
 ];
 
 /// Versions before the current one that are still written, where they have all that is to be said.
-const STILL_WRITTEN: [KnownSchema; 4] = [SIGNAL_1, LATE_TICK_1, RISK_REQUEST_3, RISK_RESULT_2];
+const STILL_WRITTEN: [KnownSchema; 5] = [SIGNAL_1, SIGNAL_2, LATE_TICK_1, RISK_REQUEST_3, RISK_RESULT_2];
 
 /// The versions of a record that are written, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

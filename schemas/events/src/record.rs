@@ -12,18 +12,23 @@ use crate::snapshot::Snapshot;
 use crate::wire::Wire;
 use crate::{frame, signal_wire};
 
-/// Appends a signal.
+/// Appends a signal, with the first version of its schema that can hold it.
 pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
-    match signal.bar.as_ref().and_then(|bar| bar.exact.as_ref()) {
-        None => {
-            out.extend_from_slice(&const { frame::header(known::SIGNAL_1.fingerprint) });
-            signal_wire::put(signal, out);
-        }
-        Some(exact) => {
-            out.extend_from_slice(&const { frame::header(known::SIGNAL.fingerprint) });
-            signal_wire::put(signal, out);
-            signal_wire::put_exact(exact, out);
-        }
+    let exact = signal.bar.as_ref().and_then(|bar| bar.exact.as_ref());
+    let further =
+        signal.bar.as_ref().map(|bar| &bar.further_indicators).filter(|further| !further.is_empty());
+    let schema = match (exact, further) {
+        (None, None) => known::SIGNAL_1,
+        (Some(_), None) => known::SIGNAL_2,
+        (_, Some(_)) => known::SIGNAL,
+    };
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    signal_wire::put(signal, out);
+    if schema.version >= 2 {
+        signal_wire::put_exact(exact, out);
+    }
+    if let Some(further) = further {
+        signal_wire::put_further(further, out);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Signals: what the pipeline says about symbols.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Kinds of signal, in the order in which one bar's signals are emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,9 @@ pub struct Bar {
     pub exact: Option<ExactBar>,
     /// Indicator values, in the order of [`INDICATORS`].
     pub indicators: [Option<f64>; INDICATOR_COUNT],
+    /// Values of indicators that have no field of their own, by name. They need a version of the schema of their own, so that a
+    /// signal without any is written as it was before there were such.
+    pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
 }
 
 /// A bar whose prices are not scaled by 1e-9, or whose volume has no 64 bits at 1e-9.
@@ -82,10 +86,10 @@ impl Bar {
     }
 }
 
-/// Number of indicator values of a bar.
+/// Number of indicator values of a bar that have a field of their own.
 pub const INDICATOR_COUNT: usize = 16;
 
-/// Names of the indicator values, as in the schema.
+/// Names of their fields. No more are added: an indicator that comes later is one of [`Bar::further_indicators`].
 pub const INDICATORS: [&str; INDICATOR_COUNT] = [
     "sma",
     "ema_fast",

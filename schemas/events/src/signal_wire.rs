@@ -1,6 +1,7 @@
 //! How a [`Signal`] lies in its datum: flat, the bar's fields null where there is no bar.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::cursor::Cursor;
 use crate::decimal::decimal_text;
@@ -60,7 +61,11 @@ pub fn put(signal: &Signal<'_>, out: &mut Vec<u8>) {
 const EXACT_SCALES: [usize; 7] = [18, 18, 18, 18, 9, 18, 18];
 
 /// What version 2 has more.
-pub fn put_exact(exact: &ExactBar, out: &mut Vec<u8>) {
+pub fn put_exact(exact: Option<&ExactBar>, out: &mut Vec<u8>) {
+    let Some(exact) = exact else {
+        out.push(NULL);
+        return;
+    };
     let ExactBar {
         has_other_prices: _,
         open_e18,
@@ -75,6 +80,34 @@ pub fn put_exact(exact: &ExactBar, out: &mut Vec<u8>) {
     out.push(VALUE);
     for (number, scale) in numbers.into_iter().zip(EXACT_SCALES) {
         put_bytes(decimal_text(number, scale).as_bytes(), out);
+    }
+}
+
+/// What version 3 has more: a map, in one block, by name.
+pub fn put_further(further: &BTreeMap<Cow<'static, str>, f64>, out: &mut Vec<u8>) {
+    put_long(further.len() as i64, out);
+    for (name, value) in further {
+        put_bytes(name.as_bytes(), out);
+        value.put(out);
+    }
+    if !further.is_empty() {
+        put_long(0, out);
+    }
+}
+
+fn get_further(cursor: &mut Cursor<'_>) -> Result<BTreeMap<Cow<'static, str>, f64>, DecodeError> {
+    let mut further = BTreeMap::new();
+    loop {
+        let count = cursor.block()?;
+        if count == 0 {
+            return Ok(further);
+        }
+        for _ in 0..count {
+            let name = cursor.string()?.to_owned();
+            if further.insert(Cow::Owned(name), cursor.double()?).is_some() {
+                return Err(cursor.malformed("an indicator that is given twice"));
+            }
+        }
     }
 }
 
@@ -128,24 +161,8 @@ fn put_bar(bar: &Bar, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a signal of version 1.
-pub fn get<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
-    get_with(cursor, |_| Ok(None))
-}
-
-/// Reads a signal of version 2.
-pub fn get_exact<'a>(cursor: &mut Cursor<'a>) -> Result<Signal<'a>, DecodeError> {
-    get_with(cursor, |cursor| match cursor.long()? {
-        0 => Ok(None),
-        1 => get_numbers(cursor).map(Some),
-        _ => Err(cursor.malformed("no such branch of a nullable field")),
-    })
-}
-
-fn get_with<'a>(
-    cursor: &mut Cursor<'a>,
-    exact: impl FnOnce(&mut Cursor<'a>) -> Result<Option<[i128; 7]>, DecodeError>,
-) -> Result<Signal<'a>, DecodeError> {
+/// Reads a signal of a version from 1 to 3: each has more at its end than the one before.
+pub fn get<'a>(cursor: &mut Cursor<'a>, version: u32) -> Result<Signal<'a>, DecodeError> {
     Ok(Signal {
         symbol: Cow::Borrowed(cursor.string()?),
         kind: Wire::get(cursor)?,
@@ -156,14 +173,19 @@ fn get_with<'a>(
         source_index: cursor.int()?,
         value: cursor.double()?,
         threshold: cursor.double()?,
-        bar: get_bar(cursor, exact)?,
+        bar: get_bar(cursor, version)?,
     })
 }
 
-fn get_bar<'a>(
-    cursor: &mut Cursor<'a>,
-    exact: impl FnOnce(&mut Cursor<'a>) -> Result<Option<[i128; 7]>, DecodeError>,
-) -> Result<Option<Bar>, DecodeError> {
+fn get_exact(cursor: &mut Cursor<'_>) -> Result<Option<[i128; 7]>, DecodeError> {
+    match cursor.long()? {
+        0 => Ok(None),
+        1 => get_numbers(cursor).map(Some),
+        _ => Err(cursor.malformed("no such branch of a nullable field")),
+    }
+}
+
+fn get_bar(cursor: &mut Cursor<'_>, version: u32) -> Result<Option<Bar>, DecodeError> {
     let mut longs = [None; BAR_LONG_COUNT];
     for long in &mut longs {
         *long = Option::<i64>::get(cursor)?;
@@ -172,7 +194,9 @@ fn get_bar<'a>(
     for indicator in &mut indicators {
         *indicator = Option::<f64>::get(cursor)?;
     }
-    let exact = exact(cursor)?.map(|numbers| {
+    let exact = if version >= 2 { get_exact(cursor)? } else { None };
+    let further_indicators = if version >= 3 { get_further(cursor)? } else { BTreeMap::new() };
+    let exact = exact.map(|numbers| {
         let [open_e18, high_e18, low_e18, close_e18, volume_e9, bid_price_e18, ask_price_e18] = numbers;
         let has_other_prices = longs[0].is_none();
         ExactBar {
@@ -214,9 +238,10 @@ fn get_bar<'a>(
             ask_price_e9,
             exact,
             indicators,
+            further_indicators,
         })),
         [None, None, None, None, None, None, None, None]
-            if indicators == [None; INDICATOR_COUNT] && exact.is_none() =>
+            if indicators == [None; INDICATOR_COUNT] && exact.is_none() && further_indicators.is_empty() =>
         {
             Ok(None)
         }

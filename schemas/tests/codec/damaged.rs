@@ -65,7 +65,10 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
         samples::tick().prop_map(|tick| bytes(tick, |tick, out| encode_tick(tick, out).expect("good"))),
         samples::ticks()
             .prop_map(|ticks| bytes(ticks, |ticks, out| encode_tick_batch(ticks, out).expect("good"))),
-        prop::sample::select(samples::signals()).prop_map(|signal| bytes(signal, encode_signal)),
+        prop::sample::select(
+            [samples::signals(), samples::exact_signals(), samples::further_signals()].concat()
+        )
+        .prop_map(|signal| bytes(signal, encode_signal)),
         journal,
         Just(bytes(samples::snapshot(), encode_snapshot)),
         samples::tick().prop_map(|tick| bytes(samples::late_tick(tick), encode_late_tick)),

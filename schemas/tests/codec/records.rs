@@ -24,7 +24,7 @@ fn signals() {
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
         assert_signal(&published.read(&payload), &signal);
     }
-    let published = Published::new(known::SIGNAL);
+    let published = Published::new(known::SIGNAL_2);
     for signal in samples::exact_signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
@@ -52,6 +52,31 @@ fn signals() {
         ];
         assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn signals_with_further_indicators() {
+    let published = Published::new(known::SIGNAL);
+    for signal in samples::further_signals() {
+        let payload = encoded(&signal, encode_signal);
+        assert_eq!(decode_signal(&payload), Ok(signal.clone()));
+        let record = published.read(&payload);
+        assert_eq!(record.optional("exact").is_some(), signal.bar.expect("a bar").exact.is_some());
+        let Value::Map(found) = record.get("further_indicators") else { panic!("a map") };
+        let expected = [("a", 61_000.25), ("b", -0.5)];
+        assert_eq!(found, &expected.map(|(name, value)| (name.to_owned(), Value::Double(value))).into());
+        let (_, described) = describe(&payload).expect("a record of ours");
+        assert_eq!(described["further_indicators"], serde_json::json!({"a": 61_000.25, "b": -0.5}));
+    }
+}
+
+#[test]
+fn an_indicator_that_is_given_twice_is_refused() {
+    let mut payload = encoded(&samples::further_signals()[0], encode_signal);
+    let name = payload.iter().rposition(|byte| *byte == b'b').expect("the second name");
+    payload[name] = b'a';
+    let Err(DecodeError::Malformed { what, .. }) = decode_signal(&payload) else { panic!("it is refused") };
+    assert_eq!(what, "an indicator that is given twice");
 }
 
 fn assert_signal(record: &Record, signal: &Signal<'_>) {

@@ -1,6 +1,7 @@
 //! Values to encode. Random ones come from proptest, which prints the seed of a failure.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use warptape_schemas::journal::*;
@@ -109,6 +110,7 @@ pub fn bar(set: u32) -> Bar {
         ask_price_e9: 61_234_600_000_000,
         exact: None,
         indicators,
+        further_indicators: Default::default(),
     }
 }
 
@@ -138,6 +140,17 @@ pub fn exact_signals() -> Vec<Signal<'static>> {
     ];
     let of_bar = |bar| Signal { bar: Some(bar), ..signals().remove(0) };
     bars.map(of_bar).into()
+}
+
+/// Bars with further indicators: one of ordinary numbers, and one that fields in 1e-9 cannot hold.
+pub fn further_signals() -> Vec<Signal<'static>> {
+    let further: BTreeMap<Cow<'static, str>, f64> = [("b".into(), -0.5), ("a".into(), 61_000.25)].into();
+    let with = |mut signal: Signal<'static>| {
+        let bar = signal.bar.as_mut().expect("a bar");
+        bar.further_indicators.clone_from(&further);
+        signal
+    };
+    [signals().remove(1), exact_signals().remove(0)].map(with).into()
 }
 
 /// Ticks of a coin that is worth little, and of a spread.

@@ -1,9 +1,11 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
+mod further;
 mod optimisation;
 mod scales;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -296,6 +298,7 @@ fn a_device_gives_what_the_host_gives() {
     let emulator = Emulator::new();
     let beside = Cell::new(0);
     let inputs = (
+        any::<bool>(),
         ticks(),
         prop::collection::vec(1..20_usize, 1..40),
         prop::collection::vec(any::<prop::sample::Index>(), 0..4),
@@ -303,8 +306,9 @@ fn a_device_gives_what_the_host_gives() {
     );
     let mut runner =
         TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() });
-    let result = runner.run(&inputs, |(ticks, cuts, barriers, moved_at)| {
-        let config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+    let result = runner.run(&inputs, |(further, ticks, cuts, barriers, moved_at)| {
+        let mut config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
+        config.indicators.stochastic = if further { 2 } else { 0 };
         let barriers: Vec<usize> = barriers.iter().map(|at| at.index(ticks.len())).collect();
         let moved_at = moved_at.index(ticks.len());
         let (mut host, mut other) = (Partition::new(&config), Partition::new(&config));

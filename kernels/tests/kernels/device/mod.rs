@@ -335,7 +335,7 @@ fn batches_beside_each_other_are_as_one_by_one() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 38] = [
+const FAULTS: [(&str, &str, &str); 41] = [
     ("bars.cu", "exponent > 0; --exponent", "exponent > 1; --exponent"),
     ("bars.cu", "u64 price = high > low ?", "u64 price = high < low ?"),
     ("bars.cu", "upper >> 63 ?", "upper >> 100 ?"),
@@ -365,6 +365,9 @@ const FAULTS: [(&str, &str, &str); 38] = [
     ("indicators.cu", "(input - state) * period.alpha", "input * period.alpha - state * period.alpha"),
     ("indicators.cu", "(close - anchor) - mean_distance", "close - (anchor + mean_distance)"),
     ("indicators.cu", "anchor = close;", ""),
+    ("indicators.cu", "highs.length + percents.length - 2", "highs.length + percents.length - 1"),
+    ("indicators.cu", "lows.at(bar) < lowest", "lows.at(bar) > lowest"),
+    ("indicators.cu", "args.kept_first[kept + 1] - first", "args.kept_first[kept + 1] - first - 1"),
     ("ln.cuh", "0.39999999999414676", "0.39999999999"),
     ("signals.cu", "before != ZONE_NONE && ", ""),
     ("signals.cu", "value < lower", "value <= lower"),

@@ -9,6 +9,7 @@ use warptape_engine::{
     snapshot_records,
 };
 use warptape_eventlog::{NewRecord, Record};
+use warptape_kernels::Indicator;
 use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskResult, TaskClass};
 use warptape_schemas::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
@@ -78,6 +79,7 @@ fn the_largest_signal_and_late_tick_fit() {
         bid_price_e18: i128::MIN,
         ask_price_e18: i128::MIN,
     };
+    let further = Indicator::ALL.into_iter().map(|indicator| (indicator.name().into(), f64::MAX));
     let bar = Bar {
         open_e9: i64::MIN,
         high_e9: i64::MIN,
@@ -89,6 +91,7 @@ fn the_largest_signal_and_late_tick_fit() {
         ask_price_e9: i64::MIN,
         exact: Some(exact),
         indicators: [Some(f64::MAX); INDICATOR_COUNT],
+        further_indicators: further.collect(),
     };
     let signal = Signal {
         symbol: symbol(0).into(),

@@ -1,0 +1,290 @@
+//! What the table of indicators becomes: columns, parameters with their settings, values that are kept, and the names by which
+//! the CUDA twins know them. It must not know any indicator.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::table::{Indicator, IndicatorParams, KEPT, Kept, ROWS};
+
+/// What a column's values are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Units of price: prices, and differences of prices.
+    Price,
+    /// None: a share, a percentage, a number of deviations.
+    Number,
+}
+
+/// A parameter of an indicator.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name, which is that of its field of [`IndicatorParams`].
+    pub key: &'static str,
+    /// Its name among all settings.
+    pub path: &'static str,
+    /// How formulas call it; empty where the next parameter's letter stands for both.
+    pub letter: &'static str,
+    /// What it is unless it is set.
+    pub default: f64,
+    /// The least that is allowed. Where that is 0, which only an indicator's first parameter may be, 0 turns the indicator off.
+    pub min: f64,
+    /// The greatest that is allowed.
+    pub max: f64,
+    /// Whether it is a window: a whole number of closed bars.
+    pub is_window: bool,
+    /// What it is for, in one sentence.
+    pub about: &'static str,
+}
+
+/// Columns that come from one formula, as the documentation has them in a row.
+pub(super) struct Row {
+    pub columns: &'static [Indicator],
+    pub parameters: &'static [Parameter],
+    /// Number of closed bars at which the first value comes.
+    pub from_bar: &'static str,
+    pub formula: &'static str,
+    /// Seeds and conventions.
+    pub convention: &'static str,
+}
+
+impl Row {
+    /// Whether the indicator may be off.
+    const fn may_be_off(&self) -> bool {
+        matches!(self.parameters.first(), Some(first) if first.min == 0.0)
+    }
+}
+
+/// Columns of the rows that may not be off, which come first.
+pub(super) const fn columns_always(rows: &[Row]) -> usize {
+    let (mut columns, mut number) = (0, 0);
+    while number < rows.len() {
+        if rows[number].may_be_off() {
+            assert!(rows[number].parameters[0].default == 0.0, "what may be off is off by default");
+        } else {
+            assert!(number == 0 || !rows[number - 1].may_be_off(), "what may be off is declared last");
+            columns += rows[number].columns.len();
+        }
+        number += 1;
+    }
+    columns
+}
+
+impl IndicatorParams {
+    /// Whether an indicator is on that may be off.
+    pub(super) fn has_further(&self) -> bool {
+        self.on().any(|(parameter, _)| parameter.min == 0.0)
+    }
+
+    /// Parameters with these values. Those of indicators that are off have their defaults, because nothing follows from them.
+    pub fn from_values(value: impl Fn(&Parameter) -> f64) -> Self {
+        let of_row = |row: &'static Row| {
+            let is_off = row.parameters.first().is_some_and(|first| value(first) == 0.0);
+            let value = |parameter: &Parameter| if is_off { parameter.default } else { value(parameter) };
+            row.parameters.iter().map(value).collect::<Vec<f64>>()
+        };
+        Self::of_values(&mut ROWS.iter().flat_map(of_row))
+    }
+
+    /// Parameters of the indicators that are on, with their values.
+    pub(super) fn on(&self) -> impl Iterator<Item = (&'static Parameter, f64)> {
+        let mut values = self.values().into_iter();
+        ROWS.iter().flat_map(move |row| {
+            let of_row: Vec<_> = row.parameters.iter().zip(values.by_ref()).collect();
+            let is_off = of_row.first().is_some_and(|(_, value)| *value == 0.0);
+            if is_off { Vec::new() } else { of_row }
+        })
+    }
+
+    /// Windows of the indicators that are on, by their keys.
+    pub(super) fn windows(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.on()
+            .filter(|(parameter, _)| parameter.is_window)
+            .map(|(parameter, value)| (parameter.key, value as u32))
+    }
+
+    /// How many values of the last bars each of [`Kept`] is: none where its indicator is off.
+    pub(super) fn kept_lengths(&self) -> [u32; KEPT] {
+        let length = |key| self.windows().find(|(window, _)| *window == key).map_or(0, |(_, length)| length);
+        Kept::WINDOWS.map(length)
+    }
+}
+
+/// The rows of the table in `docs/indicators.md`, in Markdown.
+pub fn documented_indicators() -> String {
+    let row = |row: &Row| {
+        let columns: Vec<String> = row.columns.iter().map(|column| format!("`{}`", column.name())).collect();
+        let parameters: Vec<String> = row.parameters.iter().map(documented_parameter).collect();
+        let cells = [
+            columns.join(", "),
+            parameters.join(", "),
+            row.from_bar.to_owned(),
+            row.formula.to_owned(),
+            row.convention.to_owned(),
+        ];
+        let cell = |cell: &String| if cell.is_empty() { " |".to_owned() } else { format!(" {cell} |") };
+        format!("|{}\n", cells.iter().map(cell).collect::<String>())
+    };
+    ROWS.iter().map(row).collect()
+}
+
+fn documented_parameter(parameter: &Parameter) -> String {
+    let Parameter { key, default, letter, min, .. } = parameter;
+    let off = if *min == 0.0 { ": off" } else { "" };
+    let equals = if letter.is_empty() { "" } else { " = " };
+    format!("`{key}` ({default}{off}){equals}{letter}")
+}
+
+/// What is off is not written: so configurations that were recorded before an indicator came stay what they were.
+impl Serialize for IndicatorParams {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (parameter, value) in self.on() {
+            if parameter.is_window {
+                map.serialize_entry(parameter.key, &(value as u32))?;
+            } else {
+                map.serialize_entry(parameter.key, &value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// Makes all that is listed from the table: see [`super::table`] for how a row is written.
+macro_rules! indicators {
+    ($({
+        columns: [$($column:ident: $name:ident, $unit:ident, $column_about:literal);+ $(;)?],
+        parameters: [$($key:ident: $type:ident = $default:literal in $min:literal..=$max:expr, $letter:literal, $about:literal);* $(;)?],
+        keeps: [$($kept:ident: $window:ident),*],
+        from_bar: $from_bar:literal,
+        formula: $formula:literal,
+        convention: $convention:literal,
+    })+) => {
+        /// The columns, in their order.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Indicator {
+            $($(#[doc = $column_about] $column,)+)+
+        }
+
+        impl Indicator {
+            /// Its number among the columns of indicators that may be off, which it is one of.
+            #[inline(always)]
+            pub(super) const fn further(self) -> usize {
+                self as usize - ALWAYS
+            }
+
+            /// All, in the order of the columns.
+            pub const ALL: [Self; INDICATORS] = [$($(Self::$column,)+)+];
+
+            /// Its name, as in signals.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($(Self::$column => stringify!($name),)+)+
+                }
+            }
+
+            /// What it is, in one sentence.
+            pub fn about(self) -> &'static str {
+                match self {
+                    $($(Self::$column => $column_about,)+)+
+                }
+            }
+
+            /// Whether its values are prices or differences of prices.
+            pub fn is_price(self) -> bool {
+                let unit = match self {
+                    $($(Self::$column => Unit::$unit,)+)+
+                };
+                unit == Unit::Price
+            }
+        }
+
+        /// Number of indicator columns.
+        pub const INDICATORS: usize = [$($(Indicator::$column,)+)+].len();
+
+        /// Number of columns that are always computed: the first ones.
+        pub(super) const ALWAYS: usize = columns_always(ROWS);
+
+        /// Number of columns of indicators that may be off: the others.
+        pub(super) const FURTHER: usize = INDICATORS - ALWAYS;
+
+        /// Values of each slot's last bars that an indicator keeps for itself.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(super) enum Kept {
+            $($($kept,)*)*
+            /// Behind the last one.
+            End,
+        }
+
+        /// Number of [`Kept`].
+        pub(super) const KEPT: usize = Kept::End as usize;
+
+        impl Kept {
+            /// Keys of the windows that say how many values each is.
+            pub(super) const WINDOWS: [&'static str; KEPT] = [$($(stringify!($window),)*)*];
+        }
+
+        /// Parameters of the indicators: windows are in closed bars.
+        #[derive(Clone, Debug, PartialEq, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct IndicatorParams {
+            $($(#[doc = $about] pub $key: $type,)*)*
+        }
+
+        impl Default for IndicatorParams {
+            fn default() -> Self {
+                Self { $($($key: $default,)*)* }
+            }
+        }
+
+        impl IndicatorParams {
+            /// Values in the order of [`PARAMETERS`].
+            pub(super) fn values(&self) -> [f64; PARAMETERS.len()] {
+                [$($(f64::from(self.$key),)*)*]
+            }
+
+            /// The inverse.
+            pub(super) fn of_values(values: &mut dyn Iterator<Item = f64>) -> Self {
+                let mut next = || values.next().expect("each parameter has a value");
+                Self { $($($key: next() as $type,)*)* }
+            }
+        }
+
+        /// All parameters, in their order.
+        pub const PARAMETERS: &[Parameter] = &[$($(indicators!(parameter $key $type $default $min $max, $letter $about),)*)*];
+
+        /// The table.
+        pub(super) const ROWS: &[Row] = &[$(Row {
+            columns: &[$(Indicator::$column,)+],
+            parameters: &[$(indicators!(parameter $key $type $default $min $max, $letter $about),)*],
+            from_bar: $from_bar,
+            formula: $formula,
+            convention: $convention,
+        },)+];
+
+        /// The header that CUDA sources know indicators from: columns in their order, and what is kept.
+        pub(crate) const HEADER: &str = concat!(
+            "namespace warptape {\n\n",
+            "enum Indicator : unsigned { ", $($(stringify!($column), ", ",)+)+ "INDICATORS };\n\n",
+            "enum Kept : unsigned { ", $($(stringify!($kept), ", ",)*)* "KEPT };\n\n",
+            "}  // namespace warptape\n",
+        );
+    };
+    (parameter $key:ident $type:ident $default:literal $min:literal $max:expr, $letter:literal $about:literal) => {
+        Parameter {
+            key: stringify!($key),
+            path: concat!("stages.indicators.", stringify!($key)),
+            letter: $letter,
+            default: $default as f64,
+            min: $min as f64,
+            max: $max as f64,
+            is_window: indicators!(is_window $type),
+            about: $about,
+        }
+    };
+    (is_window u32) => { true };
+    (is_window f64) => { false };
+}
+
+pub(super) use indicators;
