@@ -3,6 +3,7 @@
 mod background;
 mod device_figures;
 mod devices;
+mod documents;
 mod engine;
 mod kafka;
 mod live_feed;
