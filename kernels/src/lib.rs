@@ -27,6 +27,7 @@ pub mod device;
 mod indicators;
 mod isa;
 pub mod math;
+mod mistake;
 pub mod portfolio;
 pub mod pricing;
 mod rows;
@@ -42,6 +43,7 @@ pub use indicators::{
     WINDOW_MAX, documented_indicators,
 };
 pub use isa::{Isa, Present};
+pub use mistake::ParameterMistake;
 pub use rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
 pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};
 pub use state::StateError;

@@ -112,7 +112,10 @@ impl Segments {
         let config = StageConfig::from_json(text).map_err(|error| unusable(error.to_string()))?;
         match config.check().as_slice() {
             [] => Ok(config),
-            mistakes => Err(unusable(mistakes.join("; "))),
+            mistakes => {
+                let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+                Err(unusable(mistakes.join("; ")))
+            }
         }
     }
 

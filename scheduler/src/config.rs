@@ -79,6 +79,8 @@ pub struct ConfigMistake {
     pub found: String,
     /// What is allowed, as a sentence that follows a semicolon.
     pub allowed: String,
+    /// Another field that this one is held against.
+    pub against: Option<&'static str>,
 }
 
 /// A placement policy whose steps decide so many bytes of the journal at most, about. In a policy without, as journals have it from before
@@ -125,11 +127,13 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     }
     if config.batch_rows_max > config.lane_credit_rows {
         let allowed = format!("a batch must fit into lane_credit_rows ({})", config.lane_credit_rows);
-        mistakes.push(mistake("batch_rows_max", config.batch_rows_max, allowed));
+        let mistake = mistake("batch_rows_max", config.batch_rows_max, allowed);
+        mistakes.push(ConfigMistake { against: Some("lane_credit_rows"), ..mistake });
     }
     if config.low_water_rows >= config.high_water_rows {
         let allowed = format!("it must be below high_water_rows ({})", config.high_water_rows);
-        mistakes.push(mistake("low_water_rows", config.low_water_rows, allowed));
+        let mistake = mistake("low_water_rows", config.low_water_rows, allowed);
+        mistakes.push(ConfigMistake { against: Some("high_water_rows"), ..mistake });
     }
     mistakes.extend(check_tenants(&config.risk.tenant_weights));
     mistakes
@@ -187,7 +191,7 @@ pub fn routes(config: &SchedulerConfig, lanes: &[LaneSpec]) -> bool {
 }
 
 fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> ConfigMistake {
-    ConfigMistake { field: field.into(), found: found.to_string(), allowed }
+    ConfigMistake { field: field.into(), found: found.to_string(), allowed, against: None }
 }
 
 #[cfg(test)]

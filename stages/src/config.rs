@@ -1,8 +1,10 @@
 //! The configuration that outputs depend on: recorded in the journal, so that a replay runs with the same.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use warptape_events::Prices;
-use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
+use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, SignalParams};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::MarketConfig;
@@ -84,38 +86,41 @@ pub struct StageConfig {
 
 impl StageConfig {
     /// All mistakes, each naming its field and what is allowed.
-    pub fn check(&self) -> Vec<String> {
+    pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
+        let mut wrong = |field: &str, found: &dyn fmt::Display, allowed: &str| {
+            mistakes.push(ParameterMistake::new(field, found, allowed));
+        };
         if self.bars.is_empty() || self.bars.len() > 16 {
-            mistakes.push(format!("bars: {} specifications given, 1 to 16 are allowed", self.bars.len()));
+            wrong("bars", &format!("{} specifications", self.bars.len()), "1 to 16 are allowed");
         }
         for (index, spec) in self.bars.iter().enumerate() {
             if self.bars[..index].contains(spec) {
-                mistakes.push(format!("bars: {spec} is given twice"));
+                wrong("bars", spec, &format!("{spec} is given twice, and allowed once"));
             }
             if let Err(error) = spec.check(self.allowed_lateness_ns) {
-                mistakes.push(format!("bars: {error}"));
+                wrong("bars", spec, &error.to_string());
             }
         }
         if self.allowed_lateness_ns < 0 {
-            mistakes.push(format!("allowed_lateness: {} ns, must not be negative", self.allowed_lateness_ns));
+            wrong("allowed_lateness_ns", &self.allowed_lateness_ns, "must not be negative");
         }
-        if self.future_max_ns.is_some_and(|future_max_ns| future_max_ns < 1) {
-            mistakes.push("future_max: must be positive".to_owned());
+        let limits = [("future_max_ns", self.future_max_ns), ("clock_skew_max_ns", self.clock_skew_max_ns)];
+        for (field, limit_ns) in limits {
+            if let Some(limit_ns) = limit_ns.filter(|&limit_ns| limit_ns < 1) {
+                wrong(field, &limit_ns, "must be positive");
+            }
         }
-        if self.clock_skew_max_ns.is_some_and(|clock_skew_max_ns| clock_skew_max_ns < 1) {
-            mistakes.push("clock_skew_max: must be positive".to_owned());
-        }
-        if self.clock_skew_max_ns.is_some() && self.future_max_ns.is_none() {
-            mistakes.push("clock_skew_max: needs future_max".to_owned());
+        if let (Some(clock_skew_max_ns), None) = (self.clock_skew_max_ns, self.future_max_ns) {
+            wrong("clock_skew_max_ns", &clock_skew_max_ns, "needs future_max_ns");
         }
         if !(1..=4096).contains(&self.groups_per_partition) {
-            mistakes
-                .push(format!("groups_per_partition: {}, 1 to 4096 are allowed", self.groups_per_partition));
+            wrong("groups_per_partition", &self.groups_per_partition, "1 to 4096 are allowed");
         }
-        mistakes.extend(self.indicators.check().into_iter().map(|mistake| format!("indicators.{mistake}")));
-        mistakes.extend(self.signals.check().into_iter().map(|mistake| format!("signals.{mistake}")));
-        mistakes.extend(self.market.check().into_iter().map(|mistake| format!("market.{mistake}")));
+        let within = |field: &'static str| move |mistake: ParameterMistake| mistake.within(field);
+        mistakes.extend(self.indicators.check().into_iter().map(within("indicators")));
+        mistakes.extend(self.signals.check().into_iter().map(within("signals")));
+        mistakes.extend(self.market.check().into_iter().map(within("market")));
         mistakes
     }
 

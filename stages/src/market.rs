@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use warptape_events::tick::Scales;
+use warptape_kernels::ParameterMistake;
 
 use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
 use crate::scales::{PriceScales, price_of};
@@ -65,21 +66,25 @@ impl Default for MarketConfig {
 
 impl MarketConfig {
     /// All mistakes, each naming its field and what is allowed.
-    pub fn check(&self) -> Vec<String> {
+    pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
         if !(1_000_000..=86_400 * SECOND_NS).contains(&self.sample_interval_ns) {
             let given = self.sample_interval_ns;
-            mistakes.push(format!("sample_interval: {given} ns, a millisecond to a day is allowed"));
+            let allowed = "a millisecond to a day is allowed";
+            mistakes.push(ParameterMistake::new("sample_interval_ns", format!("{given} ns"), allowed));
         }
         if !(2..=WINDOW_MAX).contains(&self.window) {
-            mistakes.push(format!("window: {}, 2 to {WINDOW_MAX} are allowed", self.window));
+            let allowed = format!("2 to {WINDOW_MAX} are allowed");
+            mistakes.push(ParameterMistake::new("window", self.window, allowed));
         }
         if !(DECAY_MIN..=1.0).contains(&self.decay) {
-            mistakes.push(format!("decay: {}, {DECAY_MIN} to 1 is allowed", self.decay));
+            let allowed = format!("{DECAY_MIN} to 1 is allowed");
+            mistakes.push(ParameterMistake::new("decay", self.decay, allowed));
         }
         if !(1.0..=HOURS_A_YEAR).contains(&self.trading_hours_a_year) {
             let given = self.trading_hours_a_year;
-            mistakes.push(format!("trading_hours_a_year: {given}, 1 to {HOURS_A_YEAR} is allowed"));
+            let allowed = format!("1 to {HOURS_A_YEAR} is allowed");
+            mistakes.push(ParameterMistake::new("trading_hours_a_year", given, allowed));
         }
         mistakes
     }

@@ -2,14 +2,15 @@
 
 use super::declaration::Parameter;
 use super::table::{IndicatorParams, PARAMETERS};
+use crate::ParameterMistake;
 
 impl IndicatorParams {
     /// All mistakes, each naming its field and what is allowed.
-    pub fn check(&self) -> Vec<String> {
+    pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
         for (Parameter { key, min, max, .. }, value) in PARAMETERS.iter().zip(self.values()) {
             if !(*min..=*max).contains(&value) {
-                mistakes.push(format!("{key}: {value}, {min} to {max} are allowed"));
+                mistakes.push(ParameterMistake::new(*key, value, format!("{min} to {max} are allowed")));
             }
         }
         for (fast, slow, [fast_name, slow_name]) in [
@@ -17,7 +18,7 @@ impl IndicatorParams {
             (self.macd_fast, self.macd_slow, ["macd_fast", "macd_slow"]),
         ] {
             if fast >= slow {
-                mistakes.push(format!("{fast_name}: {fast}, must be below {slow_name}, which is {slow}"));
+                mistakes.push(ParameterMistake::not_below(fast_name, fast, slow_name, slow));
             }
         }
         mistakes
@@ -31,10 +32,10 @@ mod tests {
 
     #[test]
     fn defaults_have_no_mistakes() {
-        assert_eq!(IndicatorParams::default().check(), Vec::<String>::new());
+        assert_eq!(IndicatorParams::default().check(), []);
         let shortest =
             IndicatorParams { momentum: 1, roc: 1, sma: 2, ema_slow: WINDOW_MAX, ..Default::default() };
-        assert_eq!(shortest.check(), Vec::<String>::new());
+        assert_eq!(shortest.check(), []);
     }
 
     #[test]
@@ -54,6 +55,7 @@ mod tests {
             "momentum: 0, 1 to 1024 are allowed",
             "ema_fast: 100, must be below ema_slow, which is 100",
         ];
-        assert_eq!(params.check(), expected);
+        let found: Vec<String> = params.check().iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
     }
 }

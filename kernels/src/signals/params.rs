@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ParameterMistake;
+
 /// Thresholds of the signals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -23,19 +25,19 @@ impl Default for SignalParams {
 
 impl SignalParams {
     /// All mistakes, each naming its field and what is allowed.
-    pub fn check(&self) -> Vec<String> {
+    pub fn check(&self) -> Vec<ParameterMistake> {
         let Self { rsi_upper, rsi_lower, zscore_threshold } = *self;
         let mut mistakes = Vec::new();
         for (name, level) in [("rsi_upper", rsi_upper), ("rsi_lower", rsi_lower)] {
             if !(0.0..=100.0).contains(&level) {
-                mistakes.push(format!("{name}: {level}, 0 to 100 are allowed"));
+                mistakes.push(ParameterMistake::new(name, level, "0 to 100 are allowed"));
             }
         }
         if rsi_lower >= rsi_upper {
-            mistakes.push(format!("rsi_lower: {rsi_lower}, must be below rsi_upper, which is {rsi_upper}"));
+            mistakes.push(ParameterMistake::not_below("rsi_lower", rsi_lower, "rsi_upper", rsi_upper));
         }
         if !(zscore_threshold > 0.0 && zscore_threshold.is_finite()) {
-            mistakes.push(format!("zscore_threshold: {zscore_threshold}, must be above 0"));
+            mistakes.push(ParameterMistake::new("zscore_threshold", zscore_threshold, "must be above 0"));
         }
         mistakes
     }
@@ -55,11 +57,12 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_named_at_once() {
-        assert_eq!(SignalParams::default().check(), Vec::<String>::new());
+        assert_eq!(SignalParams::default().check(), []);
         let params = SignalParams { rsi_upper: 30.0, rsi_lower: 70.0, zscore_threshold: 0.0 };
         let expected =
             ["rsi_lower: 70, must be below rsi_upper, which is 30", "zscore_threshold: 0, must be above 0"];
-        assert_eq!(params.check(), expected);
+        let found: Vec<String> = params.check().iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
         let params = SignalParams { rsi_upper: f64::NAN, rsi_lower: -1.0, zscore_threshold: f64::INFINITY };
         assert_eq!(params.check().len(), 3);
     }

@@ -50,7 +50,7 @@ proptest! {
         });
         params.ema_slow += params.ema_fast;
         params.macd_slow += params.macd_fast;
-        prop_assert_eq!(params.check(), Vec::<String>::new());
+        prop_assert_eq!(params.check(), vec![]);
         check(&params, slots, &closed_bars(seed, slots, 60));
     }
 }

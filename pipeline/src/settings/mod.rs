@@ -38,6 +38,7 @@ pub use syntax::{LANES_MAX, gpu_of_lane};
 pub use table::{Entry, EntryText};
 pub use value::Setting;
 
+use parts::Relation;
 use sources::{Layers, Leaf};
 
 /// The settings, and every value with its origin in the order of [`KEYS`].
@@ -66,13 +67,9 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
     let inventory = parts::inventory(&effective, sources.gpus.as_ref());
     let mut settings = parts::build(&effective, sources.cores, inventory.as_ref());
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
-    let involves = |mistake: &Mistake, path: &str| {
-        let name = path.rsplit('.').next().unwrap_or(path);
-        mistake.key == path || mistake.allowed.contains(name)
-    };
-    let mut relations = parts::relations(&settings, &effective, inventory.as_ref());
-    relations.retain(|mistake| !refused.iter().any(|path| involves(mistake, path)));
-    mistakes.append(&mut relations);
+    let relations = parts::relations(&settings, &effective, inventory.as_ref());
+    let stands = |relation: &Relation| !refused.iter().any(|path| relation.involves(path));
+    mistakes.extend(relations.into_iter().filter(stands).map(|relation| relation.mistake));
     if !mistakes.is_empty() {
         return Err(SettingsError::Mistakes(mistakes));
     }

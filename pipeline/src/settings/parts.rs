@@ -386,16 +386,30 @@ fn registry(values: &Values<'_>) -> Option<RegistrySettings> {
     (!url.is_empty()).then_some(RegistrySettings { url, retry, user })
 }
 
+/// A mistake that shows only when keys are seen together.
+pub(super) struct Relation {
+    pub(super) mistake: Mistake,
+    /// The other key.
+    against: Option<String>,
+}
+
+impl Relation {
+    /// Whether the value of a key is a part of it.
+    pub(super) fn involves(&self, path: &str) -> bool {
+        self.mistake.key == path || self.against.as_deref() == Some(path)
+    }
+}
+
 /// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
 pub(super) fn relations(
     settings: &Settings,
     effective: &[Effective],
     inventory: Option<&Inventory>,
-) -> Vec<Mistake> {
+) -> Vec<Relation> {
     let mut mistakes = Vec::new();
     let devices = Values(effective).list("engine.devices");
     if let Some(allowed) = inventory.and_then(|found| lanes::absent(&devices, found)) {
-        mistakes.push(relation(effective, "engine.devices", &allowed));
+        mistakes.push(relation(effective, "engine.devices", None, &allowed));
     }
     let lanes = settings.engine.lanes.len();
     // Who does not know the GPUs does not know what `auto` comes to.
@@ -404,6 +418,7 @@ pub(super) fn relations(
         mistakes.push(relation(
             effective,
             "engine.devices",
+            None,
             &format!("at most {LANES_MAX} lanes, these are {lanes}"),
         ));
     }
@@ -413,6 +428,7 @@ pub(super) fn relations(
         mistakes.push(relation(
             effective,
             "schema_registry.username",
+            Some("schema_registry.password"),
             "a name for the password that is given",
         ));
     }
@@ -420,7 +436,12 @@ pub(super) fn relations(
     if groups > GROUPS_TOTAL_MAX {
         let allowed =
             format!("topics.partitions times this is {groups}, at most {GROUPS_TOTAL_MAX} are allowed");
-        mistakes.push(relation(effective, "stages.groups_per_partition", &allowed));
+        mistakes.push(relation(
+            effective,
+            "stages.groups_per_partition",
+            Some("topics.partitions"),
+            &allowed,
+        ));
     }
     for mistake in check_config(&settings.scheduler) {
         // What a key's own limits leave of risk's mistakes is a tenant that is named twice.
@@ -428,28 +449,23 @@ pub(super) fn relations(
             true => "risk.tenant_weights".to_owned(),
             false => format!("scheduler.{}", mistake.field),
         };
-        mistakes.push(relation(effective, &path, &mistake.allowed));
+        let against = mistake.against.map(|field| format!("scheduler.{field}"));
+        mistakes.push(relation(effective, &path, against.as_deref(), &mistake.allowed));
     }
-    for text in settings.stages.check() {
-        mistakes.push(stated(effective, "stages", &text));
+    for mistake in settings.stages.check() {
+        let path = format!("stages.{}", mistake.field);
+        let section = path.rsplit_once('.').map_or("stages", |(section, _)| section);
+        let against = mistake.against.map(|field| format!("{section}.{field}"));
+        mistakes.push(relation(effective, &path, against.as_deref(), &mistake.allowed));
     }
     mistakes
 }
 
-/// A mistake that a crate states as `field: what is allowed` or `field: found, what is allowed`.
-fn stated(effective: &[Effective], section: &str, text: &str) -> Mistake {
-    let (field, rest) = text.split_once(": ").unwrap_or(("", text));
-    let mut mistake = relation(effective, &format!("{section}.{field}"), rest);
-    if let Some(allowed) = rest.strip_prefix(&format!("{}, ", mistake.found)) {
-        mistake.allowed = allowed.to_owned();
-    }
-    mistake
-}
-
-fn relation(effective: &[Effective], path: &str, allowed: &str) -> Mistake {
-    let path = KEYS_OF_FIELDS.iter().find(|(field, _)| *field == path).map_or(path, |(_, key)| *key);
+/// The relation of a key to another one, if there is another one; either may be named by its field.
+fn relation(effective: &[Effective], path: &str, against: Option<&str>, allowed: &str) -> Relation {
+    let (path, against) = (key_of_field(path), against.map(|path| key_of_field(path).to_owned()));
     let allowed = allowed.to_owned();
-    match effective.iter().find(|entry| entry.key.path == path) {
+    let mistake = match effective.iter().find(|entry| entry.key.path == path) {
         Some(entry) => Mistake {
             key: entry.key.path.to_owned(),
             origin: entry.origin.clone(),
@@ -459,13 +475,22 @@ fn relation(effective: &[Effective], path: &str, allowed: &str) -> Mistake {
         None => {
             Mistake { key: path.to_owned(), origin: Origin::Default, found: "a conflict".to_owned(), allowed }
         }
-    }
+    };
+    Relation { mistake, against }
+}
+
+/// The key of a field: some have friendlier units.
+fn key_of_field(path: &str) -> &str {
+    KEYS_OF_FIELDS.iter().find(|(field, _)| *field == path).map_or(path, |(_, key)| *key)
 }
 
 /// Fields whose keys have friendlier units.
 const KEYS_OF_FIELDS: &[(&str, &str)] = &[
     ("scheduler.row_deadline_ns", "scheduler.row_deadline_us"),
-    ("stages.allowed_lateness", "stages.allowed_lateness_ms"),
+    ("stages.allowed_lateness_ns", "stages.allowed_lateness_ms"),
+    ("stages.future_max_ns", "stages.future_max_ms"),
+    ("stages.clock_skew_max_ns", "stages.clock_skew_max_ms"),
+    ("stages.market.sample_interval_ns", "stages.market.sample_interval_ms"),
 ];
 
 struct Values<'a>(&'a [Effective]);
