@@ -12,7 +12,7 @@ use warptape_schemas::tick::{Scales, Tick, TickKind};
 use warptape_schemas::{EncodeError, SymbolTable, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 
 use crate::clock::wall_clock_ns;
-use crate::engine::{TopicPlan, Topics};
+use crate::engine::{TopicPlan, Topics, topic_specs};
 use crate::feed_ledger::FeedLedger;
 use crate::transaction::{StoppingSince, Transaction, TransactionWriter};
 use warptape_sources::{Batcher, BatcherConfig, TickRecord};
@@ -312,7 +312,7 @@ impl MissingTopics {
         let existing = log.topics()?;
         let ticks = existing.iter().find(|topic| topic.spec.name == names.ticks);
         let partitions = ticks.map_or(plan.partitions, |topic| topic.spec.partitions);
-        let mut specs = names.specs(&TopicPlan { partitions, ..*plan });
+        let mut specs = topic_specs(names, &TopicPlan { partitions, ..*plan });
         specs.retain(|spec| !existing.iter().any(|topic| topic.spec.name == spec.name));
         Ok(Self { specs, partitions })
     }

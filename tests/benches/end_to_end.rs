@@ -211,7 +211,7 @@ fn memory() {
     let log: Arc<dyn EventLog> = Arc::new(log);
     feed(&log, PARTITIONS, RECORD_TICKS, std::iter::empty());
     let config = engine_config(stage_config(&BARS), LANES);
-    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let progress = Arc::new(Progress::new(config.core.lanes.len()));
     let (stop, stopped) = bounded(1);
     let engine = {
         let (log, progress) = (log.clone(), progress.clone());

@@ -136,7 +136,12 @@ fn new_engine(log: &dyn EventLog, ticks: &str, stages: StageConfig) -> EngineCon
     let prefix = unique("run");
     let topics = Topics { ticks: ticks.to_owned(), ..Topics::new(&prefix) };
     create_missing_topics(log, &topics, &TopicPlan::new(PARTITIONS)).expect("the broker makes topics");
-    EngineConfig { topics, group: prefix, ..engine_config(stages, LANES) }
+    {
+        let mut config = engine_config(stages, LANES);
+        config.core.topics = topics;
+        config.core.group = prefix;
+        config
+    }
 }
 
 /// The fast EMA of every bar, by symbol and start.
@@ -178,7 +183,7 @@ fn speed() {
     });
     let pipeline = |index: usize| {
         let config = new_engine(log.as_ref(), &topics[index], stage_config(&["1s"]));
-        let signals = config.topics.signals.clone();
+        let signals = config.core.topics.signals.clone();
         let summary = run_to_end(&log, config);
         assert_eq!((summary.ticks, summary.late, summary.dead_letters), (TICKS[index].1, 0, 0));
         (Duration::from_nanos(summary.active_ns as u64), signals)
@@ -247,9 +252,13 @@ fn latency() {
 fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> Histogram<u64> {
     let ticks = new_topic(log.as_ref(), &unique("latency"));
     let config = new_engine(log.as_ref(), &ticks, stage_config(&["tick:1"]));
-    let signals_topic = config.topics.signals.clone();
-    let config = EngineConfig { commit_interval, ..config };
-    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let signals_topic = config.core.topics.signals.clone();
+    let config = {
+        let mut config = config;
+        config.core.times.commit_interval_ns = commit_interval.as_nanos() as i64;
+        config
+    };
+    let progress = Arc::new(Progress::new(config.core.lanes.len()));
     let (stop, stopped) = bounded(1);
     let engine = {
         let log = log.clone();

@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_pipeline::allocator::{self, Allocator};
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
+use warptape_pipeline::engine::{Progress, Stop, run};
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
@@ -193,8 +193,9 @@ impl Run {
         drop(publisher(&log, PARTITIONS, RECORD_TICKS));
         let mut feed = log.producer("feed").expect("a producer");
         let base = engine_config(stage_config(&["1s", "1m", "5m"]), LANES);
-        let config = EngineConfig { commit_interval: Duration::from_millis(10), ..base };
-        let progress = Arc::new(Progress::new(config.lanes.len()));
+        let mut config = base;
+        config.core.times.commit_interval_ns = 10_000_000;
+        let progress = Arc::new(Progress::new(config.core.lanes.len()));
         let (stop, stopped) = bounded(1);
         let engine = {
             let log = log.clone();

@@ -93,6 +93,10 @@ coverage! {
     portfolios_followed,
     /// Processes that ended for want of lanes, or of a commit's answer.
     gave_up,
+    /// Processes that ended because no transaction came through for too long.
+    outages_given_up,
+    /// Times that several partitions were assigned to a process at once.
+    assigned_together,
     /// Transactions that were aborted and sent again.
     commits_aborted,
     /// Transactions whose outcome was found out later.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
+use warptape_engine::{Config, Limits, Times};
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
@@ -20,42 +21,50 @@ use warptape_stages::{Numbers, QuoteOrder, StageConfig};
 /// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
     EngineConfig {
-        node: "node-0".to_owned(),
-        ordinal: 0,
-        group: "warptape".to_owned(),
-        topics: Topics::new(""),
-        stages,
-        scheduler: SchedulerConfig {
-            placement_policy: in_steps("rendezvous", STEP_BYTES_MAX),
-            placement_seed: 0,
-            load_factor_percent: 125,
-            lane_credit_rows: 262_144,
-            lane_credit_bytes: 33_554_432,
-            lane_batches_max: 2,
-            batch_rows_max: 65_536,
-            row_deadline_ns: 5_000_000,
-            high_water_rows: 1_048_576,
-            low_water_rows: 262_144,
-            route_interval_ns: 0,
-            risk: RiskConfig::default(),
+        core: Config {
+            node: "node-0".to_owned(),
+            group: "warptape".to_owned(),
+            topics: Topics::new(""),
+            stages,
+            scheduler: SchedulerConfig {
+                placement_policy: in_steps("rendezvous", STEP_BYTES_MAX),
+                placement_seed: 0,
+                load_factor_percent: 125,
+                lane_credit_rows: 262_144,
+                lane_credit_bytes: 33_554_432,
+                lane_batches_max: 2,
+                batch_rows_max: 65_536,
+                row_deadline_ns: 5_000_000,
+                high_water_rows: 1_048_576,
+                low_water_rows: 262_144,
+                route_interval_ns: 0,
+                risk: RiskConfig::default(),
+            },
+            lanes: (0..lanes)
+                .map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 })
+                .collect(),
+            limits: Limits {
+                kept_bytes_max: 64 << 20,
+                commit_bytes_max: COMMIT_BYTES_MAX,
+                risk_result_bytes_max: i64::MAX,
+                risk_cost_max_ns: i64::MAX,
+                snapshot_interval_records: 20_000,
+            },
+            times: Times {
+                commit_interval_ns: 100_000_000,
+                risk_commit_interval_ns: 5_000_000,
+                device_deadline_ns: 5_000_000_000,
+                device_open_deadline_ns: 5_000_000_000,
+            },
+            new_segment: false,
         },
-        lanes: (0..lanes).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect(),
+        ordinal: 0,
         isa: Isa::detect(),
-        commit_interval: Duration::from_millis(100),
-        risk_commit_interval: Duration::from_millis(5),
-        risk_cost_max_ns: i64::MAX,
-        commit_bytes_max: COMMIT_BYTES_MAX,
-        risk_result_bytes_max: i64::MAX,
-        snapshot_interval_records: 20_000,
         poll_records_max: 256,
         poll_bytes_max: 512 << 10,
         schemas: None,
         devices: Arc::new(NoDevices),
-        device_deadline: Duration::from_secs(5),
-        kept_bytes_max: 64 << 20,
-        device_open_deadline: Duration::from_secs(5),
         device_sample_interval: Duration::from_secs(5),
-        new_segment: false,
         lane_faults: Vec::new(),
     }
 }
@@ -118,9 +127,11 @@ fn publisher_into(log: &Arc<dyn EventLog>, topic: &str, partitions: i32, batch: 
 /// Runs an engine until all ticks and risk requests there are, are processed and committed.
 pub fn run_to_end(log: &Arc<dyn EventLog>, config: EngineConfig) -> Summary {
     let ends = |topic: &str| topic_ends(log.as_ref(), topic);
-    let stop_at =
-        Stop::At { ticks: ends(&config.topics.ticks), requests: ends(&config.topics.risk_requests) };
-    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let stop_at = Stop::At {
+        ticks: ends(&config.core.topics.ticks),
+        requests: ends(&config.core.topics.risk_requests),
+    };
+    let progress = Arc::new(Progress::new(config.core.lanes.len()));
     let (stop, stopped) = bounded(1);
     stop.send(stop_at).expect("the receiver is here");
     run(log.clone(), config, progress, stopped).expect("the engine works")

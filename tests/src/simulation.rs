@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptape_engine::{CoreError, LaneCommand, RecordError};
+use warptape_engine::{Config, CoreError, LaneCommand, Limits, RecordError, Times};
 use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
@@ -93,8 +93,8 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let partitions = random.between(1, 3) as usize;
     let records = random.between(5, 120) as usize;
     let source = market::source_log(&mut random, partitions, records);
-    config.topics = Topics::new("");
-    let expected: Vec<Outputs> = source.iter().map(|log| sequential::run(&config.stages, log)).collect();
+    config.core.topics = Topics::new("");
+    let expected: Vec<Outputs> = source.iter().map(|log| sequential::run(&config.core.stages, log)).collect();
     let devices = Arc::new(SimulatedDevices::new(random.clone()));
     config.devices = devices.clone();
     let mut simulation = Simulation::new(random, config, source, plant)?;
@@ -118,56 +118,66 @@ fn engine_config(random: &mut Random) -> EngineConfig {
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
     EngineConfig {
-        node: "node-0".to_owned(),
-        ordinal: 0,
-        group: "simulation".to_owned(),
-        topics: Topics::new(""),
-        stages: market::stage_config(random),
-        scheduler: SchedulerConfig {
-            placement_policy: match random.one_in(2) {
-                true => "rendezvous".to_owned(),
-                false => in_steps("rendezvous", random.between(1, 10_000)),
+        core: Config {
+            node: "node-0".to_owned(),
+            group: "simulation".to_owned(),
+            topics: Topics::new(""),
+            stages: market::stage_config(random),
+            scheduler: SchedulerConfig {
+                placement_policy: match random.one_in(2) {
+                    true => "rendezvous".to_owned(),
+                    false => in_steps("rendezvous", random.between(1, 10_000)),
+                },
+                placement_seed: random.between(0, i64::from(i32::MAX)),
+                load_factor_percent: random.between(100, 300) as i32,
+                lane_credit_rows,
+                lane_credit_bytes: random.between(64, 10_000),
+                lane_batches_max: random.between(1, 4) as i32,
+                batch_rows_max: random.between(1, lane_credit_rows.min(60)),
+                row_deadline_ns: random.between(1, 5_000_000),
+                high_water_rows,
+                low_water_rows: random.between(0, high_water_rows - 1),
+                route_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
+                risk: RiskConfig {
+                    slice_ns: random.between(1, 1_000_000),
+                    split: [SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score][random.index(3)],
+                    quantum_ns: random.between(0, 1) * random.between(1, 5_000_000),
+                    ..RiskConfig::default()
+                },
             },
-            placement_seed: random.between(0, i64::from(i32::MAX)),
-            load_factor_percent: random.between(100, 300) as i32,
-            lane_credit_rows,
-            lane_credit_bytes: random.between(64, 10_000),
-            lane_batches_max: random.between(1, 4) as i32,
-            batch_rows_max: random.between(1, lane_credit_rows.min(60)),
-            row_deadline_ns: random.between(1, 5_000_000),
-            high_water_rows,
-            low_water_rows: random.between(0, high_water_rows - 1),
-            route_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
-            risk: RiskConfig {
-                slice_ns: random.between(1, 1_000_000),
-                split: [SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score][random.index(3)],
-                quantum_ns: random.between(0, 1) * random.between(1, 5_000_000),
-                ..RiskConfig::default()
+            lanes: (0..lanes)
+                .map(|lane| {
+                    let kind = if has_devices && random.one_in(2) { "cuda" } else { "cpu" };
+                    let device = format!("{kind}:{lane}");
+                    LaneSpec { lane, device, weight: random.between(0, 4) as i32 }
+                })
+                .collect(),
+            limits: Limits {
+                kept_bytes_max: if random.one_in(3) { usize::MAX } else { random.between(0, 1_000) as usize },
+                commit_bytes_max: if random.one_in(2) {
+                    usize::MAX
+                } else {
+                    random.between(1, 20_000) as usize
+                },
+                risk_result_bytes_max: i64::MAX,
+                risk_cost_max_ns: i64::MAX,
+                snapshot_interval_records: random.between(1, 40),
             },
+            times: Times {
+                commit_interval_ns: random.between(0, 30_000_000),
+                risk_commit_interval_ns: 0,
+                device_deadline_ns: 30_000_000,
+                device_open_deadline_ns: 60_000_000,
+            },
+            new_segment: false,
         },
-        lanes: (0..lanes)
-            .map(|lane| {
-                let kind = if has_devices && random.one_in(2) { "cuda" } else { "cpu" };
-                let device = format!("{kind}:{lane}");
-                LaneSpec { lane, device, weight: random.between(0, 4) as i32 }
-            })
-            .collect(),
+        ordinal: 0,
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
-        commit_interval: Duration::from_micros(random.between(0, 30_000) as u64),
-        risk_commit_interval: Duration::ZERO,
-        risk_cost_max_ns: i64::MAX,
-        risk_result_bytes_max: i64::MAX,
-        commit_bytes_max: if random.one_in(2) { usize::MAX } else { random.between(1, 20_000) as usize },
-        snapshot_interval_records: random.between(1, 40),
         poll_records_max: random.between(1, 30) as usize,
         poll_bytes_max: usize::MAX,
         schemas: None,
         devices: Arc::new(NoDevices),
-        device_deadline: Duration::from_millis(30),
-        kept_bytes_max: if random.one_in(3) { usize::MAX } else { random.between(0, 1_000) as usize },
-        device_open_deadline: Duration::from_millis(60),
         device_sample_interval: Duration::MAX,
-        new_segment: false,
         lane_faults: Vec::new(),
     }
 }
@@ -213,7 +223,7 @@ impl World {
     }
 
     fn commit_offset(&mut self, partition: &TopicPartition, offset: i64) {
-        let offsets = match partition.topic == self.config.topics.risk_requests {
+        let offsets = match partition.topic == self.config.core.topics.risk_requests {
             true => &mut self.requests.offsets,
             false => &mut self.committed.offsets,
         };
@@ -310,7 +320,7 @@ impl Simulation {
         let process = processes[index].as_mut().expect("it is there");
         world.coverage.faults_while_stopping += usize::from(world.stopping);
         if world.random.one_in(250) {
-            let lane = world.random.index(world.config.lanes.len());
+            let lane = world.random.index(world.config.core.lanes.len());
             let lost = process.lose_lane(lane, world);
             self.survive(index, lost)
         } else if world.random.one_in(600) {

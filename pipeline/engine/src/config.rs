@@ -3,17 +3,17 @@
 use warptape_events::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig};
 use warptape_stages::StageConfig;
 
+use crate::topics::Topics;
+
 /// Configuration of an engine, checked where it was read.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Name of the process, for people.
     pub node: String,
-    /// Consumer group, for people.
+    /// Consumer group, also the prefix of the transactional id.
     pub group: String,
-    /// Topic of the ticks.
-    pub ticks: String,
-    /// Topic of the risk requests.
-    pub risk_requests: String,
+    /// Names of topics.
+    pub topics: Topics,
     /// What outputs depend on.
     pub stages: StageConfig,
     /// What the scheduler goes by.
@@ -53,7 +53,7 @@ pub struct Times {
     pub risk_commit_interval_ns: i64,
     /// How long a lane on a device may take for a batch.
     pub device_deadline_ns: i64,
-    /// How long it may take for anything else: to open its device, or to make up for what a group has missed.
+    /// How long it may take for anything else: to open its device, to make up for what a group has missed, or for a slice.
     pub device_open_deadline_ns: i64,
 }
 

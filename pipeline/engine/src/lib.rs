@@ -29,6 +29,7 @@ mod segment;
 mod snapshots;
 mod text;
 mod tick_digest;
+mod topics;
 
 pub use answered::Answered;
 pub use asides::{dead_letter_of, encode_dead_letter_of, encode_late_tick_of};
@@ -42,7 +43,7 @@ pub use partition::Accepted;
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};
-pub use segment::segment_record;
 pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
 pub use text::{LOST_REASON_BYTES_MAX, cut};
 pub use tick_digest::tick_record_digest;
+pub use topics::Topics;

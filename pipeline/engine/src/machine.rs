@@ -88,6 +88,8 @@ pub enum Command {
         partition: i32,
         /// Outputs of records before this offset exist, or are in the commit in flight.
         sealed_offset: i64,
+        /// Whether this process has not owned it so far.
+        is_new: bool,
     },
     /// Find out which risk requests of a partition are answered, and tell [`Core::on_requests_opened`].
     OpenRequests {
@@ -375,7 +377,8 @@ impl Core {
                 let owned = self.partitions.remove(&partition).expect("only owned partitions are restored");
                 self.membership.await_restore(partition, owned.reached_offset());
                 self.drop_groups(partition);
-                self.commands.push(Command::Restore { partition, sealed_offset: owned.sealed_offset });
+                let sealed_offset = owned.sealed_offset;
+                self.commands.push(Command::Restore { partition, sealed_offset, is_new: false });
             }
             Decision::WakeAt(wake) => self.wake_at_ns = Some(wake.at_ns),
             Decision::Release(release) => {

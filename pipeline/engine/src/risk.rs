@@ -298,7 +298,7 @@ fn encoded(
         request_id,
         tenant,
         class,
-        topic: config.risk_requests.clone(),
+        topic: config.topics.risk_requests.clone(),
         partition,
         offset,
         outcome,

@@ -11,7 +11,7 @@ use crate::snapshots::SnapshotPlace;
 /// Version of the layout of a segment's record: the configuration as JSON.
 const STATE_VERSION: i32 = 1;
 /// The record of a segment that begins at an offset. All of a partition have one key, so that the newest stays.
-pub fn segment_record(partition: i32, offset: i64, config: &StageConfig) -> Snapshot {
+pub(crate) fn segment_record(partition: i32, offset: i64, config: &StageConfig) -> Snapshot {
     Snapshot {
         partition,
         group: Snapshot::SEGMENT,

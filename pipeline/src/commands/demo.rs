@@ -100,12 +100,12 @@ pub fn execute(
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
     let engine_config = settings.engine_config(schemas);
     let hot_state = keep_hot_state(&log, settings)?;
-    let progress = Arc::new(Progress::new(engine_config.lanes.len()));
+    let progress = Arc::new(Progress::new(engine_config.core.lanes.len()));
     let interrupt = Interrupt::install()?;
     eprintln!(
         "warptape demo: {} symbols, {} lanes, log {}",
         args.symbols,
-        engine_config.lanes.len(),
+        engine_config.core.lanes.len(),
         log.url()
     );
     if let Some(missing) = &settings.engine.gpus_missing {

@@ -37,23 +37,30 @@ pub(super) const NO_THREAD: &str =
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     ready_topics(&*log, settings, Purpose::Run)?;
-    let config = EngineConfig { new_segment: args.new_segment, ..settings.engine_config(schemas) };
+    let mut config = settings.engine_config(schemas);
+    config.core.new_segment = args.new_segment;
     require_journal(&*log, &config)?;
-    eprintln!("warptape run: {} lanes, group {}, log {}", config.lanes.len(), config.group, log.url());
+    eprintln!(
+        "warptape run: {} lanes, group {}, log {}",
+        config.core.lanes.len(),
+        config.core.group,
+        log.url()
+    );
     if let Some(missing) = &settings.engine.gpus_missing {
         eprintln!("{missing}; lanes are on the CPU");
     }
     let has_ticks = |info: &TopicInfo| {
-        info.spec.name == config.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
+        info.spec.name == config.core.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
     };
     if !log.topics()?.iter().any(has_ticks) {
         eprintln!("no ticks yet: `warptape feed` publishes some");
     }
     let hot_state = keep_hot_state(&log, settings)?;
-    let progress = Arc::new(Progress::new(config.lanes.len()));
+    let progress = Arc::new(Progress::new(config.core.lanes.len()));
     let interrupt = Interrupt::install()?;
     let (stop, stopped) = bounded(1);
-    let watch = settings.is_on_kafka().then(|| LogWatch::start(log.clone(), config.topics.ticks.clone()));
+    let watch =
+        settings.is_on_kafka().then(|| LogWatch::start(log.clone(), config.core.topics.ticks.clone()));
     let engine = {
         let progress = progress.clone();
         thread::Builder::new()
@@ -119,14 +126,14 @@ fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
 /// Refuses a process that has no partition of the journal to write.
 fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<()> {
     let topics = log.topics()?;
-    let journal = topics.iter().find(|info| info.spec.name == config.topics.journal);
+    let journal = topics.iter().find(|info| info.spec.name == config.core.topics.journal);
     let partitions = journal.map_or(0, |info| info.spec.partitions);
     ensure!(
         config.ordinal < partitions,
         "engine.ordinal = {}, but the journal {} has {partitions} partitions, one for each process of the group: use a \
          smaller number, or make topics with a greater topics.journal_partitions",
         config.ordinal,
-        config.topics.journal,
+        config.core.topics.journal,
     );
     Ok(())
 }

@@ -15,6 +15,8 @@ pub(super) struct Figures {
     progress: Arc<Progress>,
     /// Trades whose id their symbol had before.
     repeated: RepeatedTrades,
+    /// When the request was sealed whose signals were shown last.
+    shown_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
     latency_ns: Histogram<u64>,
@@ -25,6 +27,7 @@ impl Figures {
         Self {
             progress,
             repeated: RepeatedTrades::default(),
+            shown_ns: 0,
             first_read_ns: None,
             last_advance_ns: now_ns,
             latency_ns: latency_histogram(),
@@ -81,9 +84,12 @@ impl Figures {
         Progress::add(&self.progress.risk_requests, count as u64);
     }
 
-    /// A request is about to be written.
-    pub(super) fn begin_commit(&self, request: &CommitRequest, core: &Core) {
-        self.progress.keep_latest(request.newest_signals());
+    /// A request is about to be written, for the first time or again.
+    pub(super) fn begin_commit(&mut self, request: &CommitRequest, core: &Core) {
+        if request.sealed_at_ns > self.shown_ns {
+            self.shown_ns = request.sealed_at_ns;
+            self.progress.keep_latest(request.newest_signals());
+        }
         self.progress.waiting_rows.store(core.waiting_rows() as i64, Ordering::Relaxed);
     }
 

@@ -14,17 +14,21 @@ pub(super) struct LaneThreads {
     pub(super) events: Receiver<LaneEvent>,
     sender: Sender<LaneEvent>,
     lanes: Vec<Option<Lane>>,
+    /// Those on devices.
+    on_devices: Vec<LaneId>,
     /// Threads of lanes that were ended.
     leaving: Vec<Worker>,
 }
 
 impl LaneThreads {
     pub(super) fn new(config: &EngineConfig) -> Self {
-        let batches_max = config.scheduler.lane_batches_max as usize;
+        let batches_max = config.core.scheduler.lane_batches_max as usize;
         // Lanes wait where there is no room, and the engine never waits for a lane.
-        let (sender, events) = bounded(config.lanes.len() * (batches_max + 3));
-        let lanes = config.lanes.iter().map(|_| None).collect();
-        Self { events, sender, lanes, leaving: Vec::new() }
+        let (sender, events) = bounded(config.core.lanes.len() * (batches_max + 3));
+        let lanes = config.core.lanes.iter().map(|_| None).collect();
+        let on_devices =
+            (0..config.core.lanes.len() as LaneId).filter(|&lane| config.core.is_on_device(lane));
+        Self { events, sender, lanes, on_devices: on_devices.collect(), leaving: Vec::new() }
     }
 
     pub(super) fn start(&mut self, lane: LaneId, life: u32, config: &EngineConfig, clock: Clock) {
@@ -42,7 +46,7 @@ impl LaneThreads {
         }
     }
 
-    /// Tells a lane. One that is lost does no more, which is on its way to the core.
+    /// Tells a lane. One that was ended does no more.
     pub(super) fn command(&self, lane: LaneId, command: LaneCommand) {
         if let Some(lane) = &self.lanes[lane as usize] {
             lane.command(command);
@@ -56,9 +60,10 @@ impl LaneThreads {
         }
     }
 
-    /// What the threads are at.
+    /// What the threads of lanes on devices are at.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
-        let lanes = (0..).zip(&self.lanes).filter_map(|(number, lane)| Some((number, lane.as_ref()?)));
+        let lane = |&lane: &LaneId| Some((lane, self.lanes[lane as usize].as_ref()?));
+        let lanes = self.on_devices.iter().filter_map(lane);
         lanes.flat_map(|(number, lane)| lane.doing().map(move |doing| (number, doing))).collect()
     }
 

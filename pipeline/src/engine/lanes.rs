@@ -111,7 +111,7 @@ impl Lane {
         let [work, slice_work] = [Arc::new(Work::default()), Arc::new(Work::default())];
         let reporter = Reporter { lane, life, clock, events: events.clone() };
         let (slice_threads, device_slices) =
-            SliceThreads::start(reporter.clone(), config.isa, config.is_on_device(lane));
+            SliceThreads::start(reporter.clone(), config.isa, config.core.is_on_device(lane));
         let worker = LaneWorker {
             lane,
             life,

@@ -34,13 +34,13 @@ impl LifecycleLog {
     pub(super) fn new(log: Arc<dyn EventLog>, config: &EngineConfig) -> Result<Self, LogError> {
         let transactional_id = format!("{}-lifecycle", config.transactional_id());
         let producer = Some(log.producer(&transactional_id)?);
-        let topic = config.topics.lifecycle.clone();
+        let topic = config.core.topics.lifecycle.clone();
         let ending = Arc::new(AtomicBool::new(false));
         let mut writer = Writer { log, transactional_id, producer, topic, ending: ending.clone() };
         let (records, received) = bounded(WAITING_MAX);
         let worker =
             Worker::start("lifecycle", move || received.iter().for_each(|record| writer.write(&record)));
-        Ok(Self { node: config.node.clone(), records, ending, worker })
+        Ok(Self { node: config.core.node.clone(), records, ending, worker })
     }
 
     /// Hands a record over. One that is not taken is a line among the diagnostics, not the end of the process.

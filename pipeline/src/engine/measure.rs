@@ -26,11 +26,11 @@ pub(super) fn measure(
     config: &EngineConfig,
     clock: Clock,
 ) -> Result<Vec<ServicePoint>, DeviceError> {
-    let stage = Box::new(GroupStage::new(&config.stages, config.isa));
+    let stage = Box::new(GroupStage::new(&config.core.stages, config.isa));
     stages.obey(LaneCommand::Install { group: GROUP, epoch: 0, state: GroupState::Stage(stage) })?;
-    let mut trades = Trades::new(&config.stages);
+    let mut trades = Trades::new(&config.core.stages);
     let mut points = Vec::new();
-    for rows in SIZES.into_iter().filter(|&rows| rows <= config.scheduler.batch_rows_max) {
+    for rows in SIZES.into_iter().filter(|&rows| rows <= config.core.scheduler.batch_rows_max) {
         let mut service_ns = i64::MAX;
         for _ in 0..REPETITIONS {
             let part = BatchPart { group: GROUP, epoch: 0, input: trades.next(rows) };

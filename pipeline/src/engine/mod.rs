@@ -40,7 +40,7 @@ mod worker;
 
 use crate::clock::Clock;
 pub use commit::records_of;
-pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, Topics};
+pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_specs};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
 pub use lanes::{DeviceSlices, LaneFault, LaneResult, LaneStages};
@@ -49,4 +49,4 @@ pub use requests::read_request;
 pub use restore::restore;
 pub use run::run;
 pub use summary::Summary;
-pub use warptape_engine::Stop;
+pub use warptape_engine::{Stop, Topics};

@@ -76,31 +76,39 @@ impl Shell {
     ) -> Result<Self, EngineError> {
         let clock = Clock::start();
         // Subscribing takes the group's place: a second process is refused here, before it fences the first.
-        let mut consumer = log.subscribe(&config.group, &[&config.topics.ticks])?;
+        let mut consumer = log.subscribe(&config.core.group, &[&config.core.topics.ticks])?;
         consumer.leave_headers();
         // A journal is one chain: whoever writes it owns it, whatever his group.
-        let journal_owner = log.claim(&format!("{}.writer", config.topics.journal))?;
+        let journal_owner = log.claim(&format!("{}.writer", config.core.topics.journal))?;
         // Before there is a producer, which keeps to these limits.
-        let result_bytes_max = record_limits::learn(log.as_ref(), &config.topics)?;
-        config.risk_result_bytes_max = config.risk_result_bytes_max.min(result_bytes_max);
+        let result_bytes_max = record_limits::learn(log.as_ref(), &config.core.topics)?;
+        config.core.limits.risk_result_bytes_max =
+            config.core.limits.risk_result_bytes_max.min(result_bytes_max);
         let stopping_since = Arc::new(OnceLock::new());
         let of_writer = stopping_since.clone();
         let of_writer = Box::new(move || of_writer.get().copied());
         let writer = TransactionWriter::new(log.clone(), config.transactional_id(), of_writer)?;
         let lifecycle = LifecycleLog::new(log.clone(), &config)?;
-        let last = last_entry(log.as_ref(), &config.topics.journal, config.ordinal)?;
+        let last = last_entry(log.as_ref(), &config.core.topics.journal, config.ordinal)?;
         let decoder =
-            TickDecoder::with_source(config.schemas.clone()).with_prices(config.stages.numbers.prices());
-        let core = Core::new(config.core(), Box::new(decoder), last.as_ref())?;
+            TickDecoder::with_source(config.schemas.clone()).with_prices(config.core.stages.numbers.prices());
+        let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let fence = Fence::default();
         let fetch_max = [config.poll_records_max, config.poll_bytes_max];
         let names = RequestNames {
-            group: config.group.clone(),
-            requests: config.topics.risk_requests.clone(),
-            results: config.topics.risk_results.clone(),
+            group: config.core.group.clone(),
+            requests: config.core.topics.risk_requests.clone(),
+            results: config.core.topics.risk_results.clone(),
         };
         let threads = Threads {
-            source: Source::start(log.clone(), consumer, &config.topics, fence.clone(), clock, fetch_max),
+            source: Source::start(
+                log.clone(),
+                consumer,
+                &config.core.topics,
+                fence.clone(),
+                clock,
+                fetch_max,
+            ),
             requests: RequestSource::start(log.clone(), names),
             preparing: Preparing::start(),
             concluding: Concluding::start(clock),
@@ -227,8 +235,8 @@ impl Shell {
             Command::Seek { partition, offset, generation } => {
                 self.command_source(SourceCommand::Seek { partition, offset, generation })?;
             }
-            Command::Restore { partition, sealed_offset } => {
-                let restored = self.read_state(partition, sealed_offset)?;
+            Command::Restore { partition, sealed_offset, is_new } => {
+                let restored = self.read_state(partition, sealed_offset, is_new)?;
                 failpoint::reach(Failpoint::DuringRestore);
                 self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?;
             }
@@ -251,7 +259,7 @@ impl Shell {
             }
             Command::Hurry => drop(self.stopping_since.set(Instant::now())),
             Command::NewSegment { before, partitions, records } => {
-                new_segment(&before, &self.config.stages, partitions, records);
+                new_segment(&before, &self.config.core.stages, partitions, records);
             }
             Command::Lifecycle(event, detail) => {
                 self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
@@ -283,12 +291,17 @@ impl Shell {
         })
     }
 
-    /// Reads the state of a partition, and under which stage configuration it was processed.
-    fn read_state(&mut self, partition: i32, sealed_offset: i64) -> Result<Restored, EngineError> {
-        let snapshots = TopicPartition { topic: self.config.topics.snapshots.clone(), partition };
-        let (stages, isa) = (&self.config.stages, self.config.isa);
+    /// Reads the state of a partition; of one that is new, also under which stage configuration it was processed.
+    fn read_state(
+        &mut self,
+        partition: i32,
+        sealed_offset: i64,
+        is_new: bool,
+    ) -> Result<Restored, EngineError> {
+        let snapshots = TopicPartition { topic: self.config.core.topics.snapshots.clone(), partition };
+        let (stages, isa) = (&self.config.core.stages, self.config.isa);
         let mut restored = restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?;
-        if restored.segment.is_none() && sealed_offset > 0 {
+        if is_new && restored.segment.is_none() && sealed_offset > 0 {
             restored.older_segment = self.segment_in_journal()?;
         }
         Ok(restored)
@@ -299,7 +312,8 @@ impl Shell {
         if let Some(known) = &self.older_segment {
             return Ok(known.clone());
         }
-        let found = config_in_journal(self.log.as_ref(), &self.config.topics.journal, self.config.ordinal)?;
+        let found =
+            config_in_journal(self.log.as_ref(), &self.config.core.topics.journal, self.config.ordinal)?;
         Ok(self.older_segment.insert(found).clone())
     }
 
@@ -364,13 +378,27 @@ impl Shell {
         }
     }
 
+    /// Of what the core commanded before it gave up: which threads nobody should wait for, and what is to be told.
+    fn obey_last(&mut self) {
+        for command in self.core.take_commands() {
+            match command {
+                Command::EndLane { lane, hangs } => self.lanes.end(lane, hangs),
+                Command::Lifecycle(event, detail) => {
+                    self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Ends all threads, and sums up.
-    fn finish(self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
+    fn finish(mut self, result: Result<(), EngineError>) -> Result<Summary, EngineError> {
         self.stopping_since.get_or_init(Instant::now);
-        let result = result.map_err(|error| error.with_changes(&self.config.stages));
+        let result = result.map_err(|error| error.with_changes(&self.config.core.stages));
         if result.is_err() {
             // What is still on its way to the log is not waited for as long as others wait for these partitions.
             self.fence.close_all();
+            self.obey_last();
         }
         let lifecycle = &self.threads.lifecycle;
         lifecycle.write_end(self.clock.now_ns(), result.as_ref().err());

@@ -3,7 +3,7 @@
 //! What the stages made of ticks is a function of the log, so that a request whose transaction was aborted is sent again
 //! as it is: no state has to be taken back.
 
-use warptape_engine::CommitRequest;
+use warptape_engine::{CommitRequest, Config};
 use warptape_eventlog::{EventLog, LogError, Producer};
 use warptape_schemas::decode_journal_entry;
 
@@ -23,7 +23,7 @@ pub(super) struct EngineTransaction<'a> {
 
 impl Transaction for EngineTransaction<'_> {
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError> {
-        let EngineConfig { topics, node, ordinal, group, .. } = self.config;
+        let EngineConfig { core: Config { topics, node, group, .. }, ordinal, .. } = self.config;
         for record in records_of(self.request, topics, node, *ordinal) {
             let is_snapshot = record.topic == topics.snapshots;
             producer.send(record)?;
@@ -44,7 +44,7 @@ impl Transaction for EngineTransaction<'_> {
 
     /// A chain that went on without this one is another process's, of the same number.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
-        let EngineConfig { topics, ordinal, .. } = self.config;
+        let EngineConfig { core: Config { topics, .. }, ordinal, .. } = self.config;
         let (Some(first), Some(last)) = (self.request.first_entry(), self.request.last_entry()) else {
             return Ok(false);
         };
@@ -54,7 +54,7 @@ impl Transaction for EngineTransaction<'_> {
 
     /// The journal tells, which nobody else writes; a request without entries has moved offsets.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
-        let EngineConfig { topics, ordinal, group, .. } = self.config;
+        let EngineConfig { core: Config { topics, group, .. }, ordinal, .. } = self.config;
         if let Some(entry) = self.request.last_entry() {
             let last = last_record(log, &topics.journal, *ordinal)?;
             return Ok(last.is_some_and(|record| record.value == entry));

@@ -28,7 +28,7 @@ const BACKWARD: &str = "BACKWARD_TRANSITIVE";
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of some records two versions are written.
+/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Of some records several versions are written.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),

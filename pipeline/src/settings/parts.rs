@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_cuda::{CudaDevices, Inventory, cache_folder};
+use warptape_engine::{Config, Limits, Times};
 use warptape_eventlog::Durability;
 use warptape_kernels::{BarSpec, IndicatorParams, Isa, Parameter, SignalParams};
 use warptape_scheduler::{GROUPS_TOTAL_MAX, STEP_BYTES_MAX, check_config, in_steps};
@@ -163,30 +164,39 @@ const DEVICE_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 impl Settings {
     /// What the engine is told: these settings and the writer schemas of a registry, with the fastest instructions that this processor has.
     pub fn engine_config(&self, schemas: Option<Arc<dyn SchemaSource>>) -> EngineConfig {
-        EngineConfig {
-            schemas,
-            node: self.engine.node.clone(),
-            ordinal: self.engine.ordinal,
-            group: self.engine.group.clone(),
+        let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let engine = &self.engine;
+        let core = Config {
+            node: engine.node.clone(),
+            group: engine.group.clone(),
             topics: self.topics.names.clone(),
             stages: self.stages.clone(),
             scheduler: self.scheduler.clone(),
-            lanes: self.engine.lanes.clone(),
-            isa: Isa::detect(),
-            commit_interval: self.engine.commit_interval,
-            risk_commit_interval: self.engine.risk_commit_interval,
-            risk_cost_max_ns: self.engine.risk_cost_max_ns,
-            commit_bytes_max: COMMIT_BYTES_MAX,
-            risk_result_bytes_max: i64::MAX,
-            snapshot_interval_records: self.engine.snapshot_interval_records,
-            poll_records_max: self.engine.poll_records_max,
-            poll_bytes_max: self.engine.poll_bytes_max,
-            devices: faulty(Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name))))),
-            device_deadline: self.engine.device_deadline,
-            device_open_deadline: self.engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN),
-            kept_bytes_max: KEPT_BYTES_MAX,
-            device_sample_interval: DEVICE_SAMPLE_INTERVAL,
+            lanes: engine.lanes.clone(),
+            limits: Limits {
+                kept_bytes_max: KEPT_BYTES_MAX,
+                commit_bytes_max: COMMIT_BYTES_MAX,
+                risk_result_bytes_max: i64::MAX,
+                risk_cost_max_ns: engine.risk_cost_max_ns,
+                snapshot_interval_records: engine.snapshot_interval_records,
+            },
+            times: Times {
+                commit_interval_ns: ns(engine.commit_interval),
+                risk_commit_interval_ns: ns(engine.risk_commit_interval),
+                device_deadline_ns: ns(engine.device_deadline),
+                device_open_deadline_ns: ns(engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN)),
+            },
             new_segment: false,
+        };
+        EngineConfig {
+            core,
+            schemas,
+            ordinal: engine.ordinal,
+            isa: Isa::detect(),
+            poll_records_max: engine.poll_records_max,
+            poll_bytes_max: engine.poll_bytes_max,
+            devices: faulty(Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name))))),
+            device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
         }
     }

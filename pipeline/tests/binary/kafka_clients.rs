@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition, TopicSpec};
-use warptape_pipeline::engine::{TopicPlan, Topics};
+use warptape_pipeline::engine::{TopicPlan, Topics, topic_specs};
 
 use super::kafka_market::TickReader;
 use super::processes::{Running, folder, texts, warptape, warptape_with};
@@ -229,7 +229,7 @@ fn dead_letters_are_replayed_once_on_kafka_too() {
 fn a_partition_that_other_topics_lack_is_named_and_waited_for() {
     let setup = Setup::new("lacking");
     let prefix = format!("{}lacking.", setup.prefix);
-    let specs = Topics::new(&prefix).specs(&TopicPlan::new(PARTITIONS));
+    let specs = topic_specs(&Topics::new(&prefix), &TopicPlan::new(PARTITIONS));
     let fewer = |spec: TopicSpec| match spec.name.ends_with("signals") {
         true => TopicSpec { partitions: PARTITIONS - 1, ..spec },
         false => spec,

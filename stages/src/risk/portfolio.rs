@@ -1,6 +1,6 @@
 //! Risk of portfolios by full revaluation. Three rounds: profits of all books by scenario (a unit is 64 scenarios); the order of
-//! these profits, by which the tails are found (one unit, aside); and what each position loses in the tails of the whole (a unit is
-//! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, aside.
+//! these profits, by which the tails are found (one unit, on the processor alone); and what each position loses in the tails of the whole (a unit is
+//! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, on the processor alone.
 
 mod measures;
 mod simulated;

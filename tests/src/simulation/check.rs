@@ -43,12 +43,12 @@ impl World {
         for record in journals.into_iter().flat_map(|journals| journals.values()).flatten() {
             let entry = decode_journal_entry(record).expect("entries are written whole");
             match entry.input {
-                Input::LaneLost(lost) if self.config.is_on_device(lost.lane) => {
+                Input::LaneLost(lost) if self.config.core.is_on_device(lost.lane) => {
                     coverage.losses_kept += usize::from(lost.kept);
                     coverage.losses_not_kept += usize::from(!lost.kept);
                 }
                 Input::Released(released) => {
-                    let from_device = self.config.is_on_device(released.lane);
+                    let from_device = self.config.core.is_on_device(released.lane);
                     coverage.moves_to_host += usize::from(from_device);
                     coverage.moves_to_device += usize::from(!from_device);
                 }

@@ -1,5 +1,7 @@
 //! The consumer group: which process owns a partition, and how that changes.
 
+use std::collections::BTreeMap;
+
 use warptape_engine::Assigned;
 
 use super::Simulation;
@@ -27,6 +29,11 @@ impl Group {
     pub(super) fn is_member(&self, process: usize, partition: i32) -> bool {
         let owner = self.0[partition as usize];
         owner == Owner::Process(process) || owner == Owner::Leaving(process)
+    }
+
+    /// Whether the group lets a process keep a partition.
+    pub(super) fn is_kept(&self, process: usize, partition: i32) -> bool {
+        self.0[partition as usize] == Owner::Process(process)
     }
 
     /// A process has let go of what it was asked for.
@@ -59,33 +66,44 @@ impl Simulation {
             return;
         }
         let of_nobody = (0..world.group.0.len()).filter(|&index| world.group.0[index] == Owner::Nobody);
+        let mut dealt: BTreeMap<usize, Vec<Assigned>> = BTreeMap::new();
         for partition in of_nobody.collect::<Vec<_>>() {
             let member = members[world.random.index(members.len())];
             world.group.0[partition] = Owner::Process(member);
             let committed = world.committed_offset(partition as i32);
             let end = world.published(world.source[partition].len()) as i64;
-            let assigned = Assigned { partition: partition as i32, committed, end };
+            dealt.entry(member).or_default().push(Assigned { partition: partition as i32, committed, end });
+        }
+        for (member, assigned) in dealt {
+            world.coverage.assigned_together += usize::from(assigned.len() > 1);
             let process = processes[member].as_mut().expect("it is a member");
-            process.hear(SourceEvent::Assigned(vec![assigned]));
+            process.hear(SourceEvent::Assigned(assigned));
         }
     }
 
-    /// Takes a partition from its owner: asked for, or lost without a word.
+    /// Takes partitions from a process: asked for, or lost without a word.
     pub(super) fn rebalance(&mut self, may_lose: bool) {
         let Self { world, processes } = self;
-        let partition = world.random.index(world.group.0.len());
-        let Owner::Process(index) = world.group.0[partition] else { return };
+        let first = world.random.index(world.group.0.len());
+        let Owner::Process(index) = world.group.0[first] else { return };
         let process = processes[index].as_mut().expect("owners are there");
         if process.stands_still {
             return;
         }
+        // That one, and some more of the same process.
+        let mut partitions = Vec::new();
+        for (partition, owner) in world.group.0.iter_mut().enumerate() {
+            let goes = partition == first || world.random.one_in(2);
+            if goes && *owner == Owner::Process(index) {
+                *owner = if may_lose { Owner::Nobody } else { Owner::Leaving(index) };
+                partitions.push(partition as i32);
+            }
+        }
         if may_lose {
-            world.coverage.partitions_lost += 1;
-            world.group.0[partition] = Owner::Nobody;
-            process.hear(SourceEvent::Lost(vec![partition as i32]));
+            world.coverage.partitions_lost += partitions.len();
+            process.hear(SourceEvent::Lost(partitions));
         } else {
-            world.group.0[partition] = Owner::Leaving(index);
-            process.hear(SourceEvent::Revoked(vec![partition as i32]));
+            process.hear(SourceEvent::Revoked(partitions));
         }
         process.stands_still = true;
     }

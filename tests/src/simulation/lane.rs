@@ -23,7 +23,7 @@ pub(super) struct SimulatedLane {
     /// Of a lane on a device.
     background: Option<DeviceSlices>,
     pub(super) commands: VecDeque<LaneCommand>,
-    /// Slices that wait for the threads beside.
+    /// Slices that wait for the threads for slices.
     pub(super) slices: VecDeque<Slice>,
     pub(super) results: VecDeque<SimulatedResult>,
 }
@@ -93,7 +93,7 @@ impl SimulatedLane {
         open(&mut self.stages, &mut self.background, config, index).map(drop)
     }
 
-    /// As the threads beside, once it is open: does the slice that waits. Whether the lane's device did it.
+    /// As the threads for slices, once it is open: does the slice that waits. Whether the lane's device did it.
     pub(super) fn run_slice(&mut self, isa: Isa) -> Result<bool, DeviceError> {
         let Some(slice) = self.slices.pop_front() else { return Ok(false) };
         let background = self.background.as_mut().filter(|_| !slice.task.is_host_only());

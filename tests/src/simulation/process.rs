@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use warptape_engine::{
-    Assigned, Command, CommitRequest, Conclusion, Core, CoreError, Doing, LaneNews, Preparation,
+    AfterAbort, Assigned, Command, CommitRequest, Conclusion, Core, CoreError, Doing, LaneNews, Preparation,
     SnapshotPlace, Stop, restore_from,
 };
 use warptape_eventlog::Record;
@@ -67,13 +67,14 @@ impl Process {
     pub(super) fn start(ordinal: i32, world: &mut World) -> Result<Self, Failure> {
         let last = world.topic("journal", ordinal).last();
         let last = last.map(|record| decode_journal_entry(record).expect("entries are written whole"));
-        let config = EngineConfig { ordinal, node: format!("node-{ordinal}"), ..world.config.clone() };
-        let decoder = TickDecoder::new().with_prices(config.stages.numbers.prices());
-        let core = Core::new(config.core(), Box::new(decoder), last.as_ref())?;
+        let mut config = EngineConfig { ordinal, ..world.config.clone() };
+        config.core.node = format!("node-{ordinal}");
+        let decoder = TickDecoder::new().with_prices(config.core.stages.numbers.prices());
+        let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let mut process = Self {
             ordinal,
             core,
-            lanes: config.lanes.iter().map(|_| None).collect(),
+            lanes: config.core.lanes.iter().map(|_| None).collect(),
             config,
             reading: BTreeMap::new(),
             source_events: VecDeque::new(),
@@ -213,7 +214,14 @@ impl Process {
             }
             Command::ReleaseSource => {
                 self.stands_still = false;
-                world.group.release(self.ordinal as usize);
+                let process = self.ordinal as usize;
+                let is_kept = |&&partition: &&i32| world.group.is_kept(process, partition);
+                let open = self.fence.keys().find(|partition| !is_kept(partition));
+                assert_eq!(
+                    open, None,
+                    "the fence is closed before the group hears that a partition is let go"
+                );
+                world.group.release(process);
             }
             Command::Pause(partition) => self.set_paused(partition, true, world),
             Command::Resume(partition) => self.set_paused(partition, false, world),
@@ -222,7 +230,7 @@ impl Process {
                 let next = if world.plant == Plant::TailSkipped { committed.max(offset) } else { offset };
                 self.reading.insert(partition, Reading { next: next as usize, generation, paused: false });
             }
-            Command::Restore { partition, sealed_offset } => {
+            Command::Restore { partition, sealed_offset, .. } => {
                 self.reading.remove(&partition);
                 self.restores.push_back((partition, sealed_offset));
             }
@@ -294,7 +302,8 @@ impl Process {
         let parts = world.topic("snapshots", partition).iter();
         let parts = parts.map(|record| decode_snapshot(record).expect("snapshots are written whole"));
         let parts = parts.map(|part| (SnapshotPlace::default(), part));
-        let restored = restore_from(parts.collect(), sealed_offset, &self.config.stages, self.config.isa);
+        let restored =
+            restore_from(parts.collect(), sealed_offset, &self.config.core.stages, self.config.isa);
         world.coverage.snapshots_used += usize::from(restored.offset > 0);
         world.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
         Ok(self.core.on_restored(world.now_ns, partition, restored, sealed_offset)?)
@@ -390,7 +399,7 @@ impl Process {
         if world.plant == Plant::RowsSwapped {
             swap_prices(&mut command);
         }
-        world.coverage.device_commands += usize::from(self.config.is_on_device(index as LaneId));
+        world.coverage.device_commands += usize::from(self.config.core.is_on_device(index as LaneId));
         match lane.obey(command, &self.config, index) {
             Ok(met) => {
                 world.coverage.batches_overlapped += usize::from(met.batch);
@@ -446,7 +455,9 @@ impl Process {
     /// A lane on a device hangs.
     pub(super) fn hang(&mut self, world: &mut World) {
         let index = world.random.index(self.lanes.len());
-        if let Some(lane) = self.lanes[index].as_mut().filter(|_| self.config.is_on_device(index as LaneId)) {
+        if let Some(lane) =
+            self.lanes[index].as_mut().filter(|_| self.config.core.is_on_device(index as LaneId))
+        {
             lane.hangs_since_ns.get_or_insert(world.now_ns);
         }
     }
@@ -461,7 +472,7 @@ impl Process {
         let told = self.core.on_watch(world.now_ns, &doing);
         self.told(told)?;
         self.obey(world)?;
-        let deadline_ns = self.config.device_deadline.as_nanos() as i64;
+        let deadline_ns = self.config.core.times.device_deadline_ns;
         let is_overdue = |(_, doing): &(LaneId, Doing)| matches!(doing, Doing::Batch { since_ns } if world.now_ns - since_ns > deadline_ns);
         let was_held_up = doing.iter().any(is_overdue) && world.coverage.lanes_lost == lost_before;
         world.coverage.held_up += usize::from(was_held_up && !self.gave_up);
@@ -471,13 +482,13 @@ impl Process {
     /// How a device fares.
     fn sample(&mut self, world: &mut World) -> Result<(), Failure> {
         let index = world.random.index(self.lanes.len()) as LaneId;
-        if !self.config.is_on_device(index) {
+        if !self.config.core.is_on_device(index) {
             return Ok(());
         }
         let xid = (!world.healing && world.random.one_in(20)).then_some(79);
         world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
         let sample = Sample { xid, temperature_c: Some(60), ..Sample::default() };
-        let device = self.config.device_of(index).to_owned();
+        let device = self.config.core.device_of(index).to_owned();
         let told = self.core.on_sample(world.now_ns, device, sample);
         self.told(told)?;
         self.obey(world)
@@ -518,12 +529,13 @@ impl Process {
     }
 
     fn abort(&mut self, request: Box<CommitRequest>, world: &mut World) {
-        // The simulation does not last as long as an outage may.
-        self.core.on_aborted(world.now_ns, request, "simulated");
+        let gives_up = self.core.on_aborted(world.now_ns, request, "simulated") == AfterAbort::GiveUp;
+        world.coverage.outages_given_up += usize::from(gives_up);
+        self.gave_up |= gives_up;
     }
 
     fn write(&self, request: CommitRequest, world: &mut World) {
-        for record in records_of(&request, &self.config.topics, &self.config.node, self.ordinal) {
+        for record in records_of(&request, &self.config.core.topics, &self.config.core.node, self.ordinal) {
             let topic = world.committed.records.entry(record.topic.into_owned()).or_default();
             topic.entry(record.partition).or_default().push(record.value.into_owned());
         }

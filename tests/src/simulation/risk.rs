@@ -236,7 +236,7 @@ impl World {
     fn market_of(&self, symbol: &str, delivered: &[i64]) -> Option<SymbolMarket> {
         let mut partitions = (0_i32..).zip(self.source.iter().zip(delivered));
         partitions.find_map(|(partition, (log, &end))| {
-            let intake = sequential::intake(&self.config.stages, &log[..end as usize]);
+            let intake = sequential::intake(&self.config.core.stages, &log[..end as usize]);
             intake.market_of(symbol, partition, end)
         })
     }

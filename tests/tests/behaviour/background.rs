@@ -28,12 +28,13 @@ const DEADLINE: Duration = Duration::from_secs(5);
 fn with_device(devices: &Arc<dyn Devices>, standing_by: i32) -> EngineConfig {
     let mut config = config(0);
     let lane = |lane: i32| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 0 };
-    config.lanes = vec![LaneSpec { lane: 0, device: "cuda:0".to_owned(), weight: 1 }];
-    config.lanes.extend((1..=standing_by).map(lane));
+    config.core.lanes = vec![LaneSpec { lane: 0, device: "cuda:0".to_owned(), weight: 1 }];
+    config.core.lanes.extend((1..=standing_by).map(lane));
     config.devices = devices.clone();
-    (config.device_deadline, config.device_open_deadline) = (PATIENCE, PATIENCE);
+    config.core.times.device_deadline_ns = PATIENCE.as_nanos() as i64;
+    config.core.times.device_open_deadline_ns = PATIENCE.as_nanos() as i64;
     // Those that stand by get nothing as long as the device is there.
-    config.scheduler.risk.split = SplitPolicy::Equal;
+    config.core.scheduler.risk.split = SplitPolicy::Equal;
     config
 }
 
@@ -64,7 +65,7 @@ fn ticks_go_on_while_a_slice_is_done() {
     let devices = GatedDevices::default();
     let engine = with_device(&(Arc::new(devices.clone()) as Arc<dyn Devices>), 0);
     let (stop, stopped) = bounded(1);
-    let progress = Arc::new(Progress::new(engine.lanes.len()));
+    let progress = Arc::new(Progress::new(engine.core.lanes.len()));
     let (of_engine, of_progress) = (log.clone(), progress.clone());
     let running = thread::spawn(move || run(of_engine, engine, of_progress, stopped));
     ask(&log, 0, &option());
@@ -130,7 +131,7 @@ fn faults_of_slices_do_not_show() {
         let devices: Arc<dyn Devices> = Arc::new(FaultyDevices::new(emulator.clone(), faults));
         let mut config = with_device(&devices, 2);
         if matches!(fault, Fault::Hang(..)) {
-            config.device_open_deadline = DEADLINE;
+            config.core.times.device_open_deadline_ns = DEADLINE.as_nanos() as i64;
         }
         let (found, log, _folder) = run(config);
         assert!(found == expected, "{fault:?} shows");

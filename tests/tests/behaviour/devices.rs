@@ -52,10 +52,11 @@ fn config(devices: &Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
         device: (*device).to_owned(),
         weight: *weight,
     };
-    config.lanes = (0..).zip(lanes).map(spec).collect();
+    config.core.lanes = (0..).zip(lanes).map(spec).collect();
     config.devices = devices.clone();
-    (config.device_deadline, config.device_open_deadline) = (PATIENCE, PATIENCE);
-    config.snapshot_interval_records = 100;
+    config.core.times.device_deadline_ns = PATIENCE.as_nanos() as i64;
+    config.core.times.device_open_deadline_ns = PATIENCE.as_nanos() as i64;
+    config.core.limits.snapshot_interval_records = 100;
     config
 }
 
@@ -186,9 +187,9 @@ fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
     for fault in faults {
         let faulty = faulty(devices, fault);
         let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
-        config.scheduler.batch_rows_max = 4_000;
+        config.core.scheduler.batch_rows_max = 4_000;
         if matches!(fault, Fault::Hang(..)) {
-            config.device_deadline = DEADLINE;
+            config.core.times.device_deadline_ns = DEADLINE.as_nanos() as i64;
         }
         let Run { signals, lifecycle, journal } = market.run(config);
         assert_eq!(signals, expected, "{fault:?} shows");
@@ -227,8 +228,8 @@ fn check_failover(devices: &Arc<dyn Devices>) {
     let fault = Fault::GoneAfterBytes(TAIL_BYTES);
     let faulty = faulty(devices, fault);
     let mut config = config(&faulty, &[("cuda:0", 1), ("cpu:1", 0), ("cpu:2", 0)]);
-    config.scheduler.batch_rows_max = 4_000;
-    config.snapshot_interval_records = i64::MAX;
+    config.core.scheduler.batch_rows_max = 4_000;
+    config.core.limits.snapshot_interval_records = i64::MAX;
     let Run { signals, journal, .. } = market.run(config);
     assert_eq!(signals, expected, "the loss shows");
     let rows = |entry: &JournalEntry| match &entry.input {
@@ -288,7 +289,11 @@ fn a_device_that_does_not_open_does_not_show() {
     let run = |takes: Duration, device_open_deadline: Duration| {
         let devices: Arc<dyn Devices> = Arc::new(ClosedDevices { takes });
         let config = config(&devices, &[("cuda:0", 1), ("cpu:1", 0)]);
-        market.run(EngineConfig { device_open_deadline, ..config })
+        market.run({
+            let mut config = config;
+            config.core.times.device_open_deadline_ns = device_open_deadline.as_nanos() as i64;
+            config
+        })
     };
     let (refused, hanging) = (run(Duration::ZERO, PATIENCE), run(HANG, DEADLINE));
     let nothing: Arc<dyn Devices> = Arc::new(NoDevices);
@@ -325,8 +330,11 @@ fn how_devices_fare_is_recorded_and_an_error_fences_their_lanes() {
     let market = Market::new(synthetic_ticks(TICKS));
     let run = |fails_at: u32, lanes: &[(&str, i32)]| {
         let devices: Arc<dyn Devices> = Arc::new(WatchedDevices { asked: AtomicU32::new(0), fails_at });
-        let config =
-            EngineConfig { device_sample_interval: Duration::from_millis(5), ..config(&devices, lanes) };
+        let config = {
+            let mut config = config(&devices, lanes);
+            config.device_sample_interval = Duration::from_millis(5);
+            config
+        };
         market.run(config)
     };
     let lanes = [("cuda:0#0", 1), ("cuda:0#1", 1), ("cpu:2", 0)];
@@ -361,11 +369,11 @@ fn groups_go_where_they_are_done_faster() {
     // The processor is measured before the device has begun.
     let slow = faulty(&devices, SLOW_START);
     let mut config = config(&slow, &[("cuda:0", 1), ("cpu:1", 0)]);
-    config.scheduler.route_interval_ns = 1_000_000;
+    config.core.scheduler.route_interval_ns = 1_000_000;
     // The log is not read to its end before the lanes are measured.
     // As many as the largest batch that is measured, so that no time of a single batch is taken for what all take.
-    config.scheduler.batch_rows_max = 2_048;
-    (config.scheduler.high_water_rows, config.scheduler.low_water_rows) = (4_000, 1_000);
+    config.core.scheduler.batch_rows_max = 2_048;
+    (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (4_000, 1_000);
     let Run { signals, journal, .. } = market.run(config);
     assert_eq!(signals, expected, "moves show");
 

@@ -1,12 +1,11 @@
 //! The real engine on an embedded log, in the corners that recordings do not reach.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use warptape_engine::{SnapshotPlace, restore_from};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault};
+use warptape_pipeline::engine::LaneFault;
 use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_snapshot};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
@@ -53,8 +52,8 @@ fn a_lane_that_fails_does_not_show() {
     run_to_end(&plain, engine_config(stage_config(), 2));
     let faulty = new_log(&folder, "faulty.db", 60_000);
     let mut config = engine_config(stage_config(), 2);
-    config.scheduler.batch_rows_max = 1_000;
-    config.snapshot_interval_records = 50;
+    config.core.scheduler.batch_rows_max = 1_000;
+    config.core.limits.snapshot_interval_records = 50;
     config.lane_faults = vec![LaneFault { lane: 1, after_batches: 3 }];
     let summary = run_to_end(&faulty, config);
     assert_eq!(summary.ticks, 60_000, "what is read again is counted once");
@@ -81,11 +80,12 @@ fn large_snapshots_go_out_in_several_transactions() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = new_log(&folder, "log.db", TICKS as u64);
     // One snapshot at the end of each life.
-    let config = || EngineConfig {
-        commit_bytes_max: 3_000,
-        snapshot_interval_records: 1 << 40,
-        commit_interval: Duration::ZERO,
-        ..engine_config(stage_config(), 2)
+    let config = || {
+        let mut config = engine_config(stage_config(), 2);
+        config.core.limits.commit_bytes_max = 3_000;
+        config.core.limits.snapshot_interval_records = 1 << 40;
+        config.core.times.commit_interval_ns = 0;
+        config
     };
     let ends = || topic_ends(log.as_ref(), "ticks");
     assert_eq!(run_to_end(&log, config()).ticks, TICKS as u64);

@@ -14,7 +14,7 @@ use warptape_eventlog::{
     Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog, TopicPartition, TopicSpec,
 };
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
+use warptape_pipeline::engine::{Progress, Stop, TopicPlan, Topics, run, topic_specs};
 use warptape_pipeline::publisher::create_missing_topics;
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
@@ -123,15 +123,16 @@ fn partitions_that_are_added_are_read_once_the_outputs_have_them_too() {
     let prefix = unique("added");
     let topics = Topics::new(&prefix);
     let kafka: Arc<dyn EventLog> = Arc::new(KafkaLog::open(broker()).expect("a broker"));
-    let specs = topics.specs(&TopicPlan::new(2)).into_iter().map(|spec| match spec.name {
+    let specs = topic_specs(&topics, &TopicPlan::new(2)).into_iter().map(|spec| match spec.name {
         ref name if *name == topics.ticks || *name == topics.signals => TopicSpec { partitions: 1, ..spec },
         _ => spec,
     });
     kafka.create_topics(&specs.collect::<Vec<_>>()).expect("new topics");
-    let config = EngineConfig {
-        topics: topics.clone(),
-        group: prefix.clone(),
-        ..engine_config(stage_config(), LANES)
+    let config = {
+        let mut config = engine_config(stage_config(), LANES);
+        config.core.topics = topics.clone();
+        config.core.group = prefix.clone();
+        config
     };
     let (stop, stopped) = bounded(1);
     let engine = {
@@ -174,8 +175,12 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
     let kafka: Arc<dyn EventLog> = Arc::new(KafkaLog::open(broker()).expect("a broker"));
     create_missing_topics(kafka.as_ref(), &topics, &TopicPlan::new(PARTITIONS)).expect("new topics");
     copy_ticks(embedded.as_ref(), kafka.as_ref(), &topics.ticks);
-    let config =
-        EngineConfig { topics: topics.clone(), group: group.clone(), ..engine_config(stage_config(), LANES) };
+    let config = {
+        let mut config = engine_config(stage_config(), LANES);
+        config.core.topics = topics.clone();
+        config.core.group = group.clone();
+        config
+    };
     let on_kafka = run_to_end(&kafka, config);
     assert_eq!((on_kafka.ticks, on_kafka.signals), (summary.ticks, summary.signals));
     assert!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::bounded;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
+use warptape_pipeline::engine::{LaneFault, Progress, Stop, run};
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};
@@ -70,14 +70,15 @@ fn a_tick_dated_days_ahead_makes_nothing_late() {
     let log: Arc<dyn EventLog> = Arc::new(log);
     let config = engine_config(stage_config(&["1s"]), 2);
     // As a release ran it that did not know when records were written.
-    let former = EngineConfig {
-        stages: StageConfig { clock_skew_max_ns: None, ..config.stages.clone() },
-        ..config.clone()
+    let former = {
+        let mut config = config.clone();
+        config.core.stages = StageConfig { clock_skew_max_ns: None, ..config.core.stages.clone() };
+        config
     };
     feed_now(&log, 20);
     let summary = run_to_end(&log, former);
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (20, 15, 0));
-    assert_identical(&log, &config.group);
+    assert_identical(&log, &config.core.group);
 
     let (_stop, stopped) = bounded::<Stop>(1);
     let refused = run(log.clone(), config.clone(), Arc::new(Progress::new(2)), stopped);
@@ -85,13 +86,17 @@ fn a_tick_dated_days_ahead_makes_nothing_late() {
     assert!(error.contains("stages.clock_skew_max_ms: nothing to 60000"), "{error}");
 
     feed_now(&log, 20);
-    let summary = run_to_end(&log, EngineConfig { new_segment: true, ..config.clone() });
+    let summary = run_to_end(&log, {
+        let mut config = config.clone();
+        config.core.new_segment = true;
+        config
+    });
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (19, 0, 1));
     let [letter] = &read_partition(log.as_ref(), "dead-letter", 0)[..] else { panic!("one dead letter") };
     let letter = decode_dead_letter(&letter.value).expect("it is written whole");
     assert_eq!((letter.offset, letter.reason), (24, DeadLetterReason::BadTime));
     assert!(letter.detail.contains("stages.clock_skew_max_ms allows 60000 ms"), "{}", letter.detail);
-    assert_identical(&log, &config.group);
+    assert_identical(&log, &config.core.group);
 }
 
 #[test]
@@ -109,7 +114,7 @@ fn a_market_dated_in_the_future_is_followed() {
     feed(&log, 1, 1, hours(10..20));
     let summary = run_to_end(&log, config.clone());
     assert_eq!((summary.ticks, summary.late, summary.dead_letters), (10, 0, 0));
-    assert_identical(&log, &config.group);
+    assert_identical(&log, &config.core.group);
 }
 
 /// The trades of a market, with ids that rise from 1 for each symbol.
@@ -124,10 +129,11 @@ fn trades_that_are_published_twice_are_counted() {
         Arc::new(SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log"))
     };
     let trades = market().filter(|tick| tick.kind == TickKind::Trade).count() as u64;
-    let config = || EngineConfig {
-        snapshot_interval_records: 5,
-        poll_records_max: 4,
-        ..engine_config(stage_config(&["1s"]), 2)
+    let config = || {
+        let mut config = engine_config(stage_config(&["1s"]), 2);
+        config.core.limits.snapshot_interval_records = 5;
+        config.poll_records_max = 4;
+        config
     };
     let plain = new_log("plain.db");
     feed(&plain, 1, 16, market());
@@ -142,7 +148,7 @@ fn trades_that_are_published_twice_are_counted() {
     }
     (0..2).for_each(|_| feed(&faulty, 1, 16, market()));
     let mut with_fault = config();
-    with_fault.scheduler.batch_rows_max = 200;
+    with_fault.core.scheduler.batch_rows_max = 200;
     with_fault.lane_faults = vec![LaneFault { lane: 0, after_batches: 3 }];
     let at_once = run_to_end(&faulty, with_fault).repeated;
     for found in [&found, &at_once] {
@@ -150,5 +156,5 @@ fn trades_that_are_published_twice_are_counted() {
         let first = found.first.as_ref().expect("there are repeats");
         assert!(first.trade_id == 1 && first.offset >= records, "{first:?}");
     }
-    assert_identical(&pieces, &config().group);
+    assert_identical(&pieces, &config().core.group);
 }

@@ -40,9 +40,9 @@ pub fn feed_ticks(log: &Arc<dyn EventLog>) {
 pub fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
     // Many slices.
-    config.scheduler.risk.slice_ns = 50_000;
+    config.core.scheduler.risk.slice_ns = 50_000;
     // So that there are enough returns.
-    config.stages.market.sample_interval_ns = 100_000_000;
+    config.core.stages.market.sample_interval_ns = 100_000_000;
     config
 }
 
@@ -205,8 +205,8 @@ fn neither_lanes_nor_devices_show_in_answers() {
     assert_eq!(answers_of(failing, true), one, "gangs");
     let mut mixed = config(2);
     mixed.devices = EMULATOR.clone() as Arc<dyn Devices>;
-    mixed.lanes.push(LaneSpec { lane: 2, device: "cuda:0".to_owned(), weight: 1 });
-    mixed.scheduler.risk.slice_ns = 500_000_000;
+    mixed.core.lanes.push(LaneSpec { lane: 2, device: "cuda:0".to_owned(), weight: 1 });
+    mixed.core.scheduler.risk.slice_ns = 500_000_000;
     assert_eq!(answers(mixed), one, "lanes on the processor and on a device");
 }
 

@@ -27,9 +27,9 @@ type Log = Arc<dyn EventLog>;
 fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
     // Many slices.
-    config.scheduler.risk.slice_ns = 50_000;
+    config.core.scheduler.risk.slice_ns = 50_000;
     // So that there are enough returns.
-    config.stages.market.sample_interval_ns = 100_000_000;
+    config.core.stages.market.sample_interval_ns = 100_000_000;
     config
 }
 
@@ -117,7 +117,11 @@ fn record(log: &Log, lanes: i32) {
     ask(log, 0, &[request("live", options(&live_asset(&far), 90.0))]);
     feed_life(log, 1);
     let faults = if lanes > 2 { vec![LaneFault { lane: 1, after_batches: 2 }] } else { Vec::new() };
-    run_to_end(log, EngineConfig { lane_faults: faults, ..config(lanes) });
+    run_to_end(log, {
+        let mut config = config(lanes);
+        config.lane_faults = faults;
+        config
+    });
     feed_life(log, 2);
     ask(
         log,
@@ -135,7 +139,7 @@ fn verified(log: &Log) -> Report {
         dead_letter: "dead-letter".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
-        group: config(1).group,
+        group: config(1).core.group,
         isa: Isa::Baseline,
         schemas: None,
     };
@@ -195,7 +199,7 @@ fn check_without_room(limit: impl FnOnce(&mut RiskConfig), message: &str) {
         .collect();
     ask(&log, ASKED, &requests);
     let mut config = config(1);
-    limit(&mut config.scheduler.risk);
+    limit(&mut config.core.scheduler.risk);
     run_to_end(&log, config);
     let is_overloaded = |result: &RiskResult| {
         matches!(&result.outcome, RiskOutcome::Error(error)
@@ -241,7 +245,11 @@ fn what_was_cancelled_and_what_cost_too_much_is_recomputed() {
         cancel("nobody", "unknown"),
     ];
     ask(&log, ASKED, &requests);
-    run_to_end(&log, EngineConfig { risk_cost_max_ns: 3_600_000_000_000, ..config(1) });
+    run_to_end(&log, {
+        let mut config = config(1);
+        config.core.limits.risk_cost_max_ns = 3_600_000_000_000;
+        config
+    });
     let found = results(&log, ASKED);
     let code = |id: &str| code_of(found.iter().find(|result| result.request_id == id).expect(id));
     let bad = Some(RiskErrorCode::BadParameter);
@@ -325,11 +333,11 @@ fn verified_with(
                 producer.send(record).expect("it is taken");
             }
             let source = TopicPartition { topic: name.clone(), partition };
-            let committed = log.committed(&config(1).group, &source).expect("the log is readable");
+            let committed = log.committed(&config(1).core.group, &source).expect("the log is readable");
             offsets.extend(committed.map(|offset| (source, offset)));
         }
     }
-    producer.send_offsets(&config(1).group, &offsets).expect("it is taken");
+    producer.send_offsets(&config(1).core.group, &offsets).expect("it is taken");
     producer.commit().expect("it is taken");
     drop(producer);
     let copy: Log = Arc::new(copy);
@@ -349,7 +357,7 @@ fn a_refusal_is_recomputed_on_its_market() {
     let config = || {
         let mut config = config(1);
         // So that there are too few returns.
-        config.stages.market.sample_interval_ns = 1_000_000_000;
+        config.core.stages.market.sample_interval_ns = 1_000_000_000;
         config
     };
     feed_life(&log, 0);
@@ -494,7 +502,11 @@ fn a_result_that_was_too_large_is_recomputed() {
                "prices": vec![1_000_000.5; count]})
     };
     ask(&log, ASKED, &[request("small", volatilities(2)), request("large", volatilities(9_000))]);
-    run_to_end(&log, EngineConfig { risk_result_bytes_max: BYTES_MAX, ..config(2) });
+    run_to_end(&log, {
+        let mut config = config(2);
+        config.core.limits.risk_result_bytes_max = BYTES_MAX;
+        config
+    });
     // Another life takes more.
     ask(&log, ASKED, &[request("again", volatilities(9_000))]);
     run_to_end(&log, config(2));

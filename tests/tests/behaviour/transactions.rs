@@ -204,11 +204,12 @@ fn stage_config() -> StageConfig {
 
 /// Small steps, so that the plan is met often.
 fn config() -> EngineConfig {
-    EngineConfig {
-        commit_interval: std::time::Duration::from_millis(1),
-        snapshot_interval_records: 20,
-        poll_records_max: 4,
-        ..engine_config(stage_config(), 2)
+    {
+        let mut config = engine_config(stage_config(), 2);
+        config.core.times.commit_interval_ns = std::time::Duration::from_millis(1).as_nanos() as i64;
+        config.core.limits.snapshot_interval_records = 20;
+        config.poll_records_max = 4;
+        config
     }
 }
 
@@ -267,7 +268,7 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
         dead_letter: "dead-letter".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
-        group: config().group,
+        group: config().core.group,
         isa: Isa::detect(),
         schemas: None,
     };

@@ -20,6 +20,7 @@ const COMMIT_STOPPING_NS_MAX: i64 = 60_000_000_000;
 
 /// What to do after a transaction was aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub enum AfterAbort {
     /// Go on: it will be sent again.
     Again,
@@ -65,6 +66,10 @@ impl Core {
     }
 
     fn commit_due_ns(&self) -> i64 {
+        let hurry = self.is_full() || self.is_drained() || self.membership.is_revoking();
+        if hurry {
+            return self.commits.last_ns;
+        }
         let times = &self.config.times;
         let interval_ns = match self.has_risk_results() {
             true => times.risk_commit_interval_ns.min(times.commit_interval_ns),
@@ -81,9 +86,7 @@ impl Core {
             self.commands.push(Command::Commit(request));
             return Ok(());
         }
-        let hurry = self.is_full() || self.is_drained() || self.membership.is_revoking();
-        let due = hurry || now_ns >= self.commit_due_ns();
-        if self.is_committing() || !due || !self.has_uncommitted() {
+        if self.is_committing() || now_ns < self.commit_due_ns() || !self.has_uncommitted() {
             return Ok(());
         }
         let request = self.seal(now_ns)?;

@@ -23,12 +23,12 @@ const TURN_NS_MAX: i64 = 1_000_000_000;
 /// held against the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// A batch, or a slice, since this time.
+    /// A batch, since this time.
     Batch {
         /// Nanoseconds of the engine's clock.
         since_ns: i64,
     },
-    /// Anything else, since this time.
+    /// Anything else, since this time: opening its device, installing a group, a slice.
     Other {
         /// Nanoseconds of the engine's clock.
         since_ns: i64,

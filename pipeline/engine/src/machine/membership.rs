@@ -96,7 +96,8 @@ impl Core {
     /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over together.
     pub fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
         for &Assigned { partition, committed, .. } in &all {
-            self.commands.push(Command::Restore { partition, sealed_offset: committed.unwrap_or(0) });
+            let sealed_offset = committed.unwrap_or(0);
+            self.commands.push(Command::Restore { partition, sealed_offset, is_new: true });
         }
         self.membership.assigning.push(Assigning { all, restored: BTreeMap::new() });
         self.take_over(now_ns)
@@ -177,7 +178,7 @@ impl Core {
         }
         self.generation += 1;
         let generation = self.generation;
-        let source = TopicPartition { topic: self.config.ticks.clone(), partition };
+        let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
         let is_other = |segment: &String| is_other(segment, &self.config.stages);
         let segment_due = restored.segment.as_ref().is_none_or(is_other);
         let counted_offset = reached_offset.max(sealed_offset);
@@ -241,8 +242,9 @@ impl Core {
             self.commands.push(Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail));
         }
         self.commands.push(Command::ReleaseSource);
-        // What came with them may have waited for their states.
-        self.take_over(now_ns)
+        // What came with them may have waited for their states, and the end for their last records.
+        self.take_over(now_ns)?;
+        Ok(self.drain_if_read(now_ns)?)
     }
 
     fn let_go(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {

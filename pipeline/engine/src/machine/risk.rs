@@ -43,7 +43,7 @@ impl Core {
             return;
         }
         self.generation += 1;
-        let source = TopicPartition { topic: self.config.risk_requests.clone(), partition };
+        let source = TopicPartition { topic: self.config.topics.risk_requests.clone(), partition };
         let generation = self.generation;
         let requests = RequestPartition::new(source, generation, committed, found_before, answered);
         self.risk.partitions.insert(partition, requests);

@@ -315,7 +315,9 @@ impl Driven {
                         self.look_at(&request);
                         self.core.on_committed();
                     }
-                    Command::Restore { partition, sealed_offset } => self.restore(partition, sealed_offset),
+                    Command::Restore { partition, sealed_offset, .. } => {
+                        self.restore(partition, sealed_offset)
+                    }
                     Command::Lifecycle(_, detail) => assert!(detail.len() <= LOST_REASON_BYTES_MAX + 100),
                     _ => {}
                 }
@@ -332,13 +334,13 @@ impl Driven {
     }
 
     fn restore(&mut self, partition: i32, sealed_offset: i64) {
-        let beginning = Restored::beginning(&self.config.stages, self.config.isa);
+        let beginning = Restored::beginning(&self.config.core.stages, self.config.isa);
         self.core.on_restored(self.now_ns, partition, beginning, sealed_offset).expect("it is taken");
     }
 
     fn look_at(&mut self, request: &CommitRequest) {
-        let topics = &self.config.topics;
-        for record in records_of(request, topics, &self.config.node, self.config.ordinal) {
+        let topics = &self.config.core.topics;
+        for record in records_of(request, topics, &self.config.core.node, self.config.ordinal) {
             check(topics, &record);
             if record.topic == topics.journal {
                 self.largest_entry = self.largest_entry.max(record.value.len());
@@ -357,12 +359,12 @@ impl Driven {
 }
 
 fn drive(config: EngineConfig, draws: &mut Draws) {
-    let mut core_config = config.core();
+    let mut core_config = config.core.clone();
     core_config.times.commit_interval_ns = 0;
     let core =
         Core::new(core_config, Box::new(TickDecoder::new()), None).expect("a new journal can be begun");
-    let lanes = config.lanes.len() as u64;
-    let lives = vec![0; config.lanes.len()];
+    let lanes = config.core.lanes.len() as u64;
+    let lives = vec![0; config.core.lanes.len()];
     let now_ns = 1 << 60;
     let mut driven = Driven { core, config, now_ns, generations: BTreeMap::new(), lives, largest_entry: 0 };
     driven.core.begin(now_ns).expect("the scheduler takes it");

@@ -50,12 +50,12 @@ impl Shell {
     fn begin_with(sealed_offset: i64, requests_before: i64) -> Self {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
-        let mut core_config = config.core();
+        let mut core_config = config.core.clone();
         // Each turn commits what there is.
         core_config.times.commit_interval_ns = 0;
         let core =
             Core::new(core_config, Box::new(TickDecoder::new()), None).expect("a new journal can be begun");
-        let lane = LaneStages::on_host(&config.stages, Isa::Baseline);
+        let lane = LaneStages::on_host(&config.core.stages, Isa::Baseline);
         let mut shell = Self {
             core,
             config,
@@ -119,8 +119,8 @@ impl Shell {
                         self.core.on_committed();
                         self.commits.push(*request);
                     }
-                    Command::Restore { partition, sealed_offset } => {
-                        let beginning = Restored::beginning(&self.config.stages, Isa::Baseline);
+                    Command::Restore { partition, sealed_offset, .. } => {
+                        let beginning = Restored::beginning(&self.config.core.stages, Isa::Baseline);
                         self.core.on_restored(now_ns, partition, beginning, sealed_offset).expect(TOLD);
                     }
                     Command::Seek { generation, .. } => self.generations[0] = generation,
@@ -147,7 +147,7 @@ impl Shell {
         let before = self.batches;
         self.core.on_records(now_ns, PARTITION, self.generations[0], &[trade(offset)], now_ns).expect(TOLD);
         self.turn(now_ns);
-        let due_ns = now_ns + self.config.scheduler.row_deadline_ns;
+        let due_ns = now_ns + self.config.core.scheduler.row_deadline_ns;
         self.turn(due_ns);
         self.batches > before
     }

@@ -1,0 +1,57 @@
+//! Names of the topics.
+
+/// Names of the topics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topics {
+    /// Ticks in.
+    pub ticks: String,
+    /// Signals out.
+    pub signals: String,
+    /// Scheduler inputs and decisions.
+    pub journal: String,
+    /// Stage state.
+    pub snapshots: String,
+    /// Ticks behind the watermark.
+    pub late: String,
+    /// Records that cannot be processed.
+    pub dead_letter: String,
+    /// Starts, losses, stops; not transactional.
+    pub lifecycle: String,
+    /// Risk requests in.
+    pub risk_requests: String,
+    /// Their results out.
+    pub risk_results: String,
+    /// How far sources of ticks are in the log.
+    pub feeds: String,
+}
+
+impl Topics {
+    /// All names with a prefix.
+    pub fn new(prefix: &str) -> Self {
+        let name = |topic: &str| format!("{prefix}{topic}");
+        Self {
+            ticks: name("ticks"),
+            signals: name("signals"),
+            journal: name("journal"),
+            snapshots: name("snapshots"),
+            late: name("late"),
+            dead_letter: name("dead-letter"),
+            lifecycle: name("lifecycle"),
+            risk_requests: name("risk.requests"),
+            risk_results: name("risk.results"),
+            feeds: name("feeds"),
+        }
+    }
+
+    /// Those that need a partition for each of the ticks'.
+    pub fn beside_ticks(&self) -> [&str; 6] {
+        [
+            &self.signals,
+            &self.snapshots,
+            &self.late,
+            &self.dead_letter,
+            &self.risk_requests,
+            &self.risk_results,
+        ]
+    }
+}
