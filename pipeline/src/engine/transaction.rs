@@ -79,10 +79,14 @@ fn is_of_another(newest: &[u8], first: &[u8], last: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use warptape_engine::Sealed;
+    use warptape_eventlog::{Durability, SqliteLog, TopicPartition};
     use warptape_schemas::JournalWriter;
     use warptape_schemas::journal::{Input, Woke};
 
     use super::*;
+    use crate::engine::{TopicPlan, topic_specs};
+    use crate::settings::{Sources, load};
 
     #[test]
     fn a_chain_that_went_on_otherwise_is_another_process_s() {
@@ -101,5 +105,32 @@ mod tests {
         assert!(!is_of_another(&last, &first, &last), "it is there");
         assert!(!is_of_another(b"garbage", &first, &last), "no entry");
         assert!(is_of_another(&others, &first, &last), "an entry with the sequence of the first");
+    }
+
+    #[test]
+    fn parts_of_a_snapshot_alone_do_not_tell_that_they_were_committed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = SqliteLog::open(&folder.path().join("w.db"), Durability::Process).expect("a log");
+        let config = load(&Sources::default()).expect("the defaults are good").0.engine_config(None);
+        let topics = topic_specs(&config.core.topics, &TopicPlan::new(1));
+        log.create_topics(&topics).expect("new topics");
+        let fence = Fence::default();
+        let snapshots = vec![("0/0/0".to_owned(), vec![1])];
+        let parts = CommitRequest {
+            sealed: vec![Sealed { snapshots, ..Sealed::default() }],
+            ..CommitRequest::default()
+        };
+        let transaction = EngineTransaction { request: &parts, config: &config, fence: &fence };
+        // They are sent again, which does no harm.
+        assert!(!transaction.is_committed(&log).expect("the log is readable"));
+        let source = TopicPartition { topic: config.core.topics.ticks.clone(), partition: 0 };
+        let with_offset = CommitRequest { offsets: vec![(source.clone(), 5)], ..parts };
+        let transaction = EngineTransaction { request: &with_offset, config: &config, fence: &fence };
+        assert!(!transaction.is_committed(&log).expect("the log is readable"));
+        let mut producer = log.producer("a").expect("a producer");
+        producer.begin().expect("a transaction");
+        producer.send_offsets(&config.core.group, &[(source, 5)]).expect("it is taken");
+        producer.commit().expect("it is committed");
+        assert!(transaction.is_committed(&log).expect("the log is readable"));
     }
 }

@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod risk;
+mod segments;
 
 use serde_json::{Value, json};
 use warptape_engine::{
