@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn parts_of_a_snapshot_alone_do_not_tell_that_they_were_committed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = SqliteLog::open(&folder.path().join("w.db"), Durability::Process).expect("a log");
+        let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a log");
         let config = load(&Sources::default()).expect("the defaults are good").0.engine_config(None);
         let topics = topic_specs(&config.core.topics, &TopicPlan::new(1));
         log.create_topics(&topics).expect("new topics");
