@@ -14,7 +14,7 @@ pub static EMULATOR: LazyLock<Arc<Emulator>> = LazyLock::new(Arc::default);
 /// Launches and downloads within which a device that fails does so.
 const CALLS_MAX: usize = 100;
 /// Likewise of its stream for slices, which are few.
-const BACKGROUND_CALLS_MAX: usize = 4;
+const BACKGROUND_CALLS_MAX: usize = 2;
 
 /// Devices some of which fail, as a seed has it.
 pub struct SimulatedDevices {

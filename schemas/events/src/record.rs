@@ -17,16 +17,14 @@ pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
     let exact = signal.bar.as_ref().and_then(|bar| bar.exact.as_ref());
     let further =
         signal.bar.as_ref().map(|bar| &bar.further_indicators).filter(|further| !further.is_empty());
-    let schema = match (exact, further) {
-        (None, None) => known::SIGNAL_1,
-        (Some(_), None) => known::SIGNAL_2,
-        (_, Some(_)) => known::SIGNAL,
-    };
+    if exact.is_none() && further.is_none() {
+        out.extend_from_slice(&const { frame::header(known::SIGNAL_1.fingerprint) });
+        return signal_wire::put(signal, out);
+    }
+    let schema = if further.is_some() { known::SIGNAL } else { known::SIGNAL_2 };
     out.extend_from_slice(&frame::header(schema.fingerprint));
     signal_wire::put(signal, out);
-    if schema.version >= 2 {
-        signal_wire::put_exact(exact, out);
-    }
+    signal_wire::put_exact(exact, out);
     if let Some(further) = further {
         signal_wire::put_further(further, out);
     }
