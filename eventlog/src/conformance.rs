@@ -29,6 +29,7 @@ pub const CHECKS: &[Check] = &[
     ("an open transaction is invisible", an_open_transaction_is_invisible),
     ("a dropped producer aborts", a_dropped_producer_aborts),
     ("a transaction spans topics and offsets", a_transaction_spans_topics_and_offsets),
+    ("a position commits beside the members", a_position_commits_beside_the_members),
     ("a group resumes where it committed", a_group_resumes_where_it_committed),
     ("pause holds back one partition", pause_holds_back_one_partition),
     ("seek moves both ways", seek_moves_both_ways),
@@ -258,6 +259,32 @@ fn a_transaction_spans_topics_and_offsets(log: &dyn EventLog) {
         assert_eq!(values(&take(&mut *reader, &at("span.out", partition), 1)), ["commit"]);
         expect_silence(&mut *reader);
     }
+}
+
+fn a_position_commits_beside_the_members(log: &dyn EventLog) {
+    topic(log, "position.in", 1, false);
+    topic(log, "position.out", 2, false);
+    let [source, out] = [at("position.in", 0), at("position.out", 1)];
+    let mut producer = log.producer("position").unwrap();
+    commit(&mut *producer, [record("position.in", 0, "a")]);
+    let mut both = |offset, position, is_committed| {
+        producer.begin().unwrap();
+        producer.send(record("position.out", 1, "x")).unwrap();
+        producer.send_offsets("position", &[(source.clone(), offset)]).unwrap();
+        producer.send_position("position", &out, 0).unwrap();
+        producer.send_position("position", &out, position).unwrap();
+        if is_committed { producer.commit() } else { producer.abort() }.unwrap();
+        [&source, &out].map(|partition| log.committed("position", partition).unwrap())
+    };
+    let mut consumer = log.subscribe("position", &["position.in"]).unwrap();
+    take(&mut *consumer, &source, 1);
+    assert_eq!(both(1, 1_000, false), [None, None]);
+    // It may be behind the end of its partition, because it need not be an offset.
+    assert_eq!(both(1, 1_000, true), [Some(1), Some(1_000)]);
+    drop(consumer);
+    assert_eq!(both(1, 7, true), [Some(1), Some(7)]);
+    let error = producer.send_position("position", &out, 1).unwrap_err();
+    assert!(matches!(error, LogError::TransactionState { .. }), "{error}");
 }
 
 fn a_group_resumes_where_it_committed(log: &dyn EventLog) {

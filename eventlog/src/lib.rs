@@ -183,6 +183,8 @@ pub trait Producer: Send {
     /// Adds next-to-read offsets of a consumer group to the open transaction. If this log has a live member of the group,
     /// they commit only while the group sees it as one; [`Producer::commit_as_owner`] sees to single partitions.
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError>;
+    /// Adds an offset of a partition that no member of the group reads: it commits whoever the group's members are.
+    fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError>;
     /// Makes the transaction visible and durable, all or nothing.
     fn commit(&mut self) -> Result<(), LogError> {
         self.commit_as_owner(&|| true)

@@ -12,21 +12,30 @@ pub enum Isa {
     Avx512(Present),
 }
 
-/// That this processor has what is named: made by [`Isa::supported`] alone.
+/// Proof that this processor has the instructions that are named: only [`Isa::supported`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Present(());
 
 /// A hot loop. `run` must be `#[inline(always)]`, all the way down, closures too: what is not inlined is compiled for the baseline.
-pub(crate) trait Work {
+pub(crate) trait HotLoop {
     fn run(self);
 }
 
 impl Isa {
-    /// Those that this processor has, the fastest last.
+    /// The instruction sets that this processor has, the fastest last.
     pub fn supported() -> impl Iterator<Item = Self> {
         let avx2_fma = has_avx2_fma().then_some(Self::Avx2Fma(Present(())));
         let avx512 = has_avx512().then_some(Self::Avx512(Present(())));
         [Some(Self::Baseline), avx2_fma, avx512].into_iter().flatten()
+    }
+
+    /// What it is called in configurations of lanes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Avx2Fma(_) => "avx2",
+            Self::Avx512(_) => "avx512",
+        }
     }
 
     /// The fastest one that this processor has.
@@ -46,7 +55,7 @@ impl Isa {
     /// Runs a hot loop.
     #[inline]
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    pub(crate) fn run<W: Work>(self, work: W) {
+    pub(crate) fn run<W: HotLoop>(self, work: W) {
         match self {
             Self::Baseline => run_baseline(work),
             // SAFETY: the processor has AVX2 and FMA, says what only `supported` makes.
@@ -62,7 +71,7 @@ impl Isa {
 }
 
 #[inline(never)]
-fn run_baseline<W: Work>(work: W) {
+fn run_baseline<W: HotLoop>(work: W) {
     work.run();
 }
 
@@ -92,13 +101,13 @@ fn has_avx512() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn run_avx2_fma<W: Work>(work: W) {
+fn run_avx2_fma<W: HotLoop>(work: W) {
     work.run();
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512<W: Work>(work: W) {
+fn run_avx512<W: HotLoop>(work: W) {
     work.run();
 }
 

@@ -69,7 +69,7 @@ pub struct FeedInput {
 #[derive(Debug, Default)]
 pub struct FeedLedger {
     topic: String,
-    /// By input; `None` for what cannot be known again, such as a pipe.
+    /// The feed of each input; `None` for an input that cannot be known again, such as a pipe.
     feeds: Vec<Option<Feed>>,
     changed: BTreeSet<usize>,
 }
@@ -129,7 +129,7 @@ impl FeedLedger {
         self.feeds.iter().map(|feed| feed.as_ref().map_or(0, |feed| feed.ticks.unsigned_abs()))
     }
 
-    /// One more tick of an input goes to the log.
+    /// Counts a tick of an input that goes to the log.
     pub fn count(&mut self, input: usize) {
         if let Some(Some(feed)) = self.feeds.get_mut(input) {
             feed.ticks += 1;
@@ -138,7 +138,7 @@ impl FeedLedger {
         }
     }
 
-    /// No input has any more.
+    /// Notes that all inputs were read to their end.
     pub fn finish(&mut self) {
         for (input, feed) in self.feeds.iter_mut().enumerate() {
             if let Some(feed) = feed.as_mut().filter(|feed| !feed.is_finished) {
@@ -264,7 +264,8 @@ fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnin
     Feed { source: input.source.clone(), name: file_name(path), digest, size_bytes, ticks, is_finished }
 }
 
-/// What was fed last under the name of a file, if that was not to its end and is further than what is known of the file.
+/// The last feed of a file of this name, if it did not come to the file's end and got further than anything that is known of the file:
+/// then the file has changed.
 fn changed<'a>(path: &Path, feed: &Feed, known: &'a [Feed]) -> Option<&'a Feed> {
     let name = file_name(path);
     let last = known.iter().rfind(|known| known.source == feed.source && known.name == name);

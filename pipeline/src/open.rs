@@ -1,6 +1,7 @@
 //! From the settings to an open log: the one place where commands get theirs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, LogError, OpenMode, open_url};
@@ -22,6 +23,8 @@ pub enum Purpose {
     Feed,
     /// To publish risk requests and read what comes of them.
     Ask,
+    /// To tell processes what to do and read what comes of it.
+    Control,
     /// To run the pipeline.
     Run,
 }
@@ -40,7 +43,7 @@ pub struct OpenLog {
 pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogError> {
     let mode = match purpose {
         Purpose::Show | Purpose::Replay => OpenMode::Read,
-        Purpose::Resend | Purpose::Feed | Purpose::Ask | Purpose::Run => {
+        Purpose::Resend | Purpose::Feed | Purpose::Ask | Purpose::Control | Purpose::Run => {
             OpenMode::Write(settings.log.durability)
         }
     };
@@ -48,9 +51,10 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
         Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers))?),
         None => open_url(&settings.log.url, mode)?,
     };
-    let Some(registry) = &settings.registry else {
+    let registry = &settings.registry;
+    if !registry.is_used() {
         return Ok(OpenLog { log: bare.clone(), bare, schemas: None });
-    };
+    }
     let ids = Arc::new(SchemaIds::new(RegistryClient::new(registry), registry.retry));
     let topics = &settings.topics.names;
     let mut written = subjects(topics);
@@ -58,6 +62,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
         Purpose::Show | Purpose::Replay | Purpose::Resend => written.clear(),
         Purpose::Feed => written.retain(|subject| [&topics.ticks, &topics.feeds].contains(&&subject.topic)),
         Purpose::Ask => written.retain(|subject| subject.topic == topics.risk_requests),
+        Purpose::Control => written.retain(|subject| subject.topic == topics.control),
         Purpose::Run => {}
     }
     ids.register(&written)?;
@@ -65,6 +70,37 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
     let log = Arc::new(FramedLog::new(bare.clone(), ids.clone(), untouched));
     Ok(OpenLog { log, bare, schemas: Some(ids) })
+}
+
+/// How often brokers look for transactions that are open for too long, unless they are told otherwise
+/// (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
+/// What a killed process costs its partitions beyond the session timeout, at most.
+const FAILOVER_BEYOND_SESSION: Duration = Duration::from_secs(5);
+
+/// A note for settings under which the brokers' own interval decides how long a killed process holds its partitions up; `None` where the
+/// session timeout does.
+pub fn failover_note(settings: &Settings) -> Option<String> {
+    let session = settings.kafka.session_timeout;
+    // Half of the session is the transaction's, and the rest with what may come beyond it is left for the brokers to look.
+    let enough = session - transaction_timeout(session) + FAILOVER_BEYOND_SESSION;
+    let is_short = settings.is_on_kafka() && enough < CLEANUP_INTERVAL;
+    is_short.then(|| {
+        format!(
+            "kafka.session_timeout_ms = {}: brokers end the transaction of a killed process within {} s of its timeout, during which its \
+             partitions wait; for outputs within the session timeout + {} s set \
+             transaction.abort.timed.out.transaction.cleanup.interval.ms = {} on the brokers",
+            session.as_millis(),
+            CLEANUP_INTERVAL.as_secs(),
+            FAILOVER_BEYOND_SESSION.as_secs(),
+            enough.as_millis()
+        )
+    })
+}
+
+/// How long a transaction may be open: what a killed process left open keeps others from reading what its successor writes.
+fn transaction_timeout(session: Duration) -> Duration {
+    session / 2
 }
 
 /// How the settings want a cluster used.
@@ -78,9 +114,7 @@ fn kafka_options(settings: &Settings, brokers: &str) -> KafkaOptions {
             settings::GroupProtocol::Consumer => GroupProtocol::Consumer,
         },
         session_timeout: kafka.session_timeout,
-        // What a killed process left open keeps others from reading what its successor writes. The broker looks for such
-        // transactions every ten seconds (transaction.abort.timed.out.transaction.cleanup.interval.ms).
-        transaction_timeout: kafka.session_timeout / 2,
+        transaction_timeout: transaction_timeout(kafka.session_timeout),
         request_timeout: kafka.request_timeout,
         stall_timeout: kafka.request_timeout,
         extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),

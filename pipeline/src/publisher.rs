@@ -68,15 +68,15 @@ pub struct Publisher {
 /// Records that are published together.
 struct TickTransaction {
     topic: String,
-    /// Counted by an offset of the topic's first partition.
+    /// Group whose committed offset of the topic's first partition is the number of the last transaction.
     group: String,
     number: i64,
-    /// What the offset was before.
+    /// That offset before this transaction.
     number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,
     first_scales: FirstScales,
-    /// Topic, keys and records of how far the sources are with these ticks.
+    /// Topic of the records that say how far the sources are with these ticks.
     feeds_topic: String,
     feeds: Vec<(String, Vec<u8>)>,
 }
@@ -200,7 +200,7 @@ fn needs_scales(tick: &Tick) -> bool {
 #[derive(Debug, Default)]
 struct FirstScales {
     symbols: SymbolTable,
-    /// By number of the symbol.
+    /// The scale of each symbol, by its number.
     scales: Vec<u8>,
 }
 
@@ -284,7 +284,7 @@ impl Transaction for TickTransaction {
         Ok(log.committed(&self.group, &self.counter())? == Some(self.number))
     }
 
-    /// Only a publisher of the same name counts otherwise.
+    /// Whether another publisher of the same name has written transactions since.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let committed = log.committed(&self.group, &self.counter())?;
         Ok(committed != self.number_before && committed != Some(self.number))
@@ -300,7 +300,7 @@ pub fn create_missing_topics(log: &dyn EventLog, names: &Topics, plan: &TopicPla
 
 /// Topics that a log lacks.
 pub struct MissingTopics {
-    /// As they would be created: those that belong to an existing topic of ticks with as many partitions as it has.
+    /// As they would be created: those that belong to an existing topic of ticks, or to a journal, with as many partitions as it has.
     pub specs: Vec<TopicSpec>,
     /// Partitions of the topic of ticks, existing or not.
     pub partitions: i32,
@@ -312,7 +312,9 @@ impl MissingTopics {
         let existing = log.topics()?;
         let ticks = existing.iter().find(|topic| topic.spec.name == names.ticks);
         let partitions = ticks.map_or(plan.partitions, |topic| topic.spec.partitions);
-        let mut specs = topic_specs(names, &TopicPlan { partitions, ..*plan });
+        let journal = existing.iter().find(|topic| topic.spec.name == names.journal);
+        let journal_partitions = journal.map_or(plan.journal_partitions, |topic| topic.spec.partitions);
+        let mut specs = topic_specs(names, &TopicPlan { partitions, journal_partitions, ..*plan });
         specs.retain(|spec| !existing.iter().any(|topic| topic.spec.name == spec.name));
         Ok(Self { specs, partitions })
     }

@@ -30,11 +30,11 @@ pub(crate) struct SealedRange {
 #[derive(Default)]
 pub(crate) struct Accounts {
     partitions: BTreeMap<i32, Vec<SealedRange>>,
-    /// First request without a result as far as entries say, by partition.
+    /// First risk request without a result, by partition, as the entries that were read have it.
     next_requests: BTreeMap<i32, i64>,
     /// Partitions in the last `Sealed` of the process life that is read.
     in_flight: Vec<i32>,
-    /// Whether the life that is read is of a version that accounts for nothing, and whether any was.
+    /// Whether the process life that is read is of a version that accounts for nothing, and whether any life so far was.
     is_older: bool,
     has_older: bool,
     /// Number of partitions of the journal: of processes.
@@ -52,7 +52,7 @@ pub(crate) struct Covered {
     pub(crate) is_whole: bool,
     /// All records before it are accounted for.
     pub(crate) to: i64,
-    /// Where the journal goes on that does not go on there.
+    /// First record that the journal accounts for behind a gap, where there is a gap.
     pub(crate) resumed: Option<i64>,
 }
 
@@ -124,7 +124,7 @@ impl Accounts {
             let at = covered.to;
             let here = ranges.partition_point(|range| range.first < at);
             let here = here..here + ranges[here..].partition_point(|range| range.first == at);
-            // Of those that may be void, one that others go on from is not.
+            // A transaction that may be void was committed all the same if others go on from its end.
             let goes_on = |index: &usize| {
                 let next = ranges[*index].next;
                 next == committed || ranges.iter().any(|other| other.first == next)
@@ -151,13 +151,13 @@ impl Accounts {
 
     /// Whether what is accounted for agrees with the offset that the group has committed.
     pub(crate) fn agrees(&self, covered: &Covered, committed: i64) -> bool {
-        // Where another process may have gone on of which nothing is known, nothing is missing.
+        // Records count as missing only where no other process can have gone on whose entries are unknown.
         let is_alone = self.journals <= 1 && !self.is_older && !covered.ranges.is_empty();
         let is_behind = covered.to < committed && (covered.is_whole || is_alone);
         covered.resumed.is_none() && !is_behind && covered.to <= committed
     }
 
-    /// First risk request of a partition without a result, as far as entries say; `None` where they may not say all.
+    /// First risk request of a partition without a result according to the entries; `None` where some entries may be missing.
     pub(crate) fn next_request(&self, partition: i32) -> Option<i64> {
         let is_whole = !self.has_older && !self.is_trimmed;
         is_whole.then(|| self.next_requests.get(&partition).copied().unwrap_or(0))
@@ -313,6 +313,61 @@ mod tests {
         seal(&mut accounts, 7, 9);
         assert_eq!(accounts.covered(PARTITION, 9).resumed, Some(7));
         check(&accounts, 9, 5, false);
+    }
+
+    #[test]
+    fn beside_a_quiet_process_all_is_known() {
+        for quiet_is_first in [true, false] {
+            let mut accounts = Accounts::default();
+            accounts.begin();
+            if quiet_is_first {
+                accounts.begin();
+            }
+            seal(&mut accounts, 0, 5);
+            if !quiet_is_first {
+                accounts.begin();
+            }
+            check(&accounts, 5, 5, true);
+            check(&accounts, 6, 5, false);
+            check(&accounts, 4, 5, false);
+        }
+    }
+
+    #[test]
+    fn what_a_trimmed_journal_has_lost_is_not_missing() {
+        let trimmed = || {
+            let mut accounts = Accounts { is_trimmed: true, ..Accounts::default() };
+            accounts.begin();
+            accounts
+        };
+        // Nothing is left but a start.
+        check(&trimmed(), 7, 7, true);
+        // One process, of which all entries behind the first that is left are there.
+        let mut alone = trimmed();
+        seal(&mut alone, 4, 9);
+        check(&alone, 9, 9, true);
+        check(&alone, 8, 9, false);
+        check(&alone, 11, 9, false);
+        // What lies in between may have been done by a process whose entries were removed, and what comes after, too.
+        alone.begin();
+        check(&alone, 11, 9, true);
+        seal(&mut alone, 11, 14);
+        check(&alone, 14, 14, true);
+        check(&alone, 16, 14, true);
+        check(&alone, 13, 14, false);
+    }
+
+    #[test]
+    fn beside_a_process_that_accounts_for_nothing_only_its_own_is_known() {
+        let mut accounts = Accounts { has_older: true, ..Accounts::default() };
+        accounts.begin();
+        seal(&mut accounts, 3, 6);
+        check(&accounts, 6, 6, true);
+        check(&accounts, 8, 6, false);
+        // A life of an older version has gone on.
+        accounts.is_older = true;
+        check(&accounts, 8, 6, true);
+        check(&accounts, 5, 6, false);
     }
 
     #[test]

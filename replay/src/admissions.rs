@@ -24,7 +24,7 @@ pub(crate) struct Admission {
     pub(crate) as_of: Box<[AsOf]>,
     /// The stage configuration of the process.
     pub(crate) config: ConfigId,
-    /// How it ended; `None` if its process ended before.
+    /// How the request ended; `None` if its process ended before that.
     end: Option<AdmissionEnd>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum AdmissionEnd {
     Finished,
     Rejected(Reject),
     Expired(Expire),
-    /// It was withdrawn, or cancelled.
+    /// The request was withdrawn, or cancelled.
     Dropped,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Admissions {
     all: Vec<Admission>,
     /// Starts of processes, in the order of the journal, by partition.
     starts: Vec<Start>,
-    /// Where those of the process life begin that is read: its tasks are numbered in order.
+    /// Index of the first admission of the process life that is read. The tasks of a life are numbered in order.
     life: usize,
     node: Arc<str>,
 }
@@ -102,7 +102,7 @@ impl Admissions {
         });
     }
 
-    /// A task has come to an end, or one of its rounds: the last counts.
+    /// Notes that a task has come to an end, or one of its rounds has: what is noted last counts.
     fn end(&mut self, task: TaskId, end: AdmissionEnd) {
         let life = &mut self.all[self.life..];
         let index = life.partition_point(|admission| admission.task < task);
@@ -111,7 +111,7 @@ impl Admissions {
         }
     }
 
-    /// The journal was read: those that came to no end are of no result.
+    /// Ends the reading of the journal. Admissions that came to no end are dropped, because they have no result.
     pub(crate) fn gather(&mut self) {
         self.all.retain(|admission| admission.end.is_some());
         self.all.sort_by_key(|admission| (admission.partition, admission.offset, admission.at_ns));
@@ -126,7 +126,7 @@ impl Admissions {
         Some(last.unwrap_or(first).config)
     }
 
-    /// Those of a request, oldest first: several, where the process that answered had lost the partition.
+    /// The admissions of a request, oldest first. There are several where a process lost the partition before it answered.
     pub(crate) fn of(&self, partition: i32, offset: i64) -> &[Admission] {
         let key = |admission: &Admission| (admission.partition, admission.offset);
         let first = self.all.partition_point(|admission| key(admission) < (partition, offset));
@@ -136,7 +136,7 @@ impl Admissions {
 }
 
 impl Admission {
-    /// How it ended.
+    /// How the request ended.
     pub(crate) fn end(&self) -> AdmissionEnd {
         self.end.expect("those without an end are not gathered")
     }

@@ -54,7 +54,8 @@ impl Comparison {
         self.expect_or(key, value, |_| false)
     }
 
-    /// Likewise, or one that `is_older` takes for the same as an older version wrote it.
+    /// Compares with the next record as the rerun gives it; a record that `is_older` takes for what an older version wrote in its place
+    /// is identical as well.
     pub(crate) fn expect_or(
         &mut self,
         key: Option<&[u8]>,
@@ -92,7 +93,7 @@ impl Comparison {
         self.mismatch.is_some()
     }
 
-    /// Whether more of the rerun would tell nothing new.
+    /// Whether the difference is settled, so that the rest of the rerun would add nothing to it.
     pub(crate) fn is_decided(&self) -> bool {
         // Where records are missing at the end, all of them are counted.
         self.mismatch.as_ref().is_some_and(|mismatch| {

@@ -10,10 +10,10 @@ use crate::{OutputOptions, ReplayError, VerifyOptions};
 
 /// Looks at the log before giving up: commits are some 100 ms apart, a look takes a few.
 const ATTEMPTS_MAX: u32 = 100;
-/// How long a transaction is waited for that nobody ends: that of a process that died stays open until its timeout, at which a
-/// broker looks every ten seconds.
+/// Longest wait for the end of a transaction. That of a process that died stays open until its timeout, for which a broker looks every
+/// ten seconds.
 const UNDECIDED_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Of that, how long nothing is said.
+/// Wait after which the user is told what is waited for.
 const UNDECIDED_QUIET: Duration = Duration::from_secs(1);
 /// Pause between two looks at it.
 const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
@@ -26,6 +26,9 @@ type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 pub(crate) struct Cut {
     /// By partition: each process of a group writes one.
     pub(crate) journal: Vec<OffsetRange>,
+    /// Sequences that the entries of each partition of the journal have to reach, as the group's offsets say; `None` where none does, as of
+    /// journals from before they did.
+    pub(crate) journal_ends: Vec<Option<i64>>,
     /// Committed offsets of the ticks, by partition; empty where the log has none, as one with a journal alone.
     pub(crate) committed: Vec<Option<i64>>,
     /// By partition; empty where outputs are not asked for.
@@ -80,8 +83,8 @@ impl Cut {
         Err(ReplayError::Moving { url: log.url(), attempts: ATTEMPTS_MAX })
     }
 
-    /// Takes requests and ticks as they are after all else was looked at: no result is of a request, and of no market of
-    /// ticks, that came later.
+    /// Notes where requests and ticks end, after all else was looked at: so every result belongs to a request, and to ticks, within the
+    /// cut.
     fn take_inputs_of_risk(&mut self, outputs: &OutputOptions, shelf: &Shelf) {
         for (partition, risk) in self.risk.iter_mut().enumerate() {
             let range = |topic: &String| shelf.get(topic)?.get(partition).copied();
@@ -96,12 +99,13 @@ impl Cut {
             return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
         }
         let sources = &options.sources;
-        let committed = committed(log, sources, shelf)?;
+        let committed_of = |topic| committed(log, &sources.group, topic, shelf);
+        let (journal_ends, committed) = (committed_of(&options.journal)?, committed_of(&sources.ticks)?);
         let (partitions, risk) = match options.outputs {
             true => (partitions(log, sources, shelf, &committed)?, risk(log, sources, shelf)?),
             false => (Vec::new(), Vec::new()),
         };
-        Ok(Self { journal, committed, partitions, risk })
+        Ok(Self { journal, journal_ends, committed, partitions, risk })
     }
 }
 
@@ -197,15 +201,15 @@ fn risk(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Ve
     Ok(cuts)
 }
 
+/// What a group has committed of each partition of a topic.
 fn committed(
     log: &dyn EventLog,
-    sources: &OutputOptions,
+    group: &str,
+    topic: &str,
     shelf: &Shelf,
 ) -> Result<Vec<Option<i64>>, LogError> {
-    let partitions = 0..shelf.get(&sources.ticks).map_or(0, Vec::len) as i32;
-    let of = |partition| {
-        log.committed(&sources.group, &TopicPartition { topic: sources.ticks.clone(), partition })
-    };
+    let partitions = 0..shelf.get(topic).map_or(0, Vec::len) as i32;
+    let of = |partition| log.committed(group, &TopicPartition { topic: topic.to_owned(), partition });
     partitions.map(of).collect()
 }
 

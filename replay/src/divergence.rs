@@ -13,6 +13,8 @@ use crate::difference::{Difference, shown};
 pub enum Divergence {
     /// In the journal.
     Journal(JournalDivergence),
+    /// At the end of a journal.
+    JournalEnd(JournalEnd),
     /// Between the journal and what is committed.
     Unaccounted(Unaccounted),
     /// In the ticks.
@@ -42,7 +44,22 @@ pub struct JournalDivergence {
     pub differences: Vec<Difference>,
 }
 
-/// The journal does not account for what is committed, or for more.
+/// A journal ends before the entries do that were committed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JournalEnd {
+    /// Topic of the journal.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// The consumer group.
+    pub group: String,
+    /// Sequence number that the entry behind the last one would have.
+    pub next_sequence: i64,
+    /// The same number as the group has committed it with its last entries.
+    pub committed_sequence: i64,
+}
+
+/// The journal accounts for less than what is committed, or for more.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unaccounted {
     /// Topic of the source: ticks, or risk requests.
@@ -53,7 +70,7 @@ pub struct Unaccounted {
     pub group: String,
     /// The journal accounts for all records before this offset.
     pub accounted_offset: i64,
-    /// Where the journal goes on that does not go on there.
+    /// First record that the journal accounts for behind a gap, where there is a gap.
     pub resumed_offset: Option<i64>,
     /// What the group has committed: the next record to read.
     pub committed_offset: i64,
@@ -144,6 +161,7 @@ impl fmt::Display for Divergence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Journal(divergence) => divergence.fmt(formatter),
+            Self::JournalEnd(end) => end.fmt(formatter),
             Self::Unaccounted(unaccounted) => unaccounted.fmt(formatter),
             Self::Ticks(divergence) => divergence.fmt(formatter),
             Self::Output(divergence) => divergence.fmt(formatter),
@@ -169,6 +187,18 @@ impl fmt::Display for JournalDivergence {
             write!(formatter, "\n  its hash fits: the entry was {note}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for JournalEnd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, partition, group, next_sequence, committed_sequence } = self;
+        write!(
+            formatter,
+            "{topic} partition {partition}: it ends before sequence {next_sequence}, and group {group} has committed entries before \
+             {committed_sequence}: {} are missing at the end of the journal",
+            committed_sequence - next_sequence
+        )
     }
 }
 

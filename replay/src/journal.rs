@@ -30,8 +30,8 @@ pub(crate) struct JournalCheck {
     /// `None` before the first entry of a journal whose beginning was removed.
     previous_hash: Option<String>,
     next_sequence: Option<i64>,
-    /// Whether the entries are those before the first start in a journal whose beginning was removed: on what state they were
-    /// decided nobody knows.
+    /// Whether the entries come before the first start in a journal whose beginning was removed. Nobody knows on what state these were
+    /// decided.
     is_headless: bool,
     /// Version of the process whose entries are compared.
     software: Option<String>,
@@ -41,14 +41,14 @@ pub(crate) struct JournalCheck {
     pub(crate) processes: u64,
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
-    /// Where journals begin whose beginning was removed.
+    /// The journals whose beginning was removed.
     pub(crate) trimmed: Vec<Trimmed>,
-    /// Of risk requests, where they matter.
+    /// The admissions of risk requests, where these are verified.
     pub(crate) admissions: Option<Admissions>,
 }
 
 impl JournalCheck {
-    /// Before the first journal begins.
+    /// A verifier that has read nothing yet.
     pub(crate) fn new(topic: &str, admissions: Option<Admissions>) -> Self {
         Self {
             topic: topic.to_owned(),
@@ -85,6 +85,11 @@ impl JournalCheck {
         if let Some(admissions) = &mut self.admissions {
             admissions.begin();
         }
+    }
+
+    /// Sequence of the entry behind the last one of the partition; `None` where all of its entries were removed.
+    pub(crate) fn next_sequence(&self) -> Option<i64> {
+        self.next_sequence
     }
 
     /// Compares the next entry; the difference, if there is one.

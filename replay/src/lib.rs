@@ -35,7 +35,8 @@ mod verify;
 
 pub use difference::Difference;
 pub use divergence::{
-    Divergence, JournalDivergence, Orphans, OutputDivergence, OutputProblem, TicksDivergence, Unaccounted,
+    Divergence, JournalDivergence, JournalEnd, Orphans, OutputDivergence, OutputProblem, TicksDivergence,
+    Unaccounted,
 };
 pub use error::ReplayError;
 pub use options::{OutputOptions, VerifyOptions};

@@ -31,7 +31,7 @@ struct SegmentRerun {
 }
 
 impl OutputCheck<'_> {
-    /// Compares the outputs of one partition, of which so much is accounted for. `progress` is told the tick records read by
+    /// Compares the outputs of one partition, for which the journal accounts as given. `progress` is told the tick records read by
     /// each step.
     pub(crate) fn check_partition(
         &mut self,

@@ -73,7 +73,7 @@ pub(crate) struct RecordWindow {
 }
 
 impl RecordWindow {
-    /// Of the records of `range`.
+    /// A window on the records of `range`.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,

@@ -59,7 +59,7 @@ impl Rerun {
         }
     }
 
-    /// Processes the next records, all the way to their outputs; to `None` go those of another segment, which are left.
+    /// Processes the next records up to their outputs. With `None` the outputs are dropped, because they belong to another segment.
     pub(crate) fn process(
         &mut self,
         records: &[Record],

@@ -35,7 +35,7 @@ use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::segments::{ConfigId, Segments};
 use crate::{OutputDivergence, OutputOptions, OutputProblem, Phase, Progress, ReplayError};
 
-/// Of a result that the scheduler was not asked about.
+/// The decision's sequence in a result that the scheduler was not asked about.
 const NO_SEQUENCE: i64 = -1;
 
 /// Compares the results of all partitions.
@@ -48,7 +48,7 @@ pub(crate) struct RiskCheck<'a> {
     describer: Describer,
     /// Results found identical.
     pub(crate) identical: u64,
-    /// Those of them that were made by earlier rules.
+    /// How many of these were made by earlier rules.
     earlier: u64,
 }
 
@@ -61,7 +61,7 @@ struct Waiting {
     request: i64,
     /// Offset of the result.
     result: i64,
-    /// Why there is none, if it was cancelled.
+    /// The error of a request that was cancelled.
     cancelled: Option<RiskError>,
 }
 
@@ -73,13 +73,13 @@ struct Found<'a> {
 
 /// What a result must be.
 enum Verdict<'a> {
-    /// This.
+    /// It must be this one.
     Is(Box<RiskResult>),
-    /// What comes of the request by this decision.
+    /// It must be what the request comes to by this decision.
     Of(&'a Admission),
-    /// What comes of the request on the market that its result names, under a stage configuration: a refusal.
+    /// It must be a refusal: the one that the request comes to on the market that the result names, under a stage configuration.
     Judged(ConfigId),
-    /// Another one: it names a decision that is not the request's.
+    /// It is wrong, because it names a decision that is not the request's.
     Not(Vec<Difference>),
 }
 
@@ -147,7 +147,7 @@ impl<'a> RiskCheck<'a> {
             let is_new = request.as_ref().map_or(true, |request| ids.insert(&request.request_id));
             match answers.take(record.offset) {
                 None if record.offset < cut.answered => missing.add(&record, request.ok()),
-                // Once one is missing, the others that are count alone.
+                // Once a result is missing, only further missing ones are counted.
                 Some(result) if !missing.is_any() => {
                     let found = Found::of(results.at(result)?);
                     let cancelled = answers.cancelled(&request, is_new);

@@ -23,9 +23,9 @@ pub(crate) struct Segments {
     configs: Vec<(i64, String)>,
     /// By partition of the source, in the order of the journals.
     begins: BTreeMap<i32, Vec<Begin>>,
-    /// Of the process life that is read.
+    /// The configuration of the process life that is read.
     config: ConfigId,
-    /// Time of the entries so far of the journal that is read.
+    /// Time of the newest entry that was read of the current journal.
     at_ns: i64,
 }
 

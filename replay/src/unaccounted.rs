@@ -50,7 +50,7 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The outputs behind those that are accounted for, where it is known how many those are.
+/// The outputs that follow those which the journal accounts for, where it is known how many it accounts for.
 fn orphans(
     log: &dyn EventLog,
     sources: &OutputOptions,
@@ -75,7 +75,7 @@ fn orphans(
     Ok(all)
 }
 
-/// The records of a partition behind the first so many.
+/// The records of a partition without the first `accounted` ones.
 fn behind(
     log: &dyn EventLog,
     source: TopicPartition,

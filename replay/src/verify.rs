@@ -13,7 +13,8 @@ use crate::partition_reader::PartitionReader;
 use crate::risk::RiskCheck;
 use crate::unaccounted;
 use crate::{
-    Divergence, JournalDivergence, OutputCounts, Phase, Progress, ReplayError, Report, VerifyOptions,
+    Divergence, JournalDivergence, JournalEnd, OutputCounts, Phase, Progress, ReplayError, Report,
+    VerifyOptions,
 };
 
 /// Verifies a recorded run: every journal entry is stepped again and compared, and what entries account for with the offsets that
@@ -36,7 +37,7 @@ pub fn verify(
     let cut = Cut::take(log, options)?;
     let admissions = (!cut.risk.is_empty()).then(Admissions::default);
     let mut check = JournalCheck::new(&options.journal, admissions);
-    let divergence = check_journals(log, &options.journal, &cut, &mut check, progress)?;
+    let (divergence, missing_end) = check_journals(log, options, &cut, &mut check, progress)?;
     if divergence.is_none() && check.entries == 0 {
         return Err(nothing_to_verify(log, &options.journal, &check.trimmed));
     }
@@ -49,7 +50,9 @@ pub fn verify(
         divergence: divergence.map(Divergence::Journal),
     };
     if report.divergence.is_none() {
-        report.divergence = check_accounts(log, options, &cut, &check, &mut report.notes)?;
+        // What is known by the outputs that were lost with it says more than the end of a journal does.
+        let unaccounted = check_accounts(log, options, &cut, &check, &mut report.notes)?;
+        report.divergence = unaccounted.or(missing_end.map(Divergence::JournalEnd));
     }
     if report.divergence.is_none() && options.outputs {
         check_outputs(log, options, &cut, &check, &mut report, progress)?;
@@ -70,34 +73,47 @@ pub fn verify(
     Ok(report)
 }
 
+/// Compares the entries of all journals; the first that differs, or the first journal that ends before what was committed of it.
 fn check_journals(
     log: &dyn EventLog,
-    topic: &str,
+    options: &VerifyOptions,
     cut: &Cut,
     check: &mut JournalCheck,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Option<JournalDivergence>, ReplayError> {
+) -> Result<(Option<JournalDivergence>, Option<JournalEnd>), ReplayError> {
     let length = |range: &OffsetRange| (range.next - range.first) as u64;
     let total = cut.journal.iter().map(length).sum();
-    let mut done_before = 0;
-    for (partition, range) in (0..).zip(&cut.journal) {
+    let (mut done_before, mut missing_end) = (0, None);
+    for ((partition, range), end) in (0..).zip(&cut.journal).zip(&cut.journal_ends) {
         check.begin(partition, range.first);
-        let source = TopicPartition { topic: topic.to_owned(), partition };
+        let source = TopicPartition { topic: options.journal.clone(), partition };
         let mut reader = PartitionReader::open(log, source, *range)?;
         loop {
             let records = reader.next_fetch()?;
             let Some(last) = records.last() else { break };
             for record in &records {
                 if let Some(divergence) = check.check(record) {
-                    return Ok(Some(divergence));
+                    return Ok((Some(divergence), None));
                 }
             }
             let done = done_before + (last.offset + 1 - range.first) as u64;
             progress(Progress { phase: Phase::Journal, done, total });
         }
+        if let (Some(committed_sequence), Some(next_sequence)) = (*end, check.next_sequence())
+            && next_sequence < committed_sequence
+        {
+            let (topic, group) = (options.journal.clone(), options.sources.group.clone());
+            missing_end.get_or_insert(JournalEnd {
+                topic,
+                partition,
+                group,
+                next_sequence,
+                committed_sequence,
+            });
+        }
         done_before += length(range);
     }
-    Ok(None)
+    Ok((None, missing_end))
 }
 
 /// Offsets were used, but by no entry: a broker's markers of aborted transactions. Or no start is left among the entries.

@@ -60,7 +60,7 @@ impl Loop {
         };
         let lane = |lane| {
             let kind = if routed && lane % 2 == 1 { "cuda" } else { "cpu" };
-            LaneSpec { lane, device: format!("{kind}:{lane}"), weight: 1 }
+            LaneSpec::new(lane, format!("{kind}:{lane}"), 1)
         };
         let lanes = (0..LANES).map(lane).collect();
         let (node, software, stage_config) = (String::new(), String::new(), String::new());

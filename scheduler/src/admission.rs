@@ -4,8 +4,8 @@
 //! hold is refused here; the bounds are the named limits of `config`.
 
 use warptape_events::journal::{
-    Arrived, Completed, Input, LaneId, Measured, PartitionAssigned, PartitionId, Released, Sealed,
-    SealedPartition, ServicePoint, SliceDone, TaskArrived,
+    Arrived, Completed, Control, ControlCommand, Input, LaneId, Measured, PartitionAssigned, PartitionId,
+    Priced, Released, Sealed, SealedPartition, ServicePoint, SliceDone, TaskArrived,
 };
 
 use crate::config::{
@@ -50,6 +50,9 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
             false => Err(StepError::UnknownTask { task: dropped.task }),
         },
         Input::Sealed(sealed) => admit_sealed(life, sealed),
+        Input::Priced(priced) => admit_priced(life, priced),
+        Input::Sampled(sampled) => find_lane(life, sampled.lane).map(|_| ()),
+        Input::Control(control) => admit_control(control),
         Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
             true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
             false => Ok(()),
@@ -84,6 +87,20 @@ fn admit_assigned(life: &Life, assigned: &PartitionAssigned) -> Result<(), StepE
     let groups_known = known.map_or(0, |partition| partition.groups.len() as i64);
     if life.groups_seen + (i64::from(groups) - groups_known).max(0) > GROUPS_TOTAL_MAX {
         return Err(StepError::TooManyGroups);
+    }
+    Ok(())
+}
+
+fn admit_priced(life: &Life, priced: &Priced) -> Result<(), StepError> {
+    let &Priced { question, ref prices } = priced;
+    let question_next = life.risk.question_next();
+    if !(0..question_next).contains(&question) {
+        return Err(StepError::UnknownQuestion { question, question_next });
+    }
+    // An answer that comes after the next question changes nothing, whatever it says.
+    let kinds = life.risk.kinds_asked(question).unwrap_or(prices.len());
+    if !prices.is_empty() && (prices.len() != kinds || prices.iter().any(|price| *price < 0)) {
+        return Err(StepError::BadPrices { question, kinds, prices: prices.len() });
     }
     Ok(())
 }
@@ -203,6 +220,17 @@ fn admit_task(life: &Life, arrived: &TaskArrived) -> Result<(), StepError> {
         Some((field, found, min, max)) => Err(StepError::BadTask { task, field, found, min, max }),
         None => Ok(()),
     }
+}
+
+/// A command is answered whatever it says, if its texts are such as can be repeated.
+fn admit_control(control: &Control) -> Result<(), StepError> {
+    let policy = match &control.command {
+        ControlCommand::ChoosePolicy(choice) => choice.of.len().max(choice.name.len()),
+        ControlCommand::WeighTenant(weigh) => weigh.tenant.len(),
+        _ => 0,
+    };
+    let bytes = control.id.len().max(control.by.len()).max(policy);
+    if bytes > TEXT_BYTES_MAX { Err(StepError::LongControl { bytes }) } else { Ok(()) }
 }
 
 fn admit_slice_done(life: &Life, done: &SliceDone) -> Result<(), StepError> {

@@ -7,6 +7,7 @@ use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::partitions::{Group, GroupKey, Partition};
 use crate::risk;
+use crate::service;
 use crate::state_hash::StateHash;
 use crate::views::PartitionPhase;
 
@@ -31,6 +32,8 @@ impl Scheduler {
         let waits = |group: &Group| group.lane.or(group.leaving).is_none();
         let may_wait = life.is_placing || !life.lanes.iter().any(|lane| lane.ready);
         assert!(may_wait || !life.partitions.values().flat_map(Partition::active).any(waits), "unplaced");
+        let lanes_out = life.lanes.iter().filter(|lane| !lane.service.is_on()).count();
+        assert_eq!(life.lanes_out, lanes_out, "lanes out of service");
         risk::audit(life);
     }
 }
@@ -40,7 +43,9 @@ fn walk_hash(life: &Life) -> StateHash {
     hash.add(life.config_hash());
     hash.add(life.clock_hash());
     hash.add(life.routing.walked_hash());
-    hash.add(risk::walked_hash(&life.risk));
+    hash.add(risk::walked_hash(&life.risk, &life.lanes));
+    hash.add(service::walked_hash(&life.lanes));
+    hash.add(life.rebalancing.hash());
     for lane in &life.lanes {
         hash.add(lane.hash());
         hash.add(lane.slice_hash());

@@ -8,7 +8,8 @@ use std::fmt::Display;
 use thiserror::Error;
 use warptape_events::journal::{LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
 
-use crate::placement::PlacementPolicy;
+use crate::policy::placement::PlacementPolicy;
+use crate::policy::task::{TASK_POLICIES, TaskPolicy};
 
 /// Lanes of one process.
 pub const LANES_MAX: usize = 256;
@@ -97,8 +98,15 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         mistakes.push(mistake(
             "placement_policy",
             &config.placement_policy,
-            format!("it must be one of: {names}; `/BYTES` behind it bounds what a step decides"),
+            format!("it must be one of: {names}, each with `@VERSION` behind it if it is not 1; `/BYTES` bounds what a step decides"),
         ));
+    }
+    if TaskPolicy::parse(&config.risk.policy).is_none() {
+        let allowed = format!(
+            "it must be one of: {}; each with `@VERSION` behind it if it is not 1",
+            TASK_POLICIES.join(", ")
+        );
+        mistakes.push(mistake("risk.policy", &config.risk.policy, allowed));
     }
     let ranges = [
         (
@@ -119,6 +127,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("risk.tasks_max", i64::from(config.risk.tasks_max), 1, i64::from(TASKS_MAX)),
         ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
         ("risk.quantum_ns", config.risk.quantum_ns, 0, DURATION_NS_MAX),
+        ("risk.price_interval_ns", config.risk.price_interval_ns, 0, DURATION_NS_MAX),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {
@@ -225,8 +234,7 @@ mod tests {
     }
 
     fn check_lane_list(lanes: &[(i32, i32)], fields: &[&str]) {
-        let lanes: Vec<_> =
-            lanes.iter().map(|&(lane, weight)| LaneSpec { lane, device: "cpu".into(), weight }).collect();
+        let lanes: Vec<_> = lanes.iter().map(|&(lane, weight)| LaneSpec::new(lane, "cpu", weight)).collect();
         let found: Vec<_> = check_lanes(&lanes).into_iter().map(|mistake| mistake.field).collect();
         assert_eq!(found, fields);
     }

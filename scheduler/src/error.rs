@@ -5,7 +5,7 @@ use warptape_events::journal::{GroupIndex, LaneId, PartitionId, TaskId};
 
 use crate::config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX,
-    ROWS_MAX, TASKS_MAX, TIME_NS_MAX,
+    ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX,
 };
 
 /// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
@@ -246,6 +246,34 @@ pub enum StepError {
         slice: i64,
         /// The time given.
         service_ns: i64,
+    },
+    /// Prices answer no question.
+    #[error("question {question} for prices was not asked; questions below {question_next} were")]
+    UnknownQuestion {
+        /// The question given.
+        question: i64,
+        /// Number of the next question.
+        question_next: i64,
+    },
+    /// Prices do not answer their question.
+    #[error(
+        "{prices} prices answer question {question} of {kinds} kinds; give one of 0 or more for each kind, or none at all"
+    )]
+    BadPrices {
+        /// The question.
+        question: i64,
+        /// Kinds in it.
+        kinds: usize,
+        /// Prices given.
+        prices: usize,
+    },
+    /// A text of a command is too long to be recorded and repeated.
+    #[error(
+        "a text of a command has {bytes} bytes; it may have up to {TEXT_BYTES_MAX}: answer it without the scheduler"
+    )]
+    LongControl {
+        /// Bytes of the longest text.
+        bytes: usize,
     },
     /// More waits than is allowed.
     #[error(

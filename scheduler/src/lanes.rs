@@ -6,9 +6,11 @@ use std::collections::VecDeque;
 
 use warptape_events::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig, TaskId};
 
+use crate::classes::ClassId;
 use crate::config::{DURATION_NS_MAX, SERVICE_PS_PER_ROW_MAX};
 use crate::partitions::GroupKey;
 use crate::risk::Units;
+use crate::service::Service;
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// A new sample of the service time moves the estimate by this share: 1/8.
@@ -19,8 +21,10 @@ const SERVICE_SMOOTHING: i64 = 8;
 pub(crate) struct Lane {
     pub(crate) id: LaneId,
     pub(crate) kind: LaneKind,
+    pub(crate) class: ClassId,
     pub(crate) weight: i32,
     pub(crate) ready: bool,
+    pub(crate) service: Service,
     pub(crate) groups_placed: i32,
     pub(crate) waiting_rows: i64,
     /// Groups of the lane with waiting rows, sorted: oldest row first.
@@ -77,12 +81,14 @@ impl InFlight {
 }
 
 impl Lane {
-    pub(crate) fn new(spec: &LaneSpec) -> Self {
+    pub(crate) fn new(spec: &LaneSpec, class: ClassId) -> Self {
         Self {
             id: spec.lane,
             kind: spec.kind(),
+            class,
             weight: spec.weight,
             ready: true,
+            service: Service::default(),
             groups_placed: 0,
             waiting_rows: 0,
             queues: VecDeque::new(),
@@ -113,6 +119,7 @@ impl Lane {
                 self.void_below,
             ],
         )
+        .wrapping_add(self.class.hash(self.id))
     }
 
     pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
@@ -284,7 +291,7 @@ mod tests {
     use super::*;
 
     fn lane() -> Lane {
-        Lane::new(&LaneSpec { lane: 0, device: "cpu:0".into(), weight: 1 })
+        Lane::new(&LaneSpec::new(0, "cpu:0", 1), ClassId::of_kind(LaneKind::Host))
     }
 
     /// Runs batches of (rows, service) one after the other and compares the estimate after each.

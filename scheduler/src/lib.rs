@@ -5,8 +5,8 @@
 //!   Input ──► admission ──► machine ──► placement      Place
 //!   at_ns     (Err: bad      (applies)    │
 //!              input,                     ▼
-//!              nothing                 routing         Release
-//!              changed)                   │
+//!              nothing           service, routing,     Release
+//!              changed)             rebalance
 //!                                         ▼
 //!                                      dispatch        Dispatch
 //!                                         │
@@ -42,6 +42,8 @@
 //! - **[`Release`](warptape_events::journal::Release)**: the lane gets no more rows of the group. When it has finished
 //!   those it has, the shell takes the group's state from it and sends `Released`; the group is then placed anew. If the
 //!   lane is lost or the partition goes before, nothing is owed any more.
+//! - **`Control`** has texts of 256 bytes at most; what is longer the shell answers itself. `Controlled` is the answer, to be given with
+//!   the words that it has. What follows from it is done as ever.
 //! - **[`RunSlice`](warptape_events::journal::RunSlice)**: the lane works on the units of the task, beside what batches
 //!   it gets, and the shell sends `SliceDone` when it is done, also when the task has expired, was dropped or went
 //!   with its partition meanwhile: until then the lane gets no other slice. The result counts only if the task is known.
@@ -55,17 +57,23 @@
 mod admission;
 mod audit;
 mod backpressure;
+mod classes;
 mod config;
+mod control;
 mod dispatch;
 mod error;
 mod lanes;
 mod life;
+pub mod log2;
 mod machine;
 mod partitions;
 mod placement;
+mod policy;
+mod rebalance;
 mod risk;
 mod room;
 mod routing;
+mod service;
 mod service_curve;
 mod state_hash;
 mod views;
@@ -77,4 +85,5 @@ pub use config::{
 };
 pub use error::StepError;
 pub use machine::Scheduler;
+pub use policy::task::TASK_POLICIES;
 pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement};

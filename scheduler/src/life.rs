@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 use warptape_events::journal::{Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::classes::classes_of;
 use crate::config::{check_config, check_lanes, routes};
 use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
 use crate::partitions::{GroupKey, Partition};
-use crate::placement::PlacementPolicy;
+use crate::policy::placement::PlacementPolicy;
+use crate::policy::task::TaskPolicy;
+use crate::rebalance::Rebalancing;
 use crate::risk::{self, Risk};
 use crate::room::Room;
 use crate::routing::Routing;
@@ -43,7 +46,11 @@ pub(crate) struct Life {
     pub(crate) groups_unplaced: i64,
     /// Groups seen in this life.
     pub(crate) groups_seen: i64,
+    /// Lanes that are out of service, lost ones among them.
+    pub(crate) lanes_out: usize,
+    pub(crate) rebalancing: Rebalancing,
     pub(crate) hash: StateHash,
+    config_contribution: u64,
     pub(crate) clock_contribution: u64,
     /// Partitions whose waiting rows changed in this step; empty between steps.
     pub(crate) touched: Vec<PartitionId>,
@@ -60,17 +67,20 @@ impl Life {
     pub(crate) fn begin(at_ns: i64, started: &Started) -> Result<Self, StepError> {
         let mut mistakes = check_config(&started.scheduler);
         mistakes.extend(check_lanes(&started.lanes));
-        let (policy, step_bytes_max) = match PlacementPolicy::parse(&started.scheduler.placement_policy) {
+        let placement = PlacementPolicy::parse(&started.scheduler.placement_policy);
+        let task_policy = TaskPolicy::parse(&started.scheduler.risk.policy);
+        let ((policy, step_bytes_max), task_policy) = match placement.zip(task_policy) {
             Some(parsed) if mistakes.is_empty() => parsed,
             _ => return Err(StepError::BadConfig(mistakes)),
         };
+        let (classes, class_count) = classes_of(&started.lanes);
         let mut life = Self {
             config: started.scheduler.clone(),
             policy,
-            lanes: started.lanes.iter().map(Lane::new).collect(),
+            lanes: started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class)).collect(),
             routes: routes(&started.scheduler, &started.lanes),
-            routing: Routing::default(),
-            risk: Risk::new(&started.scheduler.risk, started.lanes.len()),
+            routing: Routing::new(class_count),
+            risk: Risk::new(&started.scheduler.risk, task_policy, started.lanes.len(), class_count),
             partitions: BTreeMap::new(),
             at_ns,
             batch_next: 0,
@@ -79,14 +89,17 @@ impl Life {
             groups_assigned: 0,
             groups_unplaced: 0,
             groups_seen: 0,
+            lanes_out: 0,
+            rebalancing: Rebalancing::default(),
             hash: StateHash::default(),
+            config_contribution: 0,
             clock_contribution: 0,
             touched: Vec::new(),
             step_bytes_max,
             room: Room::new(step_bytes_max),
             is_placing: false,
         };
-        life.hash.add(life.config_hash());
+        life.refresh_config();
         for lane in &mut life.lanes {
             lane.refresh(&mut life.hash);
         }
@@ -122,6 +135,12 @@ impl Life {
                 config.low_water_rows,
             ],
         ))
+    }
+
+    /// The configuration has changed.
+    pub(crate) fn refresh_config(&mut self) {
+        let now = self.config_hash();
+        self.hash.replace(&mut self.config_contribution, now);
     }
 
     pub(crate) fn clock_hash(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! The state machine: one input in, decisions out.
 //!
-//! It owns the order in which the rules act: the input itself, then what it ends of tasks, then routing, then dispatch over all
+//! It owns the order in which the rules act: the input itself, then what it ends of tasks, then what leaves lanes, then dispatch over all
 //! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
 //! not hold rules of its own.
 
@@ -16,7 +16,7 @@ use crate::life::Life;
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
 use crate::room::Room;
 use crate::views::PartitionPhase;
-use crate::{backpressure, dispatch, placement, risk, routing};
+use crate::{backpressure, control, dispatch, placement, rebalance, risk, routing, service};
 
 /// The scheduler. See the crate's documentation for what the shell must do.
 #[derive(Debug, Default)]
@@ -74,17 +74,24 @@ impl Scheduler {
             Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
             // It is in the journal for those who account for what is in the log; nothing is decided by it.
             Input::Sealed(_) => {}
+            Input::Priced(priced) => risk::priced(life, priced),
+            // It is in the journal for those who ask how devices fared; nothing is decided by it.
+            Input::Sampled(_) => {}
+            Input::Control(command) => control::obey(life, command, decisions),
         }
         if life.is_placing {
             placement::place_all(life, decisions);
         }
         risk::settle(life, decisions);
+        risk::ask_prices(life, decisions);
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
+        service::evacuate(life, decisions);
         routing::release(life, decisions);
+        let move_ns = rebalance::go_on(life, decisions);
         let batch_ns = dispatch::release(life, decisions);
         let slice_ns = risk::run(life, decisions);
         let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
-        life.wake_by(batch_ns.min(slice_ns).min(rest_ns), decisions);
+        life.wake_by(batch_ns.min(slice_ns).min(move_ns).min(rest_ns), decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
         Ok(())
@@ -150,9 +157,9 @@ fn complete(life: &mut Life, completed: &Completed) {
         return;
     }
     let service_ns = completed.service_ns;
-    let (kind, rows) = (lane.kind, lane.complete(life.at_ns, service_ns, &mut life.hash));
+    let (class, rows) = (lane.class, lane.complete(life.at_ns, service_ns, &mut life.hash));
     if life.routes() {
-        life.routing.learn(kind, ServicePoint { rows, service_ns }, &mut life.hash);
+        life.routing.learn(class, ServicePoint { rows, service_ns }, &mut life.hash);
     }
 }
 

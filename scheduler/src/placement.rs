@@ -1,79 +1,28 @@
 //! Placement: which lane owns a group.
 //!
 //! ```text
-//!   lanes ──► lost, or as many groups as bounded load allows? ──► excluded, with the reason
+//!   lanes ──► lost, out of service, or as many groups as bounded load allows? ──► excluded, with the reason
 //!     │              or slower than the other kind by the group's route?
 //!     │
 //!     └─────► candidates, scored by the policy ──► the highest score, then the lowest index ──► Place
 //! ```
 //!
 //! It owns the choice and its record; it must not know rows or credits. Groups stay where they are until their
-//! partition is restored, assigned again or revoked, or until routing has their lane let go of them: a lane that comes back
-//! gets only groups nobody owns.
-
-mod log2;
-mod rendezvous;
+//! partition is restored, assigned again or revoked, or until their lane is to let go of them (`routing`, `service`, `rebalance`): a
+//! lane that is ready again after it was lost gets only groups nobody owns.
 
 use warptape_events::journal::{
-    Candidate, Decision, Exclusion, ExclusionReason, LaneKind, PartitionId, Place, PolicyRef, Route,
-    SchedulerConfig,
+    Candidate, Decision, Exclusion, ExclusionReason, LaneId, LaneKind, PartitionId, Place, PolicyRef, Route,
 };
 
 use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
-use crate::partitions::GroupKey;
+use crate::partitions::{Group, GroupKey};
+use crate::policy::placement::PlacementPolicy;
+use crate::service::Serving;
 
 /// A deterministic policy chooses its lane for certain.
 const PROPENSITY_CERTAIN_PPM: i32 = 1_000_000;
-
-/// The rule that scores lanes for a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlacementPolicy {
-    /// Weighted rendezvous hashing.
-    Rendezvous,
-}
-
-impl PlacementPolicy {
-    pub(crate) const ALL: [Self; 1] = [Self::Rendezvous];
-
-    /// The policy of `NAME`, or of `NAME/BYTES`, and the bytes of decisions in a step; 0 is no limit, as it was before there was one.
-    pub(crate) fn parse(text: &str) -> Option<(Self, i64)> {
-        let (name, step_bytes_max) = match text.split_once('/') {
-            None => (text, 0),
-            Some((name, bytes)) => (name, bytes.parse().ok().filter(|bytes| *bytes > 0)?),
-        };
-        let policy = Self::ALL.into_iter().find(|policy| policy.name() == name)?;
-        Some((policy, step_bytes_max))
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Rendezvous => "rendezvous",
-        }
-    }
-
-    /// Rises whenever the same inputs could give another decision.
-    fn version(self) -> i32 {
-        match self {
-            Self::Rendezvous => rendezvous::VERSION,
-        }
-    }
-
-    /// The random stream of the policy under a seed.
-    fn stream(self, config: &SchedulerConfig) -> i64 {
-        match self {
-            Self::Rendezvous => rendezvous::stream(config.placement_seed),
-        }
-    }
-
-    /// Score of a lane for the group at a counter; the highest wins.
-    fn score(self, stream: i64, counter: i64, lane: &Lane) -> i64 {
-        match self {
-            // Lanes that stand by are equals among themselves.
-            Self::Rendezvous => rendezvous::score(stream, counter, lane.id, lane.weight.max(1)),
-        }
-    }
-}
 
 /// The counter of a group: where its draws are in every stream.
 fn counter_of(key: GroupKey) -> i64 {
@@ -85,13 +34,10 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
     if life.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
         return;
     }
+    let serving = Serving::of(&life.lanes);
     let stream = life.policy.stream(&life.config);
     let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
-    let groups_max = GroupsMax {
-        any: groups_max_per_lane(life, None),
-        host: kinds.as_ref().map(|_| groups_max_per_lane(life, Some(LaneKind::Host))),
-        device: kinds.as_ref().map(|_| groups_max_per_lane(life, Some(LaneKind::Device))),
-    };
+    let groups_max = GroupsMax::new(life, serving, kinds.is_some());
     let Life { lanes, partitions, hash, policy, groups_unplaced, room, is_placing, .. } = life;
     let partition = partitions.get_mut(&partition).expect("the caller found the partition");
     for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
@@ -104,7 +50,8 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         }
         let key = GroupKey { partition: partition.id, group: index as i32 };
         let route = kinds.as_ref().and_then(|kinds| kinds.route(group));
-        let place = choose(*policy, stream, key, group.epoch + 1, lanes, groups_max.of(route), route);
+        let rule = Rule { policy: *policy, stream, serving, groups_max: groups_max.of(route), route };
+        let place = choose(&rule, key, group.epoch + 1, lanes);
         let lane = &mut lanes[place.lane as usize];
         lane.groups_placed += 1;
         lane.waiting_rows += group.waiting_rows;
@@ -141,53 +88,106 @@ pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
     }
 }
 
-fn choose(
+/// What a lane is chosen by for a group.
+struct Rule<'a> {
     policy: PlacementPolicy,
     stream: i64,
-    key: GroupKey,
-    epoch: i64,
-    lanes: &[Lane],
-    groups_max: &[i32],
+    serving: Serving,
+    /// By lane.
+    groups_max: &'a [i32],
     route: Option<Route>,
-) -> Place {
-    let counter = counter_of(key);
-    let mut candidates = Vec::with_capacity(lanes.len());
-    let mut excluded = Vec::new();
-    let mut best: Option<(i64, i32)> = None;
-    for (lane, &groups_max) in lanes.iter().zip(groups_max) {
+}
+
+impl Rule<'_> {
+    /// The score of a lane that has so many other groups, or why it is no candidate.
+    fn judge(&self, key: GroupKey, lane: &Lane, groups_placed: i32) -> Result<Candidate, ExclusionReason> {
+        let groups_max = self.groups_max[lane.id as usize];
         if !lane.ready {
-            excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Lost });
-        } else if route.is_some_and(|route| route.kind != lane.kind) {
-            excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Slower });
-        } else if lane.groups_placed >= groups_max {
-            excluded.push(Exclusion { lane: lane.id, reason: ExclusionReason::Full });
+            Err(ExclusionReason::Lost)
+        } else if let Some(reason) = self.serving.exclusion(lane) {
+            Err(reason)
+        } else if self.route.is_some_and(|route| route.kind != lane.kind) {
+            Err(ExclusionReason::Slower)
+        } else if groups_placed >= groups_max {
+            Err(ExclusionReason::Full)
         } else {
-            let score = policy.score(stream, counter, lane);
-            if best.is_none_or(|(highest, _)| score > highest) {
-                best = Some((score, lane.id));
-            }
-            candidates.push(Candidate {
-                lane: lane.id,
-                score,
-                groups_placed: lane.groups_placed,
-                groups_max,
-            });
+            let score = self.policy.score(self.stream, counter_of(key), lane);
+            Ok(Candidate { lane: lane.id, score, groups_placed, groups_max })
         }
     }
-    // The limits of the ready lanes add up to at least all groups, and one of them is not placed: not all are full.
-    let (_, lane) = best.expect("bounded load leaves room while a lane is ready");
+}
+
+/// The best of candidates, in order of their lanes: the first with the highest score.
+fn better<'a>(best: Option<&'a Candidate>, other: &'a Candidate) -> Option<&'a Candidate> {
+    best.filter(|best| best.score >= other.score).or(Some(other))
+}
+
+fn choose(rule: &Rule<'_>, key: GroupKey, epoch: i64, lanes: &[Lane]) -> Place {
+    let mut candidates = Vec::with_capacity(lanes.len());
+    let mut excluded = Vec::new();
+    for lane in lanes {
+        match rule.judge(key, lane, lane.groups_placed) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(reason) => excluded.push(Exclusion { lane: lane.id, reason }),
+        }
+    }
+    // The limits of the lanes that get groups add up to at least all groups, and one of them is not placed: not all are full.
+    let best = candidates.iter().fold(None, better);
+    let lane = best.expect("bounded load leaves room while a lane is ready").lane;
     Place {
         partition: key.partition,
         group: key.group,
         lane,
         epoch,
-        policy: PolicyRef { id: policy.name().to_owned(), version: policy.version() },
+        policy: PolicyRef { id: rule.policy.name().to_owned(), version: rule.policy.version() },
         candidates,
         excluded,
-        random_stream: stream,
-        random_counter: counter,
+        random_stream: rule.stream,
+        random_counter: counter_of(key),
         propensity_ppm: PROPENSITY_CERTAIN_PPM,
-        route,
+        route: rule.route,
+    }
+}
+
+/// Where groups that have a lane would be placed now.
+pub(crate) struct Chooser {
+    stream: i64,
+    serving: Serving,
+    groups_max: GroupsMax,
+    /// Groups that are to come, by lane.
+    expected: Vec<i32>,
+}
+
+impl Chooser {
+    /// By the lanes as they are now.
+    pub(crate) fn new(life: &Life) -> Self {
+        let serving = Serving::of(&life.lanes);
+        let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
+        Self {
+            stream: life.policy.stream(&life.config),
+            serving,
+            groups_max: GroupsMax::new(life, serving, kinds.is_some()),
+            expected: vec![0; life.lanes.len()],
+        }
+    }
+
+    /// The lane that a group of `lane` would be placed on if it had none.
+    pub(crate) fn best(&self, life: &Life, key: GroupKey, group: &Group, lane: LaneId) -> LaneId {
+        let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
+        let route = kinds.and_then(|kinds| kinds.route(group));
+        let (stream, serving, groups_max) = (self.stream, self.serving, self.groups_max.of(route));
+        let rule = Rule { policy: life.policy, stream, serving, groups_max, route };
+        let others = |other: &Lane| {
+            other.groups_placed + self.expected[other.id as usize] - i32::from(other.id == lane)
+        };
+        let candidates: Vec<_> =
+            life.lanes.iter().filter_map(|other| rule.judge(key, other, others(other)).ok()).collect();
+        candidates.iter().fold(None, better).map_or(lane, |best| best.lane)
+    }
+
+    /// A group is to come to a lane.
+    pub(crate) fn expect(&mut self, lane: LaneId) {
+        self.expected[lane as usize] += 1;
     }
 }
 
@@ -201,6 +201,15 @@ struct GroupsMax {
 }
 
 impl GroupsMax {
+    fn new(life: &Life, serving: Serving, is_routed: bool) -> Self {
+        let of_kind = |kind| is_routed.then(|| groups_max_per_lane(life, serving, Some(kind)));
+        Self {
+            any: groups_max_per_lane(life, serving, None),
+            host: of_kind(LaneKind::Host),
+            device: of_kind(LaneKind::Device),
+        }
+    }
+
     fn of(&self, route: Option<Route>) -> &[i32] {
         let of_kind = match route.map(|route| route.kind) {
             None => return &self.any,
@@ -211,11 +220,11 @@ impl GroupsMax {
     }
 }
 
-/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all ready lanes)`, among lanes
-/// of a kind if one is given. Lanes of weight 0 stand by: they may have none while another is ready, and have a weight of 1
+/// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all lanes that get groups)`, among lanes
+/// of a kind if one is given. Lanes of weight 0 stand by: they may have none while another gets groups, and have a weight of 1
 /// otherwise.
-fn groups_max_per_lane(life: &Life, kind: Option<LaneKind>) -> Vec<i32> {
-    let counts = |lane: &&Lane| lane.ready && kind.is_none_or(|kind| lane.kind == kind);
+fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) -> Vec<i32> {
+    let counts = |lane: &&Lane| serving.has(lane) && kind.is_none_or(|kind| lane.kind == kind);
     let ready = || life.lanes.iter().filter(counts);
     let stand_in = !ready().any(|lane| lane.weight > 0);
     let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight });

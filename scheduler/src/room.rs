@@ -5,7 +5,7 @@
 //! number of lanes or partitions alone (fences, restores, releases, pauses) does not ask for room. It owns the sizes; it must
 //! not know why something is decided.
 
-use warptape_events::journal::{Decision, Dispatch, Place, Reserve, RunSlice, Split};
+use warptape_events::journal::{Decision, Dispatch, Place, Release, Reserve, RunSlice, Split};
 
 /// The most that Avro takes for an int, and for a long.
 const INT: i64 = 5;
@@ -74,6 +74,7 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
                 2 * LONG + list(lanes.len(), INT) + list(busy.len(), INT)
             }
             Decision::RunSlice(RunSlice { tenant, .. }) => 7 * LONG + 2 * INT + BRANCH + text(tenant),
+            Decision::Release(Release { .. }) => 3 * INT + LONG + route + BRANCH,
             Decision::Expire(_) => 2 * LONG + INT,
             _ => 0,
         }
@@ -84,7 +85,7 @@ mod tests {
     use warptape_events::encode_journal_entry;
     use warptape_events::journal::{
         Candidate, Exclusion, ExclusionReason, Expire, Input, JournalEntry, LaneKind, LaneTelemetry,
-        PolicyRef, ReleaseReason, Route, Share, SplitPolicy, Take, TaskClass, Woke,
+        PolicyRef, ReleaseCause, ReleaseReason, Route, Share, SplitPolicy, Take, TaskClass, Woke,
     };
 
     use super::*;
@@ -158,6 +159,21 @@ mod tests {
                 predicted_finish_ns: long,
             }));
         }
+        let route = Route {
+            kind: LaneKind::Device,
+            rows: long,
+            break_even_rows: Some(long),
+            host_ns: long,
+            device_ns: long,
+        };
+        check(Decision::Release(Release {
+            partition: int,
+            group: int,
+            lane: int,
+            epoch: long,
+            route: Some(route),
+            cause: ReleaseCause::Rebalance,
+        }));
         check(Decision::Expire(Expire { task: long, deadline_ns: long, slices_running: int }));
     }
 

@@ -1,7 +1,7 @@
-//! Routing: whether a group is better off on lanes of the processor or on lanes of devices.
+//! Routing: whether a group is better off on lanes of the processor or on lanes of devices. What batches take is learnt by class.
 //!
 //! ```text
-//!   Measured, Completed ──► what each kind takes for a batch, by its rows ──┐
+//!   Measured, Completed ──► what a class takes for a batch, by its rows ────┐
 //!   Dispatch ─────────────► rows that go to lanes together with a group's ──┴──► Route ──► Release, Place
 //! ```
 //!
@@ -10,12 +10,14 @@
 //! and the rule; it must not know which lane of a kind is chosen.
 
 use warptape_events::journal::{
-    Decision, Dispatch, GroupIndex, LaneId, LaneKind, Release, Route, ServicePoint,
+    Decision, Dispatch, GroupIndex, LaneId, LaneKind, ReleaseCause, Route, ServicePoint,
 };
 
-use crate::lanes::{Lane, QueueHead};
+use crate::classes::ClassId;
+use crate::lanes::Lane;
 use crate::life::Life;
 use crate::partitions::{Group, GroupKey};
+use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
 use crate::state_hash::{Component, StateHash, hash_component};
 
@@ -28,11 +30,11 @@ const STEPS: i64 = 4;
 /// Up to 2^20 rows are compared.
 const OCTAVES: u32 = 20;
 
-/// What is known of both kinds of lanes.
-#[derive(Debug, Default)]
+/// What is known of all classes of lanes.
+#[derive(Debug)]
 pub(crate) struct Routing {
-    host: ServiceCurve,
-    device: ServiceCurve,
+    /// By class.
+    curves: Vec<ServiceCurve>,
     /// When groups are looked at next.
     next_ns: i64,
     contribution: u64,
@@ -41,35 +43,63 @@ pub(crate) struct Routing {
 /// Both kinds of lanes as they are now.
 pub(crate) struct Kinds<'a> {
     routing: &'a Routing,
-    host_lanes: i64,
-    device_lanes: i64,
+    host: Kind,
+    device: Kind,
     break_even_rows: Option<i64>,
 }
 
-/// Ready lanes of a kind.
-fn ready_lanes(lanes: &[Lane], kind: LaneKind) -> i64 {
-    lanes.iter().filter(|lane| lane.ready && lane.kind == kind).count() as i64
+/// The lanes of one kind that get groups.
+struct Kind {
+    lanes: i64,
+    /// Weights of all of them; those that stand by weigh one.
+    weight: i64,
+    /// Their classes, each with the weight of its heaviest lane.
+    classes: Vec<(ClassId, i64)>,
 }
 
-/// The number of a kind's curve in the state hash.
-fn number(kind: LaneKind) -> i64 {
-    match kind {
-        LaneKind::Host => 0,
-        LaneKind::Device => 1,
+impl Kind {
+    fn new(lanes: &[Lane], serving: Serving, kind: LaneKind) -> Self {
+        let mut new = Self { lanes: 0, weight: 0, classes: Vec::new() };
+        for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.kind == kind) {
+            let weight = i64::from(lane.weight.max(1));
+            new.lanes += 1;
+            new.weight += weight;
+            match new.classes.iter_mut().find(|(class, _)| *class == lane.class) {
+                Some((_, heaviest)) => *heaviest = weight.max(*heaviest),
+                None => new.classes.push((lane.class, weight)),
+            }
+        }
+        new
     }
+
+    /// The most of so many rows that a lane of a class gets: lanes of one class share alike, unlike ones by weight.
+    fn share(&self, rows: i64, weight: i64) -> i64 {
+        let (part, whole) = if self.classes.len() == 1 { (1, self.lanes) } else { (weight, self.weight) };
+        let share = (i128::from(rows) * i128::from(part) + i128::from(whole - 1)) / i128::from(whole);
+        share as i64
+    }
+}
+
+/// Lanes of a kind that get groups.
+fn serving_lanes(lanes: &[Lane], kind: LaneKind) -> i64 {
+    let serving = Serving::of(lanes);
+    lanes.iter().filter(|lane| serving.has(lane) && lane.kind == kind).count() as i64
 }
 
 impl Routing {
-    fn curve(&mut self, kind: LaneKind) -> &mut ServiceCurve {
-        match kind {
-            LaneKind::Host => &mut self.host,
-            LaneKind::Device => &mut self.device,
-        }
+    pub(crate) fn new(classes: usize) -> Self {
+        let curves = (0..classes).map(|_| ServiceCurve::default()).collect();
+        Self { curves, next_ns: 0, contribution: 0 }
+    }
+
+    /// Number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.curves.len()
     }
 
     /// Learns what a batch took.
-    pub(crate) fn learn(&mut self, kind: LaneKind, sample: ServicePoint, hash: &mut StateHash) {
-        self.curve(kind).learn(number(kind), sample, hash);
+    pub(crate) fn learn(&mut self, class: ClassId, sample: ServicePoint, hash: &mut StateHash) {
+        self.curves[class.index()].learn(class.index() as i64, sample, hash);
     }
 
     /// Sets when groups are looked at next.
@@ -82,33 +112,37 @@ impl Routing {
     /// Hash of everything here, by walking.
     pub(crate) fn walked_hash(&self) -> u64 {
         let next = if self.next_ns == 0 { 0 } else { hash_component(Component::Routing, [self.next_ns]) };
-        let curves = [(LaneKind::Host, &self.host), (LaneKind::Device, &self.device)];
-        curves.into_iter().fold(next, |sum, (kind, curve)| sum.wrapping_add(curve.walked_hash(number(kind))))
+        (0..).zip(&self.curves).fold(next, |sum, (class, curve)| sum.wrapping_add(curve.walked_hash(class)))
     }
 
-    /// Compares the kinds; `None` unless both are ready and measured.
+    /// Compares the kinds; `None` unless both have lanes that get groups, and are measured.
     pub(crate) fn kinds(&self, lanes: &[Lane]) -> Option<Kinds<'_>> {
-        let host_lanes = ready_lanes(lanes, LaneKind::Host);
-        let device_lanes = ready_lanes(lanes, LaneKind::Device);
-        let measured = self.host.predict(1).is_some() && self.device.predict(1).is_some();
-        if host_lanes == 0 || device_lanes == 0 || !measured {
+        let serving = Serving::of(lanes);
+        let [host, device] = [LaneKind::Host, LaneKind::Device].map(|kind| Kind::new(lanes, serving, kind));
+        let is_measured = |(class, _): &(ClassId, i64)| self.curves[class.index()].predict(1).is_some();
+        let is_known = |kind: &Kind| kind.lanes > 0 && kind.classes.iter().all(is_measured);
+        if !is_known(&host) || !is_known(&device) {
             return None;
         }
-        let mut kinds = Kinds { routing: self, host_lanes, device_lanes, break_even_rows: None };
+        let mut kinds = Kinds { routing: self, host, device, break_even_rows: None };
         kinds.break_even_rows = kinds.break_even();
         Some(kinds)
     }
 }
 
 impl Kinds<'_> {
-    /// What the lanes of a kind take for so many rows together, each for its share; a group's own rows are not shared.
+    /// What the lanes of a kind take for so many rows together, each for its share, until the last is done; a group's own rows are
+    /// not shared.
     fn predict(&self, kind: LaneKind, rows: i64, own_rows: i64) -> i64 {
-        let (curve, lanes) = match kind {
-            LaneKind::Host => (&self.routing.host, self.host_lanes),
-            LaneKind::Device => (&self.routing.device, self.device_lanes),
+        let lanes = match kind {
+            LaneKind::Host => &self.host,
+            LaneKind::Device => &self.device,
         };
-        let share = rows / lanes + i64::from(rows % lanes > 0);
-        curve.predict(share.max(own_rows)).expect("both kinds are measured")
+        let of_class = |&(class, weight): &(ClassId, i64)| {
+            let share = lanes.share(rows, weight).max(own_rows);
+            self.routing.curves[class.index()].predict(share).expect("all classes are measured")
+        };
+        lanes.classes.iter().map(of_class).max().expect("both kinds have lanes")
     }
 
     /// The fewest rows together at which devices are faster.
@@ -170,8 +204,8 @@ pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
         return;
     }
     let Life { lanes, routing, hash, .. } = life;
-    let kind = lanes[lane as usize].kind;
-    points.iter().for_each(|&point| routing.curve(kind).measure(number(kind), point, hash));
+    let class = lanes[lane as usize].class.index();
+    points.iter().for_each(|&point| routing.curves[class].measure(class as i64, point, hash));
 }
 
 /// Learns how many rows go to lanes together with those of each group.
@@ -181,7 +215,7 @@ pub(crate) fn learn_batch(life: &mut Life, dispatch: &Dispatch) {
     }
     let Life { lanes, partitions, hash, .. } = life;
     let kind = lanes[dispatch.lane as usize].kind;
-    let together_rows = dispatch.rows * ready_lanes(lanes, kind);
+    let together_rows = dispatch.rows * serving_lanes(lanes, kind).max(1);
     for take in &dispatch.takes {
         let partition = partitions.get_mut(&take.partition).expect("rows are of known partitions");
         let key = GroupKey { partition: take.partition, group: take.group };
@@ -195,12 +229,12 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
         return;
     }
     for (key, route) in moves(life) {
-        decisions.push(Decision::Release(let_go(life, key, route)));
+        decisions.push(Decision::Release(let_go(life, key, ReleaseCause::Route, Some(route))));
     }
     let Life { routing, hash, config, at_ns, .. } = life;
     routing.set_next(*at_ns + config.route_interval_ns, hash);
-    for kind in [LaneKind::Host, LaneKind::Device] {
-        routing.curve(kind).age(number(kind), hash);
+    for (class, curve) in (0..).zip(&mut routing.curves) {
+        curve.age(class, hash);
     }
 }
 
@@ -223,24 +257,4 @@ fn moves(life: &Life) -> Vec<(GroupKey, Route)> {
         }
     }
     moves
-}
-
-/// Takes a group from its lane; it is placed again when the lane has given back its state.
-fn let_go(life: &mut Life, key: GroupKey, route: Route) -> Release {
-    let Life { lanes, partitions, hash, groups_unplaced, .. } = life;
-    let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
-    let group = partition.group_mut(key.group);
-    let lane_id = group.lane.take().expect("only groups on a lane move");
-    let lane = &mut lanes[lane_id as usize];
-    lane.groups_placed -= 1;
-    lane.waiting_rows -= group.waiting_rows;
-    if let Some(oldest_ns) = group.oldest_ns() {
-        lane.dequeue(QueueHead { oldest_ns, key });
-    }
-    lane.refresh(hash);
-    (group.leaving, group.bound_for) = (Some(lane_id), Some(route.kind));
-    group.refresh(key, hash);
-    group.refresh_route(key, hash);
-    *groups_unplaced += 1;
-    Release { partition: key.partition, group: key.group, lane: lane_id, epoch: group.epoch, route }
 }

@@ -58,6 +58,16 @@ pub(crate) enum Component {
     RiskBytes = 19,
     TaskQuanta = 20,
     RiskQuantum = 21,
+    LaneClass = 22,
+    TaskRest = 23,
+    TaskPolicy = 24,
+    TaskTurns = 25,
+    Busy = 26,
+    Price = 27,
+    Demand = 28,
+    Prices = 29,
+    Service = 30,
+    Rebalancing = 31,
 }
 
 /// Hash of one component.

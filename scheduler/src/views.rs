@@ -13,6 +13,10 @@ pub struct LaneLoad {
     pub lane: LaneId,
     /// Whether it works.
     pub ready: bool,
+    /// Whether it is to get work: it is not drained, and its breaker is not open.
+    pub in_service: bool,
+    /// Its weight.
+    pub weight: i32,
     /// Groups it owns.
     pub groups_placed: i32,
     /// Rows that wait for it on the host.
@@ -89,6 +93,8 @@ impl Scheduler {
         self.life.iter().flat_map(|life| &life.lanes).map(|lane| LaneLoad {
             lane: lane.id,
             ready: lane.ready,
+            in_service: lane.service.is_on(),
+            weight: lane.weight,
             groups_placed: lane.groups_placed,
             waiting_rows: lane.waiting_rows,
             in_flight_rows: lane.in_flight_rows,

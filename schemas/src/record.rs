@@ -1,5 +1,6 @@
 //! Records other than ticks: one function each way.
 
+use crate::control::{Control, ControlResult};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::journal::JournalEntry;
@@ -62,6 +63,16 @@ pub fn decode_lifecycle(payload: &[u8]) -> Result<Lifecycle, DecodeError> {
 /// Reads how far a source of ticks is.
 pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
     decode(known::FEED, payload)
+}
+
+/// Reads an operator's command. Whether it can be obeyed is not checked.
+pub fn decode_control(payload: &[u8]) -> Result<Control, DecodeError> {
+    decode(known::CONTROL, payload)
+}
+
+/// Reads the answer to one.
+pub fn decode_control_result(payload: &[u8]) -> Result<ControlResult, DecodeError> {
+    decode(known::CONTROL_RESULT, payload)
 }
 
 /// Reads a risk request. What it asks is not checked.

@@ -70,15 +70,20 @@ impl Resolution<'_> {
         Ok(match (value, writer, reader) {
             (Value::Union(branch, inner), Schema::Union(writers), Schema::Union(readers)) => {
                 let writer = &writers.variants()[branch as usize];
-                let same = |reader: &&Schema| match (writer.name(), reader.name()) {
-                    (Some(writer), Some(reader)) => writer == reader,
-                    _ => writer == *reader,
-                };
-                match readers.variants().iter().enumerate().find(|(_, reader)| same(reader)) {
+                match branch_of(writer, readers.variants()) {
                     Some((branch, reader)) => {
-                        Value::Union(branch as u32, Box::new(self.resolved(*inner, writer, reader)?))
+                        Value::Union(branch, Box::new(self.resolved(*inner, writer, reader)?))
                     }
                     None => inner.resolve(reader)?,
+                }
+            }
+            // What was always there may be left out since.
+            (value @ Value::Record(_), writer, Schema::Union(readers)) => {
+                match branch_of(writer, readers.variants()) {
+                    Some((branch, reader)) => {
+                        Value::Union(branch, Box::new(self.resolved(value, writer, reader)?))
+                    }
+                    None => value.resolve(reader)?,
                 }
             }
             (Value::Record(members), Schema::Record(writer), Schema::Record(reader)) => {
@@ -105,6 +110,15 @@ impl Resolution<'_> {
             (other, _, reader) => other.resolve(reader)?,
         })
     }
+}
+
+/// The branch that has what a schema describes, with its number.
+fn branch_of<'a>(writer: &Schema, readers: &'a [Schema]) -> Option<(u32, &'a Schema)> {
+    let same = |reader: &Schema| match (writer.name(), reader.name()) {
+        (Some(writer), Some(reader)) => writer == reader,
+        _ => writer == reader,
+    };
+    (0..).zip(readers).find(|(_, reader)| same(reader))
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use crate::MarketConfig;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuoteOrder {
-    /// The last to arrive: the rule of journals that record none, and only for running them again.
+    /// The one that arrived last. Journals that record no rule were written under this one, which is used only to run them again.
     #[default]
     Arrival,
-    /// The last by event time, and by arrival among equals; of a bar, of those before its end.
+    /// The one with the greatest event time, and among equals the one that arrived last; for a bar, only quotes before its end count.
     EventTime,
 }
 
@@ -30,8 +30,8 @@ impl QuoteOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Numbers {
-    /// Positive ones that have 64 bits at 1e-9, and volumes that saturate there: the rule of journals that record none, and only for
-    /// running them again.
+    /// Positive numbers that have 64 bits at 1e-9, and volumes that saturate there. Journals that record no rule were written under this
+    /// one, which is used only to run them again.
     #[default]
     Positive,
     /// Prices of either sign, and any scale; volumes that are exact.

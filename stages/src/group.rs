@@ -113,7 +113,7 @@ pub(crate) struct SpecState {
     pub(crate) detected: Vec<Detected>,
 }
 
-/// What is known of the symbol of a slot.
+/// The symbol of a slot.
 #[derive(Debug)]
 struct GroupSymbol {
     /// Number in the partition.
@@ -128,7 +128,7 @@ struct GroupSymbol {
 pub struct GroupStage {
     isa: Isa,
     config_fingerprint: u64,
-    /// By slot.
+    /// The symbols of the slots.
     symbols: Vec<GroupSymbol>,
     /// Where bars have the quotes that arrived last.
     quotes_by_arrival: Option<QuotesByArrival>,

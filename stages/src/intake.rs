@@ -21,7 +21,7 @@ use warptape_kernels::RowKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
-use crate::jump::{Jump, Limits};
+use crate::jump::{AheadLimits, Jump};
 use crate::market::Market;
 use crate::scales::{PriceScales, size_exponent};
 use crate::trade_ids::{TradeIdCounts, TradeIds};
@@ -168,7 +168,7 @@ impl PartitionIntake {
 
     /// Whether a record with ticks of these times is accepted.
     fn judge(&mut self, times_ns: &[i64], written_ns: i64) -> Result<(), InvalidTick> {
-        let Some(limits) = Limits::of(&self.config, self.event_time_max_ns, written_ns) else {
+        let Some(limits) = AheadLimits::of(&self.config, self.event_time_max_ns, written_ns) else {
             return Ok(());
         };
         let watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);

@@ -36,7 +36,7 @@ const JUMP_RECORDS: u32 = 8;
 
 /// How far ahead the ticks of a record may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct AheadLimits {
     /// What the first tick is compared with.
     reference_ns: i64,
     future_max_ns: i64,
@@ -58,7 +58,7 @@ impl Written {
     }
 }
 
-impl Limits {
+impl AheadLimits {
     /// The limits of a record that was written at `written_ns`, 0 where that is not known, after ticks up to
     /// `event_time_max_ns`. `None` if there are none.
     pub(crate) fn of(config: &StageConfig, event_time_max_ns: Option<i64>, written_ns: i64) -> Option<Self> {
@@ -117,7 +117,7 @@ impl Jump {
     pub(crate) fn judge(
         &mut self,
         times_ns: &[i64],
-        limits: &Limits,
+        limits: &AheadLimits,
         watermark_ns: i64,
     ) -> Result<(), InvalidTick> {
         // Most records are not ahead at all, and then their order does not matter.
@@ -132,7 +132,7 @@ impl Jump {
         let time_ns = times_ns[row];
         self.count(time_ns, limits.future_max_ns);
         // Behind the jump, the ticks of a jump into the future may be as far from each other as others.
-        let behind = Limits { reference_ns: time_ns, written: None, ..*limits };
+        let behind = AheadLimits { reference_ns: time_ns, written: None, ..*limits };
         if self.records >= JUMP_RECORDS && behind.first_ahead(&times_ns[row..]).is_none() {
             *self = Self::default();
             return Ok(());
@@ -179,7 +179,7 @@ mod tests {
     fn accepted_of<'a>(records: impl IntoIterator<Item = (i64, &'a [i64])>) -> Vec<bool> {
         let (mut jump, mut reference_ns, config) = (Jump::default(), 1_000, config());
         let judge = |(written_ns, times_ns): (i64, &[i64])| {
-            let limits = Limits::of(&config, Some(reference_ns), written_ns).expect("there are limits");
+            let limits = AheadLimits::of(&config, Some(reference_ns), written_ns).expect("there are limits");
             let is_accepted = jump.judge(times_ns, &limits, reference_ns - 10).is_ok();
             if is_accepted {
                 times_ns.iter().for_each(|time_ns| reference_ns = reference_ns.max(*time_ns));
@@ -217,7 +217,7 @@ mod tests {
         let mut records: Vec<&[i64]> = gap.iter().map(|times_ns| &times_ns[..]).collect();
         let refused = |count: usize| move |number| number >= count;
         assert_eq!(accepted(&records), (0..10).map(refused(7)).collect::<Vec<_>>());
-        // What is late already says nothing about the jump.
+        // Records that are late already neither belong to a jump nor end it.
         records.insert(3, &[900]);
         assert_eq!(accepted(&records).iter().filter(|is_accepted| !**is_accepted).count(), 7);
         // One of another time takes one away, as often as it comes, and is never followed itself.
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn who_is_ahead_is_told_of_which_limit() {
         let problem = |reference_ns, written_ns, times_ns: &[i64]| {
-            let limits = Limits::of(&config(), reference_ns, written_ns).expect("there are limits");
+            let limits = AheadLimits::of(&config(), reference_ns, written_ns).expect("there are limits");
             Jump::default().judge(times_ns, &limits, 0).expect_err("it is too far ahead").problem
         };
         let of_writing = |time_ns, written_ns| TickProblem::AheadOfWriting {
@@ -276,8 +276,8 @@ mod tests {
         assert_eq!(problem(Some(1_000), 1_010, &[1_101]), of_reference(1_101, 1_000));
         assert_eq!(problem(None, 1_010, &[1_016]), of_writing(1_016, 1_010));
         assert_eq!(problem(None, 1_010, &[1_111]), of_reference(1_111, 1_010));
-        assert!(Limits::of(&config(), None, 0).is_none(), "nothing to compare with");
-        assert!(Limits::of(&StageConfig { future_max_ns: None, ..config() }, Some(1), 1).is_none());
+        assert!(AheadLimits::of(&config(), None, 0).is_none(), "nothing to compare with");
+        assert!(AheadLimits::of(&StageConfig { future_max_ns: None, ..config() }, Some(1), 1).is_none());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::{QuoteOrder, StageError};
 
 /// Returns that are kept of each symbol at most.
 const WINDOW_MAX: u32 = 4_096;
-/// Faster than that, all but the last return is forgotten.
+/// The least decay: with a smaller one, all returns but the last would count for nothing.
 const DECAY_MIN: f64 = 0.01;
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -53,7 +53,7 @@ fn hours_of_365_days() -> f64 {
     HOURS_A_YEAR
 }
 
-/// What goes without saying, so that configurations from before there was a choice stay as they are.
+/// Whether the hours are the default, which is not recorded, so that configurations from before there was a choice stay as they are.
 fn are_of_365_days(hours: &f64) -> bool {
     *hours == HOURS_A_YEAR
 }
@@ -94,7 +94,7 @@ impl MarketConfig {
         self.trading_hours_a_year * HOUR_NS
     }
 
-    /// Whether all is as it is without being said, so that it need not be.
+    /// Whether all values are the defaults, so that the configuration is recorded without them.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -123,14 +123,14 @@ pub struct SymbolMarket {
     pub year_ns: f64,
 }
 
-/// By sample, oldest first, and symbol number as far as there were symbols; 0 where no price was known, or none that is positive.
-type Rows = VecDeque<Arc<[f64]>>;
+/// Prices by sample, the oldest first, and then by symbol number, as far as there were symbols; 0 where no positive price was known.
+type SampleRows = VecDeque<Arc<[f64]>>;
 
 /// Prices of a symbol at regular times. They are shared with the market they are of, so that a request has them without a copy of
 /// them being made where ticks wait.
 #[derive(Clone)]
 pub struct Samples {
-    rows: Arc<Rows>,
+    rows: Arc<SampleRows>,
     symbol: usize,
 }
 
@@ -182,7 +182,7 @@ impl LastPrices {
         Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, scale }
     }
 
-    /// Where it is positive: returns and volatilities of other prices say nothing.
+    /// The price, where it is positive: other prices have no returns and volatilities.
     fn price(&self) -> Option<f64> {
         let has_quote = self.bid_e9 != 0 && self.ask_e9 != 0;
         let (is_positive, price) = if has_quote {
@@ -207,7 +207,7 @@ pub(crate) struct Market {
     /// By symbol number.
     last: Vec<LastPrices>,
     /// Changed in place unless a request still has them.
-    samples: Arc<Rows>,
+    samples: Arc<SampleRows>,
     /// Number of the last sample.
     last_sample: i64,
     /// Event time of the next sample; that of the first tick decides.
@@ -220,7 +220,7 @@ impl Market {
         Self { config, order, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
-    /// There is one symbol more, whose prices have this scale.
+    /// Adds a symbol, whose prices have this scale.
     pub(crate) fn add_symbol(&mut self, scale: u8) {
         self.last.push(LastPrices::of_scale(scale));
     }
@@ -336,7 +336,7 @@ impl Market {
         if samples > config.window + 1 {
             return Err(StageError::Damaged { found: format!("{samples} samples") });
         }
-        let mut rows = Rows::new();
+        let mut rows = SampleRows::new();
         for _ in 0..samples {
             let length = get_u32(bytes, "sample length")? as usize;
             if length > symbols {

@@ -101,14 +101,14 @@ fn kind_of(problem: &RiskProblem) -> &dyn Kind {
 impl RiskTask {
     /// Checks a request and takes what it wants of the market.
     ///
-    /// If that panics, it is the answer, as wherever a request is worked on: a function of the request as any other, and a process
-    /// that was lost for it would be lost again by whoever tries next.
+    /// If that panics, the panic becomes the answer, here as wherever a request is worked on. It is a function of the request like any
+    /// other answer; and if it ended the process, the next process would meet the request again and end as well.
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         caught(|| Self::make(request, market_of, Rules::Now))?
     }
 
-    /// The same by the rules of earlier versions, the newest first, for results that were made then: only by those by which the answer
-    /// was another one, and by which there was one.
+    /// The tasks of a request by the rules of earlier versions, the newest first, to verify results of that time. Rules that change
+    /// nothing for the request, or that refused it, are left out.
     pub fn of_before<'a>(
         request: &'a RiskRequest,
         market_of: MarketOf<'a>,
@@ -134,7 +134,8 @@ impl RiskTask {
         Ok(Self { round: first, first_unit: 0, numbers_before: 0, whole: Arc::new(whole) })
     }
 
-    /// Takes what earlier requests had computed of the same, and keeps what it computes. Answers do not differ by that.
+    /// Lets the task reuse results of earlier requests about the same, and keep its own for later ones. The answer does not depend on
+    /// it.
     #[must_use]
     pub fn following(mut self, kept: &KeptProfits) -> Self {
         self.round.follow(kept);
@@ -157,7 +158,7 @@ impl RiskTask {
         &self.whole.as_of
     }
 
-    /// What its units are known by where it matters how long they take.
+    /// The key under which the scheduler learns how long such units take.
     pub fn rate_key(&self) -> String {
         self.round.rate_key()
     }
@@ -186,7 +187,7 @@ impl RiskTask {
         self.round.run(isa, self.of_round(units))
     }
 
-    /// Does some units. If that panics, it is the answer.
+    /// Does some units. A panic becomes the answer.
     pub fn run_caught(&self, isa: Isa, units: Range<i64>) -> Partial {
         caught(|| self.run(isa, units))
             .unwrap_or_else(|error| Partial::Outcome(Box::new(RiskOutcome::Error(error))))
@@ -225,7 +226,7 @@ impl RiskTask {
             })
     }
 
-    /// Puts together what all its units gave, in their order. If that panics, it is the answer.
+    /// Puts together what all its units gave, in their order. A panic becomes the answer.
     pub fn finish<'a>(&self, partials: impl IntoIterator<Item = &'a Partial>) -> Finished {
         let partials: Vec<&Partial> = partials.into_iter().collect();
         if let Some(error) = partials.iter().find_map(|partial| partial.error()) {
@@ -247,7 +248,7 @@ impl RiskTask {
     }
 }
 
-/// What comes of it, or that it panics.
+/// What a function returns, or the error that stands for its panic.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, RiskError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| refusals::panicked())
 }
@@ -269,7 +270,7 @@ fn check_length(field: &str, text: &str, bytes: std::ops::RangeInclusive<usize>)
     Err(bad(field, format!("{} bytes; it must be {} to {}", text.len(), bytes.start(), bytes.end())))
 }
 
-/// How many of something there may be.
+/// Refuses a number of things that is greater than allowed.
 fn check_count(field: &str, count: usize, allowed: std::ops::RangeInclusive<usize>) -> Result<(), RiskError> {
     if allowed.contains(&count) {
         return Ok(());

@@ -128,7 +128,7 @@ pub(crate) fn to_e18(price: i64, scale: u8) -> i128 {
     i128::from(price) * i128::from(POWERS_OF_TEN[usize::from(Scales::MAX - scale)])
 }
 
-/// As far as 64 bits go, which f64 has exactly.
+/// Powers of ten as far as 64 bits go; f64 has them exactly.
 const POWERS_OF_TEN: [i64; Scales::MAX as usize + 1] = {
     let mut powers = [1; Scales::MAX as usize + 1];
     let mut exponent = 1;

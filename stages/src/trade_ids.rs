@@ -135,17 +135,17 @@ impl fmt::Display for RepeatedTrades {
 pub(crate) struct TradeIds {
     /// By symbol number.
     windows: Vec<Window>,
-    /// Of the record at hand.
+    /// What the trade ids of the record at hand came to so far.
     counts: TradeIdCounts,
 }
 
 impl TradeIds {
-    /// There are so many symbols now.
+    /// Makes room for so many symbols.
     pub(crate) fn grow(&mut self, symbols: usize) {
         self.windows.resize(symbols, Window::default());
     }
 
-    /// Another record begins.
+    /// Begins with another record.
     pub(crate) fn begin_record(&mut self) {
         self.counts = TradeIdCounts::default();
     }

@@ -121,4 +121,8 @@ coverage! {
     drains,
     /// Looks at lanes that the engine did not judge by, because it had been held up itself.
     held_up,
+    /// Operators' commands that were obeyed.
+    controls_done,
+    /// Those that were refused.
+    controls_refused,
 }

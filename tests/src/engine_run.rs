@@ -40,9 +40,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 route_interval_ns: 0,
                 risk: RiskConfig::default(),
             },
-            lanes: (0..lanes)
-                .map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 })
-                .collect(),
+            lanes: (0..lanes).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
             limits: Limits {
                 kept_bytes_max: 64 << 20,
                 commit_bytes_max: COMMIT_BYTES_MAX,

@@ -7,6 +7,7 @@
 //! every journal entry is stepped again.
 
 mod check;
+mod control;
 mod group;
 mod lane;
 mod process;
@@ -21,7 +22,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Topics};
-use warptape_scheduler::in_steps;
+use warptape_scheduler::{TASK_POLICIES, in_steps};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
 
 use crate::coverage::Coverage;
@@ -29,6 +30,7 @@ use crate::devices::SimulatedDevices;
 use crate::market::{self, SourceLog};
 use crate::random::Random;
 use crate::sequential::{self, Outputs};
+use control::Controls;
 use group::Group;
 use process::Process;
 use risk::Requests;
@@ -102,6 +104,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let mut world = simulation.world;
     world.check(&expected)?;
     world.check_risk()?;
+    world.check_controls()?;
     world.count_from_journal();
     for outputs in &expected {
         world.coverage.signals += outputs.signals.len();
@@ -142,6 +145,11 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                     slice_ns: random.between(1, 1_000_000),
                     split: [SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score][random.index(3)],
                     quantum_ns: random.between(0, 1) * random.between(1, 5_000_000),
+                    policy: match random.one_in(2) {
+                        true => String::new(),
+                        false => TASK_POLICIES[random.index(TASK_POLICIES.len())].to_owned(),
+                    },
+                    price_interval_ns: random.between(0, 1) * random.between(1, 5_000_000),
                     ..RiskConfig::default()
                 },
             },
@@ -149,7 +157,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 .map(|lane| {
                     let kind = if has_devices && random.one_in(2) { "cuda" } else { "cpu" };
                     let device = format!("{kind}:{lane}");
-                    LaneSpec { lane, device, weight: random.between(0, 4) as i32 }
+                    LaneSpec::new(lane, device, random.between(0, 4) as i32)
                 })
                 .collect(),
             limits: Limits {
@@ -198,6 +206,7 @@ struct World {
     plant: Plant,
     now_ns: i64,
     group: Group,
+    controls: Controls,
     committed: Committed,
     /// Whether the first process was asked to stop at the end of the log.
     stopping: bool,
@@ -250,6 +259,7 @@ impl Simulation {
             random,
             config,
             group: Group::new(source.len()),
+            controls: Controls::default(),
             source,
             plant,
             now_ns: 1,

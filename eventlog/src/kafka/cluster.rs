@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Kafka's default of `max.message.bytes`.
 const BATCH_BYTES_MAX_DEFAULT: usize = 1_048_588;
 
-/// Why committed offsets may be withheld for ever by brokers that run.
+/// Why brokers that run may withhold committed offsets for ever.
 const HANGING: &str = "no answer; if the brokers run, a transaction of this group hangs: `kafka-transactions.sh \
                        find-hanging` names it";
 
@@ -44,7 +44,7 @@ pub(super) struct Cluster {
     client: BaseConsumer<Context>,
     /// Likewise, and sees what is not committed. Made when it is first asked.
     uncommitted: OnceLock<BaseConsumer<Context>>,
-    /// What the topics take that were asked about.
+    /// The largest batches that topics take, as far as the cluster was asked.
     batch_bytes: Mutex<BatchBytes>,
 }
 
@@ -99,7 +99,8 @@ impl Cluster {
             if let Some(trouble) = trouble {
                 self.client.context().put_trouble(trouble.code, &trouble.text);
             }
-            step *= 2;
+            // A question may fail at once, and very often.
+            step = (step * 2).min(time_max);
             thread::park_timeout(RETRY.min(left));
         }
     }
@@ -246,7 +247,6 @@ impl Cluster {
         Ok(topics)
     }
 
-    /// Makes the topics that are missing, and waits until they can be used.
     /// Whether a consumer group has a member; yes where its protocol is not the classic one, since librdkafka does not see members of
     /// another.
     pub(super) fn has_member(&self, group: &str) -> Result<bool, LogError> {
@@ -259,6 +259,7 @@ impl Cluster {
         Ok(groups.groups().iter().any(|found| !found.members().is_empty()))
     }
 
+    /// Makes the topics that are missing, and waits until they can be used.
     pub(super) fn create_topics(&self, specs: &[TopicSpec]) -> Result<(), LogError> {
         for spec in specs {
             check_spec(&self.url, spec)?;
@@ -360,7 +361,7 @@ impl Cluster {
         Ok(by_topic.iter().map(|bytes| self.options.record_bytes_max(*bytes)).collect())
     }
 
-    /// What the topics take that were asked about.
+    /// The largest batches that topics take, as far as the cluster was asked.
     pub(super) fn batch_bytes(&self) -> BatchBytes {
         *self.batch_bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }

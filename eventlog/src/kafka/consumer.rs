@@ -16,6 +16,7 @@ use super::cluster::{Cluster, list_of};
 use super::context::Rebalance;
 use super::failure::{failure, is_passing, refused};
 use super::native::{Arrival, Headers, NativeConsumer};
+use super::options::ANSWER_LIMIT;
 use super::watchdog::Watchdog;
 use super::{Members, READER_GROUP};
 use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
@@ -42,7 +43,7 @@ impl Reading {
         Self { position, held: VecDeque::new(), paused: false }
     }
 
-    /// Without what has come already: librdkafka may give records again after an outage.
+    /// Leaves out records that have come already: librdkafka may give them again after an outage.
     fn new_of(&self, source: &TopicPartition, mut records: Vec<Record>) -> Vec<Record> {
         let mut next = self.held.back().map_or(self.position, |last| last.offset + 1);
         let before = records.len();
@@ -300,6 +301,14 @@ impl KafkaConsumer {
             Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition => {
                 Some(LogError::UnknownTopic { url, topic: source.topic, known: text })
             }
+            Code::BadCompression => Some(LogError::UnreadableBatch {
+                url,
+                topic: source.topic,
+                partition: source.partition,
+                offset,
+                cause: text,
+                limit: ANSWER_LIMIT,
+            }),
             // A reader names a group only because librdkafka wants a name.
             Code::GroupAuthorizationFailed if self.group.is_none() => None,
             // The loss of the partitions comes as a rebalance.

@@ -42,7 +42,7 @@ pub(super) struct Context {
     rebalances: Mutex<VecDeque<Rebalance>>,
     /// The consumer is closing: there is nobody to ask about a rebalance.
     closing: AtomicBool,
-    /// What the group decided was answered since, with giving up everything.
+    /// The consumer has answered the group while it closes, by giving up everything.
     gave_up: AtomicBool,
 }
 

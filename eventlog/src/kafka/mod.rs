@@ -24,6 +24,7 @@ mod cluster;
 mod consumer;
 mod context;
 mod failure;
+mod limits;
 mod native;
 mod options;
 mod producer;
@@ -69,6 +70,7 @@ impl KafkaLog {
     /// Connects to a cluster. A broker that cannot be reached, a password that it does not take and an option that does
     /// not exist are errors here.
     pub fn open(options: KafkaOptions) -> Result<Self, LogError> {
+        limits::check(&options)?;
         let cluster = Arc::new(Cluster::connect(options)?);
         Ok(Self { cluster, members: Arc::default() })
     }

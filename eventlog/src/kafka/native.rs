@@ -220,7 +220,8 @@ pub(super) struct Membership(*mut rd::rd_kafka_consumer_group_metadata_t);
 unsafe impl Send for Membership {}
 
 impl Membership {
-    /// That of a group which has no member here, if `is_owner` says so: a member may have gone just now.
+    /// The membership to commit under for a group that has no member in this process. `is_owner` is asked, because a member may have
+    /// gone just now.
     pub(super) fn none(group: &CStr, is_owner: &dyn Fn() -> bool) -> Result<Self, NativeError> {
         // SAFETY: the name is copied.
         let membership = Self(unsafe { rd::rd_kafka_consumer_group_metadata_new(group.as_ptr()) });

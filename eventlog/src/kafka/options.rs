@@ -153,6 +153,8 @@ impl KafkaOptions {
             .set("enable.partition.eof", "false")
             // An offset that does not exist is for the caller to judge, never a reason to begin elsewhere.
             .set("auto.offset.reset", "error");
+        // What a small record becomes when it is decompressed is held against this limit of answers, and what is beyond it cannot be read.
+        self.set_default(&mut config, ANSWER_LIMIT, &ANSWER_BYTES_MAX.to_string());
         // A seek and a new partition wait for the fetch that is under way, which waits at an end for so long.
         self.set_default(&mut config, "fetch.wait.max.ms", "50");
         config
@@ -243,7 +245,7 @@ impl fmt::Debug for KafkaOptions {
     }
 }
 
-/// What topics take, of those that were asked about: bytes of a batch of records.
+/// Bytes of the largest batch of records that a topic takes: the least and the greatest of the topics that were asked about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchBytes {
     smallest: usize,
@@ -258,26 +260,32 @@ impl Default for BatchBytes {
 }
 
 impl BatchBytes {
-    /// Another topic takes so many.
+    /// Counts in another topic, which takes batches of so many bytes.
     pub(super) fn add(&mut self, bytes: usize) {
         self.smallest = self.smallest.min(bytes);
         self.largest = self.largest.max(bytes).min(RECORD_LIMIT_MAX);
     }
 }
 
-/// librdkafka's limit of a record, which it takes up to so many bytes, and of a request of several.
+/// librdkafka's property for the largest record and the largest request of several records, and the most that it takes for it, in
+/// bytes.
 const RECORD_LIMIT: &str = "message.max.bytes";
 const RECORD_LIMIT_MAX: usize = 1_000_000_000;
 const BATCH_LIMIT: &str = "batch.size";
-/// librdkafka's default of both.
+/// The default of that property, in bytes.
 const BATCH_BYTES: usize = 1_000_000;
-/// What a batch and a record in it have beside key, value and headers, and more: 61 bytes, some 40, and 10 for each header.
+/// Room for what frames a record, in bytes: a batch has 61 of its own, a record some 40, and each header 10.
 const FRAME_BYTES: usize = 512;
 
-/// What librdkafka takes for all of these.
+/// What librdkafka takes as an answer of a broker, and as a batch of records that is decompressed: as much as one record may have that
+/// librdkafka sends (`RECORD_LIMIT_MAX`), and what frames it.
+pub(super) const ANSWER_LIMIT: &str = "receive.message.max.bytes";
+const ANSWER_BYTES_MAX: usize = RECORD_LIMIT_MAX + (1 << 20);
+
+/// The range in which librdkafka takes each of the timeouts of a request.
 const ANSWER_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(300);
-/// What a reader fetches at once, shared by its partitions, and at least of each.
+/// Bytes that a reader fetches at once, shared by its partitions, and the least for each of them.
 const FETCH_BYTES: usize = 4 << 20;
 const PARTITION_FETCH_BYTES_MIN: usize = 1 << 20;
 

@@ -27,7 +27,7 @@ use super::caller::Caller;
 use super::cluster::{Cluster, list_of};
 use super::context::Context;
 use super::failure::{failure, is_passing, refused};
-use super::native::{self, Membership, NativeError};
+use super::native::{self, Membership, NativeConsumer, NativeError};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Longest wait for acknowledgements between two looks at their progress.
@@ -79,6 +79,8 @@ pub(super) struct KafkaProducer {
     /// Next-to-read offsets of the open transaction, by group. They are sent at its end, because offsets that are sent
     /// keep others from reading the committed ones.
     offsets: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
+    /// Those that commit whoever the groups' members are.
+    positions: BTreeMap<String, BTreeMap<TopicPartition, i64>>,
 }
 
 impl KafkaProducer {
@@ -100,6 +102,7 @@ impl KafkaProducer {
             opened_at: Instant::now(),
             partitions: HashMap::new(),
             offsets: BTreeMap::new(),
+            positions: BTreeMap::new(),
         };
         const DOING: &str = "starting a producer";
         match producer
@@ -223,7 +226,7 @@ impl KafkaProducer {
                 }
             },
         };
-        self.offsets.clear();
+        self.forget_offsets();
         self.state = state;
         error
     }
@@ -297,22 +300,57 @@ impl KafkaProducer {
             return Err(Fault::Abort(native::GIVEN_UP.to_owned()));
         }
         for (group, offsets) in &self.offsets {
-            let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
-            let member = self.members.find(group);
-            let name = native::c_name(group).expect("the name was checked when the offsets were sent");
-            // The group's state is taken at each attempt: a rebalance may have come in between.
-            self.ask("sending offsets", |left| {
-                let member = match &member {
-                    Some(member) => member.membership(is_owner)?,
-                    None => Membership::none(&name, is_owner)?,
-                };
-                let list = list.clone();
-                Ok(move |client: &Client| native::send_offsets(client.client(), &list, &member, left))
-            })?;
+            self.add_offsets(group, offsets, self.members.find(group).as_deref(), is_owner)?;
+        }
+        for (group, positions) in &self.positions {
+            self.add_offsets(group, positions, None, is_owner)?;
         }
         self.ask("committing a transaction", |left| {
             Ok(move |client: &Client| transactional(client.commit_transaction(left)))
         })
+    }
+
+    /// Adds offsets of a group to the transaction, in the name of its member or of none.
+    fn add_offsets(
+        &self,
+        group: &str,
+        offsets: &BTreeMap<TopicPartition, i64>,
+        member: Option<&NativeConsumer>,
+        is_owner: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
+        let list = list_of(offsets.iter().map(|(source, next)| (source, Offset::Offset(*next))));
+        let name = native::c_name(group).expect("the name was checked when the offsets were sent");
+        // The group's state is taken at each attempt: a rebalance may have come in between.
+        self.ask("sending offsets", |left| {
+            let member = match member {
+                Some(member) => member.membership(is_owner)?,
+                None => Membership::none(&name, is_owner)?,
+            };
+            let list = list.clone();
+            Ok(move |client: &Client| native::send_offsets(client.client(), &list, &member, left))
+        })
+    }
+
+    fn forget_offsets(&mut self) {
+        self.offsets.clear();
+        self.positions.clear();
+    }
+
+    /// Refuses what no group's name, or no offset, can be.
+    fn check_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError> {
+        let wrong = |argument, value: String, allowed: &str| LogError::Argument {
+            url: self.cluster.url.clone(),
+            argument,
+            value,
+            allowed: allowed.to_owned(),
+        };
+        if group.is_empty() || native::c_name(group).is_none() {
+            return Err(wrong("consumer group", group.to_owned(), "use a name without zero bytes"));
+        }
+        if let Some((_, next)) = offsets.iter().find(|(_, next)| *next < 0) {
+            return Err(wrong("next-to-read offset", next.to_string(), "use 0 or more"));
+        }
+        offsets.iter().try_for_each(|(source, _)| self.check_partition(&source.topic, source.partition))
     }
 
     /// Refuses a partition that does not exist: librdkafka would wait for it.
@@ -475,24 +513,17 @@ impl Producer for KafkaProducer {
 
     fn send_offsets(&mut self, group: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), LogError> {
         self.check_open("send_offsets")?;
-        let wrong = |argument, value: String, allowed: &str| LogError::Argument {
-            url: self.cluster.url.clone(),
-            argument,
-            value,
-            allowed: allowed.to_owned(),
-        };
-        if group.is_empty() || native::c_name(group).is_none() {
-            return Err(wrong("consumer group", group.to_owned(), "use a name without zero bytes"));
-        }
-        if let Some((_, next)) = offsets.iter().find(|(_, next)| *next < 0) {
-            return Err(wrong("next-to-read offset", next.to_string(), "use 0 or more"));
-        }
-        for (source, _) in offsets {
-            self.check_partition(&source.topic, source.partition)?;
-        }
+        self.check_offsets(group, offsets)?;
         if !offsets.is_empty() {
             self.offsets.entry(group.to_owned()).or_default().extend(offsets.iter().cloned());
         }
+        Ok(())
+    }
+
+    fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError> {
+        self.check_open("send_position")?;
+        self.check_offsets(group, &[(partition.clone(), next)])?;
+        self.positions.entry(group.to_owned()).or_default().insert(partition.clone(), next);
         Ok(())
     }
 
@@ -500,7 +531,7 @@ impl Producer for KafkaProducer {
         self.check_open("commit")?;
         match self.try_commit(is_owner) {
             Ok(()) => {
-                self.offsets.clear();
+                self.forget_offsets();
                 self.state = State::Ready;
                 Ok(())
             }
@@ -518,7 +549,7 @@ impl Producer for KafkaProducer {
             }
             State::Ready | State::Ended(_) => return self.check_open("abort"),
         }
-        self.offsets.clear();
+        self.forget_offsets();
         match self.abort_now() {
             Ok(()) => {
                 self.state = State::Ready;

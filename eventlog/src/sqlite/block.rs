@@ -12,17 +12,17 @@ use crate::{NewRecord, Record};
 
 /// Length from which another record begins another block, bytes. Who reads one record reads its block.
 const BLOCK_BYTES: usize = 64 << 10;
-/// What stands before a record's own bytes.
+/// Bytes of the numbers that stand before a record's key, headers and value.
 const HEAD_BYTES: usize = 20;
 
 /// Records to be appended, as blocks.
 #[derive(Default)]
 pub(super) struct Blocks(Vec<Block>);
 
-/// A row to be.
+/// A block that becomes a row.
 #[derive(Default)]
 pub(super) struct Block {
-    /// Its records.
+    /// Number of its records.
     pub(super) count: i64,
     pub(super) bytes: Vec<u8>,
 }
@@ -87,7 +87,7 @@ impl Blocks {
 }
 
 impl Block {
-    /// Its records, the first of which gets this offset.
+    /// The records of the block, the first of which gets the offset `first`.
     pub(super) fn records(&self, first: i64) -> impl Iterator<Item = StoredRecord<'_>> {
         Records::new(first, self.count, &self.bytes).map(|stored| stored.expect("it was made a moment ago"))
     }
@@ -109,18 +109,18 @@ impl StoredRecord<'_> {
 /// The records of a block, up to the first that is damaged.
 #[derive(Clone)]
 pub(super) struct Records<'a> {
-    /// Records of the whole block.
+    /// Number of records in the whole block.
     count: i64,
-    /// Offset of the next one.
+    /// Offset of the next record.
     pub(super) next_offset: i64,
-    /// Those to come.
+    /// Number of records that are still to come.
     pub(super) left: i64,
-    /// Their bytes.
+    /// The bytes of these.
     pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Records<'a> {
-    /// So many, the first of which has this offset.
+    /// Reads `count` records from a block's bytes; the first of them has the offset `first`.
     pub(super) fn new(first: i64, count: i64, bytes: &'a [u8]) -> Self {
         Self { count, next_offset: first, left: count, bytes }
     }

@@ -89,7 +89,7 @@ impl Catalogue {
         Ok(Self::new(file, rows))
     }
 
-    /// Of these rows, ascending by number.
+    /// The catalogue that these rows make; they ascend by number.
     pub(super) fn new(file: &LogFile, rows: Vec<TopicRow>) -> Self {
         let format = file.format();
         let mut first_index = 0;

@@ -97,7 +97,7 @@ fn faults(connection: &Connection) -> Vec<String> {
     }
 }
 
-/// The damage that an error stands for, or the error that is none.
+/// The damage that an error reports; an error that reports none comes back as it is.
 fn found_of(error: LogError) -> Result<String, LogError> {
     match error {
         LogError::Unreadable { found, .. } => Ok(found),

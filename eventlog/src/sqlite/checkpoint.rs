@@ -45,23 +45,23 @@ const PASSES: usize = 2;
 
 /// Lengths of the write-ahead log at which something is done about it, bytes, and how long that waits for readers.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct WalLimits {
     pub(super) due_bytes: i64,
     pub(super) bytes_max: i64,
     pub(super) reader_wait_max: Duration,
 }
 
-impl Default for Limits {
+impl Default for WalLimits {
     fn default() -> Self {
         Self { due_bytes: WAL_BYTES_DUE, bytes_max: WAL_BYTES_MAX, reader_wait_max: READER_WAIT_MAX }
     }
 }
 
-/// The write-ahead log as of some moment, bytes of pages.
+/// How long the write-ahead log was at some moment, in bytes of pages.
 struct WalLength {
-    /// From its beginning.
+    /// All of it.
     bytes: i64,
-    /// The part that is in the file as well.
+    /// The part that has been folded into the file.
     folded_bytes: i64,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Checkpointer {
 /// What the thread and commits at the hard limit share.
 struct Fold {
     file: Arc<LogFile>,
-    limits: Limits,
+    limits: WalLimits,
     /// Length from which a commit waits; more than the limit after a reader prevented it.
     wait_bytes: AtomicI64,
     connection: Mutex<Option<Connection>>,
@@ -98,7 +98,7 @@ struct Fold {
 }
 
 impl Checkpointer {
-    pub(super) fn start(file: Arc<LogFile>, limits: Limits) -> Result<Self, LogError> {
+    pub(super) fn start(file: Arc<LogFile>, limits: WalLimits) -> Result<Self, LogError> {
         let url = file.url.clone();
         let wait_bytes = AtomicI64::new(limits.bytes_max);
         let fold = Arc::new(Fold {
@@ -258,14 +258,14 @@ mod tests {
     use super::*;
     use crate::{EventLog, Fetched, NewRecord, Producer, SqliteLog, TopicPartition, TopicSpec};
 
-    const LIMITS: Limits =
-        Limits { due_bytes: 1 << 20, bytes_max: 4 << 20, reader_wait_max: READER_WAIT_MAX };
+    const LIMITS: WalLimits =
+        WalLimits { due_bytes: 1 << 20, bytes_max: 4 << 20, reader_wait_max: READER_WAIT_MAX };
     const TRANSACTION_BYTES: usize = 256 << 10;
 
     /// A log with these limits, a producer on it and the length of its write-ahead log.
     fn open(
         directory: &tempfile::TempDir,
-        limits: Limits,
+        limits: WalLimits,
     ) -> (SqliteLog, Box<dyn Producer>, impl Fn() -> i64) {
         let path = directory.path().join("log.db");
         let log =
@@ -288,7 +288,7 @@ mod tests {
     fn the_write_ahead_log_stays_short_under_reading() {
         let directory = tempfile::tempdir().unwrap();
         // The reader leaves after each poll, but may be off the processor for long in the midst of one.
-        let limits = Limits { reader_wait_max: Duration::from_secs(60), ..LIMITS };
+        let limits = WalLimits { reader_wait_max: Duration::from_secs(60), ..LIMITS };
         let (log, mut producer, wal_bytes) = open(&directory, limits);
         let mut reader = log.reader(&[TopicPartition { topic: "t".to_owned(), partition: 0 }]).unwrap();
         let count = 100;

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::block::StoredRecord;
 
-/// What a row is of. The numbers are in files.
+/// What a row holds. The numbers go into checksums that files have, so they never change.
 #[derive(Clone, Copy)]
 enum Kind {
     Block = 1,
@@ -28,7 +28,7 @@ fn seed<const N: usize>(kind: Kind, numbers: [i64; N]) -> u64 {
     xxh3_64(&bytes[..(N + 1) * 8])
 }
 
-/// As a column of SQLite holds it.
+/// A hash as a column of SQLite holds it: the same bits with a sign.
 fn column(hash: u64) -> i64 {
     hash.cast_signed()
 }
@@ -37,12 +37,12 @@ fn length(bytes: &[u8]) -> i64 {
     i64::try_from(bytes.len()).expect("what is in memory is shorter")
 }
 
-/// Of a block, whose first record has this offset.
+/// The checksum of a block whose first record has this offset.
 pub(super) fn of_block(topic_id: i64, partition: i32, offset: i64, count: i64, bytes: &[u8]) -> i64 {
     column(xxh3_64_with_seed(bytes, seed(Kind::Block, [topic_id, partition.into(), offset, count])))
 }
 
-/// Of a record that has a row of its own.
+/// The checksum of a record that has a row of its own.
 pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>) -> i64 {
     let key = record.key.unwrap_or_default();
     // Without a key is not the same as with an empty one.
@@ -55,29 +55,29 @@ pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>
     column(parts.into_iter().fold(seed, |seed, part| xxh3_64_with_seed(part, seed)))
 }
 
-/// Of a topic.
+/// The checksum of a topic's row.
 pub(super) fn of_topic(topic_id: i64, name: &str, partitions: i32, compacted: bool) -> i64 {
     let seed = seed(Kind::Topic, [topic_id, partitions.into(), compacted.into()]);
     column(xxh3_64_with_seed(name.as_bytes(), seed))
 }
 
-/// Of where a partition ends.
+/// The checksum of the row that says where a partition ends.
 pub(super) fn of_end(topic_id: i64, partition: i32, next: i64, rows: i64) -> i64 {
     column(seed(Kind::End, [topic_id, partition.into(), next, rows]))
 }
 
-/// Of what a group committed.
+/// The checksum of an offset that a group committed.
 pub(super) fn of_committed(group: &str, topic_id: i64, partition: i32, next: i64) -> i64 {
     let seed = seed(Kind::Committed, [topic_id, partition.into(), next]);
     column(xxh3_64_with_seed(group.as_bytes(), seed))
 }
 
-/// Of offsets that were given up.
+/// The checksum of a range of offsets that were given up.
 pub(super) fn of_given_up(topic_id: i64, partition: i32, first: i64, next: i64) -> i64 {
     column(seed(Kind::GivenUp, [topic_id, partition.into(), first, next]))
 }
 
-/// Of the bytes of the head file.
+/// The checksum of bytes of the head file.
 pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
@@ -86,7 +86,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// They are in files: another value would take every log for damaged.
+    /// Checksums are in files: if one came out otherwise, every log would count as damaged.
     #[test]
     fn checksums_stay_what_they_are() {
         let record = StoredRecord {

@@ -186,7 +186,7 @@ impl SqliteConsumer {
             if cursor.paused || position >= cursor.next {
                 continue;
             }
-            let limits = Limits { records_max, bytes_max };
+            let limits = PollLimits { records_max, bytes_max };
             let records = read(&self.file, &self.connection, cursor, position, limits)?;
             match records.last() {
                 Some(record) => {
@@ -253,7 +253,7 @@ impl SqliteConsumer {
 
 /// How much a poll may give.
 #[derive(Clone, Copy)]
-struct Limits {
+struct PollLimits {
     records_max: usize,
     bytes_max: usize,
 }
@@ -270,7 +270,7 @@ struct Polled<'a> {
     expected: i64,
     records: Vec<Record>,
     bytes: usize,
-    limits: Limits,
+    limits: PollLimits,
 }
 
 impl Polled<'_> {
@@ -316,7 +316,7 @@ fn read(
     connection: &Connection,
     cursor: &mut Cursor,
     position: i64,
-    limits: Limits,
+    limits: PollLimits,
 ) -> Result<Vec<Record>, LogError> {
     let failed = |error| file.failure(DOING, error);
     if cursor.is_to_be_counted {

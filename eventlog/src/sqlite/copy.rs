@@ -32,7 +32,7 @@ pub(super) enum Damage<'a> {
 }
 
 /// A log to be copied, within a read transaction.
-pub(super) struct Source<'a> {
+pub(super) struct CopiedLog<'a> {
     pub(super) file: &'a LogFile,
     pub(super) connection: &'a Connection,
     /// Transactions that the copy says it has.
@@ -41,7 +41,7 @@ pub(super) struct Source<'a> {
 
 /// Makes the copy, which must not exist yet, and has the disk write it.
 pub(super) fn copy(
-    source: &Source<'_>,
+    source: &CopiedLog<'_>,
     to: &Path,
     mut damage: Damage<'_>,
     progress: &mut dyn FnMut(LogProgress),
@@ -63,7 +63,7 @@ pub(super) fn copy(
 }
 
 fn fill(
-    source: &Source<'_>,
+    source: &CopiedLog<'_>,
     to: &Path,
     damage: &mut Damage<'_>,
     progress: &mut dyn FnMut(LogProgress),
@@ -115,7 +115,7 @@ fn fill(
     connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL").map_err(failed)
 }
 
-fn total(source: &Source<'_>, catalogue: &Catalogue) -> u64 {
+fn total(source: &CopiedLog<'_>, catalogue: &Catalogue) -> u64 {
     let mut total = 0;
     for topic in catalogue.topics() {
         for partition in 0..topic.spec.partitions {
@@ -127,7 +127,7 @@ fn total(source: &Source<'_>, catalogue: &Catalogue) -> u64 {
 }
 
 /// The topics that are whole.
-fn topics(source: &Source<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRow>, LogError> {
+fn topics(source: &CopiedLog<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRow>, LogError> {
     let Damage::LeaveOut { losses, .. } = damage else {
         Catalogue::load(source.file, source.connection)?;
         return catalogue::topic_rows(source.file, source.connection);
@@ -142,7 +142,7 @@ fn topics(source: &Source<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRow>,
 }
 
 /// What the log says of itself, if it counts its rows and can be read. Who opens a log of which it cannot is refused anyway.
-fn counted(source: &Source<'_>) -> Option<Own> {
+fn counted(source: &CopiedLog<'_>) -> Option<Own> {
     let own = Own::read(source.file, source.connection).ok()?;
     source.file.format().has_checksums().then_some(own)
 }
@@ -156,7 +156,7 @@ fn miscounted(losses: &mut Vec<Loss>, found: usize, expected: i64, of: &str) {
 
 /// A partition on its way.
 struct Partition<'a> {
-    source: &'a Source<'a>,
+    source: &'a CopiedLog<'a>,
     from: Table,
     connection: &'a Connection,
     name: &'a str,
@@ -173,7 +173,7 @@ struct Partition<'a> {
 impl Partition<'_> {
     /// Copies its records; gives where it ends.
     fn copy(&mut self, damage: &mut Damage<'_>, progress: &mut dyn FnMut(u64)) -> Result<End, LogError> {
-        let Source { file, connection, .. } = *self.source;
+        let CopiedLog { file, connection, .. } = *self.source;
         let Table { topic_id, partition, .. } = self.from;
         let given_up = self.accept(damage, GivenUp::of(file, connection, &self.from))?.unwrap_or_default();
         for (first, next) in given_up.ranges() {
@@ -268,7 +268,7 @@ impl Partition<'_> {
 
 /// Copies committed offsets, none of them behind the end of its partition; gives how many.
 fn committed(
-    source: &Source<'_>,
+    source: &CopiedLog<'_>,
     file: &LogFile,
     connection: &Connection,
     catalogue: &Catalogue,
@@ -313,7 +313,7 @@ fn committed(
     Ok(rows)
 }
 
-fn producers(source: &Source<'_>, connection: &Connection) -> Result<(), LogError> {
+fn producers(source: &CopiedLog<'_>, connection: &Connection) -> Result<(), LogError> {
     let copy = || {
         let mut statement = source.connection.prepare("SELECT transactional_id, epoch FROM producers")?;
         let mut rows = statement.query([])?;

@@ -40,7 +40,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// As of the transaction that the connection is in, or as of now.
+    /// Reads it as of the transaction that the connection is in, or as of now where it is in none.
     pub(super) fn read(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
         let row = |partition| -> Result<End, LogError> {
             match find(file, connection, LOG, partition)? {
@@ -78,7 +78,7 @@ impl Own {
     }
 }
 
-/// What a new log says of itself.
+/// Writes the rows by which a new log begins to count itself.
 pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     for partition in [TRANSACTIONS, WRITING] {
         let sum = checksum::of_end(LOG, partition, 0, 0);

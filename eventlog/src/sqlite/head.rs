@@ -38,15 +38,15 @@ pub(super) struct HeadEnd {
     pub(super) next: i64,
 }
 
-/// What the file says.
+/// The contents of the head file.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) transactions: i64,
-    /// Whole entries alone.
+    /// Where partitions end; entries whose checksum does not fit are left out.
     pub(super) ends: Vec<HeadEnd>,
 }
 
-/// What was found in place of it.
+/// Why there is no head to be read.
 #[derive(Debug)]
 pub(super) enum Found {
     Absent,

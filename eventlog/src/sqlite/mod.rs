@@ -49,7 +49,7 @@ pub use producer::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use recover::{Loss, Recovered};
 
 use catalogue::Catalogue;
-use checkpoint::{Checkpointer, Limits};
+use checkpoint::{Checkpointer, WalLimits};
 use consumer::SqliteConsumer;
 use file::{Access, LogFile};
 use producer::SqliteProducer;
@@ -105,10 +105,10 @@ impl SqliteLog {
     }
 
     fn open_at(path: &Path, access: Access) -> Result<Self, LogError> {
-        Self::open_with(path, access, Limits::default())
+        Self::open_with(path, access, WalLimits::default())
     }
 
-    fn open_with(path: &Path, access: Access, limits: Limits) -> Result<Self, LogError> {
+    fn open_with(path: &Path, access: Access, limits: WalLimits) -> Result<Self, LogError> {
         let url = format!("sqlite:{}", path.display());
         let must_exist = !matches!(access, Access::Write(_));
         let path = format::locate(&url, path, must_exist)?;
@@ -149,7 +149,7 @@ impl SqliteLog {
         let reading =
             connection.unchecked_transaction().map_err(|error| self.file.failure("copying", error))?;
         let transactions = ends::Own::read(&self.file, &reading)?.transactions;
-        let source = copy::Source { file: &self.file, connection: &reading, transactions };
+        let source = copy::CopiedLog { file: &self.file, connection: &reading, transactions };
         copy::copy(&source, to.as_ref(), copy::Damage::Refuse, progress)
     }
 

@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 8;
 
 /// Offsets of a partition that the head knows and the log does not.
 pub(super) struct Lost {
-    /// Of the topic's number where its name is lost too.
+    /// The topic's name, or its number where the name is lost too.
     pub(super) topic: String,
     pub(super) topic_id: i64,
     pub(super) partition: i32,
@@ -136,7 +136,7 @@ fn look(
     Ok((found, before))
 }
 
-/// What the head knows of partitions beyond what the log does.
+/// Offsets that the head knows and the log does not, by partition.
 pub(super) fn lost_ends(file: &LogFile, connection: &Connection, head: &Head) -> Vec<Lost> {
     let catalogue = Catalogue::load(file, connection).unwrap_or_default();
     let mut lost = Vec::new();
@@ -160,7 +160,7 @@ pub(super) fn lost_ends(file: &LogFile, connection: &Connection, head: &Head) ->
     lost
 }
 
-/// The first of them, for a message.
+/// Names the first of the partitions that lost something, for a message.
 fn describe(lost: &[Lost]) -> String {
     if lost.is_empty() {
         return String::new();

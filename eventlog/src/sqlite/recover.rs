@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::check::LogProgress;
-use super::copy::{Damage, Source, copy};
+use super::copy::{CopiedLog, Damage, copy};
 use super::ends::Own;
 use super::file::{Access, LogFile};
 use super::head::{Found, Head, HeadFile};
@@ -20,7 +20,7 @@ const COPIED: &str = "recovering";
 /// Something that a recovery gave up. It displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// So many transactions at the end.
+    /// The last transactions, this many.
     Transactions(i64),
     /// Records of a partition; their offsets stay without any.
     Records {
@@ -134,7 +134,7 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
             losses.push(Loss::Transactions(head.transactions - found));
         }
         let transactions = head.transactions.max(found) + 1;
-        let source = Source { file: &file, connection: &reading, transactions };
+        let source = CopiedLog { file: &file, connection: &reading, transactions };
         copy(&source, &copied, Damage::LeaveOut { losses: &mut losses, behind: &behind }, progress)?;
     }
     drop(connection);
@@ -165,7 +165,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Where a log is kept, by number.
+/// Paths under which a damaged log may be kept, the first choice first.
 fn kept_paths(path: &Path) -> impl Iterator<Item = PathBuf> {
     (1..).map(|number| beside(path, &format!("damaged-{number}")))
 }

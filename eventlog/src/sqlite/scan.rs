@@ -10,7 +10,7 @@ use crate::LogError;
 
 const DOING: &str = "reading all of the log";
 
-/// What a partition has next.
+/// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
     /// Whole records, which follow each other.
     Records(Stored<'a>),

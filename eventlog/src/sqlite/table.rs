@@ -110,7 +110,7 @@ impl Table {
         Ok(i64::try_from(removed).expect("a table has fewer rows"))
     }
 
-    /// The rows from the one on that has the record at offset `?1`, or the next one.
+    /// SQL for the rows that begin with the one that has the record at offset `?1`, or else the first record behind it.
     pub(super) fn select(&self) -> String {
         let table = self.name();
         match self.layout {

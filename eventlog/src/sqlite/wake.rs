@@ -41,9 +41,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The counters of one log.
 #[derive(Default)]
 pub(super) struct Wakes {
-    /// Of all commits.
+    /// Counts all commits.
     pub(super) any: Wake,
-    /// Of those to some topics, by their numbers, while somebody holds it.
+    /// Counters of commits to some topics, with the topics' numbers, as long as a reader holds them.
     of_topics: Mutex<Vec<(Vec<i64>, Weak<Wake>)>>,
 }
 

@@ -753,3 +753,45 @@ fn a_broker_that_does_not_answer_is_a_stall() {
     assert!(matches!(error, LogError::Unreachable { .. } | LogError::Stalled { .. }), "{error}");
     broker.go_on();
 }
+
+/// A record of zeros is small in the log whatever it has; librdkafka alone reads up to 100 MB of them.
+#[test]
+fn a_record_that_is_large_when_it_is_decompressed_is_read_or_named() {
+    const BYTES: usize = 120_000_000;
+    let options = shared();
+    let with = |extra: &[(&str, &str)]| {
+        let extra = extra.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        KafkaLog::open(KafkaOptions { extra: extra.collect(), ..options.clone() }).unwrap()
+    };
+    let log = with(&[("compression.type", "zstd"), ("message.max.bytes", "200000000")]);
+    let name = unique("inflated");
+    topic(&log, &name, 1);
+    let source = at(&name, 0);
+    let mut producer = log.producer(&name).unwrap();
+    commit(&mut *producer, [record(&name, 0, "before")]);
+    commit(&mut *producer, [record(&name, 0, vec![0_u8; BYTES])]);
+    commit(&mut *producer, [record(&name, 0, "behind")]);
+    let mut reader = with(&[]).reader(std::slice::from_ref(&source)).unwrap();
+    let mut sizes = Vec::new();
+    poll_until(&mut *reader, |fetched| {
+        if let Fetched::Records { records, .. } = fetched {
+            sizes.extend(records.iter().map(|record| record.value.len()));
+        }
+        sizes.len() == 3
+    });
+    assert_eq!(sizes, [6, BYTES, 6]);
+    // With less it is named, and so is what to do.
+    let mut reader =
+        with(&[("receive.message.max.bytes", "60000000")]).reader(std::slice::from_ref(&source)).unwrap();
+    let started = Instant::now();
+    let error = loop {
+        assert!(started.elapsed() < ARRIVAL_MAX, "nothing is said");
+        match reader.poll(POLL, 100, ANY) {
+            Err(error) => break error,
+            Ok(Fetched::Records { records, .. }) => assert_eq!(records[0].value, b"before"),
+            Ok(_) => {}
+        }
+    };
+    assert!(matches!(error, LogError::UnreadableBatch { partition: 0, offset: 2, .. }), "{error}");
+    assert!(error.to_string().contains("receive.message.max.bytes"), "{error}");
+}

@@ -1,4 +1,4 @@
-//! What is made once and kept in files: compiled kernels, scores.
+//! A folder of files for what takes long to make: compiled kernels, and scores of GPUs.
 
 use std::ffi::OsString;
 use std::fs;

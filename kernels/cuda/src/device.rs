@@ -14,8 +14,8 @@ const PINNED_BYTES_MIN: usize = 64 * 1024;
 /// Greatest piece of a download: host memory that the device can reach is scarce.
 const DOWNLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A GPU, opened by one lane: with what it asks for first, or with what gives way to that. Whatever it owns waits for the stream
-/// before it goes.
+/// A GPU, opened by one lane: one value for its batches, and one for its slices of risk tasks, whose kernels give way to those of
+/// batches. Whatever it owns waits for the stream before it is freed.
 pub(crate) struct CudaDevice {
     name: String,
     session: Session,
@@ -76,7 +76,7 @@ impl CudaDevice {
         result.map_err(|error| self.failed(call, describe(error)))
     }
 
-    /// As `check`, for what may find no memory, which is no failure.
+    /// As `check`, for calls that may find no memory: that is no failure of the device.
     fn check_memory<T>(
         &mut self,
         call: &'static str,
@@ -91,7 +91,7 @@ impl CudaDevice {
         }
     }
 
-    /// Host memory of at least so many bytes that no copy uses: what there was, or twice as much and more.
+    /// Host memory that no copy uses, of `bytes` at least: `pinned` if it is large enough, or new memory of twice its size or more.
     fn ready(
         &mut self,
         call: &'static str,

@@ -47,12 +47,14 @@ pub struct Gpu {
     pub memory_clock: Clocks,
     /// Generation and width of the link to the host, which may be lower while nothing is sent.
     pub pcie: PcieLink,
-    /// The same, at most.
+    /// The greatest generation and width that the link can have.
     pub pcie_max: PcieLink,
     /// Links to other GPUs that are up.
     pub nvlinks_active: Option<u32>,
     /// Numbers of the GPUs whose memory it can read and write.
     pub peers: Vec<u32>,
+    /// NUMA node of the host that it is attached to, where Linux tells.
+    pub numa_node: Option<i32>,
     /// How it is divided, where it can be.
     pub mig: Option<Mig>,
     /// Version of the driver, or of CUDA where NVML does not tell.
@@ -62,9 +64,9 @@ pub struct Gpu {
 /// A clock, MHz.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
-    /// Now.
+    /// At this moment.
     pub now_mhz: Option<u32>,
-    /// At most.
+    /// Its greatest value.
     pub max_mhz: Option<u32>,
 }
 
@@ -80,7 +82,7 @@ pub struct PcieLink {
 /// How a GPU is divided (Multi-Instance GPU).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mig {
-    /// Whether it is.
+    /// Whether it is divided.
     pub is_enabled: bool,
     /// Slices that exist.
     pub slices: u32,
@@ -132,15 +134,23 @@ fn gpus(driver: Driver) -> DriverResult<Vec<Gpu>> {
             pcie_max: PcieLink::default(),
             nvlinks_active: None,
             peers: handles.iter().filter(is_peer).map(|(other, _)| *other).collect(),
+            numa_node: None,
             mig: None,
             driver_version: Some(driver_version.clone()),
         };
+        gpu.numa_node = numa_node(&gpu.pci_bus_id);
         if let Some(nvml) = &nvml {
             ask_nvml(nvml, &mut gpu);
         }
         Ok(gpu)
     };
     handles.iter().map(describe).collect()
+}
+
+/// The node that Linux names for a place on the bus. It says −1 where it knows none.
+fn numa_node(pci_bus_id: &str) -> Option<i32> {
+    let path = format!("/sys/bus/pci/devices/{}/numa_node", pci_bus_id.to_lowercase());
+    std::fs::read_to_string(path).ok()?.trim().parse().ok().filter(|node| *node >= 0)
 }
 
 /// Links of a GPU, at most (NVML_NVLINK_MAX_LINKS).

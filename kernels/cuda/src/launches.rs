@@ -28,7 +28,7 @@ pub struct LaunchFigures {
     pub sequence_us: f64,
     /// The same recorded as a CUDA graph.
     pub graph_us: f64,
-    /// Of the time that an upload takes alone, or kernels if they take less, the share that both at once save.
+    /// The share of the shorter of two times, that of an upload alone and that of kernels alone, which is saved by running both at once.
     pub overlap: f64,
 }
 

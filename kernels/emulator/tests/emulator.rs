@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 use warptape_emulator::Emulator;
-use warptape_kernels::device::{Device, Kernel, Source};
+use warptape_kernels::device::{CudaSource, Device, Kernel};
 
 /// Launches that go through all sizes of blocks in all orders, more than once.
 const LAUNCHES: usize = 60;
@@ -18,7 +18,7 @@ struct Args {
 }
 
 const fn kernel(function: &'static str) -> Kernel {
-    let source = Source { name: "small.cu", text: include_str!("small.cu") };
+    let source = CudaSource { name: "small.cu", text: include_str!("small.cu") };
     Kernel { function, args: "warptape::Args", source }
 }
 

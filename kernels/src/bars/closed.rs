@@ -2,7 +2,6 @@
 
 use super::open::OpenBar;
 use crate::Rows;
-use crate::device::DeviceClosedBar;
 
 /// Bars that closed, in the order of closing. All columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,24 +106,5 @@ impl ClosedBars {
         self.offset.push(rows.offset[row]);
         self.index.push(rows.index[row]);
         self.row.push(u32::try_from(row).expect("rows of a batch are counted in 32 bits"));
-    }
-
-    /// Adds a bar of `slot` that a device closed at the row at `row`.
-    pub(crate) fn push_device(&mut self, slot: u32, bar: &DeviceClosedBar, rows: &Rows, row: usize) {
-        self.slot.push(slot);
-        self.start_ns.push(bar.start_ns);
-        self.end_ns.push(bar.end_ns);
-        self.open_e9.push(bar.open_e9);
-        self.high_e9.push(bar.high_e9);
-        self.low_e9.push(bar.low_e9);
-        self.close_e9.push(bar.close_e9);
-        self.volume_e9.push(bar.volume_e9);
-        self.notional_e18.push(bar.notional_e18);
-        self.trades.push(bar.trades);
-        self.bid_price_e9.push(bar.bid_e9);
-        self.ask_price_e9.push(bar.ask_e9);
-        self.offset.push(rows.offset[row]);
-        self.index.push(rows.index[row]);
-        self.row.push(row as u32);
     }
 }

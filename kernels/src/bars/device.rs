@@ -120,7 +120,7 @@ pub struct FoldArgs {
 }
 
 impl FoldArgs {
-    /// Those that follow from the specification: what closes a bar, and how many may be open.
+    /// The arguments that follow from the specification: what closes a bar, and how many bars may be open.
     pub fn new(spec: BarSpec, allowed_lateness_ns: i64) -> Self {
         let (kind, parameter) = match spec {
             BarSpec::Time { interval_ns } => (0, interval_ns),

@@ -21,9 +21,9 @@ pub(crate) enum Fill {
 pub(crate) struct FilledBars {
     fill: Fill,
     allowed_lateness_ns: i64,
-    /// By slot; without trades where the slot has no open bar.
+    /// The open bar of each slot; it has no trades where the slot has none open.
     open: Vec<OpenBar>,
-    /// By slot.
+    /// The recent quotes of each slot.
     quotes: Vec<RecentQuotes>,
 }
 

@@ -46,7 +46,7 @@ pub enum BarSpec {
 /// Why a text or a specification is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarSpecError {
-    /// Not of any known form.
+    /// The text has none of the known forms.
     #[error(
         "`{text}` is no bar specification: write a time (`250ms`, `1s`, `5m`, `1h`), `tick:100` or `volume:0.5`"
     )]

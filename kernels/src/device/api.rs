@@ -110,7 +110,7 @@ pub enum DeviceError {
         /// What was found.
         reason: String,
     },
-    /// Its memory is full.
+    /// The device has no memory left.
     #[error("{device} has no memory left: {wanted_bytes} bytes were wanted")]
     OutOfMemory {
         /// Its name.
@@ -128,7 +128,7 @@ pub enum DeviceError {
         /// The compiler's or the driver's words.
         reason: String,
     },
-    /// It failed.
+    /// A call failed; the device is of no use any more.
     #[error("{device} failed in {call}: {reason}")]
     Failed {
         /// Its name.
@@ -138,7 +138,7 @@ pub enum DeviceError {
         /// The driver's words.
         reason: String,
     },
-    /// Its state is not what any state can be.
+    /// The device has no room for bars, which cannot be by the configuration: so its state is damaged.
     #[error(
         "{device} has no room for the bars of a batch, which the configuration excludes: its state is void"
     )]

@@ -42,15 +42,15 @@ pub struct StagedBatch {
 
 /// A batch whose kernels run, or are about to.
 pub struct RunningBatch {
-    /// Nothing where there are no slots.
-    work: Option<Work>,
+    /// What the kernels hand on; none where there are no slots.
+    work: Option<BatchMemory>,
     /// Bars whose download is under way.
     guess: usize,
 }
 
 /// What kernels hand on to each other, and to the host.
-struct Work {
-    /// By place: bars closed so far. The counters are behind it, and the bars in order behind them.
+struct BatchMemory {
+    /// Number of bars closed so far, by place. The counters lie behind it, and the bars in order behind them.
     closed_by_place: Address,
     counters: Address,
     ordered: Address,
@@ -132,7 +132,7 @@ impl DeviceSlab {
     }
 
     /// Room for a batch, where nothing is counted yet.
-    fn work_for(&mut self, rows: &FoldArgs) -> Result<Work, DeviceError> {
+    fn work_for(&mut self, rows: &FoldArgs) -> Result<BatchMemory, DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let closed_max = self.closed_max(rows.slot, places, trades)?;
         let mut layout = Layout::default();
@@ -148,7 +148,7 @@ impl DeviceSlab {
         let quote_part_count = layout.add::<u32>(quotes.div_ceil(RUN));
         let at = self.work.next(self.device.as_mut(), layout.bytes)?;
         self.device.clear(at, ordered as usize)?;
-        Ok(Work {
+        Ok(BatchMemory {
             closed_by_place: at + closed_by_place,
             counters: at + counters,
             ordered: at + ordered,
@@ -164,7 +164,7 @@ impl DeviceSlab {
     }
 
     /// Folds rows under one specification, and moves indicators and zones on.
-    fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &Work) -> Result<(), DeviceError> {
+    fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &BatchMemory) -> Result<(), DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
         let fold = FoldArgs {
@@ -212,7 +212,7 @@ impl DeviceSlab {
 
     /// How many bars are asked for before it is known how many there are: as many as there were last, and some more. Mostly one
     /// copy is enough.
-    fn guess(&self, work: &Work) -> usize {
+    fn guess(&self, work: &BatchMemory) -> usize {
         (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(work.closed_max)
     }
 

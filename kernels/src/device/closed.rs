@@ -58,8 +58,26 @@ impl DeviceClosedBar {
         (closed, columns, detected): (&mut ClosedBars, &mut IndicatorColumns, &mut Vec<Detected>),
     ) {
         let at = closed.len();
-        closed.push_device(slot, self, rows, row);
+        self.push_to(closed, slot, rows, row);
         columns.push(self.indicators[..INDICATORS].try_into().expect("a bar has all columns"));
         signals.add_detected(closed, columns, at, self.detected, detected);
+    }
+
+    fn push_to(&self, closed: &mut ClosedBars, slot: u32, rows: &Rows, row: usize) {
+        closed.slot.push(slot);
+        closed.start_ns.push(self.start_ns);
+        closed.end_ns.push(self.end_ns);
+        closed.open_e9.push(self.open_e9);
+        closed.high_e9.push(self.high_e9);
+        closed.low_e9.push(self.low_e9);
+        closed.close_e9.push(self.close_e9);
+        closed.volume_e9.push(self.volume_e9);
+        closed.notional_e18.push(self.notional_e18);
+        closed.trades.push(self.trades);
+        closed.bid_price_e9.push(self.bid_e9);
+        closed.ask_price_e9.push(self.ask_e9);
+        closed.offset.push(rows.offset[row]);
+        closed.index.push(rows.index[row]);
+        closed.row.push(row as u32);
     }
 }

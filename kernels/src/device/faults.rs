@@ -20,7 +20,7 @@ pub enum Fault {
     OutOfMemory(u64),
     /// The device is gone after so many downloads, of which those in two steps count twice.
     Gone(u64),
-    /// It is gone once so many bytes were uploaded.
+    /// The device is gone once so many bytes were uploaded.
     GoneAfterBytes(u64),
 }
 
@@ -99,7 +99,7 @@ pub struct FaultyDevice {
     allocated: usize,
     device: Box<dyn Device>,
     fault: Option<Fault>,
-    /// Of its background stream.
+    /// The fault of the device's background stream.
     background_fault: Option<Fault>,
     launches: u64,
     allocations: u64,

@@ -28,7 +28,7 @@ pub(crate) use workspace::{Workspace, piece_bytes, with_workspace};
 
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct CudaSource {
     /// Its name.
     pub name: &'static str,
     /// What is in it.
@@ -36,28 +36,28 @@ pub struct Source {
 }
 
 /// What kernels include, in the order in which they need each other.
-pub const HEADERS: [Source; 15] = [
+pub const HEADERS: [CudaSource; 15] = [
     // Made from the table of indicators: there is no such file.
-    Source { name: "indicators.cuh", text: crate::indicators::HEADER },
-    Source { name: "device.cuh", text: include_str!("device.cuh") },
-    Source { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
-    Source { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
-    Source { name: "exp.cuh", text: include_str!("../math/exp.cuh") },
-    Source { name: "normal.cuh", text: include_str!("../math/normal.cuh") },
-    Source { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
-    Source { name: "real.cuh", text: include_str!("../math/real.cuh") },
-    Source { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
-    Source { name: "greeks.cuh", text: include_str!("../pricing/greeks.cuh") },
-    Source { name: "sobol.cuh", text: include_str!("../math/sobol.cuh") },
-    Source { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
-    Source { name: "bridge.cuh", text: include_str!("../pricing/bridge.cuh") },
-    Source { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
-    Source { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },
+    CudaSource { name: "indicators.cuh", text: crate::indicators::HEADER },
+    CudaSource { name: "device.cuh", text: include_str!("device.cuh") },
+    CudaSource { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
+    CudaSource { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
+    CudaSource { name: "exp.cuh", text: include_str!("../math/exp.cuh") },
+    CudaSource { name: "normal.cuh", text: include_str!("../math/normal.cuh") },
+    CudaSource { name: "philox.cuh", text: include_str!("../math/philox.cuh") },
+    CudaSource { name: "real.cuh", text: include_str!("../math/real.cuh") },
+    CudaSource { name: "dual.cuh", text: include_str!("../math/dual.cuh") },
+    CudaSource { name: "greeks.cuh", text: include_str!("../pricing/greeks.cuh") },
+    CudaSource { name: "sobol.cuh", text: include_str!("../math/sobol.cuh") },
+    CudaSource { name: "draws.cuh", text: include_str!("../pricing/draws.cuh") },
+    CudaSource { name: "bridge.cuh", text: include_str!("../pricing/bridge.cuh") },
+    CudaSource { name: "sums.cuh", text: include_str!("../pricing/sums.cuh") },
+    CudaSource { name: "payoffs.cuh", text: include_str!("../pricing/payoffs.cuh") },
 ];
 
-impl Source {
+impl CudaSource {
     /// Whether it includes a header itself.
-    fn includes(&self, header: &Source) -> bool {
+    fn includes(&self, header: &CudaSource) -> bool {
         let is_of_header = |line: &str| {
             line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) == Some(header.name)
         };
@@ -78,10 +78,10 @@ pub struct Kernel {
     /// Name of the struct that it is given.
     pub args: &'static str,
     /// The file it is in.
-    pub source: Source,
+    pub source: CudaSource,
 }
 
-const BARS: Source = Source { name: "bars.cu", text: include_str!("../bars/bars.cu") };
+const BARS: CudaSource = CudaSource { name: "bars.cu", text: include_str!("../bars/bars.cu") };
 
 /// Folds runs of trades, 32 of them a thread: takes [`FoldArgs`].
 pub const FOLD_RUNS: Kernel = Kernel { function: "fold_runs", args: "warptape::FoldArgs", source: BARS };
@@ -101,7 +101,7 @@ impl Kernel {
                 sources.push(*header);
             }
         }
-        sources.iter().rev().flat_map(Source::body).flat_map(|line| [line, "\n"]).collect()
+        sources.iter().rev().flat_map(CudaSource::body).flat_map(|line| [line, "\n"]).collect()
     }
 }
 
@@ -109,18 +109,18 @@ impl Kernel {
 pub const UPDATE_INDICATORS: Kernel = Kernel {
     function: "update_indicators",
     args: "warptape::IndicatorArgs",
-    source: Source { name: "indicators.cu", text: include_str!("../indicators/indicators.cu") },
+    source: CudaSource { name: "indicators.cu", text: include_str!("../indicators/indicators.cu") },
 };
 
 /// Detects signals on closed bars: takes `SignalArgs`.
 pub const DETECT_SIGNALS: Kernel = Kernel {
     function: "detect_signals",
     args: "warptape::SignalArgs",
-    source: Source { name: "signals.cu", text: include_str!("../signals/signals.cu") },
+    source: CudaSource { name: "signals.cu", text: include_str!("../signals/signals.cu") },
 };
 
-const COMPACTION: Source =
-    Source { name: "compaction.cu", text: include_str!("../compaction/compaction.cu") };
+const COMPACTION: CudaSource =
+    CudaSource { name: "compaction.cu", text: include_str!("../compaction/compaction.cu") };
 
 const fn compaction(function: &'static str) -> Kernel {
     Kernel { function, args: "warptape::CompactionArgs", source: COMPACTION }
@@ -139,18 +139,20 @@ pub const GATHER_BARS: Kernel = compaction("gather_bars");
 pub const MOVE_SLOTS: Kernel = Kernel {
     function: "move_slots",
     args: "warptape::MoveArgs",
-    source: Source { name: "slots.cu", text: include_str!("slots.cu") },
+    source: CudaSource { name: "slots.cu", text: include_str!("slots.cu") },
 };
 
 /// Works through bars by trading rules: takes `SweepArgs`.
 pub const SWEEP_RULES: Kernel = Kernel {
     function: "sweep_rules",
     args: "warptape::SweepArgs",
-    source: Source { name: "sweep.cu", text: include_str!("../sweep/sweep.cu") },
+    source: CudaSource { name: "sweep.cu", text: include_str!("../sweep/sweep.cu") },
 };
 
-const PORTFOLIO: Source = Source { name: "portfolio.cu", text: include_str!("../portfolio/portfolio.cu") };
-const COVARIANCE: Source = Source { name: "covariance.cu", text: include_str!("../portfolio/covariance.cu") };
+const PORTFOLIO: CudaSource =
+    CudaSource { name: "portfolio.cu", text: include_str!("../portfolio/portfolio.cu") };
+const COVARIANCE: CudaSource =
+    CudaSource { name: "covariance.cu", text: include_str!("../portfolio/covariance.cu") };
 
 const fn portfolio(function: &'static str) -> Kernel {
     Kernel { function, args: "warptape::PortfolioArgs", source: PORTFOLIO }

@@ -37,7 +37,7 @@ pub struct DeviceSlab {
     pub(super) config: SlabConfig,
     pub(super) constants: IndicatorConstants,
     pub(super) fields: Vec<Field>,
-    /// By field, each with room for `capacity` slots.
+    /// The memory of each field, with room for `capacity` slots.
     pub(super) memory: Vec<Address>,
     pub(super) capacity: usize,
     /// Slots that were ever taken: those behind are zeros.

@@ -36,7 +36,7 @@ pub struct MoveArgs {
 
 /// State of the slots of a group on the host.
 pub struct SlotState<'a> {
-    /// By bar specification.
+    /// The state under each bar specification.
     pub specs: Vec<SpecState<'a>>,
 }
 

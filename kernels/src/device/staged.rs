@@ -17,7 +17,7 @@ pub struct GroupRows<'a> {
     pub slots: &'a [u32],
     /// Rows of the group.
     pub rows: &'a Rows,
-    /// Those that are meant.
+    /// Which of the rows are to be processed.
     pub range: Range<usize>,
 }
 
@@ -26,7 +26,7 @@ pub struct GroupRows<'a> {
 pub struct StagedRows<'a> {
     groups: &'a [GroupRows<'a>],
     marks: usize,
-    /// Where the trades of each place begin, and the end; likewise its quotes.
+    /// Index of the first trade of each place, and the end; the same for its quotes.
     trade_begin: Vec<u32>,
     quote_begin: Vec<u32>,
 }

@@ -50,7 +50,7 @@ struct MomentsConstants {
 }
 
 impl IndicatorConstants {
-    /// Those of windows that have passed [`IndicatorParams::check`].
+    /// The constants of windows that have passed [`IndicatorParams::check`].
     pub fn new(params: &IndicatorParams) -> Self {
         let windows = Windows::new(params);
         let period = |length| Period::new(length).constants();

@@ -70,7 +70,7 @@ impl Period {
         [self.length, self.inverse, self.alpha]
     }
 
-    /// Likewise, the other way.
+    /// The lengths that these constants are of.
     #[inline(always)]
     pub fn from_constants([length, inverse, alpha]: [f64; 3]) -> Self {
         Self { length, inverse, alpha }
@@ -135,7 +135,7 @@ pub(super) fn true_range(high: f64, low: f64, previous_close: f64) -> f64 {
     greater(high - low, greater((high - previous_close).abs(), (low - previous_close).abs()))
 }
 
-/// Not available where the price before was not positive: a share of it says nothing then.
+/// The change in percent; not available where the price before was not positive.
 #[inline(always)]
 pub(super) fn rate_of_change(close: f64, before: f64) -> f64 {
     let rate = (close / before - 1.0) * 100.0;

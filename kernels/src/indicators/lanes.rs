@@ -10,22 +10,22 @@ pub(super) const LANES: usize = 4;
 /// `K` numbers of each slot of a block, none of them across two cache lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(align(32))]
-pub(super) struct Rows<const K: usize>(pub [[f64; LANES]; K]);
+pub(super) struct BlockRows<const K: usize>(pub [[f64; LANES]; K]);
 
-impl<const K: usize> Rows<K> {
+impl<const K: usize> BlockRows<K> {
     pub const ZERO: Self = Self([[0.0; LANES]; K]);
 }
 
 /// `K` numbers for each slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns<const K: usize> {
-    pub blocks: Vec<Rows<K>>,
+    pub blocks: Vec<BlockRows<K>>,
 }
 
 impl<const K: usize> Columns<K> {
     /// Makes room for `slots` slots, with zeros.
     pub fn resize(&mut self, slots: usize) {
-        self.blocks.resize(slots.div_ceil(LANES), Rows::ZERO);
+        self.blocks.resize(slots.div_ceil(LANES), BlockRows::ZERO);
     }
 
     /// The numbers of one slot.
@@ -43,16 +43,16 @@ impl<const K: usize> Columns<K> {
 
 /// Slots that move on together, all different.
 pub(super) trait Place<const L: usize> {
-    /// Where the slots are in rings of one length.
+    /// The places of the slots in rings of one length.
     type Steps: Copy;
 
     /// The slot of a lane.
     fn slot(&self, lane: usize) -> usize;
 
-    /// Where the next values go in rings of this length, after so many.
+    /// The places of the next values in rings of this length, which have had `values` values so far.
     fn steps(&self, values: &[f64; L], length: usize) -> Self::Steps;
 
-    /// Where that of one lane goes.
+    /// The place of one lane's value.
     fn step(steps: Self::Steps, lane: usize) -> RingStep;
 
     /// What was put into a ring `back` values before the next one, at most its length.
@@ -73,7 +73,7 @@ pub(super) trait Place<const L: usize> {
     /// [`Place::put`] must follow.
     fn take<'a, const K: usize, const N: usize>(
         &self,
-        blocks: &'a mut [Rows<K>],
+        blocks: &'a mut [BlockRows<K>],
         first: usize,
         scratch: &'a mut [[f64; L]; N],
     ) -> &'a mut [[f64; L]; N];
@@ -81,14 +81,18 @@ pub(super) trait Place<const L: usize> {
     /// Puts back what was taken to `scratch`.
     fn put<const K: usize, const N: usize>(
         &self,
-        blocks: &mut [Rows<K>],
+        blocks: &mut [BlockRows<K>],
         first: usize,
         scratch: &[[f64; L]; N],
     );
 
     /// A copy of `N` numbers of the slots, from the quantity `first` on.
     #[inline(always)]
-    fn load<const K: usize, const N: usize>(&self, blocks: &mut [Rows<K>], first: usize) -> [[f64; L]; N] {
+    fn load<const K: usize, const N: usize>(
+        &self,
+        blocks: &mut [BlockRows<K>],
+        first: usize,
+    ) -> [[f64; L]; N] {
         *self.take(blocks, first, &mut [[0.0; L]; N])
     }
 
@@ -96,7 +100,7 @@ pub(super) trait Place<const L: usize> {
     #[inline(always)]
     fn store<const K: usize, const N: usize>(
         &self,
-        blocks: &mut [Rows<K>],
+        blocks: &mut [BlockRows<K>],
         first: usize,
         numbers: [[f64; L]; N],
     ) {
@@ -106,7 +110,7 @@ pub(super) trait Place<const L: usize> {
     }
 }
 
-/// All slots of a block, given by its number, which have had the same number of bars.
+/// All slots of a block, which is given by its number; they have had the same number of bars.
 pub(super) struct Block(pub usize);
 
 impl Block {
@@ -163,7 +167,7 @@ impl Place<LANES> for Block {
     #[inline(always)]
     fn take<'a, const K: usize, const N: usize>(
         &self,
-        blocks: &'a mut [Rows<K>],
+        blocks: &'a mut [BlockRows<K>],
         first: usize,
         _: &'a mut [[f64; LANES]; N],
     ) -> &'a mut [[f64; LANES]; N] {
@@ -171,7 +175,7 @@ impl Place<LANES> for Block {
     }
 
     #[inline(always)]
-    fn put<const K: usize, const N: usize>(&self, _: &mut [Rows<K>], _: usize, _: &[[f64; LANES]; N]) {}
+    fn put<const K: usize, const N: usize>(&self, _: &mut [BlockRows<K>], _: usize, _: &[[f64; LANES]; N]) {}
 }
 
 /// Any slots, all different.
@@ -204,7 +208,7 @@ impl<const L: usize> Place<L> for Scattered<L> {
         let mut values = [[0.0; L]; Q];
         for lane in 0..L {
             let slot = self.slot(lane);
-            let Rows(row) = &ring.rows[ring.row_before(slot / LANES, steps[lane].position, back)];
+            let BlockRows(row) = &ring.rows[ring.row_before(slot / LANES, steps[lane].position, back)];
             for quantity in 0..Q {
                 values[quantity][lane] = row[quantity][slot % LANES];
             }
@@ -223,7 +227,7 @@ impl<const L: usize> Place<L> for Scattered<L> {
         for lane in 0..L {
             let slot = self.slot(lane);
             let row = ring.row(slot / LANES, steps[lane].position);
-            let Rows(row) = &mut ring.rows[row];
+            let BlockRows(row) = &mut ring.rows[row];
             for quantity in 0..Q {
                 oldest[quantity][lane] =
                     std::mem::replace(&mut row[quantity][slot % LANES], values[quantity][lane]);
@@ -240,7 +244,7 @@ impl<const L: usize> Place<L> for Scattered<L> {
     #[inline(always)]
     fn take<'a, const K: usize, const N: usize>(
         &self,
-        blocks: &'a mut [Rows<K>],
+        blocks: &'a mut [BlockRows<K>],
         first: usize,
         scratch: &'a mut [[f64; L]; N],
     ) -> &'a mut [[f64; L]; N] {
@@ -256,7 +260,7 @@ impl<const L: usize> Place<L> for Scattered<L> {
     #[inline(always)]
     fn put<const K: usize, const N: usize>(
         &self,
-        blocks: &mut [Rows<K>],
+        blocks: &mut [BlockRows<K>],
         first: usize,
         scratch: &[[f64; L]; N],
     ) {

@@ -1,19 +1,19 @@
 //! The last values of each slot.
 
-use super::lanes::{LANES, Rows};
+use super::lanes::{BlockRows, LANES};
 
 /// The last `length` values of `Q` quantities of each slot, none where that is 0; zeros before there are enough. The n-th value of a slot,
 /// counted from 0, is at position n mod `length`: rings need no counters of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const Q: usize> {
     pub length: usize,
-    /// By position, then by block of slots: blocks that step together read and write one after the other.
-    pub rows: Vec<Rows<Q>>,
+    /// Values by position, then by block of slots: blocks that step together read and write one after the other.
+    pub rows: Vec<BlockRows<Q>>,
     /// Blocks that there is room for.
     blocks: usize,
 }
 
-/// Where one value goes.
+/// The place of one value in a ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingStep {
     pub position: usize,
@@ -25,7 +25,7 @@ pub(super) struct RingStep {
 pub(super) const WRAPS_PER_SUM: usize = 8;
 
 impl RingStep {
-    /// Where the next value goes after so many, a whole number below 2^52.
+    /// The place of the next value after `values` values, a whole number below 2^52.
     #[inline(always)]
     pub fn new(values: f64, length: usize) -> Self {
         const TWO_TO_52: f64 = 4_503_599_627_370_496.0;
@@ -49,7 +49,7 @@ impl<const Q: usize> Ring<Q> {
         }
         // All rows move, so room is made for more. An odd number keeps positions from sharing sets of the cache.
         self.blocks = needed.max(2 * before) | 1;
-        let mut rows = vec![Rows::ZERO; self.blocks * self.length];
+        let mut rows = vec![BlockRows::ZERO; self.blocks * self.length];
         for position in 0..self.length {
             let moved = &self.rows[position * before..][..before];
             rows[position * self.blocks..][..before].copy_from_slice(moved);
@@ -72,7 +72,7 @@ impl<const Q: usize> Ring<Q> {
 
     /// The rows of a block at the last `count` positions.
     #[inline(always)]
-    pub fn last_rows(&self, block: usize, count: usize) -> impl Iterator<Item = &Rows<Q>> {
+    pub fn last_rows(&self, block: usize, count: usize) -> impl Iterator<Item = &BlockRows<Q>> {
         self.rows[self.row(block, self.length - count)..].iter().step_by(self.blocks)
     }
 

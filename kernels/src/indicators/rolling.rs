@@ -5,7 +5,7 @@
 //! [`FRESH`] of the greatest value since: so the relative error stays below `8 · ring length · 2^-52 / FRESH`, which is
 //! 4e-10 for 20 bars and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
 
-use super::lanes::{Place, Rows};
+use super::lanes::{BlockRows, Place};
 use super::ring::Ring;
 use super::table::WINDOW_MAX;
 
@@ -36,7 +36,7 @@ impl<const Q: usize> RollingSums<Q> {
         &mut self,
         place: &P,
         steps: P::Steps,
-        state: &mut [Rows<K>],
+        state: &mut [BlockRows<K>],
         first: usize,
         values: &[[f64; L]; Q],
     ) -> [[f64; L]; Q] {
@@ -95,7 +95,7 @@ pub(super) struct RollingMoments {
 pub(super) const MOMENTS: usize = 4;
 
 /// What a window gives.
-pub(super) struct Moments<const L: usize> {
+pub(super) struct WindowMoments<const L: usize> {
     pub mean: [f64; L],
     /// Newest value minus mean.
     pub distance: [f64; L],
@@ -115,11 +115,11 @@ impl RollingMoments {
         &self,
         place: &P,
         steps: P::Steps,
-        state: &mut [Rows<K>],
+        state: &mut [BlockRows<K>],
         first: usize,
         ring: &Ring<1>,
         [values, oldest]: [&[f64; L]; 2],
-    ) -> Moments<L> {
+    ) -> WindowMoments<L> {
         let inverse = self.inverse;
         let mut scratch = [[0.0; L]; MOMENTS];
         let moments = place.take(state, first, &mut scratch);
@@ -162,7 +162,7 @@ impl RollingMoments {
         *moments = [distances, squares, peaks, anchors];
         place.put(state, first, &scratch);
 
-        let mut out = Moments { mean: [0.0; L], distance: [0.0; L], deviation: [0.0; L] };
+        let mut out = WindowMoments { mean: [0.0; L], distance: [0.0; L], deviation: [0.0; L] };
         for lane in 0..L {
             let mean_distance = distances[lane] * inverse;
             let variance = squares[lane] * inverse - mean_distance * mean_distance;
@@ -192,9 +192,11 @@ fn sums_of_one<const K: usize>(values: impl Iterator<Item = [f64; K]>) -> [f64; 
 
 /// Likewise of all lanes.
 #[inline(always)]
-fn sums_of<'a, const L: usize, const Q: usize>(rows: impl Iterator<Item = &'a Rows<Q>>) -> [[f64; L]; Q] {
+fn sums_of<'a, const L: usize, const Q: usize>(
+    rows: impl Iterator<Item = &'a BlockRows<Q>>,
+) -> [[f64; L]; Q] {
     let mut sums = [[[0.0; L]; Q]; ACCUMULATORS];
-    for (position, Rows(row)) in rows.enumerate() {
+    for (position, BlockRows(row)) in rows.enumerate() {
         let sums = &mut sums[position % ACCUMULATORS];
         for quantity in 0..Q {
             for lane in 0..L {
@@ -208,11 +210,11 @@ fn sums_of<'a, const L: usize, const Q: usize>(rows: impl Iterator<Item = &'a Ro
 /// Σd and Σd² of all lanes, d measured from `anchors`, in the same shape.
 #[inline(always)]
 fn moments_of<'a, const L: usize>(
-    rows: impl Iterator<Item = &'a Rows<1>>,
+    rows: impl Iterator<Item = &'a BlockRows<1>>,
     anchors: &[f64; L],
 ) -> [[f64; L]; 2] {
     let mut sums = [[[0.0; L]; 2]; ACCUMULATORS];
-    for (position, Rows([row])) in rows.enumerate() {
+    for (position, BlockRows([row])) in rows.enumerate() {
         let [distances, squares] = &mut sums[position % ACCUMULATORS];
         for lane in 0..L {
             let distance = row[lane] - anchors[lane];

@@ -19,7 +19,7 @@ use super::slab::IndicatorSlab;
 use super::table::{ALWAYS, FURTHER};
 use super::windows::Entering;
 use crate::bars::ClosedBars;
-use crate::isa::Work;
+use crate::isa::HotLoop;
 
 /// One call of [`IndicatorSlab::update`]. `ON` says whether indicators are on that may be off: where none is, nothing asks.
 pub(super) struct Update<'a, const ON: bool> {
@@ -28,7 +28,7 @@ pub(super) struct Update<'a, const ON: bool> {
     pub out: &'a mut IndicatorColumns,
 }
 
-impl<const ON: bool> Work for Update<'_, ON> {
+impl<const ON: bool> HotLoop for Update<'_, ON> {
     #[inline(always)]
     fn run(self) {
         // All of one known length: a position is checked once for all columns.

@@ -3,7 +3,7 @@
 
 use super::averages::{AVERAGES, Prices};
 use super::formulas;
-use super::lanes::{Place, Rows};
+use super::lanes::{BlockRows, Place};
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
 use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
@@ -22,12 +22,12 @@ pub(super) const QUANTITIES: usize = MOMENTS_OF_CLOSES + MOMENTS_MAX * MOMENTS;
 /// What is kept of the last bars.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
-    /// As many closes as the longest window of them needs.
+    /// Closes, as many as the longest window over them needs.
     pub closes: Ring<1>,
     /// Once for each length that some indicator wants moments over.
     pub moments: Vec<MomentsWindow>,
     pub squared_returns: RollingSums<1>,
-    /// Of notional and volume.
+    /// Sums of notional and of volume.
     pub weights: RollingSums<2>,
     /// What indicators keep for themselves, by [`Kept`](super::table::Kept): of no length where they are off.
     pub kept: [Ring<1>; KEPT],
@@ -93,7 +93,7 @@ impl Windows {
     pub fn roll<const L: usize, const SETTLED: bool, P: Place<L>>(
         &mut self,
         place: &P,
-        state: &mut [Rows<QUANTITIES>],
+        state: &mut [BlockRows<QUANTITIES>],
         entering: &Entering<L>,
         out: &mut [[f64; L]; ALWAYS],
     ) {
@@ -195,7 +195,7 @@ impl Windows {
         &mut self,
         place: &P,
         steps: P::Steps,
-        state: &mut [Rows<QUANTITIES>],
+        state: &mut [BlockRows<QUANTITIES>],
         entering: &Entering<L>,
         out: &mut [[f64; L]; ALWAYS],
     ) {

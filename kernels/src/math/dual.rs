@@ -10,12 +10,12 @@ use super::{Real, density_and_cdf};
 pub(crate) trait Number:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
-    /// What it is made of.
+    /// The number without derivatives, or that of which a dual consists.
     type Part: Real;
 
     /// A number that depends on no parameter.
     fn constant(value: Self::Part) -> Self;
-    /// As far as it goes: without derivatives, or with the first of them.
+    /// The term as this kind of number holds it: without derivatives, or with the first of them.
     fn of_term(term: &Term) -> Self;
     fn scaled(self, by: Self::Part) -> Self;
     fn value(self) -> Self::Part;
@@ -23,7 +23,7 @@ pub(crate) trait Number:
     fn exp(self) -> Self;
     /// `e^x − 1`.
     fn exp_less_1(self) -> Self;
-    /// Of a positive, normal number.
+    /// Natural logarithm of a positive, normal number.
     fn ln(self) -> Self;
 
     #[inline(always)]

@@ -27,7 +27,7 @@ const HIGH_BITS: u64 = !((1 << 27) - 1);
 /// Below this probability is the tail of the inverse; `(½ − OUTER)²`.
 pub(crate) const OUTER: f64 = 0.075;
 const EDGE_SQUARED: f64 = 0.180_625;
-/// Where the tail of the inverse becomes the far tail, in t.
+/// The t from which on the far tail of the inverse is used.
 const FAR: f64 = 8.6;
 
 const MILLS: ([f64; 11], [f64; 12]) = (

@@ -26,7 +26,7 @@ pub(crate) trait Real:
     fn exp(self) -> Self;
     /// `e^x − 1`.
     fn exp_less_1(self) -> Self;
-    /// Of a positive, normal number.
+    /// Natural logarithm of a positive, normal number.
     fn ln(self) -> Self;
     fn abs(self) -> Self;
     fn with_sign_of(self, other: Self) -> Self;

@@ -12,7 +12,7 @@ pub(crate) const SOBOL_BITS: usize = 32;
 /// Direction numbers of a dimension, of the lowest bit first.
 pub(crate) type Directions = [u32; SOBOL_BITS];
 
-/// Of the first dimensions, at most [`SOBOL_DIMENSIONS`].
+/// Direction numbers of the first dimensions, of which there are [`SOBOL_DIMENSIONS`] at most.
 pub(crate) fn directions(dimensions: usize) -> Vec<Directions> {
     assert!(dimensions <= SOBOL_DIMENSIONS, "callers check");
     let rows = include_str!("sobol.txt").lines().filter(|line| !line.starts_with('#'));

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::positions::ASSETS_MAX;
 use super::scenarios::CELLS_MAX;
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::pricing::ParameterError;
 use crate::pricing::options::check;
 
@@ -69,7 +69,7 @@ pub enum CovarianceError {
         /// What was given.
         value: f64,
     },
-    /// Both halves differ.
+    /// The matrix is not symmetric.
     #[error(
         "the covariance of assets {first} and {second} is {value} one way and {other} the other: give a symmetric matrix"
     )]
@@ -89,7 +89,7 @@ pub enum CovarianceError {
          {rest:e} left, or a covariance with nothing that varies"
     )]
     NotPositive {
-        /// Where it shows.
+        /// The asset at which it shows.
         asset: usize,
         /// What remains there.
         rest: f64,
@@ -130,7 +130,7 @@ impl Covariance {
         Ok(covariance)
     }
 
-    /// From volatilities and a matrix of correlations, row by row: `σ_a·σ_b·ρ_ab`.
+    /// The covariance of these volatilities and this matrix of correlations, row by row: `σ_a·σ_b·ρ_ab`.
     pub fn from_correlations(volatilities: &[f64], correlations: &[f64]) -> Result<Self, CovarianceError> {
         let assets = volatilities.len();
         check_matrix("volatilities", assets, 1, volatilities)?;
@@ -176,18 +176,18 @@ impl Covariance {
         Self::of_values(assets, values)
     }
 
-    /// Of returns that are not too large to be squared.
+    /// A covariance of returns that are small enough to be squared.
     pub(super) fn of_values(assets: usize, values: Vec<f64>) -> Result<Self, CovarianceError> {
         check_matrix("covariance", assets, assets, &values)?;
         Ok(Self { assets, values })
     }
 
-    /// Of how many assets.
+    /// Number of assets.
     pub fn assets(&self) -> usize {
         self.assets
     }
 
-    /// Of two assets.
+    /// Covariance of two assets.
     pub fn of(&self, first: usize, second: usize) -> f64 {
         self.values[first * self.assets + second]
     }
@@ -331,7 +331,7 @@ struct Centre<'a> {
     values: &'a mut [f64],
 }
 
-impl Work for Centre<'_> {
+impl HotLoop for Centre<'_> {
     #[inline(always)]
     fn run(self) {
         let mut means = vec![0.0; self.assets];
@@ -354,7 +354,7 @@ struct Products<'a> {
     values: &'a mut [f64],
 }
 
-impl Work for Products<'_> {
+impl HotLoop for Products<'_> {
     #[inline(always)]
     fn run(self) {
         let [height, width] = TILE;

@@ -6,8 +6,8 @@ use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 
 use super::covariance::{Covariance, CovarianceError, exponential_divisor, sample_sums};
 use super::positions::Portfolio;
-use super::revaluation::{Profits, Terms};
-use super::scenarios::{MOVES, Scenarios, Source};
+use super::revaluation::{HeldTerms, Profits};
+use super::scenarios::{MOVES, Scenarios, ShockSource};
 use crate::device::{
     Address, CENTRE_RETURNS, DRAW_NORMALS, Device, DeviceError, MOVE_SPOTS, REVALUE_POSITIONS, SUM_BOOKS,
     SUM_PRODUCTS, WorkMemory, Workspace, with_workspace,
@@ -96,7 +96,8 @@ fn put_portfolio(
             end.push(member.len() as u64);
         }
     }
-    let terms: Vec<Terms> = (0..portfolio.positions().len()).map(|number| portfolio.terms(number)).collect();
+    let terms: Vec<HeldTerms> =
+        (0..portfolio.positions().len()).map(|number| portfolio.terms(number)).collect();
     let mut args = PortfolioArgs {
         assets: scenarios.assets() as u64,
         positions: terms.len() as u64,
@@ -106,7 +107,7 @@ fn put_portfolio(
         end: workspace.put(cast_slice(&end))?,
         ..PortfolioArgs::default()
     };
-    if let Source::Drawn { key, drifts, factor } = &scenarios.source {
+    if let ShockSource::Drawn { key, drifts, factor } = &scenarios.source {
         args.key = *key;
         args.drift = workspace.put(cast_slice(drifts))?;
         args.factor = workspace.put(cast_slice(factor))?;
@@ -131,14 +132,14 @@ fn run(
     args.profit = workspace.room(bytes(args.positions))?;
     args.sum = workspace.room(bytes(args.books))?;
     match &scenarios.source {
-        Source::Drawn { .. } => {
+        ShockSource::Drawn { .. } => {
             args.normal = workspace.room(bytes(args.assets))?;
             args.moves[0] = workspace.room(bytes(args.assets))?;
             let moves = scenarios.assets() * count;
             workspace.device.launch(&DRAW_NORMALS, bytes_of(&args), moves / 2)?;
             workspace.device.launch(&MOVE_SPOTS, bytes_of(&args), moves)?;
         }
-        Source::Given(columns) => {
+        ShockSource::Given(columns) => {
             for (number, column) in columns.iter().enumerate().filter(|(_, column)| !column.is_empty()) {
                 let still = f64::from(u8::from(number == 0));
                 args.moves[number] = put_moves(workspace, scenarios, column, still, first as usize, count)?;

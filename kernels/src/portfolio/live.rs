@@ -27,9 +27,9 @@ pub struct LiveProfits {
     portfolio: Arc<Portfolio>,
     scenarios: Scenarios,
     trees: Vec<SumTree>,
-    /// By position: its leaf in its book's tree.
+    /// The leaf of each position in its book's tree.
     leaf_of_position: Vec<usize>,
-    /// By book: its leaf in the tree of the book above.
+    /// The leaf of each book in the tree of the book above it.
     leaf_of_book: Vec<usize>,
 }
 
@@ -143,7 +143,7 @@ impl LiveProfits {
 struct SumTree {
     /// Numbers of a column.
     count: usize,
-    /// By level, the leaves first: columns one after the other.
+    /// Sums by level, the leaves first: columns one after the other.
     levels: Vec<Vec<f64>>,
 }
 

@@ -55,9 +55,9 @@ pub enum MeasureError {
     /// The covariance is of other assets than the portfolio has.
     #[error("the covariance is of {found} assets: give one of {expected}")]
     Assets {
-        /// Of how many it is.
+        /// Assets of the covariance.
         found: usize,
-        /// Of how many the portfolio is.
+        /// Assets of the portfolio.
         expected: usize,
     },
     /// There is no such book.

@@ -18,18 +18,18 @@ use crate::pricing::{Greeks, Options};
 /// Part of a book's risk, in currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Contribution {
-    /// Of the value at risk.
+    /// Contribution to the value at risk.
     pub value_at_risk: f64,
-    /// Of the expected shortfall.
+    /// Contribution to the expected shortfall.
     pub expected_shortfall: f64,
 }
 
 /// A book's risk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parametric {
-    /// Of the whole book.
+    /// Measures of the whole book.
     pub total: Contribution,
-    /// Of each of the portfolio's positions; 0 of those that are not in the book.
+    /// Contribution of each of the portfolio's positions; 0 for those that are not in the book.
     pub positions: Vec<Contribution>,
     /// What the profit changes by with an asset's return, by asset.
     pub exposures: Vec<f64>,
@@ -104,7 +104,7 @@ impl Portfolio {
         })
     }
 
-    /// By book, whether it is a book or within it.
+    /// Whether each book is this one or within it.
     fn books_within(&self, book: usize) -> Vec<bool> {
         let mut is_within = vec![false; self.parents().len()];
         for (number, parent) in self.parents().iter().enumerate() {

@@ -16,7 +16,7 @@ namespace warptape {
 static const u64 LANES = 64, CALLS = 32, MOVES = 6;
 static const u64 SPOT = 0, FORWARD = 1;
 
-// A position with its asset's market, as `Terms` of the twin.
+// A position with its asset's market, as `HeldTerms` of the twin.
 struct HeldTerms {
     u64 instrument;
     u64 asset;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-use super::revaluation::{Terms, unit_value};
+use super::revaluation::{HeldTerms, unit_value};
 use super::tree;
 use crate::pricing::options::check;
 use crate::pricing::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError};
@@ -50,7 +50,7 @@ pub struct Position {
     pub book: usize,
     /// How much of it.
     pub quantity: f64,
-    /// Of what.
+    /// The instrument that is held.
     pub instrument: Instrument,
 }
 
@@ -114,7 +114,7 @@ pub struct Portfolio {
     assets: Vec<AssetMarket>,
     positions: Vec<Position>,
     parents: Vec<Option<usize>>,
-    /// By book: its positions and the books right in it, each by number.
+    /// The positions of each book and the books right in it, each by number.
     members: Vec<Members>,
     /// What a unit of each position is worth now.
     units: Vec<f64>,
@@ -221,13 +221,13 @@ impl Portfolio {
         &self.members
     }
 
-    pub(super) fn terms(&self, number: usize) -> Terms {
+    pub(super) fn terms(&self, number: usize) -> HeldTerms {
         let position = &self.positions[number];
-        Terms::new(position, &self.assets[position.asset], self.units[number])
+        HeldTerms::new(position, &self.assets[position.asset], self.units[number])
     }
 
     fn unit_now(&self, number: usize) -> f64 {
         let position = &self.positions[number];
-        unit_value(&Terms::new(position, &self.assets[position.asset], 0.0))
+        unit_value(&HeldTerms::new(position, &self.assets[position.asset], 0.0))
     }
 }

@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use super::positions::{Instrument, Portfolio, Position};
 use super::scenarios::{MOVES, Moves, Scenarios, Scratch};
 use super::tree::Tree;
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{density_and_cdf, exp, ln_of_positive};
 use crate::pricing::draws::{LANES, Lanes};
 use crate::pricing::{AssetMarket, PRICE_RANGE, RATE_RANGE, VOLATILITY_RANGE};
@@ -20,7 +20,7 @@ pub(super) const OPTION: u64 = 2;
 /// A position with its asset's market: as `HeldTerms` of `portfolio.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(super) struct Terms {
+pub(super) struct HeldTerms {
     pub(super) instrument: u64,
     pub(super) asset: u64,
     pub(super) quantity: f64,
@@ -37,7 +37,7 @@ pub(super) struct Terms {
     pub(super) volatility: f64,
 }
 
-impl Terms {
+impl HeldTerms {
     pub(super) fn new(position: &Position, market: &AssetMarket, unit: f64) -> Self {
         let (instrument, sign, strike, years) = match position.instrument {
             Instrument::Spot => (SPOT, 1.0, 1.0, 0.0),
@@ -77,7 +77,7 @@ fn within(x: f64, least: f64, greatest: f64) -> f64 {
 }
 
 #[inline(always)]
-fn moved<const N: usize>(terms: &Terms, [factor, turn, moves @ ..]: &[[f64; N]; MOVES]) -> Moved<N> {
+fn moved<const N: usize>(terms: &HeldTerms, [factor, turn, moves @ ..]: &[[f64; N]; MOVES]) -> Moved<N> {
     let [volatility, volatility_slope, rate, rate_slope] = moves;
     let mut found = Moved { spot: [0.0; N], volatility: [0.0; N], rate: [0.0; N] };
     for lane in 0..N {
@@ -93,7 +93,7 @@ fn moved<const N: usize>(terms: &Terms, [factor, turn, moves @ ..]: &[[f64; N]; 
 
 /// What a unit is worth in some scenarios. One loop for each costly function, as in pricing.
 #[inline(always)]
-fn unit_values<const N: usize>(terms: &Terms, moves: &[[f64; N]; MOVES]) -> [f64; N] {
+fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> [f64; N] {
     let market = moved(terms, moves);
     if terms.instrument == SPOT {
         return market.spot;
@@ -134,13 +134,13 @@ fn unit_values<const N: usize>(terms: &Terms, moves: &[[f64; N]; MOVES]) -> [f64
 }
 
 /// What a unit is worth now.
-pub(super) fn unit_value(terms: &Terms) -> f64 {
+pub(super) fn unit_value(terms: &HeldTerms) -> f64 {
     let [value] = unit_values(terms, &[[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]]);
     value
 }
 
 #[inline(always)]
-fn profits(terms: &Terms, moves: &Moves) -> Lanes<f64> {
+fn profits(terms: &HeldTerms, moves: &Moves) -> Lanes<f64> {
     let mut found = unit_values(terms, moves);
     for value in &mut found {
         *value = terms.quantity * (*value - terms.unit);
@@ -151,12 +151,12 @@ fn profits(terms: &Terms, moves: &Moves) -> Lanes<f64> {
 /// Profits of each book in scenarios, in order; losses are negative. In the currency of the assets' prices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profits {
-    /// By book.
+    /// Profits of each book, by scenario.
     pub(super) columns: Vec<Vec<f64>>,
 }
 
 impl Profits {
-    /// Of a book, with the books in it.
+    /// Profits of a book, with those of the books in it.
     pub fn of_book(&self, book: usize) -> &[f64] {
         &self.columns[book]
     }
@@ -186,7 +186,7 @@ impl Portfolio {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         assert!(range.end <= scenarios.len(), "scenarios that there are");
         profits.columns.resize(self.parents().len(), Vec::new());
-        let terms: Vec<Terms> = (0..self.positions().len()).map(|number| self.terms(number)).collect();
+        let terms: Vec<HeldTerms> = (0..self.positions().len()).map(|number| self.terms(number)).collect();
         isa.run(RunBooks { portfolio: self, terms: &terms, scenarios, range, profits });
     }
 
@@ -218,13 +218,13 @@ pub(super) fn groups(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usiz
 
 struct RunBooks<'a> {
     portfolio: &'a Portfolio,
-    terms: &'a [Terms],
+    terms: &'a [HeldTerms],
     scenarios: &'a Scenarios,
     range: Range<u64>,
     profits: &'a mut Profits,
 }
 
-impl Work for RunBooks<'_> {
+impl HotLoop for RunBooks<'_> {
     #[inline(always)]
     fn run(self) {
         let members = self.portfolio.members();
@@ -249,13 +249,13 @@ impl Work for RunBooks<'_> {
 }
 
 struct RunPosition<'a> {
-    terms: &'a Terms,
+    terms: &'a HeldTerms,
     scenarios: &'a Scenarios,
     range: Range<u64>,
     profits: &'a mut Vec<f64>,
 }
 
-impl Work for RunPosition<'_> {
+impl HotLoop for RunPosition<'_> {
     #[inline(always)]
     fn run(self) {
         let mut scratch = Scratch::default();

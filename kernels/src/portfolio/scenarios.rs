@@ -16,11 +16,11 @@ use std::ops::{Range, RangeInclusive};
 use thiserror::Error;
 
 use super::covariance::{Covariance, CovarianceError};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::exp;
 use crate::pricing::draws::{Draws, LANES, Lanes, Stream};
 use crate::pricing::options::check;
-use crate::pricing::sampling::Source as Numbers;
+use crate::pricing::sampling::NumberSource;
 use crate::pricing::{ParameterError, Sampling};
 
 /// Numbers that are kept of scenarios or of profits by position at most: 1 GiB.
@@ -58,7 +58,7 @@ pub struct Shock {
 }
 
 impl Shock {
-    /// Nothing moves.
+    /// The shock that moves nothing.
     pub const NONE: Shock = Shock {
         spot_factor: 1.0,
         spot_slope: 0.0,
@@ -186,7 +186,7 @@ pub enum ScenarioError {
     TooMany {
         /// How many there are.
         scenarios: u64,
-        /// Of how many assets.
+        /// Number of assets.
         assets: usize,
     },
 }
@@ -196,11 +196,11 @@ pub enum ScenarioError {
 pub struct Scenarios {
     count: u64,
     assets: usize,
-    pub(super) source: Source,
+    pub(super) source: ShockSource,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Source {
+pub(super) enum ShockSource {
     /// Each column by asset and scenario, or empty where nothing moves.
     Given([Vec<f64>; MOVES]),
     /// `exp(drift + Σ factor·z)`, the factor being a lower triangle by asset.
@@ -230,7 +230,7 @@ impl Scenarios {
                 |asset: usize| (0..count).map(move |scenario| of(&shocks[scenario * assets + asset]));
             (0..assets).flat_map(of_asset).collect()
         };
-        Ok(Self { count: count as u64, assets, source: Source::Given(std::array::from_fn(column)) })
+        Ok(Self { count: count as u64, assets, source: ShockSource::Given(std::array::from_fn(column)) })
     }
 
     /// What has happened: the returns of all assets on one day (or whatever the horizon is) after the other, as the rows of a matrix.
@@ -275,7 +275,11 @@ impl Scenarios {
                 check("means", *drift, MEAN_RANGE)?;
             }
         }
-        Ok(Self { count: spec.scenarios, assets, source: Source::Drawn { key: spec.key, drifts, factor } })
+        Ok(Self {
+            count: spec.scenarios,
+            assets,
+            source: ShockSource::Drawn { key: spec.key, drifts, factor },
+        })
     }
 
     /// How many there are.
@@ -288,7 +292,7 @@ impl Scenarios {
         self.count == 0
     }
 
-    /// Of how many assets.
+    /// Number of assets.
     pub fn assets(&self) -> usize {
         self.assets
     }
@@ -296,8 +300,8 @@ impl Scenarios {
     /// Bytes of memory that they take.
     pub fn bytes(&self) -> usize {
         let numbers = match &self.source {
-            Source::Given(columns) => columns.iter().map(Vec::len).sum::<usize>(),
-            Source::Drawn { drifts, factor, .. } => drifts.len() + factor.len(),
+            ShockSource::Given(columns) => columns.iter().map(Vec::len).sum::<usize>(),
+            ShockSource::Drawn { drifts, factor, .. } => drifts.len() + factor.len(),
         };
         numbers * size_of::<f64>()
     }
@@ -307,7 +311,7 @@ impl Scenarios {
         check_cells(numbers.len() as u64, self.assets)?;
         let mut columns = <[Vec<f64>; MOVES]>::default();
         isa.run(Select { scenarios: self, numbers, columns: &mut columns });
-        Ok(Self { count: numbers.len() as u64, assets: self.assets, source: Source::Given(columns) })
+        Ok(Self { count: numbers.len() as u64, assets: self.assets, source: ShockSource::Given(columns) })
     }
 
     /// A range of the scenarios, as given ones.
@@ -319,8 +323,8 @@ impl Scenarios {
     /// Draws what is drawn of a group of scenarios.
     #[inline(always)]
     pub(super) fn draw(&self, group: u64, scratch: &mut Scratch) {
-        let Source::Drawn { key, drifts, factor } = &self.source else { return };
-        let (numbers, mut draws) = (Numbers::new(Sampling::Random, *key, 1, 1), Draws::<f64>::new());
+        let ShockSource::Drawn { key, drifts, factor } = &self.source else { return };
+        let (numbers, mut draws) = (NumberSource::new(Sampling::Random, *key, 1, 1), Draws::<f64>::new());
         scratch.normals.resize(self.assets, [0.0; LANES]);
         scratch.factors.resize(self.assets, [0.0; LANES]);
         for (asset, normals) in scratch.normals.iter_mut().enumerate() {
@@ -344,8 +348,8 @@ impl Scenarios {
     pub(super) fn moves(&self, group: u64, asset: usize, scratch: &Scratch) -> Moves {
         let mut moves = Shock::NONE.numbers().map(|still| [still; LANES]);
         match &self.source {
-            Source::Drawn { .. } => moves[0] = scratch.factors[asset],
-            Source::Given(columns) => {
+            ShockSource::Drawn { .. } => moves[0] = scratch.factors[asset],
+            ShockSource::Given(columns) => {
                 let count = self.count as usize;
                 let first = group as usize * LANES;
                 let lanes = LANES.min(count - first);
@@ -373,15 +377,15 @@ struct Select<'a> {
     columns: &'a mut [Vec<f64>; MOVES],
 }
 
-impl Work for Select<'_> {
+impl HotLoop for Select<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { scenarios, numbers, columns } = self;
         let (count, assets) = (numbers.len(), scenarios.assets);
         for (number, column) in columns.iter_mut().enumerate() {
             let moves = match &scenarios.source {
-                Source::Given(from) => !from[number].is_empty(),
-                Source::Drawn { .. } => number == 0,
+                ShockSource::Given(from) => !from[number].is_empty(),
+                ShockSource::Drawn { .. } => number == 0,
             };
             column.resize(if moves { count * assets } else { 0 }, 0.0);
         }

@@ -18,7 +18,7 @@ use super::simulation::{Contract, Estimate, Precision, SimulationSpec};
 use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::{Terms, lognormal_payoff};
 use super::walks::Walks;
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Number, Real, Term, exp};
 
 /// Dates on which an option may be exercised, at most.
@@ -67,7 +67,7 @@ pub(crate) struct AmericanTerms {
     pub sign: f64,
     /// Spot / strike.
     pub moneyness: Term,
-    /// Of ln S, from date to date.
+    /// Drift of ln S from date to date.
     pub drift: Term,
     /// Standard deviation of ln S, from date to date.
     pub diffusion: Term,
@@ -80,7 +80,7 @@ pub(crate) struct AmericanTerms {
 /// When to exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// By date.
+    /// When to exercise, at each date.
     pub continuations: Vec<Continuation>,
     /// Now, and by date.
     pub discounts: Vec<f64>,
@@ -127,7 +127,7 @@ impl AmericanTerms {
         }
     }
 
-    /// By exercise, where `ln S/S₀` is x; less than nothing out of the money.
+    /// What exercise pays in strikes, where `ln S/S₀` is x; negative out of the money.
     #[inline(always)]
     pub fn pays(&self, x: f64) -> f64 {
         self.sign * (self.moneyness.value * exp(x) - 1.0)
@@ -148,7 +148,7 @@ impl AmericanSimulation {
         Ok(Self::of_search(search))
     }
 
-    /// By a search that is done.
+    /// The rule that a finished search has found.
     pub fn of_search(search: RuleSearch) -> Self {
         assert!(search.is_done(), "a rule is found for all dates");
         let later = search.later();
@@ -214,7 +214,7 @@ struct Blocks<'a, T> {
     number: PhantomData<T>,
 }
 
-impl<T: Real> Work for Blocks<'_, T> {
+impl<T: Real> HotLoop for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
         let of = self.of;

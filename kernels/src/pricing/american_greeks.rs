@@ -22,10 +22,10 @@ use super::simulation::Precision;
 use super::sums::{BLOCK_SAMPLES, GROUPS, LaneSums};
 use super::terms::Terms;
 use super::walks::{Walk, Walks};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Dual, Number, PARAMETERS, RATE, Real, SPOT, Term, YEARS};
 
-/// Its column.
+/// Column of delta in the sums of a block.
 const DELTA: usize = 1;
 /// The given spot, and one on either side of it.
 const SPOTS: usize = 3;
@@ -38,7 +38,7 @@ pub struct AmericanGreekSimulation {
 }
 
 impl AmericanGreekSimulation {
-    /// Of an option with its rule.
+    /// Greeks of an option with its rule.
     pub fn new(simulation: AmericanSimulation) -> Self {
         let european = simulation.spec().european();
         let bumped = Bumped::new(&european, &Terms::new(&european));
@@ -173,7 +173,7 @@ impl Outcomes<'_> {
     }
 }
 
-impl<T: Real> Work for Blocks<'_, T> {
+impl<T: Real> HotLoop for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
         let outcomes = Outcomes::new(self.of);

@@ -13,10 +13,10 @@ use super::draws::{Draws, LANES, Lanes, Stream};
 use super::options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, RATE_RANGE, check,
 };
-use super::sampling::{Sampling, Source};
+use super::sampling::{NumberSource, Sampling};
 use super::simulation::{Estimate, Precision};
 use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, exp};
 
 /// Assets in a basket at most.
@@ -98,7 +98,7 @@ pub struct BasketSimulation {
 /// Constants of a basket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BasketTerms {
-    /// Of ln S until expiry, by asset.
+    /// Drift of ln S until expiry, by asset.
     pub drifts: Vec<f64>,
     /// Spot × weight, by asset.
     pub values: Vec<f64>,
@@ -198,12 +198,12 @@ pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
     drifts: Vec<T>,
     values: Vec<T>,
     factors: Vec<T>,
-    source: Source,
+    source: NumberSource,
     draws: Draws<T>,
     z: Vec<Lanes<T>>,
-    /// Of paths, and of those that mirror them.
+    /// Values of the basket on some paths, and on those that mirror them.
     pub baskets: [Lanes<T>; 2],
-    /// The same of each asset, where they are wanted.
+    /// Prices of each asset on both, where they are wanted.
     pub assets: [Vec<Lanes<T>>; 2],
     /// What ln S of each asset is off by from its drift, where assets are wanted; the paths that mirror have the opposite.
     pub moved: Vec<Lanes<T>>,
@@ -223,7 +223,7 @@ impl<'a, T: Real, const BY_ASSET: bool> Worths<'a, T, BY_ASSET> {
             drifts: of(&terms.drifts),
             values: of(&terms.values),
             factors: of(&terms.factors),
-            source: Source::new(spec.sampling, spec.key, count as u32, 1),
+            source: NumberSource::new(spec.sampling, spec.key, count as u32, 1),
             draws: Draws::new(),
             z: zeros(count),
             baskets: [[T::of(0.0); LANES]; 2],
@@ -288,7 +288,7 @@ struct Blocks<'a, T> {
     number: PhantomData<T>,
 }
 
-impl<T: Real> Work for Blocks<'_, T> {
+impl<T: Real> HotLoop for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
         let mut worths = Worths::<T, false>::new(self.of);

@@ -15,7 +15,7 @@ use super::draws::{LANES, Lanes};
 use super::greeks::{BUMP_OF_DEVIATION, GREEK_BUMP_MAX, GREEK_BUMP_MIN, Measured};
 use super::simulation::Precision;
 use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::Real;
 
 /// Greeks of an asset: delta, gamma, vega.
@@ -27,7 +27,7 @@ const OF_ALL: usize = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub struct BasketGreekSimulation {
     simulation: BasketSimulation,
-    /// By asset.
+    /// What each asset needs for its Greeks.
     assets: Vec<OfAsset>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct OfAsset {
     inverse_volatility: f64,
     /// σ × years.
     volatility_years: f64,
-    /// By which share of itself the spot is moved for gamma.
+    /// The share by which the spot is moved for gamma.
     share: f64,
     /// 1 / difference of the moved spots.
     inverse_width: f64,
@@ -50,11 +50,11 @@ pub(crate) struct OfAsset {
 /// Delta, gamma and vega of an asset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AssetGreeks {
-    /// By its spot.
+    /// Derivative of the price by the asset's spot.
     pub delta: Measured,
-    /// By its spot, twice.
+    /// Second derivative by the asset's spot.
     pub gamma: Measured,
-    /// By its volatility: per 1.0 of it.
+    /// Derivative by the asset's volatility, per 1.0.
     pub vega: Measured,
 }
 
@@ -63,18 +63,18 @@ pub struct AssetGreeks {
 pub struct BasketGreekEstimate {
     /// Discounted mean of the payoff.
     pub price: Measured,
-    /// In the order of assets.
+    /// Greeks of each asset, in the order of assets.
     pub assets: Vec<AssetGreeks>,
-    /// By time that passes, per year.
+    /// Derivative by time that passes, per year.
     pub theta: Measured,
-    /// By the rate: per 1.0 of it.
+    /// Derivative by the rate, per 1.0.
     pub rho: Measured,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
 }
 
 impl BasketGreekSimulation {
-    /// Of a basket.
+    /// Greeks of a basket.
     pub fn new(simulation: BasketSimulation) -> Self {
         let deviation = simulation.terms().deviation();
         let BasketSpec { rate, expiry_years, .. } = *simulation.spec();
@@ -109,7 +109,7 @@ impl BasketGreekSimulation {
         Self::columns_of(self.assets.len())
     }
 
-    /// Of so many assets.
+    /// Number of columns for so many assets.
     pub fn columns_of(assets: usize) -> usize {
         OF_ALL + OF_ASSET * assets
     }
@@ -200,7 +200,7 @@ impl<T: Real> Blocks<'_, T> {
     }
 }
 
-impl<T: Real> Work for Blocks<'_, T> {
+impl<T: Real> HotLoop for Blocks<'_, T> {
     #[inline(always)]
     fn run(self) {
         let mut worths = Worths::<T, true>::new(&self.of.simulation);

@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 use super::options::{OPTION_COLUMNS, Options};
-use crate::isa::{Isa, Work, prefetch_behind};
+use crate::isa::{HotLoop, Isa, prefetch_behind};
 use crate::math::{Exp, INVERSE_SQRT_TWO_PI, MILLS_MIN, Mills, Quotient, exp};
 
 /// Columns of what is computed of an option.
@@ -92,7 +92,7 @@ struct Batch<'a, const DIGITS: bool> {
     greeks: &'a mut Greeks,
 }
 
-impl<const DIGITS: bool> Work for Batch<'_, DIGITS> {
+impl<const DIGITS: bool> HotLoop for Batch<'_, DIGITS> {
     #[inline(always)]
     fn run(self) {
         let Batch { options, range, greeks } = self;

@@ -75,7 +75,7 @@ pub(crate) struct Bridge<T> {
     points: Vec<BridgePoint>,
     /// The one to be drawn next.
     next: usize,
-    /// Where the paths are.
+    /// The point that paths have reached.
     now: Lanes<T>,
     /// The known points to the right, the nearest last, above one that is always 0: what stands to the right of nothing.
     ends: [Lanes<T>; 1 + ENDS_MAX],

@@ -8,7 +8,7 @@ const TOLERANCE: f64 = 1e-12;
 /// A matrix that is none of correlations. Rows and columns are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CorrelationError {
-    /// It is of another size.
+    /// The matrix has another size than the number of assets asks for.
     #[error(
         "correlations has {given} numbers: give {wanted}, the rows of a square matrix one after the other"
     )]
@@ -36,7 +36,7 @@ pub enum CorrelationError {
         /// The number.
         value: f64,
     },
-    /// Both sides of the diagonal differ.
+    /// The matrix is not symmetric.
     #[error("correlations differs between row {row}, column {column} and its mirror image: give the same")]
     Asymmetric {
         /// A row.
@@ -80,7 +80,7 @@ pub(crate) fn cholesky(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f6
     Ok(rows)
 }
 
-/// Of as many numbers as the shorter has, in order.
+/// Sum of products of the first numbers of both, as many as the shorter has, added in order.
 fn product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).fold(0.0, |sum, (one, other)| sum + one * other)
 }

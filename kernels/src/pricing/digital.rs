@@ -22,8 +22,8 @@ use std::ops::Range;
 use super::black_scholes::{GREEK_COLUMNS, Greeks, LANES, Rest, load};
 use super::device::DevicePricing;
 use super::options::{AssetMarket, OptionKind, Options, PRICE_RANGE, ParameterError, check};
-use crate::device::{Device, DeviceError, Kernel, Source};
-use crate::isa::{Isa, Work};
+use crate::device::{CudaSource, Device, DeviceError, Kernel};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Quotient, density_and_cdf, exp};
 pub use warptape_terms::DigitalPayout;
 
@@ -31,13 +31,13 @@ pub use warptape_terms::DigitalPayout;
 pub const PRICE_DIGITALS: Kernel = Kernel {
     function: "price_digitals",
     args: "warptape::DigitalArgs",
-    source: Source { name: "digital.cu", text: include_str!("digital.cu") },
+    source: CudaSource { name: "digital.cu", text: include_str!("digital.cu") },
 };
 
 /// European digital options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digitals {
-    /// As if they were options of the usual kind.
+    /// Spot, strike and so on, as if they were options of the usual kind.
     options: Options,
     amounts: Vec<f64>,
     /// 1 where the asset is paid, 0 where cash is.
@@ -97,7 +97,7 @@ struct Batch<'a> {
     greeks: &'a mut Greeks,
 }
 
-impl Work for Batch<'_> {
+impl HotLoop for Batch<'_> {
     #[inline(always)]
     fn run(self) {
         let Batch { digitals, range, greeks } = self;
@@ -288,7 +288,7 @@ mod tests {
         [greeks(sums, -1.0), greeks(sizes, 1.0)]
     }
 
-    /// Of the size of their terms.
+    /// Greatest difference, relative to the size of the terms.
     const TOLERANCE: f64 = 1e-13;
 
     #[test]

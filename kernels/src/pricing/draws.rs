@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::bridge::Bridge;
-use super::sampling::Source;
+use super::sampling::NumberSource;
 use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
@@ -72,8 +72,8 @@ impl<T: Real> Draws<T> {
     }
 
     #[inline(always)]
-    fn draw(&mut self, source: &Source, group: u64, step: u64, stream: Stream) {
-        let Source { keys, points } = source;
+    fn draw(&mut self, source: &NumberSource, group: u64, step: u64, stream: Stream) {
+        let NumberSource { keys, points } = source;
         let Some(points) = points else {
             return self.draw_random(keys, group, step, stream);
         };
@@ -106,7 +106,7 @@ impl<T: Real> Draws<T> {
     #[inline(always)]
     pub(crate) fn uniforms(
         &mut self,
-        source: &Source,
+        source: &NumberSource,
         group: u64,
         step: u64,
         stream: Stream,
@@ -122,7 +122,7 @@ impl<T: Real> Draws<T> {
     #[inline(always)]
     pub(crate) fn normals(
         &mut self,
-        source: &Source,
+        source: &NumberSource,
         group: u64,
         step: u64,
         stream: Stream,
@@ -178,8 +178,8 @@ impl<T: Real> Draws<T> {
 /// Normal numbers for the steps of a group of paths and, where they are wanted, even ones for the extremes within.
 pub(crate) struct Numbers<T> {
     draws: Draws<T>,
-    source: Source,
-    /// None where each step has a number of its own.
+    source: NumberSource,
+    /// The bridge of Sobol's points; none where each step has a number of its own.
     bridge: Option<Box<Bridge<T>>>,
     steps: u64,
     has_extremes: bool,
@@ -193,7 +193,7 @@ impl<T: Real> Numbers<T> {
         let zeros = [T::of(0.0); LANES];
         Self {
             draws: Draws::new(),
-            source: Source::new(spec.sampling, spec.key, spec.steps, 1 + u32::from(has_extremes)),
+            source: NumberSource::new(spec.sampling, spec.key, spec.steps, 1 + u32::from(has_extremes)),
             bridge: spec.sampling.has_bridge().then(|| Box::new(Bridge::new(spec.steps))),
             steps: u64::from(spec.steps),
             has_extremes,
@@ -207,7 +207,7 @@ impl<T: Real> Numbers<T> {
         0..self.steps
     }
 
-    /// Those of a step. All steps of a group are asked for in the order of time.
+    /// The numbers of a step. All steps of a group are asked for in the order of time.
     #[inline(always)]
     pub(crate) fn of_step(&mut self, group: u64, step: u64) -> (&Lanes<T>, &Lanes<T>) {
         self.draw_step(group, step);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_their_counters() {
-        let (source, keys) = (Source::new(Sampling::Random, 7, 1, 1), Keys::new(7));
+        let (source, keys) = (NumberSource::new(Sampling::Random, 7, 1, 1), Keys::new(7));
         for (group, step) in [(0, 0), (3, 5), (1 << 40, 9)] {
             let mut found = [0.0; LANES];
             Draws::new().normals(&source, group, step, Stream::EXTREMES, &mut found);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn moments<T: Real>() -> [f64; 4] {
-        let source = Source::new(Sampling::Random, 1, 1, 1);
+        let source = NumberSource::new(Sampling::Random, 1, 1, 1);
         let (mut draws, mut numbers, mut sums) = (Draws::<T>::new(), [T::of(0.0); LANES], [0.0; 4]);
         for group in 0..20_000 {
             draws.normals(&source, group, 3, Stream::STEPS, &mut numbers);

@@ -12,9 +12,9 @@
 use super::american::{AmericanSpec, AmericanTerms};
 use super::draws::{Draws, LANES, Lanes, Stream};
 use super::options::ParameterError;
-use super::sampling::{Sampling, Source};
+use super::sampling::{NumberSource, Sampling};
 use super::sums::{GROUPS, sum_halves, sum_tree};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, estrin, exp, normal_cdf};
 
 /// Polynomials that continuation values are made of.
@@ -36,7 +36,7 @@ pub(crate) struct Continuation<T = f64> {
 
 /// At expiry.
 const NOTHING: Continuation = Continuation { least: 0.0, value: [0.0; BASIS] };
-/// Where nothing is known.
+/// At a date of which nothing is known: nobody exercises there.
 const NEVER: [f64; BASIS] = [f64::INFINITY, 0.0, 0.0, 0.0];
 
 impl Continuation {
@@ -93,11 +93,11 @@ pub struct RuleSearch {
     terms: AmericanTerms,
     /// Dates that are left to do: the next one is the last of them.
     dates_left: u32,
-    /// By date.
+    /// When to exercise, at each date that was done.
     continuations: Vec<Continuation>,
     /// Of pilot paths by group, at the date that was done last: the Brownian motion, in roots of the time between dates.
     moved: Vec<Lanes<f64>>,
-    /// What they get, exercised then or later, in strikes.
+    /// Payments of the pilot paths, exercised at that date or later, in strikes.
     values: Vec<Lanes<f64>>,
 }
 
@@ -149,7 +149,7 @@ impl RuleSearch {
 
     /// Moves the paths to a date, counted from 1, and adds what exercise pays them there, or less than nothing.
     #[inline(always)]
-    fn move_to(&mut self, source: &Source, date: u32, pays: &mut [Lanes<f64>]) {
+    fn move_to(&mut self, source: &NumberSource, date: u32, pays: &mut [Lanes<f64>]) {
         let is_last = date == self.spec.exercises;
         let share = f64::from(date) / f64::from(date + 1);
         let (kept, spread) = if is_last { (0.0, f64::from(date).sqrt()) } else { (share, share.sqrt()) };
@@ -171,12 +171,12 @@ struct Dates<'a> {
     dates: u32,
 }
 
-impl Work for Dates<'_> {
+impl HotLoop for Dates<'_> {
     #[inline(always)]
     fn run(self) {
         let search = self.search;
         let AmericanSpec { key, exercises, .. } = search.spec;
-        let source = Source::new(Sampling::Random, key, exercises, 1);
+        let source = NumberSource::new(Sampling::Random, key, exercises, 1);
         let discount = exp(-search.terms.step_rate);
         let mut pays = vec![[0.0; LANES]; search.values.len()];
         for _ in 0..self.dates.min(search.dates_left) {

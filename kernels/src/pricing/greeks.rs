@@ -21,14 +21,14 @@ use super::sampling::Sampling;
 use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
 use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::Terms;
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
 
-/// By how much of itself a spot is moved for gamma, at most.
+/// Greatest share by which a spot is moved for gamma.
 pub const GREEK_BUMP_MAX: f64 = 0.01;
 /// At least, so that there is a difference.
 pub(super) const GREEK_BUMP_MIN: f64 = 1e-6;
-/// Of the deviation of `ln S` at expiry.
+/// The share by which a spot is moved for gamma, relative to the deviation of `ln S` at expiry.
 pub(super) const BUMP_OF_DEVIATION: f64 = 0.05;
 
 /// Price, delta, gamma, vega, theta, rho.
@@ -68,15 +68,15 @@ pub struct Measured {
 pub struct GreekEstimate {
     /// Discounted mean of the payoff.
     pub price: Measured,
-    /// By spot.
+    /// Derivative of the price by spot.
     pub delta: Measured,
-    /// By spot, twice. A lookback option whose strike is the spot has none there: this is the mean of both sides.
+    /// Second derivative by spot. A lookback option whose strike is the spot has none there: this is the mean of both sides.
     pub gamma: Measured,
-    /// By volatility: per 1.0 of it.
+    /// Derivative by volatility, per 1.0.
     pub vega: Measured,
-    /// By time that passes, per year: steps stay equal, so the fixings of an Asian option all come nearer in proportion.
+    /// Derivative by time that passes, per year: steps stay equal, so the fixings of an Asian option all come nearer in proportion.
     pub theta: Measured,
-    /// By the rate: per 1.0 of it.
+    /// Derivative by the rate, per 1.0.
     pub rho: Measured,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
@@ -194,7 +194,7 @@ struct Blocks<'a, T, P, B> {
     number: PhantomData<T>,
 }
 
-impl<T, P, B> Work for Blocks<'_, T, P, B>
+impl<T, P, B> HotLoop for Blocks<'_, T, P, B>
 where
     T: Real,
     P: Payoff<Dual<T, PARAMETERS>>,
@@ -269,5 +269,5 @@ where
     }
 }
 
-/// Its column.
+/// Column of gamma in the sums of a block.
 const GAMMA: usize = 2;

@@ -17,26 +17,26 @@ use thiserror::Error;
 
 use super::black_scholes::{Discounted, Given, LANES, Rest, load};
 use super::options::{OPTION_COLUMNS, Options};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Quotient, exp, ln_of_positive, mills};
 
 /// Why no volatility gives a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoVolatility {
-    /// It is not more than the option is worth without any.
+    /// The price is not above what the option is worth at a volatility of 0.
     #[error(
         "the price is not above what the option is worth without volatility: check price, rate and expiry"
     )]
     TooLow,
-    /// It is not less than what is delivered.
+    /// The price is not below the discounted asset, or for a put the discounted strike.
     #[error("the price is not below the discounted asset (of a put: strike): check price, rate and expiry")]
     TooHigh,
-    /// It is not a number.
+    /// The price is not a finite number.
     #[error("the price is not a finite number: give one")]
     NotFinite,
 }
 
-/// As numbers in a column of volatilities.
+/// Stands in a column of volatilities for a price that is too low.
 const TOO_LOW: f64 = -1.0;
 const TOO_HIGH: f64 = -2.0;
 const NOT_FINITE: f64 = -3.0;
@@ -47,7 +47,7 @@ const STEPS_MAX: usize = 100;
 const LAST_STEP: f64 = 1e-8;
 /// `|d₁|` is no greater: beyond, what a price lacks of its limit is no normal number.
 const D_MAX: f64 = 38.5;
-/// Where a search begins at least.
+/// Least `s` at which a search begins.
 const S_MIN: f64 = 1e-12;
 /// Prices, normalised, below which nothing is told apart from 0.
 const B_MIN: f64 = 1e-290;
@@ -88,7 +88,7 @@ struct Batch<'a> {
     volatilities: &'a mut [f64],
 }
 
-impl Work for Batch<'_> {
+impl HotLoop for Batch<'_> {
     #[inline(always)]
     fn run(self) {
         let Batch { options, range, prices, volatilities } = self;
@@ -150,7 +150,7 @@ fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
     volatilities
 }
 
-/// Where `s` of one option is looked for.
+/// The search for the `s` of one option.
 #[derive(Clone, Copy)]
 struct Search {
     x: f64,

@@ -1,9 +1,10 @@
 //! Kernels of prices, where they are not declared beside their only twin.
 
-use crate::device::{Kernel, Source};
+use crate::device::{CudaSource, Kernel};
 
-const BLACK_SCHOLES: Source = Source { name: "black_scholes.cu", text: include_str!("black_scholes.cu") };
-const SIMULATION: Source = Source { name: "simulation.cu", text: include_str!("simulation.cu") };
+const BLACK_SCHOLES: CudaSource =
+    CudaSource { name: "black_scholes.cu", text: include_str!("black_scholes.cu") };
+const SIMULATION: CudaSource = CudaSource { name: "simulation.cu", text: include_str!("simulation.cu") };
 
 /// Prices options in closed form: takes `OptionArgs`.
 pub const PRICE_OPTIONS: Kernel =
@@ -21,7 +22,7 @@ pub const SIMULATE_BLOCKS: Kernel =
 pub const SIMULATE_GREEKS: Kernel =
     Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
 
-const BASKET: Source = Source { name: "basket.cu", text: include_str!("basket.cu") };
+const BASKET: CudaSource = CudaSource { name: "basket.cu", text: include_str!("basket.cu") };
 
 /// Simulates baskets: takes `BasketArgs`.
 pub const SIMULATE_BASKETS: Kernel =
@@ -31,7 +32,7 @@ pub const SIMULATE_BASKETS: Kernel =
 pub const SIMULATE_BASKET_GREEKS: Kernel =
     Kernel { function: "simulate_basket_greeks", args: "warptape::BasketArgs", source: BASKET };
 
-const AMERICAN: Source = Source { name: "american.cu", text: include_str!("american.cu") };
+const AMERICAN: CudaSource = CudaSource { name: "american.cu", text: include_str!("american.cu") };
 
 /// Simulates American options: takes `AmericanArgs`.
 pub const SIMULATE_AMERICANS: Kernel =
@@ -41,8 +42,8 @@ pub const SIMULATE_AMERICANS: Kernel =
 pub const SIMULATE_AMERICAN_GREEKS: Kernel =
     Kernel { function: "simulate_american_greeks", args: "warptape::AmericanArgs", source: AMERICAN };
 
-const EARLY_EXERCISE: Source =
-    Source { name: "early_exercise.cu", text: include_str!("early_exercise/early_exercise.cu") };
+const EARLY_EXERCISE: CudaSource =
+    CudaSource { name: "early_exercise.cu", text: include_str!("early_exercise/early_exercise.cu") };
 
 /// Improves boundaries of early exercise: takes `EarlyExerciseArgs`.
 pub const IMPROVE_BOUNDARIES: Kernel =
@@ -56,5 +57,5 @@ pub const WEIGH_PREMIUMS: Kernel =
 pub const SUM_LANES: Kernel = Kernel {
     function: "sum_lanes",
     args: "warptape::SumArgs",
-    source: Source { name: "sums.cu", text: include_str!("sums.cu") },
+    source: CudaSource { name: "sums.cu", text: include_str!("sums.cu") },
 };

@@ -30,7 +30,7 @@ pub enum Sampling {
     /// is a power of two. After 2^23 rounds the points come again. Pairs of paths that mirror each other are of no use with them: the
     /// points are as even on both sides by themselves.
     Sobol,
-    /// The same with each step a dimension, in the order of time: for results that were made so until there was a bridge.
+    /// Sobol's points with a dimension for each step in the order of time, as results had it before there was a bridge.
     SobolInTimeOrder,
 }
 
@@ -48,13 +48,13 @@ impl Sampling {
         self == Sampling::Sobol
     }
 
-    /// So many blocks have at least so many samples, in full rounds.
+    /// Number of blocks, in full rounds, that have at least so many samples.
     pub fn blocks_of(self, samples: u64) -> u64 {
         let blocks = samples.div_ceil(BLOCK_SAMPLES);
         if self.is_sobol() { blocks.next_multiple_of(SOBOL_REPLICATES) } else { blocks }
     }
 
-    /// Of all dimensions of paths; none where numbers are random.
+    /// Direction numbers of all dimensions of paths; none where numbers are random.
     pub(crate) fn directions(self, steps: u32, numbers: u32) -> Vec<Directions> {
         if self.is_sobol() { directions((steps * numbers) as usize) } else { Vec::new() }
     }
@@ -70,9 +70,9 @@ impl Sampling {
 }
 
 /// Numbers by key.
-pub(crate) struct Source {
+pub(crate) struct NumberSource {
     pub keys: Keys,
-    /// None where numbers are random.
+    /// Sobol's points; none where numbers are random.
     pub points: Option<Points>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Points {
     steps: u64,
 }
 
-impl Source {
+impl NumberSource {
     pub fn new(sampling: Sampling, key: u64, steps: u32, numbers: u32) -> Self {
         let directions = sampling.directions(steps, numbers);
         let points = Points { directions, steps: u64::from(steps) };

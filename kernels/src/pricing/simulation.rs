@@ -13,7 +13,7 @@ use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
 use super::sampling::Sampling;
 use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
 use super::terms::Terms;
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{Number, Real};
 pub use warptape_terms::{BarrierKind, Precision};
 
@@ -171,7 +171,7 @@ impl Simulation {
         matches!(self.spec.contract, Contract::Asian { .. })
     }
 
-    /// So many blocks of random samples are at least so many; of Sobol's points, [`Sampling::blocks_of`] says.
+    /// Number of blocks that have at least so many random samples; for Sobol's points, [`Sampling::blocks_of`] says.
     pub fn blocks_of(samples: u64) -> u64 {
         samples.div_ceil(BLOCK_SAMPLES)
     }
@@ -193,7 +193,7 @@ struct Blocks<'a, T, P> {
     number: PhantomData<T>,
 }
 
-impl<T: Number<Part = T> + Real, P: Payoff<T>> Work for Blocks<'_, T, P> {
+impl<T: Number<Part = T> + Real, P: Payoff<T>> HotLoop for Blocks<'_, T, P> {
     #[inline(always)]
     fn run(self) {
         let mut numbers = Numbers::new(self.spec, P::HAS_EXTREMES);

@@ -19,7 +19,7 @@ pub struct StopRule {
 pub enum Progress {
     /// The price is that of the first so many blocks.
     Enough(u64),
-    /// So many are needed to tell.
+    /// It can only be told when there are so many blocks.
     Until(u64),
 }
 

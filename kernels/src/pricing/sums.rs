@@ -75,7 +75,7 @@ pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
     BlockSums(sum_tree(bytemuck::cast_slice(blocks)))
 }
 
-/// Those of the greatest power of two that is less than all, and of the rest, each likewise.
+/// Sum over blocks as a tree: that of the greatest power of two below their number, plus that of the rest, each summed likewise.
 pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
         [] => [0.0; N],
@@ -96,10 +96,10 @@ pub(crate) struct Mean {
 }
 
 impl Mean {
-    /// What nothing is known of.
+    /// The mean of no samples: nothing is known of it.
     const UNKNOWN: Mean = Mean { value: 0.0, standard_error: f64::INFINITY };
 
-    /// Of the blocks from block 0 on, and how many samples count.
+    /// The mean over blocks, which begin with block 0, and how many samples count.
     pub fn of_blocks(sampling: Sampling, blocks: &[BlockSums], control: Option<f64>) -> (Mean, u64) {
         let rounds = blocks.len() / SOBOL_REPLICATES as usize;
         let whole = if sampling.is_sobol() { rounds * SOBOL_REPLICATES as usize } else { blocks.len() };
@@ -108,7 +108,7 @@ impl Mean {
         if samples == 0 {
             return (Mean::UNKNOWN, 0);
         }
-        let moments = Moments::new(&sum_blocks(blocks), samples, control);
+        let moments = ControlledMoments::new(&sum_blocks(blocks), samples, control);
         let standard_error = if sampling.is_sobol() {
             error_of_replicates(&moments, blocks)
         } else {
@@ -123,19 +123,20 @@ impl Mean {
 
 /// Of samples that are summed, with the help of a control: what it is off by tells, times their slope of regression, what the payoff is
 /// off by.
-struct Moments {
+struct ControlledMoments {
     value: f64,
-    /// Of a sample.
+    /// Variance of one sample.
     variance: f64,
     slope: f64,
 }
 
-impl Moments {
+impl ControlledMoments {
     fn new(sums: &BlockSums, samples: u64, control_expected: Option<f64>) -> Self {
         let count = samples as f64;
         let BlockSums([payoff, payoff_squared, control, control_squared, product]) = *sums;
         let mean = payoff / count;
-        let mut moments = Moments { value: mean, variance: payoff_squared / count - mean * mean, slope: 0.0 };
+        let mut moments =
+            ControlledMoments { value: mean, variance: payoff_squared / count - mean * mean, slope: 0.0 };
         let Some(expected) = control_expected else {
             return moments;
         };
@@ -151,8 +152,8 @@ impl Moments {
     }
 }
 
-/// By how much the means of replicates differ, whose blocks take turns.
-fn error_of_replicates(moments: &Moments, blocks: &[BlockSums]) -> f64 {
+/// Standard error by the differences between the means of replicates, whose blocks take turns.
+fn error_of_replicates(moments: &ControlledMoments, blocks: &[BlockSums]) -> f64 {
     let replicates = SOBOL_REPLICATES as usize;
     let samples = (blocks.len() / replicates) as f64 * BLOCK_SAMPLES as f64;
     let means: Vec<f64> = (0..replicates)

@@ -11,7 +11,7 @@ pub(crate) struct Terms {
     pub strike: f64,
     /// 1 for a call, −1 for a put.
     pub sign: f64,
-    /// Of ln S in a step.
+    /// Drift of ln S in a step.
     pub drift: Term,
     /// Standard deviation of ln S in a step.
     pub diffusion: Term,
@@ -31,7 +31,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Of a specification whose numbers are in range.
+    /// The constants of a specification whose numbers are in range.
     pub fn new(spec: &SimulationSpec) -> Self {
         match spec.contract {
             Contract::European { kind, strike } => of_steps(spec, kind, strike),

@@ -7,7 +7,7 @@ use super::draws::{LANES, Lanes, Numbers};
 use super::exercise::{Continuation, is_exercised};
 use crate::math::Real;
 
-/// Where paths stop.
+/// The points at which paths stop.
 pub(super) struct Stops<T> {
     pub x: Lanes<T>,
     /// Numbered from 1; 0 where the option is never exercised.
@@ -33,7 +33,7 @@ struct Steps<T, const SPOTS: usize> {
 pub(super) struct Walks<'a, T, const SPOTS: usize> {
     pub of: &'a AmericanSimulation,
     steps: Steps<T, SPOTS>,
-    /// By date.
+    /// When to exercise, at each date.
     rule: Vec<Continuation<T>>,
     numbers: Numbers<T>,
     ahead: Walk<T, SPOTS>,

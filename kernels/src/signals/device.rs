@@ -21,7 +21,7 @@ pub struct SignalArgs {
 }
 
 impl SignalArgs {
-    /// With the thresholds alone.
+    /// Arguments with the thresholds; the rest is set where they are used.
     pub fn new(params: &SignalParams) -> Self {
         let SignalParams { rsi_upper, rsi_lower, zscore_threshold } = *params;
         Self { rsi_upper, rsi_lower, zscore_threshold, ..Self::default() }

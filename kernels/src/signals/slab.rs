@@ -18,11 +18,11 @@ pub(super) const KINDS: [(SignalKind, SignalKind); RELATIONS] = [
     (SignalKind::ZScoreHigh, SignalKind::ZScoreLow),
 ];
 
-/// Where a value is.
+/// Position of a value relative to what it is compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 enum Zone {
-    /// Not available.
+    /// The value, or what it is compared with, is not available.
     #[default]
     None = 0,
     Below = 1,
@@ -144,7 +144,7 @@ pub(super) fn detected_bar(closed: &ClosedBars, row: usize) -> Detected {
     Detected { row: number, kind: SignalKind::Bar, value: scaled(closed.close_e9[row]), threshold: 0.0 }
 }
 
-/// In the order of [`KINDS`].
+/// The relations of a bar, in the order of [`KINDS`].
 pub(super) fn relations(
     params: &SignalParams,
     close: f64,

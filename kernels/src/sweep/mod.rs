@@ -30,7 +30,7 @@ use thiserror::Error;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use account::Account;
 use rules::{Block, LANES};
 
@@ -281,7 +281,7 @@ struct Chunk<'a> {
     cost: f64,
 }
 
-impl Work for Chunk<'_> {
+impl HotLoop for Chunk<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { block, closes, changes, from, to, cost } = self;

@@ -5,6 +5,7 @@ use warptape_events::{Snapshot, encode_snapshot};
 use warptape_record::TopicPartition;
 use warptape_stages::MergedSignals;
 
+use crate::control::ControlAnswers;
 use crate::snapshots::SnapshotPlace;
 
 /// Everything one transaction holds.
@@ -18,6 +19,11 @@ pub struct CommitRequest {
     pub entries: Vec<(i64, Vec<u8>)>,
     /// Next-to-read source offsets.
     pub offsets: Vec<(TopicPartition, i64)>,
+    /// Sequence of the next journal entry, where this ends with entries that no `Sealed` among them accounts for: it is committed as the
+    /// group's offset of the journal's partition, so that it is known how far the journal has to reach.
+    pub journal_end: Option<i64>,
+    /// Answers to operators' commands.
+    pub control: ControlAnswers,
     /// What to count when it is committed.
     pub receipt: Receipt,
 }

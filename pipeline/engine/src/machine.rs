@@ -4,6 +4,7 @@
 //! – becomes a [`Command`] for the shell. It must not decide anything that the scheduler could.
 
 mod commits;
+mod control;
 mod gates;
 mod lanes;
 mod membership;
@@ -14,13 +15,14 @@ use std::mem::take;
 use std::sync::Arc;
 
 use warptape_events::journal::{
-    Arrived, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, Place, Started, Woke,
+    Arrived, AskPrices, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, Place, Started, Woke,
 };
 use warptape_events::{DecodeTicks, LifecycleEvent};
 use warptape_record::Record;
 
 use crate::commit::CommitRequest;
 use crate::config::Config;
+use crate::control::ControlDesk;
 use crate::error::CoreError;
 use crate::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, Slice};
 use crate::partition::{Accepted, Partition};
@@ -121,6 +123,8 @@ pub enum Command {
     },
     /// Conclude a round beside the engine, which takes long, and hand it to [`Core::on_concluded`].
     Conclude(Conclusion),
+    /// Solve the capacity problem beside the engine, and hand its prices to [`Core::on_priced`].
+    AskPrices(AskPrices),
     /// Write this as one transaction, and tell [`Core::on_committed`] or [`Core::on_aborted`].
     Commit(Box<CommitRequest>),
     /// The process is to end: what is under way is waited for with less patience from now on.
@@ -185,6 +189,7 @@ pub struct Core {
     lanes: Lanes,
     commits: Commits,
     risk: RiskDesk,
+    control: ControlDesk,
     stopping: Stopping,
     /// Rises with every restore of any partition.
     generation: u64,
@@ -211,6 +216,7 @@ impl Core {
             membership: Membership::default(),
             commits: Commits::default(),
             risk: RiskDesk::default(),
+            control: ControlDesk::default(),
             stopping: Stopping::default(),
             generation: 0,
             concluded: Vec::new(),
@@ -387,11 +393,13 @@ impl Core {
                 self.commands.push(Command::Lane(release.lane, command));
             }
             // What follows from these are decisions of their own.
-            Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) => {}
+            Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
+            Decision::AskPrices(question) => self.commands.push(Command::AskPrices(question)),
             Decision::Reject(reject) => self.reject(now_ns, &reject),
             Decision::RunSlice(run) => self.run_slice(now_ns, &run),
             Decision::Expire(expire) => self.expire(now_ns, &expire),
             Decision::Finish(finish) => self.finish_round(now_ns, &finish),
+            Decision::Controlled(controlled) => self.controlled(now_ns, controlled),
         }
     }
 

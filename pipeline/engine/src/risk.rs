@@ -253,7 +253,7 @@ impl OpenTask {
 
     fn into_result(self, now_ns: i64, outcome: RiskOutcome, config: &Config) -> EncodedResult {
         let device = |lane: &LaneId| config.lanes[*lane as usize].device.clone();
-        let work = Work {
+        let work = WorkDone {
             as_of: self.task.as_of().to_vec(),
             started_ns: self.started_ns,
             compute_ns: self.compute_ns,
@@ -265,7 +265,7 @@ impl OpenTask {
 
 /// What was done for a result.
 #[derive(Default)]
-struct Work {
+struct WorkDone {
     as_of: Vec<MarketAsOf>,
     started_ns: i64,
     compute_ns: i64,
@@ -277,7 +277,7 @@ fn encoded(
     asked: Asked,
     sequence: i64,
     outcome: RiskOutcome,
-    work: Work,
+    work: WorkDone,
     config: &Config,
 ) -> EncodedResult {
     let Asked {
@@ -293,7 +293,7 @@ fn encoded(
         judged_on,
         ..
     } = asked;
-    let Work { as_of, started_ns, compute_ns, devices } = work;
+    let WorkDone { as_of, started_ns, compute_ns, devices } = work;
     let mut result = RiskResult {
         request_id,
         tenant,
@@ -420,7 +420,7 @@ impl RiskDesk {
     /// Answers a request that cancelled another one.
     pub(crate) fn confirm(&mut self, now_ns: i64, by: Asked, config: &Config) {
         let nothing = RiskOutcome::Options(OptionResult { values: Vec::new() });
-        self.push(encoded(now_ns, by, NO_SEQUENCE, nothing, Work::default(), config));
+        self.push(encoded(now_ns, by, NO_SEQUENCE, nothing, WorkDone::default(), config));
     }
 
     /// Answers a task that is done for.
@@ -455,7 +455,7 @@ impl RiskDesk {
         error: RiskError,
         config: &Config,
     ) {
-        self.push(encoded(now_ns, asked, sequence, RiskOutcome::Error(error), Work::default(), config));
+        self.push(encoded(now_ns, asked, sequence, RiskOutcome::Error(error), WorkDone::default(), config));
     }
 
     /// Takes a result, unless its partition has gone.

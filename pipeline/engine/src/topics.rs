@@ -23,6 +23,10 @@ pub struct Topics {
     pub risk_results: String,
     /// How far sources of ticks are in the log.
     pub feeds: String,
+    /// Operators' commands in; a partition for each process.
+    pub control: String,
+    /// Their answers out, likewise.
+    pub control_results: String,
 }
 
 impl Topics {
@@ -40,6 +44,8 @@ impl Topics {
             risk_requests: name("risk.requests"),
             risk_results: name("risk.results"),
             feeds: name("feeds"),
+            control: name("control"),
+            control_results: name("control.results"),
         }
     }
 

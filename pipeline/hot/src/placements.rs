@@ -83,7 +83,10 @@ impl Placements {
             | Input::TaskArrived(_)
             | Input::SliceDone(_)
             | Input::TaskDropped(_)
-            | Input::Sealed(_) => {}
+            | Input::Sealed(_)
+            | Input::Priced(_)
+            | Input::Sampled(_)
+            | Input::Control(_) => {}
         }
         for decision in &entry.decisions {
             if let Decision::Place(place) = decision {
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     fn started(node: &str) -> Input {
-        let lane = |lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 };
+        let lane = |lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1);
         Input::Started(Started {
             node: node.to_owned(),
             software: "0".to_owned(),

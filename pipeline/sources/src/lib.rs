@@ -146,6 +146,8 @@ const KINDS_MAX: usize = 32;
 const KIND_BYTES_MAX: usize = 64;
 /// What is counted of numbers that no tick can hold.
 const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
+/// Lines of a file with such numbers that are named one by one.
+const NAMED_MAX: u64 = 10;
 /// What further kinds are counted as.
 const FURTHER_KINDS: &str = "something else";
 
@@ -166,11 +168,15 @@ impl PassedOver {
     }
 }
 
-/// Says of the first line with a number that no tick can hold where it is: the others are counted.
+/// Says of the first lines with a number that no tick can hold where they are; the others are counted.
 fn warn_of(lines: &Lines, problem: &FieldProblem, before: u64) {
-    if before == 0 {
-        let (path, line) = (lines.path().display(), lines.number());
-        tracing::warn!(%path, line, %problem, "a tick is left out; all such are counted");
+    let (path, line) = (lines.path().display(), lines.number());
+    match before + 1 {
+        ..NAMED_MAX => tracing::warn!(%path, line, %problem, "a tick is left out"),
+        NAMED_MAX => {
+            tracing::warn!(%path, line, %problem, "a tick is left out; further ones are counted only")
+        }
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@ pub(super) fn parse_count(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("a whole number from 0 to {} is allowed, such as 1000000 or 1e6", u64::MAX))
 }
 
-/// Likewise, but not 0.
+/// A count as [`parse_count`] reads it, but not 0.
 pub(super) fn parse_count_from_one(text: &str) -> Result<u64, String> {
     let count = count_of(text).filter(|count| *count > 0);
     count.ok_or_else(|| format!("a whole number from 1 to {} is allowed, such as 1000000 or 1e6", u64::MAX))

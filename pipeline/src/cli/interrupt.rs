@@ -1,11 +1,13 @@
 //! Ctrl-C and SIGTERM as something that loops can look at and wait for.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Set by the first Ctrl-C or SIGTERM; a second one ends the process at once. Clones share it.
@@ -27,7 +29,7 @@ impl Interrupt {
     /// Watches for the signals of this process from now on.
     pub fn install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let runtime = runtime()?;
         let (mut ctrl_c, mut terminate) = {
             let _guard = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
@@ -76,10 +78,21 @@ const SIGXFSZ: i32 = 25;
 
 /// Has such a write fail with an error, which is reported, instead of ending the process.
 pub(super) fn outlive_file_limit() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = runtime()?;
     let _guard = runtime.enter();
     // Whoever handles a signal once does so to the end of the process.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
+}
+
+/// Pairs of descriptors that have to be free: tokio (1.54.1) panics where it lacks those that it watches signals with.
+const PAIRS_FREE_MIN: usize = 4;
+
+fn runtime() -> io::Result<Runtime> {
+    let pairs = (0..PAIRS_FREE_MIN).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>();
+    drop(pairs.map_err(|error| {
+        io::Error::new(error.kind(), format!("{error}: raise the limit of this process (ulimit -n)"))
+    })?);
+    tokio::runtime::Builder::new_current_thread().enable_io().build()
 }
 
 async fn either(ctrl_c: &mut Signal, terminate: &mut Signal) {

@@ -2,6 +2,7 @@
 //!
 //! It knows what can be typed and which settings flags stand for. What a command does is in `commands`.
 
+mod control;
 mod count;
 mod dlq;
 mod exit;
@@ -23,6 +24,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::debug_fn;
 
+pub use control::{BreakerWord, ControlArgs, ControlFormat, ControlWord};
 pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
 pub use feed::{
@@ -83,6 +85,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Ask for prices, Greeks, value at risk, stress, weights or a sweep, and wait for the answer
     Risk(Box<RiskArgs>),
+    /// Tell running processes what to do: drain a lane, weigh lanes and tenants, move groups
+    Control(ControlArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol, or the result of a risk request
@@ -159,6 +163,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Risk(args) => commands::risk::execute(args, &settings),
+        Command::Control(args) => commands::control::execute(args, &settings),
         Command::Tail(args) => commands::tail::execute(args, &settings),
         Command::Hot(args) => commands::hot::execute(args, &settings),
         Command::Dlq(args) => commands::dlq::execute(args, &settings),

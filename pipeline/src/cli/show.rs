@@ -10,7 +10,7 @@ Without --from-beginning only new records are printed. Ends on Ctrl-C, or with -
 Example: warptape tail signals --from-beginning -o json | head")]
 pub struct TailArgs {
     /// Topic, with or without the configured prefix: ticks, signals, journal, snapshots, late, dead-letter, lifecycle,
-    /// risk.requests, risk.results
+    /// risk.requests, risk.results, feeds, control, control.results
     pub topic: String,
     /// How to print records
     #[arg(short, long, value_enum, default_value_t = TailFormat::Table)]

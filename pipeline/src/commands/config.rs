@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::cli::{ConfigArgs, ConfigCommand, DIVERGED};
+use crate::open::failover_note;
 use crate::printable::stdout;
 use crate::settings::{self, SettingsError, Sources};
 
@@ -11,10 +12,13 @@ use crate::settings::{self, SettingsError, Sources};
 pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
     match (args.command, settings::load(sources)) {
-        (ConfigCommand::Check, Ok(_)) => {
+        (ConfigCommand::Check, Ok((settings, _))) => {
             match &sources.file {
                 Some(path) => writeln!(stdout, "{}: ok", path.display())?,
                 None => writeln!(stdout, "ok (no file given)")?,
+            }
+            if let Some(note) = failover_note(&settings) {
+                eprintln!("{note}");
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -108,7 +108,7 @@ pub fn execute(
         engine_config.core.lanes.len(),
         log.url()
     );
-    if let Some(missing) = &settings.engine.gpus_missing {
+    if let Some(missing) = &settings.gpus_missing {
         eprintln!("{missing}; lanes are on the CPU");
     }
 
@@ -191,7 +191,7 @@ struct Market {
     publisher: Publisher,
     published: Arc<AtomicU64>,
     processed: Arc<Progress>,
-    /// As fast as it goes where `None`.
+    /// Rate of the market; `None` for as fast as it goes.
     ticks_per_second: Option<u64>,
     /// Disconnected when the market is to stop.
     stopped: Receiver<()>,

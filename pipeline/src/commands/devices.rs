@@ -32,11 +32,11 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     if let Some(line) = &inventory.missing {
         writeln!(stdout, "{line}")?;
     }
-    writeln!(stdout, "Lanes ({}):", settings.engine.lanes.len())?;
-    for lane in &settings.engine.lanes {
+    writeln!(stdout, "Lanes ({}):", settings.lanes.len())?;
+    for lane in &settings.lanes {
         writeln!(stdout, "  lane {}: {}, weight {}", lane.lane, lane.device, lane.weight)?;
     }
-    let cpu_lanes = settings.engine.lanes.iter().filter(|lane| lane.device.starts_with("cpu:")).count();
+    let cpu_lanes = settings.lanes.iter().filter(|lane| lane.device.starts_with("cpu:")).count();
     if cpu_lanes > cores {
         writeln!(stdout, "More lanes than cores: they share the cores, which gains nothing.")?;
     }
@@ -152,6 +152,7 @@ mod tests {
             pcie_max: PcieLink { generation: Some(5), width: Some(16) },
             nvlinks_active: Some(18),
             peers: vec![1, 2],
+            numa_node: None,
             mig: Some(Mig { is_enabled: false, slices: 0 }),
             driver_version: Some("570.1".to_owned()),
         };

@@ -105,7 +105,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// An input that has something, and no tick, is not what was meant.
+/// Refuses an input that has lines and no tick: it is not what the user meant.
 fn refuse_nothing(passed_over: &PassedOver) -> Result<(), UsageError> {
     if passed_over.ignored.is_empty() {
         return Ok(());
@@ -116,7 +116,7 @@ fn refuse_nothing(passed_over: &PassedOver) -> Result<(), UsageError> {
     )))
 }
 
-/// What makes no ticks, by kind.
+/// Numbers of messages that make no ticks, by their kind.
 fn ignored(passed_over: &PassedOver) -> String {
     let kinds = passed_over.ignored.iter().map(|(kind, count)| format!("{}×{kind}", HumanCount(*count)));
     format!("ignored {}", kinds.collect::<Vec<_>>().join(", "))

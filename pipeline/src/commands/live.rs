@@ -19,7 +19,7 @@ use warptape_hot::HotStatus;
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
 /// Time over which rates are measured on a terminal.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
-/// The same where there is none: the time between two lines.
+/// Time between two lines where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Signals shown.
 const SIGNALS_SHOWN: usize = 5;
@@ -28,7 +28,7 @@ const SIGNALS_SHOWN: usize = 5;
 pub(super) struct Live {
     progress: Arc<Progress>,
     hot_state: Option<Arc<HotStatus>>,
-    /// Where the log may be out of reach.
+    /// Watches the log, where that may be out of reach.
     watch: Option<LogWatch>,
     was_lost: bool,
     total_ticks: Option<u64>,
@@ -45,7 +45,7 @@ pub(super) struct Live {
 struct Screen {
     ticks: ProgressBar,
     lanes: ProgressBar,
-    /// Where hot state is kept in Redis.
+    /// The line of hot state, where it is kept in Redis.
     hot_state: Option<ProgressBar>,
     signals: Vec<ProgressBar>,
 }

@@ -1,6 +1,7 @@
 //! What the commands do, one module each: arguments and settings in, an exit code out.
 
 pub mod config;
+pub mod control;
 pub mod demo;
 pub mod devices;
 pub mod dlq;
@@ -15,3 +16,4 @@ pub mod topics;
 
 mod columns;
 mod live;
+mod publishing;

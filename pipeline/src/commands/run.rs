@@ -17,7 +17,7 @@ use super::topics::ready_topics;
 use crate::cli::{Interrupt, RunArgs};
 use crate::clock::Clock;
 use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
-use crate::open::{OpenLog, Purpose, open_log};
+use crate::open::{OpenLog, Purpose, failover_note, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -46,8 +46,11 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         config.core.group,
         log.url()
     );
-    if let Some(missing) = &settings.engine.gpus_missing {
+    if let Some(missing) = &settings.gpus_missing {
         eprintln!("{missing}; lanes are on the CPU");
+    }
+    if let Some(note) = failover_note(settings) {
+        eprintln!("{note}");
     }
     let has_ticks = |info: &TopicInfo| {
         info.spec.name == config.core.topics.ticks && info.offsets.iter().any(|range| range.next > 0)

@@ -115,7 +115,7 @@ struct Printer<'a, W> {
 
 /// One line of JSON output.
 #[derive(Clone, Copy, Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     topic: &'a str,
     partition: i32,
     offset: i64,
@@ -142,7 +142,7 @@ impl<'a, W: Write> Printer<'a, W> {
     }
 
     fn print(&mut self, partition: i32, record: &Record) -> io::Result<()> {
-        let line = Line {
+        let line = JsonLine {
             topic: self.topic,
             partition,
             offset: record.offset,
@@ -161,7 +161,7 @@ impl<'a, W: Write> Printer<'a, W> {
                 Ok(())
             }
             Err(error) => match self.format {
-                TailFormat::Json => self.print_json(&Line { error: Some(&error.to_string()), ..line }),
+                TailFormat::Json => self.print_json(&JsonLine { error: Some(&error.to_string()), ..line }),
                 TailFormat::Table => {
                     writeln!(self.output, "{partition}:{}  cannot be decoded: {error}", record.offset)
                 }
@@ -169,9 +169,9 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    fn print_row(&mut self, line: &Line, row: &rows::Row) -> io::Result<()> {
+    fn print_row(&mut self, line: &JsonLine, row: &rows::Row) -> io::Result<()> {
         match self.format {
-            TailFormat::Json => self.print_json(&Line {
+            TailFormat::Json => self.print_json(&JsonLine {
                 index: row.index,
                 schema: Some(row.schema),
                 record: Some(&row.fields),
@@ -193,7 +193,7 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    fn print_json(&mut self, line: &Line) -> io::Result<()> {
+    fn print_json(&mut self, line: &JsonLine) -> io::Result<()> {
         serde_json::to_writer(&mut self.output, line)?;
         self.output.write_all(b"\n")
     }

@@ -1,5 +1,4 @@
-//! A thread in the background that does one thing after the other, as they come: what would take so long that ticks should not wait
-//! for it.
+//! A thread in the background for jobs that take so long that ticks should not wait for them. It does them one after the other.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_background::BackgroundThread;
@@ -16,7 +15,7 @@ pub(super) struct BackgroundJobs<Job, Done> {
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
-    /// Starts it. What waits is bounded by who has it done.
+    /// Starts the thread. Whoever gives it jobs bounds how many wait.
     pub(super) fn start(thread: &'static str, run: impl Fn(Job) -> Done + Send + 'static) -> Self {
         let (jobs, received) = unbounded();
         let (sent, done) = unbounded();
@@ -36,22 +35,22 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
         Self { thread, jobs, done, worker }
     }
 
-    /// Has something done.
+    /// Gives the thread a job.
     pub(super) fn run(&self, job: Job) -> Result<(), EngineError> {
         self.jobs.send(job).map_err(|_| self.gone())
     }
 
-    /// What is done.
+    /// The jobs that are done, with what came of them.
     pub(super) fn done(&self) -> &Receiver<Done> {
         &self.done
     }
 
-    /// The thread has ended, which it does for nobody.
+    /// The error that the thread has ended, which it never does by itself.
     pub(super) fn gone(&self) -> EngineError {
         EngineError::ThreadGone { thread: self.thread }
     }
 
-    /// Ends it after what it is at, and waits for that.
+    /// Ends the thread after the job that it is at, and waits for that.
     pub(super) fn stop(self) {
         drop(self.jobs);
         drop(self.done);

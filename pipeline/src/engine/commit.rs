@@ -13,8 +13,8 @@ use super::worker::Worker;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Outcome, TransactionWriter};
 
-/// The records of a request: signals, late ticks, dead letters, snapshots, risk results and the journal entries of a node, in the order they are written.
-/// The journal's partition is that of the process's number.
+/// The records of a request: signals, late ticks, dead letters, snapshots, risk results, the journal entries of a node and its answers to
+/// commands, in the order they are written. The partition of the last two is that of the process's number.
 pub fn records_of<'a>(
     request: &'a CommitRequest,
     topics: &'a Topics,
@@ -55,7 +55,10 @@ pub fn records_of<'a>(
     let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
         record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)
     };
-    sealed.chain(request.entries.iter().map(entry))
+    let answers = request.control.results.iter().map(move |(key, bytes)| {
+        record(&topics.control_results, ordinal, at_ns, Some(key.as_bytes()), bytes)
+    });
+    sealed.chain(request.entries.iter().map(entry)).chain(answers)
 }
 
 /// What became of a request.

@@ -42,7 +42,7 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// The same in every life of the process, so that a new one fences the one before.
+    /// The transactional id. It is the same in every life of the process, so that a new one fences the one before.
     pub fn transactional_id(&self) -> String {
         format!("{}-{}", self.core.group, self.ordinal)
     }
@@ -78,7 +78,7 @@ impl EngineConfig {
     }
 }
 
-/// The topics as they are created: outputs have the partitions of the source, the journal one for each process.
+/// The topics as they are created: outputs have the partitions of the source, the journal and what operators say one for each process.
 pub fn topic_specs(topics: &Topics, plan: &TopicPlan) -> Vec<TopicSpec> {
     let TopicPlan { partitions, journal_partitions, retention, .. } = *plan;
     let spec = |name: &str, partitions: i32, retention: Option<Duration>| TopicSpec {
@@ -100,6 +100,8 @@ pub fn topic_specs(topics: &Topics, plan: &TopicPlan) -> Vec<TopicSpec> {
         spec(&topics.risk_requests, partitions, retention.risk_requests),
         spec(&topics.risk_results, partitions, retention.risk_results),
         TopicSpec { compacted: true, ..spec(&topics.feeds, 1, None) },
+        spec(&topics.control, journal_partitions, retention.lifecycle),
+        spec(&topics.control_results, journal_partitions, retention.lifecycle),
     ]
 }
 
@@ -144,7 +146,7 @@ pub struct Retention {
     pub late: Option<Duration>,
     /// Dead letters.
     pub dead_letter: Option<Duration>,
-    /// Lifecycle.
+    /// Lifecycle, and operators' commands with their answers.
     pub lifecycle: Option<Duration>,
     /// Risk requests.
     pub risk_requests: Option<Duration>,

@@ -75,7 +75,7 @@ impl From<RecordError> for EngineError {
 }
 
 impl EngineError {
-    /// The same; where the stage configuration is another one than before, with the settings that changed.
+    /// Adds to an error about the stage configuration which settings have changed; any other error comes back as it is.
     pub(super) fn with_changes(self, config: &StageConfig) -> Self {
         match self {
             Self::Core(CoreError::OtherSegment { before, partitions, records }) => {

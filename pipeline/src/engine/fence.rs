@@ -31,12 +31,12 @@ impl Fence {
         }
     }
 
-    /// Nothing of the partition may.
+    /// Closes the fence for a partition: nothing of it may be committed any more.
     pub(super) fn close(&self, partition: i32) {
         self.lock().current.remove(&partition);
     }
 
-    /// Nothing at all may, now and later.
+    /// Closes the fence for good: nothing at all may be committed any more.
     pub(super) fn close_all(&self) {
         let mut assignments = self.lock();
         assignments.current.clear();

@@ -15,7 +15,7 @@ pub(super) struct Figures {
     progress: Arc<Progress>,
     /// Trades whose id their symbol had before.
     repeated: RepeatedTrades,
-    /// When the request was sealed whose signals were shown last.
+    /// When the commit was sealed whose signals were shown last.
     shown_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
@@ -38,7 +38,7 @@ impl Figures {
         self.progress.decisions.store(core.decisions_total(), Ordering::Relaxed);
     }
 
-    /// A lane is told something.
+    /// Counts what a lane is told.
     pub(super) fn command_lane(&self, lane: LaneId, command: &LaneCommand, core: &Core) {
         if let LaneCommand::Run(batch) = command {
             let rows = core.batch_rows(batch.batch);
@@ -46,7 +46,7 @@ impl Figures {
         }
     }
 
-    /// A lane tells something.
+    /// Counts what a lane tells.
     pub(super) fn count_lane(&self, lane: LaneId, news: &LaneNews, core: &Core) {
         let figures = &self.progress.lanes[lane as usize];
         match news {
@@ -61,12 +61,12 @@ impl Figures {
         }
     }
 
-    /// A lane is lost with what it had.
+    /// Forgets what a lost lane had.
     pub(super) fn end_lane(&self, lane: LaneId) {
         self.progress.lanes[lane as usize].in_flight_rows.store(0, Ordering::Relaxed);
     }
 
-    /// Records were accepted that were read at a time.
+    /// Counts records that were accepted; `read_at_ns` is when they were read.
     pub(super) fn count_accepted(&mut self, accepted: Accepted, read_at_ns: i64) {
         self.first_read_ns.get_or_insert(read_at_ns);
         Progress::add(&self.progress.ticks, accepted.ticks);

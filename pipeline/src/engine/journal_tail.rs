@@ -33,6 +33,30 @@ pub(super) fn last_entry(
     Ok(Some(entry))
 }
 
+/// Says so where a journal ends before the entries do that the group has committed: it goes on without them, and then nothing shows it.
+pub(super) fn warn_of_missing(
+    log: &dyn EventLog,
+    group: &str,
+    journal: &str,
+    ordinal: i32,
+    last: &JournalEntry,
+) -> Result<(), LogError> {
+    let partition = TopicPartition { topic: journal.to_owned(), partition: ordinal };
+    let next_sequence = last.sequence.saturating_add(1);
+    if let Some(committed_sequence) = log.committed(group, &partition)?
+        && next_sequence < committed_sequence
+    {
+        tracing::warn!(
+            journal,
+            ordinal,
+            next_sequence,
+            committed_sequence,
+            "entries are missing at the end of the journal, which goes on without them: `replay verify` says so until more is committed"
+        );
+    }
+    Ok(())
+}
+
 /// Reads the last record of a partition; `None` where there is none.
 pub(super) fn last_record(
     log: &dyn EventLog,

@@ -1,4 +1,4 @@
-//! The lanes' threads that are there.
+//! The threads of all lanes.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_engine::{Doing, LaneCommand, Slice};
@@ -8,13 +8,13 @@ use super::lanes::{Lane, LaneEvent};
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
 
-/// By lane: its threads, unless it was ended.
+/// The threads of each lane that was not ended.
 pub(super) struct LaneThreads {
     /// What lanes tell.
     pub(super) events: Receiver<LaneEvent>,
     sender: Sender<LaneEvent>,
     lanes: Vec<Option<Lane>>,
-    /// Those on devices.
+    /// The lanes on devices.
     on_devices: Vec<LaneId>,
     /// Threads of lanes that were ended.
     leaving: Vec<Worker>,

@@ -2,44 +2,22 @@
 
 mod device_slices;
 mod slice_threads;
+mod stages;
 mod thread;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crossbeam_channel::{Sender, unbounded};
-use warptape_engine::{BatchPart, Doing, GroupId, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
-use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_engine::{Doing, LaneCommand, LaneNews, Slice};
 use warptape_schemas::journal::LaneId;
-use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
 use super::worker::Worker;
 use super::{Clock, EngineConfig};
 pub use device_slices::DeviceSlices;
 use slice_threads::{NO_THREAD, Reporter, SliceThreads};
+pub use stages::{LaneResult, LaneStages};
 use thread::LaneWorker;
-
-/// What comes of a command.
-pub enum LaneResult {
-    /// A batch is done.
-    Batch {
-        /// Number of the batch.
-        batch: i64,
-        /// What each part gave.
-        parts: Vec<PartOutput>,
-    },
-    /// A group was given back.
-    Released {
-        /// The group.
-        group: GroupId,
-        /// Its epoch.
-        epoch: i64,
-        /// Its state.
-        stage: Box<GroupStage>,
-    },
-}
 
 /// What a lane tells the engine.
 pub(super) struct LaneEvent {
@@ -63,17 +41,17 @@ pub(super) struct Lane {
     commands: Sender<LaneCommand>,
     slice_threads: SliceThreads,
     thread: Worker,
-    work: Arc<Work>,
-    /// Of the thread that does slices on the lane's device.
-    slice_work: Arc<Work>,
+    work: Arc<Activity>,
+    /// What the thread is at that does slices on the lane's device.
+    slice_work: Arc<Activity>,
 }
 
 /// Since when a thread of a lane has been at something: a batch, or, negated, anything else; 0 where it waits for a command.
 /// The thread says so itself: what the engine has not heard yet, because it was busy, is not held against the lane.
 #[derive(Default)]
-struct Work(AtomicI64);
+struct Activity(AtomicI64);
 
-impl Work {
+impl Activity {
     fn on_batch(&self, now_ns: i64) {
         self.0.store(now_ns, Ordering::Relaxed);
     }
@@ -108,7 +86,7 @@ impl Lane {
     ) -> Self {
         // What waits is bounded by the credit of the lane and the number of groups.
         let (commands, received) = unbounded();
-        let [work, slice_work] = [Arc::new(Work::default()), Arc::new(Work::default())];
+        let [work, slice_work] = [Arc::new(Activity::default()), Arc::new(Activity::default())];
         let reporter = Reporter { lane, life, clock, events: events.clone() };
         let (slice_threads, device_slices) =
             SliceThreads::start(reporter.clone(), config.isa, config.core.is_on_device(lane));
@@ -149,188 +127,4 @@ impl Lane {
     pub(super) fn end(self) -> Worker {
         self.thread
     }
-}
-
-/// The groups of a lane and what they do with a command: the part of a lane that knows no thread.
-pub struct LaneStages {
-    config: StageConfig,
-    isa: Isa,
-    epochs: BTreeMap<GroupId, i64>,
-    groups: LaneGroups,
-    /// A batch that a device has begun.
-    running: Option<Running>,
-    /// What does slices on a device, until it is taken.
-    background: Option<DeviceSlices>,
-    /// Bytes of the device's memory that slices take. Written by that.
-    background_bytes: Arc<AtomicUsize>,
-}
-
-struct Running {
-    batch: i64,
-    /// Without what is to come.
-    outputs: Vec<PartOutput>,
-    begun: Begun<GroupId>,
-}
-
-/// Where a lane's groups have their state.
-enum LaneGroups {
-    Host(BTreeMap<GroupId, Box<GroupStage>>),
-    Device(Box<DeviceGroups<GroupId>>),
-}
-
-impl LaneStages {
-    /// No groups, on the host.
-    pub fn on_host(config: &StageConfig, isa: Isa) -> Self {
-        Self::new(config, isa, LaneGroups::Host(BTreeMap::new()), None)
-    }
-
-    /// No groups, on a device.
-    pub fn on_device(
-        name: &str,
-        mut device: Box<dyn Device>,
-        config: &StageConfig,
-        isa: Isa,
-    ) -> Result<Self, DeviceError> {
-        let background = DeviceSlices::new(device.background()?);
-        let groups = LaneGroups::Device(Box::new(DeviceGroups::new(name, device, config)?));
-        Ok(Self::new(config, isa, groups, Some(background)))
-    }
-
-    fn new(config: &StageConfig, isa: Isa, groups: LaneGroups, background: Option<DeviceSlices>) -> Self {
-        Self {
-            background_bytes: background.as_ref().map_or_else(Arc::default, DeviceSlices::bytes),
-            background,
-            config: config.clone(),
-            isa,
-            epochs: BTreeMap::new(),
-            groups,
-            running: None,
-        }
-    }
-
-    /// Gives what does the slices of a lane on a device, once, so that another thread can have it.
-    pub fn take_background(&mut self) -> Option<DeviceSlices> {
-        self.background.take()
-    }
-
-    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on, those of risk too.
-    pub fn memory_bytes(&self) -> Option<[usize; 3]> {
-        match &self.groups {
-            LaneGroups::Host(_) => None,
-            LaneGroups::Device(groups) => {
-                let [slots, staging, work] = groups.memory_bytes();
-                Some([slots, staging, work + self.background_bytes.load(Ordering::Relaxed)])
-            }
-        }
-    }
-
-    /// Whether a batch is under way.
-    pub fn is_running(&self) -> bool {
-        self.running.is_some()
-    }
-
-    /// Whether a command may be obeyed while a batch is under way: before all others that is to be finished.
-    pub fn may_overlap(&self, command: &LaneCommand) -> bool {
-        let LaneCommand::Run(batch) = command else { return false };
-        let mut current = batch.parts.iter().filter(|part| self.is_current(part.group, part.epoch));
-        current.all(|part| DeviceGroups::<GroupId>::may_overlap(&part.input))
-    }
-
-    /// Obeys a command; a batch on a device is begun by that, and the one before it finished. After an error the lane's state is
-    /// void.
-    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
-        assert!(!self.is_running() || self.may_overlap(&command), "the batch under way is finished before");
-        match command {
-            LaneCommand::Install { group, epoch, state } => {
-                self.epochs.insert(group, epoch);
-                let stage = state.into_stage(&self.config, self.isa);
-                match &mut self.groups {
-                    LaneGroups::Host(stages) => drop(stages.insert(group, stage)),
-                    LaneGroups::Device(groups) => groups.install(group, stage)?,
-                }
-                Ok(None)
-            }
-            LaneCommand::Drop { partition } => {
-                let stays = |group: &GroupId| group.partition != partition;
-                self.epochs.retain(|group, _| stays(group));
-                match &mut self.groups {
-                    LaneGroups::Host(stages) => stages.retain(|group, _| stays(group)),
-                    LaneGroups::Device(groups) => groups.retain(stays),
-                }
-                Ok(None)
-            }
-            LaneCommand::Run(batch) => self.run(batch),
-            LaneCommand::Release { group, epoch } => {
-                // The partition may have gone since.
-                if !self.is_current(group, epoch) {
-                    return Ok(None);
-                }
-                self.epochs.remove(&group);
-                let stage = match &mut self.groups {
-                    LaneGroups::Host(stages) => stages.remove(&group).expect(HAS_STAGE),
-                    LaneGroups::Device(groups) => groups.take(&group)?,
-                };
-                Ok(Some(LaneResult::Released { group, epoch, stage }))
-            }
-        }
-    }
-
-    /// Finishes the batch that is under way.
-    pub fn finish(&mut self) -> Result<Option<LaneResult>, DeviceError> {
-        let Some(Running { batch, outputs, begun }) = self.running.take() else { return Ok(None) };
-        let LaneGroups::Device(groups) = &mut self.groups else { return Ok(None) };
-        let current = groups.finish(begun)?;
-        Ok(Some(LaneResult::Batch { batch, parts: self.filled(outputs, current) }))
-    }
-
-    /// Runs a batch on the host; on a device begins it, and finishes the one before.
-    fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<LaneResult>, DeviceError> {
-        let mut outputs = Vec::with_capacity(parts.len());
-        let mut inputs = Vec::with_capacity(parts.len());
-        for BatchPart { group, epoch, input } in parts {
-            outputs.push(PartOutput { group, epoch, output: GroupOutput::default() });
-            // A part of an older epoch was cut off by a restore: its rows come again.
-            if self.is_current(group, epoch) {
-                inputs.push((group, input));
-            }
-        }
-        match &mut self.groups {
-            LaneGroups::Host(stages) => {
-                let run = |(group, input)| run_on_host(stages, group, input);
-                let current = inputs.into_iter().map(run).collect();
-                Ok(Some(LaneResult::Batch { batch, parts: self.filled(outputs, current) }))
-            }
-            LaneGroups::Device(groups) => {
-                let begun = groups.begin(inputs)?;
-                let done = self.finish()?;
-                self.running = Some(Running { batch, outputs, begun });
-                Ok(done)
-            }
-        }
-    }
-
-    fn is_current(&self, group: GroupId, epoch: i64) -> bool {
-        self.epochs.get(&group) == Some(&epoch)
-    }
-
-    /// Outputs of all parts, given those of the current ones.
-    fn filled(&self, mut outputs: Vec<PartOutput>, current: Vec<GroupOutput>) -> Vec<PartOutput> {
-        let ran = outputs.iter_mut().filter(|part| self.is_current(part.group, part.epoch));
-        for (part, output) in ran.zip(current) {
-            part.output = output;
-        }
-        outputs
-    }
-}
-
-const HAS_STAGE: &str = "a group with an epoch has a stage";
-
-fn run_on_host(
-    stages: &mut BTreeMap<GroupId, Box<GroupStage>>,
-    group: GroupId,
-    input: GroupInput,
-) -> GroupOutput {
-    let mut output = GroupOutput::default();
-    stages.get_mut(&group).expect(HAS_STAGE).run(input, &mut output);
-    output
 }

@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 256;
 pub(super) struct LifecycleLog {
     node: String,
     records: Sender<Lifecycle>,
-    /// Nothing is tried again any more.
+    /// Set when nothing is to be tried again any more.
     ending: Arc<AtomicBool>,
     worker: Worker,
 }

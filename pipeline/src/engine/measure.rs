@@ -9,15 +9,15 @@ use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, Stage
 use super::lanes::LaneStages;
 use super::{Clock, EngineConfig};
 
-/// Rows of the batches.
+/// Numbers of rows of the batches that are measured.
 const SIZES: [i64; 8] = [2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
-/// Of so many batches of a size the fastest counts: the others were disturbed.
+/// How many batches of a size are run, of which the fastest counts, because the others were disturbed.
 const REPETITIONS: usize = 3;
-/// Symbols that the rows are of, in turns.
+/// Number of symbols among the rows, which take turns.
 const SYMBOLS: i64 = 64;
 /// Time between two rows: a second has a bar of each symbol.
 const ROW_INTERVAL_NS: i64 = 1_000_000;
-/// No partition has this number.
+/// The group that is measured, whose partition has a number that no other has.
 const GROUP: GroupId = GroupId { partition: -1, group: 0 };
 
 /// Runs batches of made-up trades on a lane that has no groups yet, none larger than a batch may be.
@@ -58,7 +58,7 @@ impl Trades {
         Self { intake: PartitionIntake::new(&config), rows: 0 }
     }
 
-    /// The next ones; the first of them name the symbols.
+    /// The next `count` trades; the first ones name the symbols.
     fn next(&mut self, count: i64) -> GroupInput {
         let mut columns = TickColumns::default();
         for row in self.rows..self.rows + count {

@@ -12,6 +12,7 @@
 mod background;
 mod commit;
 mod config;
+mod controls;
 mod dead_letter_headers;
 mod error;
 mod failpoint;

@@ -1,5 +1,5 @@
-//! Partitions that came, of whose risk requests is to be found out which are answered: from the results, up to what was written of
-//! them when the partition came.
+//! Finds out which risk requests of a partition that was just assigned are answered. It reads the results, up to the end that they had
+//! when the partition came.
 //!
 //! A transaction that is open in the results holds that up until it has ended, which may take as long as the log leaves one open that
 //! nobody ends. So nothing here waits for that: it is read a turn at a time.
@@ -17,29 +17,29 @@ use super::requests::{RequestEvent, RequestNames};
 const RECORDS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 16 << 20;
 
-/// The partitions.
+/// The partitions for which this is being found out.
 pub(super) struct Opening {
     log: Arc<dyn EventLog>,
     names: RequestNames,
     /// When they were assigned.
     assignments: BTreeMap<i32, u64>,
-    /// Of all of them; begun again when one is added.
-    reading: Option<Reading>,
+    /// How far the results of all partitions are read; begun again when a partition is added.
+    reading: Option<ResultsRead>,
 }
 
 /// How far the results are read.
-struct Reading {
+struct ResultsRead {
     consumer: Box<dyn Consumer>,
     partitions: BTreeMap<i32, Results>,
 }
 
 /// Results of one partition.
 struct Results {
-    /// Next request that is not known to be answered.
+    /// The group's committed offset of requests: those before it are answered.
     committed: i64,
     /// Requests before this offset were written.
     found_before: i64,
-    /// Where reading ends.
+    /// Offset at which reading ends.
     end: i64,
     answered: Answered,
 }
@@ -77,7 +77,7 @@ impl Opening {
         }
         let reading = match &mut self.reading {
             Some(reading) => reading,
-            none => none.insert(Reading::begin(self.log.as_ref(), &self.names, &self.assignments)?),
+            none => none.insert(ResultsRead::begin(self.log.as_ref(), &self.names, &self.assignments)?),
         };
         let Some((partition, Results { committed, found_before, answered, .. })) =
             reading.take_read(&self.names)?
@@ -90,7 +90,7 @@ impl Opening {
     }
 }
 
-impl Reading {
+impl ResultsRead {
     fn begin(
         log: &dyn EventLog,
         names: &RequestNames,

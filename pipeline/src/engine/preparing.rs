@@ -1,19 +1,22 @@
-//! Requests that are made tasks and rounds that are concluded, in the background: both take so long that no tick should wait.
+//! Requests that are made tasks, prices that are found and rounds that are concluded, in the background: they take so long that no tick
+//! should wait.
 
 use std::collections::BTreeMap;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::Receiver;
 use warptape_engine::{Concluded, Conclusion, Preparation, Prepared};
+use warptape_schemas::journal::{AskPrices, Priced};
 
 use super::background::BackgroundJobs;
 use super::{Clock, EngineError};
 
-/// Makes requests tasks, unless nobody waits for that any more by the time.
+/// Makes tasks of requests, except of those for which nobody waits any more when their turn comes.
 pub(super) struct Preparing {
     thread: BackgroundJobs<(Preparation, Arc<AtomicBool>), Prepared>,
-    /// By number: whether somebody still waits for it. The thread has the other end, and drops it when it is done.
+    /// Preparations under way, by number: whether somebody still waits for it. The thread has the other end, and drops it when it is done.
     wanted: BTreeMap<u64, Arc<AtomicBool>>,
 }
 
@@ -35,7 +38,7 @@ impl Preparing {
         self.thread.run((preparation, is_wanted))
     }
 
-    /// Nobody waits for one of them any more.
+    /// Notes that nobody waits for a preparation any more.
     pub(super) fn abandon(&self, number: u64) {
         if let Some(is_wanted) = self.wanted.get(&number) {
             is_wanted.store(false, Ordering::Relaxed);
@@ -52,6 +55,38 @@ impl Preparing {
 
     pub(super) fn stop(self) {
         self.thread.stop();
+    }
+}
+
+/// Finds prices of kinds of tasks.
+pub(super) struct Pricing(BackgroundJobs<AskPrices, Priced>);
+
+impl Pricing {
+    pub(super) fn start() -> Self {
+        Self(BackgroundJobs::start("prices", |asked: AskPrices| {
+            // Without prices, the scheduler goes by those that it has.
+            let prices = catch_unwind(|| warptape_prices::solve(&asked)).unwrap_or_else(|_| {
+                tracing::warn!(question = asked.question, "prices of kinds of tasks could not be found");
+                Vec::new()
+            });
+            Priced { question: asked.question, prices }
+        }))
+    }
+
+    pub(super) fn run(&self, asked: AskPrices) -> Result<(), EngineError> {
+        self.0.run(asked)
+    }
+
+    pub(super) fn done(&self) -> &Receiver<Priced> {
+        self.0.done()
+    }
+
+    pub(super) fn gone(&self) -> EngineError {
+        self.0.gone()
+    }
+
+    pub(super) fn stop(self) {
+        self.0.stop();
     }
 }
 

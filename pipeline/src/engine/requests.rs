@@ -101,14 +101,14 @@ struct RequestReader {
     /// Topic of the requests.
     topic: String,
     opening: Opening,
-    partitions: BTreeMap<i32, Reading>,
-    /// Of exactly these partitions; made again when they change.
+    partitions: BTreeMap<i32, RequestsRead>,
+    /// A consumer of exactly these partitions; made again when they change.
     consumer: Option<Box<dyn Consumer>>,
     events: Sender<RequestEvent>,
 }
 
 #[derive(Clone, Copy)]
-struct Reading {
+struct RequestsRead {
     generation: u64,
     /// Next record to give.
     next: i64,
@@ -149,7 +149,7 @@ impl RequestReader {
         match command {
             RequestCommand::Open { partition, assignment } => self.opening.insert(partition, assignment),
             RequestCommand::Read { partition, offset, generation } => {
-                self.partitions.insert(partition, Reading { generation, next: offset, told: offset });
+                self.partitions.insert(partition, RequestsRead { generation, next: offset, told: offset });
                 self.consumer = None;
             }
             RequestCommand::Forget { partition } => {
@@ -224,7 +224,7 @@ impl RequestReader {
 fn open_reader(
     log: &dyn EventLog,
     topic: &str,
-    partitions: &BTreeMap<i32, Reading>,
+    partitions: &BTreeMap<i32, RequestsRead>,
 ) -> Result<Box<dyn Consumer>, LogError> {
     let name = |partition: &i32| TopicPartition { topic: topic.to_owned(), partition: *partition };
     let names: Vec<TopicPartition> = partitions.keys().map(name).collect();

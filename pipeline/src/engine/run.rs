@@ -4,23 +4,24 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, never, select};
-use warptape_engine::{AfterAbort, Command, Core, Restored, Stop};
+use warptape_engine::{AfterAbort, Command, Config, Core, Restored, Stop};
 use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::TickDecoder;
 
 use super::commit::{CommitEvent, Committer};
+use super::controls::{ControlEvent, ControlSource};
 use super::failpoint::{self, Failpoint};
 use super::fence::Fence;
 use super::figures::Figures;
-use super::journal_tail::last_entry;
+use super::journal_tail::{last_entry, warn_of_missing};
 use super::lane_threads::LaneThreads;
 use super::lanes::LaneEvent;
 use super::lifecycle::LifecycleLog;
-use super::preparing::{Concluding, Preparing};
+use super::preparing::{Concluding, Preparing, Pricing};
 use super::requests::{RequestCommand, RequestEvent, RequestNames, RequestSource};
 use super::restore::restore;
 use super::segment::{config_in_journal, new_segment};
-use super::source::{Source, SourceCommand, SourceEvent};
+use super::source::{SourceCommand, SourceEvent, SourceThread};
 use super::telemetry::Telemetry;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary, record_limits};
 use crate::transaction::TransactionWriter;
@@ -49,20 +50,22 @@ struct Shell {
     figures: Figures,
     lanes: LaneThreads,
     threads: Threads,
-    /// The stage configuration that the journal says was in force before this life, once it was asked.
+    /// The stage configuration that was in force before this life according to the journal; `None` until the journal was asked.
     older_segment: Option<Option<String>>,
     /// When it began to end. Read by the commit thread, which is less patient from then on.
     stopping_since: Arc<OnceLock<Instant>>,
-    /// Held, never looked at.
+    /// The lock of the journal, held until this is dropped.
     _journal_owner: Box<dyn Send>,
 }
 
 /// The threads beside the engine's, but for those of lanes.
 struct Threads {
-    source: Source,
+    source: SourceThread,
     requests: RequestSource,
+    controls: ControlSource,
     preparing: Preparing,
     concluding: Concluding,
+    pricing: Pricing,
     committer: Committer,
     telemetry: Telemetry,
     lifecycle: LifecycleLog,
@@ -90,6 +93,10 @@ impl Shell {
         let writer = TransactionWriter::new(log.clone(), config.transactional_id(), of_writer)?;
         let lifecycle = LifecycleLog::new(log.clone(), &config)?;
         let last = last_entry(log.as_ref(), &config.core.topics.journal, config.ordinal)?;
+        if let Some(last) = &last {
+            let Config { group, topics, .. } = &config.core;
+            warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
+        }
         let decoder =
             TickDecoder::with_source(config.schemas.clone()).with_prices(config.core.stages.numbers.prices());
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
@@ -100,8 +107,10 @@ impl Shell {
             requests: config.core.topics.risk_requests.clone(),
             results: config.core.topics.risk_results.clone(),
         };
+        let commands =
+            TopicPartition { topic: config.core.topics.control.clone(), partition: config.ordinal };
         let threads = Threads {
-            source: Source::start(
+            source: SourceThread::start(
                 log.clone(),
                 consumer,
                 &config.core.topics,
@@ -110,8 +119,10 @@ impl Shell {
                 fetch_max,
             ),
             requests: RequestSource::start(log.clone(), names),
+            controls: ControlSource::start(log.clone(), config.core.group.clone(), commands),
             preparing: Preparing::start(),
             concluding: Concluding::start(clock),
+            pricing: Pricing::start(),
             committer: Committer::start(writer, config.clone(), fence.clone(), clock),
             telemetry: Telemetry::start(
                 config.devices.clone(),
@@ -144,15 +155,26 @@ impl Shell {
         let nothing = never();
         let mut stop_asked = false;
         while !self.core.is_done() {
-            let Threads { source, requests, committer, telemetry, preparing, concluding, .. } = &self.threads;
+            let Threads {
+                source,
+                requests,
+                controls,
+                committer,
+                telemetry,
+                preparing,
+                concluding,
+                pricing,
+                ..
+            } = &self.threads;
             let records = if self.core.takes_records() { &source.events } else { &never() };
             let asked = if self.core.takes_requests() { &requests.events } else { &never() };
+            let told = if self.core.takes_controls() { &controls.events } else { &never() };
             select! {
                 recv(self.lanes.events) -> event => {
                     self.on_lane(event.expect("the shell holds a sender"))?;
                 }
                 recv(telemetry.samples) -> sample => match sample {
-                    Ok((device, sample)) => self.core.on_sample(self.clock.now_ns(), device, sample)?,
+                    Ok((device, sample)) => self.core.on_sample(self.clock.now_ns(), &device, &sample)?,
                     // It goes on without figures.
                     Err(_) => self.threads.telemetry.samples = never(),
                 },
@@ -168,6 +190,9 @@ impl Shell {
                 recv(asked) -> event => {
                     self.on_requests(event.map_err(|_| EngineError::ThreadGone { thread: "requests" })?)?;
                 }
+                recv(told) -> event => {
+                    self.on_controls(event.map_err(|_| EngineError::ThreadGone { thread: "control" })?)?;
+                }
                 recv(preparing.done()) -> prepared => {
                     let prepared = prepared.map_err(|_| preparing.gone())?;
                     self.core.on_prepared(self.clock.now_ns(), prepared)?;
@@ -175,6 +200,10 @@ impl Shell {
                 recv(concluding.done()) -> concluded => {
                     let concluded = concluded.map_err(|_| concluding.gone())?;
                     self.core.on_concluded(self.clock.now_ns(), concluded)?;
+                }
+                recv(pricing.done()) -> priced => {
+                    let priced = priced.map_err(|_| pricing.gone())?;
+                    self.core.on_priced(self.clock.now_ns(), priced)?;
                 }
                 recv(if stop_asked { &nothing } else { stop }) -> stop => {
                     stop_asked = true;
@@ -252,6 +281,7 @@ impl Shell {
             Command::Prepare(preparation) => self.threads.preparing.run(preparation)?,
             Command::Abandon { number } => self.threads.preparing.abandon(number),
             Command::Conclude(conclusion) => self.threads.concluding.run(conclusion)?,
+            Command::AskPrices(question) => self.threads.pricing.run(question)?,
             Command::Commit(request) => {
                 self.figures.begin_commit(&request, &self.core);
                 let sent = self.threads.committer.requests.send(request);
@@ -307,7 +337,7 @@ impl Shell {
         Ok(restored)
     }
 
-    /// The stage configuration of before there were records of segments.
+    /// The stage configuration of a log from before there were records of segments: its journal has it.
     fn segment_in_journal(&mut self) -> Result<Option<String>, EngineError> {
         if let Some(known) = &self.older_segment {
             return Ok(known.clone());
@@ -361,6 +391,11 @@ impl Shell {
         self.obey()
     }
 
+    fn on_controls(&mut self, event: ControlEvent) -> Result<(), EngineError> {
+        self.core.on_controls(self.clock.now_ns(), self.config.ordinal, event?)?;
+        self.obey()
+    }
+
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
             CommitEvent::Done { receipt, committed_at_ns } => {
@@ -378,7 +413,8 @@ impl Shell {
         }
     }
 
-    /// Of what the core commanded before it gave up: which threads nobody should wait for, and what is to be told.
+    /// Obeys those of the core's last commands that still matter after it gave up: which threads nobody should wait for, and what is to be
+    /// told.
     fn obey_last(&mut self) {
         for command in self.core.take_commands() {
             match command {
@@ -402,12 +438,23 @@ impl Shell {
         }
         let lifecycle = &self.threads.lifecycle;
         lifecycle.write_end(self.clock.now_ns(), result.as_ref().err());
-        let Threads { source, requests, preparing, concluding, committer, telemetry, lifecycle } =
-            self.threads;
+        let Threads {
+            source,
+            requests,
+            controls,
+            preparing,
+            concluding,
+            pricing,
+            committer,
+            telemetry,
+            lifecycle,
+        } = self.threads;
         source.stop();
         requests.stop();
+        controls.stop();
         preparing.stop();
         concluding.stop();
+        pricing.stop();
         committer.stop();
         lifecycle.stop();
         telemetry.stop();

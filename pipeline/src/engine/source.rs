@@ -54,7 +54,7 @@ pub(super) enum SourceEvent {
 }
 
 /// Handle of the source thread.
-pub(super) struct Source {
+pub(super) struct SourceThread {
     pub(super) commands: Sender<SourceCommand>,
     pub(super) events: Receiver<SourceEvent>,
     /// Why the log failed; the thread has ended then. It is heard also while the engine takes no events.
@@ -62,7 +62,7 @@ pub(super) struct Source {
     worker: Worker,
 }
 
-impl Source {
+impl SourceThread {
     /// Starts the thread on a subscribed consumer.
     pub(super) fn start(
         log: Arc<dyn EventLog>,
@@ -115,13 +115,13 @@ struct SourceReader {
     clock: Clock,
     records_max: usize,
     bytes_max: usize,
-    partitions: BTreeMap<i32, Reading>,
+    partitions: BTreeMap<i32, TicksRead>,
     events: Sender<SourceEvent>,
 }
 
 /// How far a partition is, from its first seek on.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct TicksRead {
     /// Generation of the last seek.
     generation: u64,
     /// Position that the engine was told last.
@@ -198,7 +198,7 @@ impl SourceReader {
         Ok(moved)
     }
 
-    /// Those of the waiting partitions that all topics have by now, for the engine.
+    /// Tells the engine which of the waiting partitions all topics have by now.
     fn look_for_waiting(&mut self) -> Result<Option<SourceEvent>, LogError> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.next_look {
@@ -280,7 +280,7 @@ impl SourceReader {
             SourceCommand::Pause(partition) => self.consumer.pause(&[self.name(partition)]),
             SourceCommand::Resume(partition) => self.consumer.resume(&[self.name(partition)]),
             SourceCommand::Seek { partition, offset, generation } => {
-                self.partitions.insert(partition, Reading { generation, told: offset });
+                self.partitions.insert(partition, TicksRead { generation, told: offset });
                 let name = self.name(partition);
                 self.consumer.seek(&name, offset)?;
                 self.consumer.resume(&[name])
@@ -298,3 +298,6 @@ impl SourceReader {
         TopicPartition { topic: self.topic.clone(), partition }
     }
 }
+
+#[cfg(test)]
+mod tests;

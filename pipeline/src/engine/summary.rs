@@ -28,7 +28,7 @@ pub struct Summary {
     pub latency_ns: Histogram<u64>,
 }
 
-/// Longest latency told apart: what takes longer counts as this.
+/// Longest latency that the histogram tells apart; longer ones count as this.
 pub(super) const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
 /// A histogram from a microsecond to ten minutes with three significant digits.

@@ -4,7 +4,7 @@
 //! as it is: no state has to be taken back.
 
 use warptape_engine::{CommitRequest, Config};
-use warptape_eventlog::{EventLog, LogError, Producer};
+use warptape_eventlog::{EventLog, LogError, Producer, TopicPartition};
 use warptape_schemas::decode_journal_entry;
 
 use super::EngineConfig;
@@ -33,6 +33,11 @@ impl Transaction for EngineTransaction<'_> {
         }
         failpoint::reach(Failpoint::AfterProduce);
         producer.send_offsets(group, &self.request.offsets)?;
+        if let Some(next_sequence) = self.request.journal_end {
+            let journal = TopicPartition { topic: topics.journal.clone(), partition: *ordinal };
+            producer.send_position(group, &journal, next_sequence)?;
+        }
+        producer.send_offsets(group, self.request.control.next.as_slice())?;
         failpoint::reach(Failpoint::AfterSendOffsets);
         failpoint::reach_soon(Failpoint::DuringCommit);
         Ok(())
@@ -42,7 +47,7 @@ impl Transaction for EngineTransaction<'_> {
         self.request.sealed.iter().all(|sealed| self.fence.is_open(sealed.partition, sealed.assignment))
     }
 
-    /// A chain that went on without this one is another process's, of the same number.
+    /// Whether the journal's chain went on without this request: then another process of the same number has written it.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { core: Config { topics, .. }, ordinal, .. } = self.config;
         let (Some(first), Some(last)) = (self.request.first_entry(), self.request.last_entry()) else {
@@ -52,7 +57,8 @@ impl Transaction for EngineTransaction<'_> {
         Ok(newest.is_some_and(|newest| is_of_another(&newest.value, first, last)))
     }
 
-    /// The journal tells, which nobody else writes; a request without entries has moved offsets.
+    /// Whether the request is in the log. The journal tells, because nobody else writes it; of a request without entries, the offsets that
+    /// it moves.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { core: Config { topics, group, .. }, ordinal, .. } = self.config;
         if let Some(entry) = self.request.last_entry() {
@@ -60,18 +66,20 @@ impl Transaction for EngineTransaction<'_> {
             return Ok(last.is_some_and(|record| record.value == entry));
         }
         // A partition that went to another process meanwhile may be further by now.
-        for (source, next) in &self.request.offsets {
+        let mut offsets = self.request.offsets.iter().chain(&self.request.control.next).peekable();
+        // Parts of a snapshot alone tell nothing, and may be written twice.
+        let tells = offsets.peek().is_some();
+        for (source, next) in offsets {
             if log.committed(group, source)?.is_none_or(|committed| committed < *next) {
                 return Ok(false);
             }
         }
-        // Parts of a snapshot alone tell nothing, and may be written twice.
-        Ok(!self.request.offsets.is_empty())
+        Ok(tells)
     }
 }
 
-/// Whether the newest entry of a journal was written by another process than the one whose next entries are these, the first and the
-/// last of them.
+/// Whether another process wrote the newest entry of a journal: it stands where a request's entries, from `first` to `last`, belong, and
+/// is not their last.
 fn is_of_another(newest: &[u8], first: &[u8], last: &[u8]) -> bool {
     let sequence = |bytes: &[u8]| decode_journal_entry(bytes).ok().map(|entry| entry.sequence);
     newest != last && sequence(newest) >= sequence(first)
@@ -80,7 +88,7 @@ fn is_of_another(newest: &[u8], first: &[u8], last: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use warptape_engine::Sealed;
-    use warptape_eventlog::{Durability, SqliteLog, TopicPartition};
+    use warptape_eventlog::{Durability, SqliteLog};
     use warptape_schemas::JournalWriter;
     use warptape_schemas::journal::{Input, Woke};
 

@@ -12,13 +12,13 @@ const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A thread that ends by itself once it is told.
 pub(super) struct Worker {
     name: String,
-    /// Ends with the thread.
+    /// Disconnected when the thread ends.
     running: Receiver<()>,
     /// `None` where the system could start no thread.
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a thread, or says why there is none. Its work is dropped then, so that all see it gone who have a channel to it.
+/// Starts a thread, or says in the diagnostics why it cannot. Then its work is dropped, and everybody with a channel to it sees it gone.
 pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.inspect_err(|error| report(name, error)).ok()
@@ -33,7 +33,7 @@ pub(super) fn report(name: &str, error: &io::Error) {
 }
 
 impl Worker {
-    /// Starts it. Where the system cannot, it is gone at once.
+    /// Starts the thread. If the system cannot, everybody sees it gone at once.
     pub(super) fn start(name: impl Into<String>, work: impl FnOnce() + Send + 'static) -> Self {
         let name = name.into();
         let (alive, running) = bounded(0);

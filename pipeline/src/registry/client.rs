@@ -62,8 +62,10 @@ impl RegistryClient {
             )
             .user_agent(concat!("warptape/", env!("CARGO_PKG_VERSION")))
             .build();
-        let authorization = settings.user.as_ref().map(|(name, password)| {
-            Secret::new(format!("Basic {}", STANDARD.encode(format!("{name}:{}", password.reveal()))))
+        let authorization = (!settings.username.is_empty()).then(|| {
+            let password = settings.password.as_ref().map_or("", Secret::reveal);
+            let user = format!("{}:{password}", settings.username);
+            Secret::new(format!("Basic {}", STANDARD.encode(user)))
         });
         Self { agent: Agent::new_with_config(config), url: settings.url.clone(), authorization }
     }
@@ -109,7 +111,7 @@ impl RegistryClient {
         answer.parsed::<Found>().map(|found| Some(found.schema))
     }
 
-    fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer<'_>, RegistryError> {
+    fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<HttpAnswer<'_>, RegistryError> {
         let url = format!("{}{path}", self.url);
         let sent = match (method, body) {
             ("GET", _) => self.authorized(self.agent.get(&url)).call(),
@@ -124,7 +126,7 @@ impl RegistryClient {
         };
         let mut response: Response<Body> = sent.map_err(unreachable)?;
         let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-        let answer = Answer {
+        let answer = HttpAnswer {
             url: &self.url,
             request: format!("{method} {path}"),
             status: response.status(),
@@ -156,14 +158,14 @@ fn send_body(
 }
 
 /// An answer that was read.
-struct Answer<'a> {
+struct HttpAnswer<'a> {
     url: &'a str,
     request: String,
     status: StatusCode,
     text: String,
 }
 
-impl Answer<'_> {
+impl HttpAnswer<'_> {
     fn success(self) -> Result<Self, RegistryError> {
         if self.status.is_success() { Ok(self) } else { Err(self.unexpected()) }
     }

@@ -17,14 +17,16 @@ pub struct Subject {
     pub compatibility: &'static str,
 }
 
-/// Any version reads and is read by every other.
+/// Compatibility by which any version reads every other, and is read by it.
 const FULL: &str = "FULL_TRANSITIVE";
-/// Any version reads every one before it. Requests have no more than that: a new kind of problem is a branch of a union, which readers
-/// of before do not have.
+/// Any version reads every one before it. Requests, commands and the journal have no more than that: a new kind of problem, or of input and
+/// decision, is a branch of a union, which readers of before do not have.
 const BACKWARD: &str = "BACKWARD_TRANSITIVE";
+/// The schemas to whose unions branches are added.
+const BACKWARD_ONLY: [KnownSchema; 3] = [known::RISK_REQUEST, known::JOURNAL_ENTRY, known::CONTROL];
 
 /// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
-/// their results, and how far sources of ticks are.
+/// their results, how far sources of ticks are, and what operators tell and are told.
 ///
 /// A topic's subject is `TOPIC-value`, as Confluent's TopicNameStrategy has it. The topic of ticks holds other records,
 /// which no rule of compatibility would let into the same subject: `TOPIC-warptape.TickBatch` and
@@ -34,7 +36,10 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         topic: topic.to_owned(),
         schema,
         name: format!("{topic}-value"),
-        compatibility: if schema.name == known::RISK_REQUEST.name { BACKWARD } else { FULL },
+        compatibility: match schema.name {
+            name if BACKWARD_ONLY.map(|schema| schema.name).contains(&name) => BACKWARD,
+            _ => FULL,
+        },
     };
     let of_ticks = |schema: KnownSchema| Subject {
         name: format!("{}-warptape.{}", topics.ticks, schema.name),
@@ -52,6 +57,8 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         (&topics.risk_requests, known::RISK_REQUEST),
         (&topics.risk_results, known::RISK_RESULT),
         (&topics.feeds, known::FEED),
+        (&topics.control, known::CONTROL),
+        (&topics.control_results, known::CONTROL_RESULT),
     ];
     let of_topic = |(topic, current): (&String, KnownSchema)| -> Vec<Subject> {
         known::written(current).map(|schema| value(topic, schema)).collect()

@@ -1,9 +1,10 @@
-//! Lanes on GPUs: which GPUs are asked for, whether they are there, and what their lanes weigh.
+//! Lanes on GPUs: which GPUs are asked for, whether they are there, what their lanes weigh, and what is known of all lanes' devices.
 //!
 //! How GPUs are found is handed in, and asked only where a device may be one.
 
 use warptape_cuda::{Gpu, Inventory};
-use warptape_schemas::journal::LaneSpec;
+use warptape_kernels::Isa;
+use warptape_schemas::journal::{LaneSpec, Link, Peer};
 
 use super::syntax::{DeviceSyntax, gpu_of_lane};
 
@@ -16,7 +17,7 @@ pub struct GpuProbe {
     pub score: fn(&Gpu) -> Option<i32>,
 }
 
-/// What there is, if a device may be a GPU and anybody wants to know.
+/// The GPUs that there are, if one of the devices may be a GPU and a probe is given.
 pub(super) fn inventory_for(devices: &[String], probe: Option<&GpuProbe>) -> Option<Inventory> {
     let may_be_gpu = |device: &String| {
         matches!(DeviceSyntax::parse(device), Some(DeviceSyntax::Auto | DeviceSyntax::Gpu { .. }))
@@ -61,8 +62,53 @@ pub(super) fn weigh(lanes: &mut [LaneSpec], inventory: &Inventory, probe: &GpuPr
     }
 }
 
+/// Tells what each lane's device is: its class, its memory, and which others it can copy to without the host.
+pub(super) fn describe(lanes: &mut [LaneSpec], gpus: &[Gpu], isa: Isa) {
+    let gpu_of = |lane: &LaneSpec| {
+        let name = gpu_of_lane(&lane.device)?;
+        gpus.iter().find(|gpu| name == format!("cuda:{}", gpu.ordinal))
+    };
+    let of_lanes: Vec<Option<&Gpu>> = lanes.iter().map(gpu_of).collect();
+    for (lane, gpu) in lanes.iter_mut().zip(&of_lanes) {
+        let Some(gpu) = gpu else {
+            if gpu_of_lane(&lane.device).is_none() {
+                lane.class = format!("host/{}", isa.name());
+            }
+            continue;
+        };
+        lane.class = class_of(gpu);
+        lane.memory_bytes = gpu.memory_total_bytes.try_into().unwrap_or(i64::MAX);
+        lane.numa_node = gpu.numa_node;
+        let peers = (0..).zip(&of_lanes).filter(|(other, _)| *other != lane.lane);
+        lane.peers =
+            peers.filter_map(|(lane, other)| Some(Peer { lane, link: link(gpu, (*other)?)? })).collect();
+    }
+}
+
+/// GPUs of a model that are divided alike are alike.
+fn class_of(gpu: &Gpu) -> String {
+    match &gpu.mig {
+        // Of a divided GPU, CUDA shows one slice: its multiprocessors and memory tell its profile.
+        Some(mig) if mig.is_enabled => {
+            format!("{}/mig-{}sm-{}gb", gpu.name, gpu.multiprocessors, gpu.memory_total_bytes >> 30)
+        }
+        _ => gpu.name.clone(),
+    }
+}
+
+fn link(gpu: &Gpu, other: &Gpu) -> Option<Link> {
+    if gpu.ordinal == other.ordinal {
+        return Some(Link::SameDevice);
+    }
+    let has_nvlink = |gpu: &Gpu| gpu.nvlinks_active.is_some_and(|links| links > 0);
+    let link = if has_nvlink(gpu) && has_nvlink(other) { Link::Nvlink } else { Link::Pcie };
+    gpu.peers.contains(&other.ordinal).then_some(link)
+}
+
 #[cfg(test)]
 mod tests {
+    use warptape_cuda::Mig;
+
     use super::super::{Mistake, SettingsError, Sources, load};
     use super::*;
 
@@ -82,6 +128,7 @@ mod tests {
             pcie_max: Default::default(),
             nvlinks_active: None,
             peers: Vec::new(),
+            numa_node: None,
             mig: None,
             driver_version: None,
         }
@@ -97,7 +144,6 @@ mod tests {
         let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
         match load(&Sources { environment, cores: 4, gpus, ..Sources::default() }) {
             Ok((settings, _)) => Ok(settings
-                .engine
                 .lanes
                 .iter()
                 .enumerate()
@@ -155,15 +201,45 @@ mod tests {
     fn what_was_not_found_is_kept() {
         let nothing = || Inventory { missing: Some("no GPU".to_owned()), ..Inventory::default() };
         let probe = GpuProbe { inventory: nothing, score: |_| None };
-        let engine = |devices: &str, gpus: Option<GpuProbe>| {
+        let settings = |devices: &str, gpus: Option<GpuProbe>| {
             let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
             let sources = Sources { environment, cores: 4, gpus, ..Sources::default() };
-            load(&sources).unwrap().0.engine
+            load(&sources).unwrap().0
         };
-        assert_eq!(engine("auto", Some(probe)).gpus_missing.as_deref(), Some("no GPU"));
-        assert_eq!(engine("cpu:1", Some(probe)).gpus_missing, None);
+        assert_eq!(settings("auto", Some(probe)).gpus_missing.as_deref(), Some("no GPU"));
+        assert_eq!(settings("cpu:1", Some(probe)).gpus_missing, None);
         // Who runs no lanes asks for no GPUs, and reads a file of another machine.
-        assert_eq!(engine("cuda:7,cpu:1", None).lanes.len(), 2);
+        assert_eq!(settings("cuda:7,cpu:1", None).lanes.len(), 2);
+    }
+
+    #[test]
+    fn lanes_tell_what_their_devices_are() {
+        let linked = |ordinal, peers: &[u32], nvlinks_active| Gpu {
+            peers: peers.to_vec(),
+            nvlinks_active,
+            ..gpu(ordinal)
+        };
+        let slice = Gpu {
+            mig: Some(Mig { is_enabled: true, slices: 7 }),
+            multiprocessors: 16,
+            memory_total_bytes: 18 << 30,
+            numa_node: Some(1),
+            ..gpu(3)
+        };
+        let gpus =
+            [linked(0, &[1, 2], Some(18)), linked(1, &[0, 2], Some(18)), linked(2, &[0, 1], None), slice];
+        let devices = ["cuda:0#0", "cuda:0#1", "cuda:1", "cuda:2", "cuda:3", "cpu:5", "cuda:9"];
+        let mut lanes: Vec<_> =
+            (0..).zip(devices).map(|(lane, device)| LaneSpec::new(lane, device, 1)).collect();
+        describe(&mut lanes, &gpus, Isa::Baseline);
+        let classes: Vec<_> = lanes.iter().map(|lane| lane.class.as_str()).collect();
+        assert_eq!(classes, ["H200", "H200", "H200", "H200", "H200/mig-16sm-18gb", "host/baseline", ""]);
+        let peers =
+            |lane: usize| -> Vec<_> { lanes[lane].peers.iter().map(|peer| (peer.lane, peer.link)).collect() };
+        assert_eq!(peers(0), [(1, Link::SameDevice), (2, Link::Nvlink), (3, Link::Pcie)]);
+        assert_eq!(peers(3), [(0, Link::Pcie), (1, Link::Pcie), (2, Link::Pcie)]);
+        assert_eq!([peers(4), peers(5)], [vec![], vec![]]);
+        assert_eq!((lanes[4].memory_bytes, lanes[4].numa_node), (18 << 30, Some(1)));
     }
 
     #[test]

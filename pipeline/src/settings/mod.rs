@@ -2,17 +2,20 @@
 //!
 //! ```text
 //!   built-in defaults < a command's preferences < TOML file < WARPTAPE__SECTION__KEY < flags     (sources)
-//!        tree of values with origins  --table of keys (keys)-->  checked values (value)  -->  Settings (parts)
+//!        tree of values with origins  --table of keys (sections)-->  checked values (value)  -->  Settings (parts)
 //! ```
 //!
 //! All mistakes are reported at once. This module reads the file, and the files of secrets, and nothing else: arguments, environment, the
 //! number of cores and how GPUs are found are handed in.
 
+mod declaration;
 mod keys;
 mod lanes;
 mod mistake;
 mod parts;
+mod relations;
 mod secret;
+mod sections;
 mod show;
 mod sources;
 mod syntax;
@@ -24,21 +27,26 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use keys::{KEYS, Key, Kind};
+use warptape_cuda::Inventory;
+use warptape_kernels::Isa;
+
+pub use keys::{Key, Kind};
 pub use lanes::GpuProbe;
 pub use mistake::{Mistake, SettingsError};
-pub use parts::{
-    EngineSettings, GroupProtocol, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings, Settings,
-    TopicSettings,
-};
+pub use parts::Settings;
 pub use secret::{Secret, exposed_password};
+pub use sections::{
+    EngineSettings, GroupProtocol, HotStateSettings, KEYS, KafkaSettings, LogSettings, RegistrySettings,
+    RiskSettings, TopicSettings,
+};
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
 pub use syntax::{LANES_MAX, gpu_of_lane};
 pub use table::{Entry, EntryText};
 pub use value::Setting;
 
-use parts::Relation;
+use declaration::{FromKeys as _, Values};
+use relations::Relation;
 use sources::{Layers, Leaf};
 
 /// The settings, and every value with its origin in the order of [`KEYS`].
@@ -64,18 +72,21 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
         }
         effective.push(entry);
     }
-    let inventory = parts::inventory(&effective, sources.gpus.as_ref());
-    let mut settings = parts::build(&effective, sources.cores, inventory.as_ref());
+    let values = Values(&effective);
+    let inventory = lanes::inventory_for(&EngineSettings::read(&values).devices, sources.gpus.as_ref());
+    let mut settings = parts::build(&values, sources.cores, inventory.as_ref());
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
-    let relations = parts::relations(&settings, &effective, inventory.as_ref());
+    let relations = relations::relations(&settings, &effective, inventory.as_ref());
     let stands = |relation: &Relation| !refused.iter().any(|path| relation.involves(path));
     mistakes.extend(relations.into_iter().filter(stands).map(|relation| relation.mistake));
     if !mistakes.is_empty() {
         return Err(SettingsError::Mistakes(mistakes));
     }
     if let (Some(inventory), Some(probe)) = (&inventory, &sources.gpus) {
-        lanes::weigh(&mut settings.engine.lanes, inventory, probe);
+        lanes::weigh(&mut settings.lanes, inventory, probe);
     }
+    let gpus = inventory.as_ref().map_or(&[][..], Inventory::usable);
+    lanes::describe(&mut settings.lanes, gpus, Isa::detect());
     Ok((settings, effective))
 }
 
@@ -181,7 +192,8 @@ fn unknown(leaf: &Leaf) -> Mistake {
     let allowed = match nearest {
         Some((_, path)) => format!("did you mean {path}?"),
         None => {
-            let sections: Vec<_> = keys::SECTIONS.iter().map(|(section, _)| format!("[{section}]")).collect();
+            let sections: Vec<_> =
+                sections::SECTIONS.iter().map(|section| format!("[{}]", section.path)).collect();
             format!("keys of {}", sections.join(", "))
         }
     };

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{KEYS, Key, Kind, SECTIONS};
+use super::keys::{Key, Kind};
 use super::secret;
+use super::sections::SECTIONS;
 use super::sources::Origin;
 use super::table::EntryText;
 use super::value::Setting;
@@ -22,10 +23,10 @@ pub struct Effective {
 /// All effective values as TOML, each with its origin as a comment.
 pub fn effective_toml(effective: &[Effective]) -> String {
     let mut text = String::new();
-    for (section, _) in SECTIONS {
+    for section in SECTIONS {
         let gap = if text.is_empty() { "" } else { "\n" };
-        writeln!(text, "{gap}[{section}]").expect("a string takes any text");
-        let entries = || effective.iter().filter(|entry| entry.key.section() == *section);
+        writeln!(text, "{gap}[{}]", section.path).expect("a string takes any text");
+        let entries = || effective.iter().filter(|entry| entry.key.section() == section.path);
         push_lines(&mut text, entries().filter_map(line_of));
         for entry in entries() {
             if let Setting::Table(names) = &entry.value {
@@ -77,9 +78,9 @@ pub fn example_toml() -> String {
          # (WARPTAPE__ENGINE__NODE sets engine.node; items of a list are separated by commas), a flag over both.\n\
          # `warptape config show -c FILE` prints what holds and where it came from.\n",
     );
-    for (section, about) in SECTIONS {
-        writeln!(text, "\n# {about}\n[{section}]").expect("a string takes any text");
-        for key in KEYS.iter().filter(|key| key.section() == *section) {
+    for section in SECTIONS {
+        writeln!(text, "\n# {}\n[{}]", section.about, section.path).expect("a string takes any text");
+        for key in section.keys {
             for line in wrapped(key.about) {
                 writeln!(text, "# {line}").expect("a string takes any text");
             }

@@ -129,7 +129,7 @@ pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
             Some(ordinal) if count(&places) == 1 => format!("cuda:{ordinal}"),
             Some(ordinal) => format!("cuda:{ordinal}#{}", count(&places[..index])),
         };
-        LaneSpec { lane: index as i32, device, weight: i32::from(index < at_work) }
+        LaneSpec::new(index as i32, device, i32::from(index < at_work))
     };
     places.iter().enumerate().map(lane).collect()
 }

@@ -63,9 +63,14 @@ fn nothing_given_is_the_defaults() {
         settings.log,
         LogSettings { url: "sqlite:warptape.db".to_owned(), durability: Durability::Process }
     );
-    assert_eq!(settings.engine.lanes.len(), 2);
+    assert_eq!(settings.lanes.len(), 2);
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
-    let risk = warptape_schemas::journal::RiskConfig { quantum_ns: 20_000_000, ..Default::default() };
+    let risk = warptape_schemas::journal::RiskConfig {
+        quantum_ns: 20_000_000,
+        policy: "fair@1".to_owned(),
+        price_interval_ns: 1_000_000_000,
+        ..Default::default()
+    };
     assert_eq!(settings.scheduler.risk, risk);
     assert_eq!(settings.stages.allowed_lateness_ns, 2_000_000_000);
     assert_eq!(settings.stages.future_max_ns, Some(4 * 86_400_000_000_000));
@@ -290,7 +295,7 @@ fn preferences_yield_to_everything_but_defaults() {
         ..Sources::default()
     };
     let (settings, effective) = load(&sources).unwrap();
-    assert_eq!(settings.engine.lanes.len(), 4);
+    assert_eq!(settings.lanes.len(), 4);
     assert_eq!(settings.engine.node, "mine");
     assert_eq!(origin_of(&effective, "engine.devices").to_string(), "default of demo");
 }
@@ -340,9 +345,9 @@ fn secrets_come_from_the_environment_or_a_file_and_are_shown_nowhere() {
         assert_eq!(property("sasl.username"), Some("u"));
         assert_eq!(property("security.protocol"), Some("SASL_SSL"));
         assert_eq!(property("linger.ms"), Some("5"));
-        let registry = settings.registry.clone().expect("an address was given");
-        assert_eq!(registry.url, "http://r:1");
-        assert_eq!(registry.user.map(|(_, password)| password.reveal().to_owned()).as_deref(), Some(HIDDEN));
+        let registry = &settings.registry;
+        assert_eq!((&*registry.url, &*registry.username), ("http://r:1", "u"));
+        assert_eq!(registry.password.as_ref().map(Secret::reveal), Some(HIDDEN));
 
         let shown = effective_toml(&effective);
         assert!(shown.contains("# \"sasl.password\" is set, and not shown"), "{shown}");

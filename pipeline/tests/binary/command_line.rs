@@ -83,6 +83,24 @@ fn config_check_says_ok_or_lists_everything() {
 }
 
 #[test]
+fn config_check_says_where_the_brokers_decide_how_long_a_failover_takes() {
+    let folder = folder();
+    let check = |log: &str, session_ms: &str| {
+        let environment = [("WARPTAPE__KAFKA__SESSION_TIMEOUT_MS", session_ms)];
+        let (out, error) =
+            texts(&warptape_with(folder.path(), &["config", "check", "--log", log], &environment), 0);
+        assert_eq!(out, "ok (no file given)\n");
+        error
+    };
+    let note = check("kafka:localhost:9", "6000");
+    assert!(note.starts_with("kafka.session_timeout_ms = 6000: "), "{note}");
+    assert!(note.contains("cleanup.interval.ms = 8000 on the brokers"), "{note}");
+    assert!(check("kafka:localhost:9", "9999").contains("cleanup.interval.ms = 9999 on the brokers"));
+    assert_eq!(check("kafka:localhost:9", "10000"), "");
+    assert_eq!(check("sqlite:w.db", "6000"), "");
+}
+
+#[test]
 fn other_commands_refuse_a_wrong_configuration() {
     let folder = folder();
     let (out, error) =

@@ -259,6 +259,7 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
         "COIN,99999999999999999999,1",
         "COIN,20000000000,1",
         "FINE,0.000000000123,7",
+        "COIN,88888888888888888888,1",
     ];
     let row = |(number, row): (usize, &&str)| format!("{},{row}\n", 1_700_000_000_000 + number);
     let text: String = rows.iter().enumerate().map(row).collect();
@@ -276,8 +277,11 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
         "{refused}"
     );
     let (told, warning) = feed(&format!("{map},signed=yes"), &log, 0);
-    assert!(told.contains("1×tick with a price or size beyond 64 bits"), "{told}");
-    assert!(warning.contains("99999999999999999999"), "{warning}");
+    assert!(told.contains("2×tick with a price or size beyond 64 bits"), "{told}");
+    assert!(
+        warning.contains("99999999999999999999") && warning.contains("88888888888888888888"),
+        "{warning}"
+    );
 
     let environment = [("WARPTAPE__STAGES__BARS", "tick:1")];
     let mut run = Running::start_with(folder.path(), &[&["run"], &log[..]].concat(), &environment);

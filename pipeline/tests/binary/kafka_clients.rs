@@ -11,6 +11,7 @@ use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, To
 use warptape_pipeline::engine::{TopicPlan, Topics, topic_specs};
 
 use super::kafka_market::TickReader;
+use super::log_files::check_limited;
 use super::processes::{Running, folder, texts, warptape, warptape_with};
 
 const PARTITIONS: i32 = 4;
@@ -20,7 +21,7 @@ const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// A variable that `tests/run` exports.
 #[track_caller]
-fn given(name: &str) -> String {
+pub fn given(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: run this by `tests/run`, or by `tests/services run` for the variables of services")
     })
@@ -223,6 +224,36 @@ fn dead_letters_are_replayed_once_on_kafka_too() {
     assert_eq!(figure(&dlq("replay"), "replayed"), PARTITIONS as usize);
     assert_eq!(figure(&dlq("replay"), "replayed"), 0);
     assert_eq!(figure(&setup.drain(setup.run(), 0, 2 * letters), "dead"), PARTITIONS as usize);
+}
+
+#[test]
+fn too_little_of_anything_is_an_error_that_says_so_on_kafka_too() {
+    let setup = Setup::new("limited");
+    let feed = ["feed", "synth", "--symbols", "20", "--ticks", "2000", "--again", "-c", "w.toml"];
+    let run = ["run", "-c", "w.toml"];
+    let mut failed = 0;
+    // Descriptors, and KiB of address space, from what is too little for anything to what is enough.
+    let limits = [
+        "-n 10",
+        "-n 16",
+        "-n 24",
+        "-n 48",
+        "-n 100",
+        "-v 60000",
+        "-v 120000",
+        "-v 200000",
+        "-v 300000",
+        "-v 1600000",
+    ];
+    for limit in limits {
+        for (command, told_after_s) in [(&feed[..], None), (&run, Some(10))] {
+            failed += u32::from(!check_limited(setup.path(), limit, told_after_s, command));
+        }
+    }
+    assert!(failed > 5, "{failed} were too little");
+    // It is of no consequence for others.
+    let (out, _) = texts(&warptape(setup.path(), &feed), 0);
+    assert!(out.contains("2,000") || out.contains("2000"), "{out}");
 }
 
 #[test]

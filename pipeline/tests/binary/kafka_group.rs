@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition};
 use warptape_schemas::journal::{Decision, Input};
-use warptape_schemas::{decode_journal_entry, decode_lifecycle};
+use warptape_schemas::{decode_control_result, decode_journal_entry, decode_lifecycle};
 
 use super::asking::{Asking, Topics};
 use super::broker::{Broker, shared};
@@ -344,4 +344,47 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     });
     assert!(not_in_time, "the commit was not held up for long enough");
     cluster.verify(folder);
+}
+
+/// Processes are told what to do one by one or all at once, while ticks flow.
+#[test]
+fn each_process_of_a_group_answers_an_operator_for_itself() {
+    let folder = folder();
+    let folder = folder.path();
+    let cluster = Cluster::new(folder, "control", "");
+    let feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    let mut runs = [0, 1].map(|ordinal| cluster.start_run(folder, ordinal));
+    for (ordinal, run) in (0..).zip(&mut runs) {
+        run.run_until("it has partitions", || (!cluster.owned(ordinal).is_empty()).then_some(()));
+    }
+    let tell = |words: &[&str], timeout_s: &str, code: i32| {
+        let common = ["--timeout-s", timeout_s, "-c", "w.toml", "--log", &cluster.url];
+        texts(&warptape(folder, &[&["control"], words, &common].concat()), code)
+    };
+    let (said, _) = tell(&["drain", "1", "--all"], "120", 0);
+    for ordinal in [0, 1] {
+        let expected = format!("process {ordinal} (node-{ordinal}): done: lane 1 is drained: ");
+        assert!(said.contains(&expected), "{said}");
+    }
+    cluster.run_on(&mut runs[0]);
+    let (said, _) = tell(&["undrain", "1", "--process", "1"], "120", 0);
+    assert!(said.starts_with("process 1 (node-1): done: lane 1 is drained no more"), "{said}");
+    assert_eq!(said.lines().count(), 1, "the other one was not asked");
+    // Nobody runs as the third, and when somebody does, it is too late.
+    let (_, error) = tell(&["drain", "0", "--process", "2"], "1", 1);
+    assert!(error.contains("process 2 has not answered"), "{error}");
+    let (_, error) = tell(&["drain", "0", "--process", "3"], "1", 2);
+    assert!(error.contains("there is no process 3"), "{error}");
+    let mut third = cluster.start_run(folder, 2);
+    let refused = third.run_until("it answers what it was told before", || {
+        let answers = cluster.records("control.results", 2);
+        answers.first().map(|record| decode_control_result(&record.value).expect("an answer"))
+    });
+    assert!(refused.detail.contains("after its deadline"), "{refused:?}");
+    cluster.run_to_end(&feed.stop("TERM"), &mut third);
+    for run in runs.into_iter().chain([third]) {
+        run.stop("TERM");
+    }
+    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", &cluster.url];
+    assert!(texts(&warptape(folder, &verify), 0).0.contains("identical"));
 }

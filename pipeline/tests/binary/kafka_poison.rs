@@ -2,6 +2,7 @@
 //! partitions go on.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use serde_json::json;
 use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, NewRecord};
@@ -13,6 +14,7 @@ use warptape_schemas::{
 };
 
 use super::broker::shared;
+use super::kafka_clients::given;
 use super::kafka_market::{Market, PARTITIONS};
 use super::outputs::records;
 use super::processes::{texts, warptape};
@@ -176,6 +178,22 @@ fn a_journal_that_cannot_be_continued_ends_the_process_and_is_named() {
         assert_eq!(status.code(), Some(1), "{error}");
         assert!(error.contains(&place) && error.contains("engine.ordinal"), "{error}");
     }
+    // The same without any value, as other programs publish it: outside of a transaction, so without a marker.
+    publish_null(&shared().brokers, &journal);
+    let (status, _, error) = market.start_run().finish();
+    let place = format!("{journal}/0 offset {}: ", 4 * values.len());
+    assert_eq!(status.code(), Some(1), "{error}");
+    assert!(error.contains(&place) && error.contains("engine.ordinal"), "{error}");
+}
+
+/// Publishes a record with neither key nor value into the first partition.
+fn publish_null(brokers: &str, topic: &str) {
+    let script = "import sys, confluent_kafka as kafka\n\
+                  producer = kafka.Producer({'bootstrap.servers': sys.argv[1]})\n\
+                  producer.produce(sys.argv[2], value=None, partition=0)\n\
+                  sys.exit(producer.flush(60))";
+    let status = Command::new(given("WARPTAPE_TEST_PYTHON")).args(["-c", script, brokers, topic]).status();
+    assert!(status.expect("Python starts").success(), "the record is not published");
 }
 
 #[test]

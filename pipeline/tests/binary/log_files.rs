@@ -114,14 +114,17 @@ fn files_of_a_log_are_for_their_owner_alone() {
     }
 }
 
-/// Runs the binary under a limit of the shell's `ulimit`; a process ends by itself, and says why if it cannot go on.
-fn check_limited(limit: &str, command: &[&str]) -> bool {
-    let folder = folder();
+/// Runs the binary under a limit of the shell's `ulimit`; a process ends by itself, or after so many seconds when it is told to, and says
+/// why if it cannot go on. Whether it could.
+pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, command: &[&str]) -> bool {
+    let told_after = told_after_s.map(|seconds| vec!["--preserve-status".to_owned(), seconds.to_string()]);
     let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
     let output = Command::new("timeout")
-        .args(["120", "sh", "-c", &script, WARPTAPE])
+        .arg("--kill-after=100")
+        .args(told_after.unwrap_or_else(|| vec!["120".to_owned()]))
+        .args(["sh", "-c", &script, WARPTAPE])
         .args(command)
-        .current_dir(folder.path())
+        .current_dir(folder)
         .env_clear()
         .stdin(Stdio::null())
         .output()
@@ -142,13 +145,13 @@ fn too_little_of_anything_is_an_error_that_says_so() {
     for command in [&feed[..], &demo] {
         // Descriptors, KiB of address space, and blocks of 512 bytes of a file, from what is too little for anything.
         for descriptors in [10, 14, 18, 22, 26, 30, 36, 44, 60] {
-            failed += u32::from(!check_limited(&format!("-n {descriptors}"), command));
+            failed += u32::from(!check_limited(folder().path(), &format!("-n {descriptors}"), None, command));
         }
         for kib in [60_000, 90_000, 120_000, 160_000, 220_000, 300_000, 500_000] {
-            failed += u32::from(!check_limited(&format!("-v {kib}"), command));
+            failed += u32::from(!check_limited(folder().path(), &format!("-v {kib}"), None, command));
         }
         for blocks in [0, 1, 40, 100, 300, 2000] {
-            failed += u32::from(!check_limited(&format!("-f {blocks}"), command));
+            failed += u32::from(!check_limited(folder().path(), &format!("-f {blocks}"), None, command));
         }
     }
     assert!(failed > 10, "{failed} were too little");

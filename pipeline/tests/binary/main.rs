@@ -9,6 +9,7 @@ mod bad_input;
 mod broker;
 mod campaign;
 mod command_line;
+mod control;
 mod crash;
 mod damaged_copy;
 mod dead_letters;

@@ -109,6 +109,8 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
     assert_eq!(
         names,
         [
+            "control-value",
+            "control.results-value",
             "dead-letter-value",
             "feeds-value",
             "journal-value",
@@ -124,10 +126,11 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         ]
     );
     assert!(state.levels.keys().eq(state.subjects.keys()), "{:?}", state.levels);
-    // Kinds of requests come as branches that readers of before do not have.
+    // Kinds of requests, inputs and decisions come as branches that readers of before do not have.
     for (name, level) in &state.levels {
-        let is_of_requests = name == "risk.requests-value";
-        let expected = if is_of_requests { "BACKWARD_TRANSITIVE" } else { "FULL_TRANSITIVE" };
+        let grows_by_branches =
+            ["risk.requests-value", "journal-value", "control-value"].contains(&name.as_str());
+        let expected = if grows_by_branches { "BACKWARD_TRANSITIVE" } else { "FULL_TRANSITIVE" };
         assert_eq!(level, expected, "{name}");
         let versions = VERSIONS.iter().find(|(subject, _)| subject == name).map_or(1, |(_, count)| *count);
         assert_eq!(state.subjects[name].len(), versions, "{name}");

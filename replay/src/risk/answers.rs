@@ -12,12 +12,13 @@ use crate::difference::Difference;
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputProblem};
 
-/// The results of a partition by the offsets of their requests: what is left when all requests were read is of none.
+/// The results of a partition by the offsets of their requests. Each is taken out with its request, so that what is left in the end
+/// has no request.
 #[derive(Default)]
 pub(super) struct Answers {
     /// Offsets of results.
     results: BTreeMap<i64, i64>,
-    /// Errors of requests that others say to have cancelled, by id.
+    /// Errors of requests that were cancelled by other requests, by id.
     cancelled: BTreeMap<String, RiskError>,
 }
 
@@ -109,7 +110,7 @@ impl Answers {
         self.results.remove(&request)
     }
 
-    /// What is left when all requests were read.
+    /// The results that are left when all requests were read.
     pub(super) fn surplus(&self, end: &ResultsEnd) -> Option<OutputDivergence> {
         let (&request, &offset) = self.results.iter().min_by_key(|(_, result)| **result)?;
         let (count, first) = (self.results.len() as u64, json!({"offset": request}));

@@ -37,7 +37,8 @@ const LEAPING: [f64; 40] = {
 /// Spot and samples.
 type Known = (Option<f64>, &'static [f64]);
 
-/// The result of a request that was admitted, by what the decision on it came to. What is no function of the log is as found.
+/// The result of a request that was admitted, as it follows from how the task ended. Fields that are no function of the log are copied
+/// from the result that was found.
 pub(super) fn answered(
     found: &RiskResult,
     request: &RiskRequest,
@@ -93,7 +94,8 @@ pub(super) fn answered(
     }
 }
 
-/// No result has this outcome: none that was admitted was withdrawn and answered, nor would have been refused.
+/// An outcome that no result has, so that the comparison fails: a request that was withdrawn, or would have been refused, is never
+/// answered as an admitted one.
 fn withdrawn() -> RiskOutcome {
     let message = "the request was withdrawn, or costs more than was allowed".to_owned();
     RiskOutcome::Error(RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message })
@@ -113,7 +115,7 @@ pub(super) fn not_cancelled(request_id: &str, found: &RiskOutcome) -> RiskError 
     errors.iter().find(is_found).unwrap_or(&errors[0]).clone()
 }
 
-/// The result of a request by earlier rules: of what it says, who asked is known.
+/// The result of a request by earlier rules: only the fields that repeat who asked can be compared, all others are as found.
 pub(super) fn by_earlier_rules(found: &RiskResult, request: &Result<RiskRequest, DecodeError>) -> RiskResult {
     let Ok(request) = request else { return found.clone() };
     RiskResult {
@@ -125,7 +127,7 @@ pub(super) fn by_earlier_rules(found: &RiskResult, request: &Result<RiskRequest,
     }
 }
 
-/// What comes of a task: what was found, if it is what earlier versions made of the request by the rules of then.
+/// The outcome of a task; the outcome that was found, if it is what the rules of an earlier version made of the request.
 fn outcome_of(
     task: &RiskTask,
     mut before: impl Iterator<Item = RiskTask>,
@@ -171,13 +173,13 @@ pub(super) fn judged(found: &RiskResult, request: &RiskRequest, market_of: Marke
     RiskResult { judged_on, cost_ns, cost_max_ns, ..refused(found, Some(request), error) }
 }
 
-/// No result has this error: a request that comes to it is not refused on its market.
+/// An error that no result has, so that the comparison fails: on this market the request is not refused.
 fn admitted() -> RiskError {
     let message = "the request is good on the market that the result names".to_owned();
     RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message }
 }
 
-/// What a result says of what its request was estimated to cost, and of what might be.
+/// The estimated cost of a request and the limit on it, as its result has them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Costs {
     pub(super) cost_ns: i64,
@@ -285,7 +287,7 @@ mod tests {
         json!({"symbol": "B", "spot": {"from": "market"}, "volatility": {"from": "market"}})
     }
 
-    /// Whether a result may say so.
+    /// Whether a result may have this error.
     fn is_right(request: &RiskRequest, code: RiskErrorCode, field: &str) -> bool {
         let error = RiskError { code, field: field.to_owned(), message: "of then".to_owned() };
         refusal(request, &RiskOutcome::Error(error.clone()), Costs::default()) == Some(error)

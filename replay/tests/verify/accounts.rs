@@ -1,7 +1,9 @@
 //! What the journal accounts for: committed offsets, outputs, and the ticks themselves.
 
 use warptape_eventlog::Record;
-use warptape_replay::{Divergence, ReplayError, TicksDivergence, Unaccounted};
+use warptape_replay::{
+    Divergence, JournalEnd, OutputOptions, ReplayError, TicksDivergence, Unaccounted, VerifyOptions,
+};
 use warptape_schemas::journal::Input;
 use warptape_schemas::tick::Tick;
 use warptape_schemas::{SymbolTable, TickColumns, TickDecoder, decode_journal_entry, encode_tick_batch};
@@ -37,9 +39,38 @@ fn entries_that_are_missing_at_the_end_are_noticed() {
             assert!(accounted_offset < committed_offset, "{length} entries: {report}");
         }
     }
-    // What comes after the last commit of offsets has no effect that could be missed.
+}
+
+#[test]
+fn entries_that_are_missing_behind_the_last_account_are_noticed() {
+    let recording = record(Plan::small(26));
+    let journal = records(&recording.log, "journal", 0);
+    let last = *positions(&journal, |input| matches!(input, Input::Sealed(_))).last().unwrap();
+    assert!(last + 1 < journal.len(), "something comes behind it");
+    for length in last + 1..journal.len() {
+        let log = Tampered::new(&recording.log, "journal", 0, journal[..length].to_vec());
+        for options in [options(), journal_only()] {
+            let report = verified(&log, &options).unwrap();
+            let Some(Divergence::JournalEnd(found)) = &report.divergence else { panic!("{report}") };
+            let (next_sequence, committed_sequence) = (length as i64, journal.len() as i64);
+            let (topic, group) = ("journal".to_owned(), "group".to_owned());
+            let expected = JournalEnd { topic, partition: 0, group, next_sequence, committed_sequence };
+            assert_eq!(*found, expected);
+            let missing = format!(" {} are missing at the end of the journal", journal.len() - length);
+            assert!(report.to_string().contains(&missing), "{report}");
+        }
+    }
+    // Where nobody knows the group, or it has said nothing of the journal, nothing is missing.
+    let other = VerifyOptions {
+        sources: OutputOptions { group: "other".to_owned(), ..options().sources },
+        ..journal_only()
+    };
     let log = Tampered::new(&recording.log, "journal", 0, journal[..=last].to_vec());
-    assert!(verified(&log, &options()).unwrap().is_identical());
+    assert!(verified(&log, &other).unwrap().is_identical());
+    let older = record(Plan { older_lives: 2, ..Plan::small(26) });
+    let journal = records(&older.log, "journal", 0);
+    let log = Tampered::new(&older.log, "journal", 0, journal[..journal.len() - 1].to_vec());
+    assert!(verified(&log, &journal_only()).unwrap().is_identical());
 }
 
 #[test]

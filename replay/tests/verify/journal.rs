@@ -209,3 +209,9 @@ fn a_journal_from_before_there_were_tasks_is_verified() {
 fn a_journal_from_before_requests_had_bytes_is_verified() {
     check_stored(include_str!("../fixtures/journal_4.txt"));
 }
+
+/// Its risk tasks took turns, and its lanes had no classes.
+#[test]
+fn a_journal_from_before_lanes_had_classes_is_verified() {
+    check_stored(include_str!("../fixtures/journal_6.txt"));
+}

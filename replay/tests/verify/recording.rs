@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
             self.partitions.clear();
         }
         self.scheduler = Scheduler::new();
-        let lane = |lane: i32| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 };
+        let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 1);
         self.step(Input::Started(Started {
             node: "node".to_owned(),
             software: "test".to_owned(),
@@ -288,13 +288,25 @@ impl<'a> Run<'a> {
 
     /// Makes an entry of it as version 5 was, which lacked the last field of the limits of risk tasks and was the same besides.
     fn make_older(&mut self, previous_hash: &str, bytes: &mut Vec<u8>) {
-        let mut entry = decode_journal_entry(bytes).unwrap();
-        if let Input::Started(started) = &mut entry.input {
-            started.scheduler.risk.quantum_ns = 1;
-            let mut other = Vec::new();
-            encode_journal_entry(&entry, &mut other);
-            let at = bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap();
-            assert_eq!((bytes.remove(at), other.len()), (0, bytes.len() + 1));
+        let entry = decode_journal_entry(bytes).unwrap();
+        if let Input::Started(started) = &entry.input {
+            // Where the fields are that came later, and how many bytes these take that say nothing.
+            let place_of = |change: &dyn Fn(&mut Started)| {
+                let mut changed = started.clone();
+                change(&mut changed);
+                let mut other = Vec::new();
+                let input = Input::Started(changed);
+                encode_journal_entry(&JournalEntry { input, ..entry.clone() }, &mut other);
+                bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap()
+            };
+            let mut later = vec![(place_of(&|started| started.scheduler.risk.quantum_ns = 1), 3)];
+            later.extend(
+                (0..started.lanes.len())
+                    .map(|lane| (place_of(&|started| started.lanes[lane].class = "class".to_owned()), 4)),
+            );
+            for (at, length) in later.into_iter().rev() {
+                assert!(bytes.drain(at..at + length).all(|byte| byte == 0));
+            }
         }
         let version_5 =
             known::OLD.iter().find(|old| (old.file, old.version) == ("journal_entry", 5)).unwrap();
@@ -346,6 +358,10 @@ impl<'a> Run<'a> {
             self.producer.send(record).unwrap();
         }
         self.producer.send_offsets(GROUP, offsets).unwrap();
+        if offsets.is_empty() && !self.is_older {
+            let journal = TopicPartition { topic: "journal".to_owned(), partition: 0 };
+            self.producer.send_position(GROUP, &journal, self.writer.next_sequence()).unwrap();
+        }
         self.producer.commit().unwrap();
     }
 }

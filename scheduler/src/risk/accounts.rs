@@ -60,6 +60,11 @@ impl Accounts {
         Self { weights: weights.collect(), classes: Default::default() }
     }
 
+    /// A tenant has another weight from now on; what it was charged stays.
+    pub(crate) fn weigh(&mut self, tenant: &str, weight: i32) {
+        self.weights.insert(tenant.to_owned(), i64::from(weight));
+    }
+
     /// A tenant gets one more task. Gives its name as it is kept.
     pub(crate) fn join(&mut self, class: TaskClass, tenant: &str, hash: &mut StateHash) -> Arc<str> {
         let accounts = &mut self.classes[class as usize];

@@ -15,7 +15,9 @@
 //! and of [`CLASS_SLICES`] slices one goes to a less urgent class.
 
 mod accounts;
+mod prices;
 mod queue;
+mod queues;
 mod rates;
 mod shares;
 mod slices;
@@ -25,20 +27,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use warptape_events::journal::{
-    Admit, Decision, Expire, Finish, LaneId, PartitionId, Reject, RejectReason, RiskConfig, SliceDone,
-    SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
+    Admit, Assign, Decision, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason, RiskConfig,
+    Share, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::Lane;
 use crate::life::Life;
+use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
+use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use accounts::Accounts;
+use prices::Prices;
 use queue::{Queue, Turn};
+use queues::{Busy, LaneQueue};
 use rates::Rates;
 pub(crate) use slices::run;
 pub(crate) use task::Units;
-use task::{Stage, Task};
+use task::{Stage, Task, TaskSpec};
 
 /// Of so many slices, one goes to a less urgent class, the next one in turn with the least urgent one.
 const CLASS_SLICES: i64 = 16;
@@ -46,6 +52,7 @@ const CLASS_SLICES: i64 = 16;
 /// Everything known of tasks.
 #[derive(Debug)]
 pub(crate) struct Risk {
+    policy: TaskPolicy,
     tasks: BTreeMap<TaskId, Task>,
     /// Of the requests of all tasks.
     bytes: i64,
@@ -61,6 +68,15 @@ pub(crate) struct Risk {
     open: Queue,
     /// Tasks with units that the lane alone may take, by lane.
     shares: Vec<Queue>,
+    /// What they come to, by lane.
+    queues: Vec<LaneQueue>,
+    /// How much each lane worked lately, where the policy asks.
+    busy: Vec<Busy>,
+    /// What push policies remember.
+    turns: Turns,
+    turns_contribution: u64,
+    /// Under the policy that asks for them.
+    prices: Prices,
     /// Tasks with units that are still to be begun.
     waiting: i32,
     /// Lowest number that the next request may have.
@@ -73,17 +89,23 @@ pub(crate) struct Risk {
 }
 
 impl Risk {
-    pub(crate) fn new(config: &RiskConfig, lanes: usize) -> Self {
+    pub(crate) fn new(config: &RiskConfig, policy: TaskPolicy, lanes: usize, classes: usize) -> Self {
         Self {
+            policy,
             tasks: BTreeMap::new(),
             bytes: 0,
             deadlines: BTreeSet::new(),
             accounts: Accounts::new(&config.tenant_weights),
-            rates: Rates::default(),
+            rates: Rates::new(classes),
             whole: Queue::default(),
             aside: BTreeSet::new(),
             open: Queue::default(),
             shares: (0..lanes).map(|_| Queue::default()).collect(),
+            queues: vec![LaneQueue::default(); lanes],
+            busy: vec![Busy::default(); lanes],
+            turns: Turns::default(),
+            turns_contribution: 0,
+            prices: Prices::default(),
             waiting: 0,
             task_next: 0,
             slice_next: 0,
@@ -116,6 +138,16 @@ impl Risk {
         self.slice_next
     }
 
+    /// Number of the next question for prices.
+    pub(crate) fn question_next(&self) -> i64 {
+        self.prices.question_next()
+    }
+
+    /// Kinds of tasks in a question, if it is the last one.
+    pub(crate) fn kinds_asked(&self, question: i64) -> Option<usize> {
+        self.prices.question(question).map(|asked| asked.kinds.len())
+    }
+
     /// Hash of the counters: nothing before there was a task.
     fn hash(&self) -> u64 {
         match (self.task_next, self.slice_next) {
@@ -140,21 +172,51 @@ impl Risk {
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
     }
 
+    /// A tenant has another weight from now on.
+    pub(crate) fn weigh(&mut self, tenant: &str, weight: i32) {
+        self.accounts.weigh(tenant, weight);
+    }
+
+    /// Where a task's tenant stands; under an order that is not fair all tenants are one.
     fn turn(&self, task: &Task) -> Turn {
-        self.accounts.turn(task.class, &task.tenant)
+        match self.policy.order().is_fair() {
+            true => self.accounts.turn(task.spec.class, &task.spec.tenant),
+            false => Turn { class: task.spec.class, service_ns: 0, tenant: Arc::default() },
+        }
+    }
+
+    /// The kind that a task waits with, where the policy chooses among kinds.
+    fn kind_of(&self, task: &Task) -> Arc<str> {
+        match self.policy {
+            TaskPolicy::LpPrice => task.spec.rate_key.clone(),
+            TaskPolicy::First(_) | TaskPolicy::Push(_) => Arc::default(),
+        }
+    }
+
+    /// What the rest of a task is predicted to take on the class of ready lanes that is fastest, in nanoseconds; 0 where that is not known,
+    /// or the policy does not ask.
+    fn rest_ns(&self, task: &Task, lanes: &[Lane]) -> i64 {
+        if !self.policy.order().predicts() {
+            return 0;
+        }
+        let cost = task.cost(task.units_left);
+        let classes: BTreeSet<_> = lanes.iter().filter(|lane| lane.ready).map(|lane| lane.class).collect();
+        let on = |class| self.rates.predict_ns(class, &task.spec.rate_key, cost);
+        classes.into_iter().filter_map(on).min().unwrap_or(0)
     }
 
     /// Takes a task out of all queues, before it changes.
     fn dequeue(&mut self, task: TaskId) {
         let task = &self.tasks[&task];
-        let (turn, due) = (self.turn(task), task.due());
+        let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.whole.remove(&turn, due),
-            Stage::Aside(until_ns) => drop(self.aside.remove(&(until_ns, task.id))),
+            Stage::Whole | Stage::Reserved(_) => self.whole.remove(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(self.aside.remove(&(until_ns, due.task))),
             Stage::Shared => {
-                self.open.remove(&turn, due);
-                for (lane, _) in &task.shares {
-                    self.shares[*lane as usize].remove(&turn, due);
+                self.open.remove(&kind, &turn, due);
+                for (lane, units) in &task.shares {
+                    self.shares[*lane as usize].remove(&kind, &turn, due);
+                    self.queues[*lane as usize].remove(task, units.count());
                 }
             }
         }
@@ -164,16 +226,17 @@ impl Risk {
     /// Puts a task into the queues that it belongs to now.
     fn enqueue(&mut self, task: TaskId) {
         let task = &self.tasks[&task];
-        let (turn, due) = (self.turn(task), task.due());
+        let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.whole.insert(&turn, due),
-            Stage::Aside(until_ns) => drop(self.aside.insert((until_ns, task.id))),
+            Stage::Whole | Stage::Reserved(_) => self.whole.insert(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(self.aside.insert((until_ns, due.task))),
             Stage::Shared => {
                 if !task.open.is_empty() {
-                    self.open.insert(&turn, due);
+                    self.open.insert(&kind, &turn, due);
                 }
-                for (lane, _) in &task.shares {
-                    self.shares[*lane as usize].insert(&turn, due);
+                for (lane, units) in &task.shares {
+                    self.shares[*lane as usize].insert(&kind, &turn, due);
+                    self.queues[*lane as usize].add(task, units.count());
                 }
             }
         }
@@ -182,8 +245,12 @@ impl Risk {
 
     /// Adds to the service of a task's tenant, and moves the tenant in every queue.
     fn charge(&mut self, task: TaskId, weighted_ns: i64, hash: &mut StateHash) {
-        let old = self.turn(&self.tasks[&task]);
+        let TaskSpec { class, tenant, .. } = &self.tasks[&task].spec;
+        let old = self.accounts.turn(*class, tenant);
         let new = self.accounts.charge(&old, weighted_ns, hash);
+        if !self.policy.order().is_fair() {
+            return;
+        }
         for queue in [&mut self.whole, &mut self.open].into_iter().chain(&mut self.shares) {
             queue.replace(&old, &new);
         }
@@ -193,14 +260,15 @@ impl Risk {
     fn forget(&mut self, task: TaskId, lanes: &mut [Lane], hash: &mut StateHash) -> Task {
         self.dequeue(task);
         let task = self.tasks.remove(&task).expect("the caller knows the task");
-        self.bytes -= task.bytes;
+        let spec = &task.spec;
+        self.bytes -= spec.bytes;
         task.forget(hash);
-        if let Some(deadline_ns) = task.deadline_ns {
-            self.deadlines.remove(&(deadline_ns, task.id));
+        if let Some(deadline_ns) = spec.deadline_ns {
+            self.deadlines.remove(&(deadline_ns, spec.id));
         }
-        self.accounts.leave(task.class, &task.tenant, hash);
+        self.accounts.leave(spec.class, &spec.tenant, hash);
         if task.slices_running > 0 {
-            lanes.iter_mut().for_each(|lane| lane.void_slice(task.id, hash));
+            lanes.iter_mut().for_each(|lane| lane.void_slice(spec.id, hash));
         }
         task
     }
@@ -208,7 +276,7 @@ impl Risk {
 
 /// Accepts a task or refuses it.
 pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec<Decision>) {
-    let Life { risk, config, hash, at_ns, .. } = life;
+    let Life { risk, lanes, config, hash, at_ns, .. } = &mut *life;
     let (task, deadline_ns) = (arrived.task, arrived.deadline_ns);
     risk.task_next = risk.task_next.max(task + 1);
     risk.refresh(hash);
@@ -236,27 +304,118 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
         0 => 0,
         _ => risk.first_quanta(arrived.class, &tenant),
     };
-    risk.tasks.insert(task, Task::new(arrived, tenant, stage, quanta, hash));
+    let mut new = Task::new(*at_ns, arrived, tenant, stage, quanta, hash);
+    new.rest_ns = risk.rest_ns(&new, lanes);
+    new.refresh(hash);
+    risk.tasks.insert(task, new);
     risk.bytes = bytes;
     risk.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, task)));
     risk.enqueue(task);
     let (class, tenant, tasks) = (arrived.class, arrived.tenant.clone(), tasks + 1);
     decisions.push(Decision::Admit(Admit { task, class, tenant, tasks }));
+    match life.risk.policy {
+        TaskPolicy::LpPrice => {
+            let Life { risk, hash, .. } = life;
+            let Risk { tasks, prices, .. } = risk;
+            let arrived = &tasks[&task];
+            prices.count(&arrived.spec.rate_key, arrived.cost(arrived.units_left), hash);
+        }
+        TaskPolicy::First(_) => {}
+        TaskPolicy::Push(_) => decisions.extend(assign(life, task).map(Decision::Assign)),
+    }
+}
+
+/// Has a task join the queue of one lane, if the policy is one that pushes and a lane may take it.
+fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
+    let TaskPolicy::Push(push) = life.risk.policy else { return None };
+    let task = &life.risk.tasks[&id];
+    if task.stage != Stage::Shared {
+        return None;
+    }
+    let risk = &life.risk;
+    let serving = Serving::of(&life.lanes);
+    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
+    let may = |lane: &&Lane| serving.has(lane) && (stand_in || lane.weight > 0);
+    let view = |lane: &Lane| {
+        let index = lane.id as usize;
+        risk.queues[index].view(lane, task, &risk.rates, &risk.busy[index], life.at_ns)
+    };
+    let views: Vec<LaneView> = life.lanes.iter().filter(may).map(view).collect();
+    if views.is_empty() {
+        return None;
+    }
+    let Life { risk, hash, config, .. } = life;
+    let lane = push.choose(&views, id, &mut risk.turns, config);
+    let now = turns_hash(&risk.turns);
+    hash.replace(&mut risk.turns_contribution, now);
+    let LaneView { tasks, backlog_ns, task_ns, .. } =
+        *views.iter().find(|view| view.lane == lane).expect("one of them was chosen");
+    risk.dequeue(id);
+    let task = risk.task_mut(id);
+    let units = task.open[0];
+    task.split(&[Share { lane, from: units.from, to: units.to, score: 1 }], hash);
+    risk.enqueue(id);
+    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns })
+}
+
+/// Hash of what push policies remember: nothing before the first turn.
+fn turns_hash(turns: &Turns) -> u64 {
+    if *turns == Turns::default() {
+        return 0;
+    }
+    let behind: Vec<u8> = turns.behind.iter().flat_map(|behind| behind.to_le_bytes()).collect();
+    hash_component(Component::TaskTurns, [i64::from(turns.last), xxh3_64(&behind) as i64])
+}
+
+/// Has another policy decide from now on: tasks wait in its order, and what the one before remembered is forgotten.
+pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
+    let Life { risk, lanes, hash, .. } = life;
+    let tasks: Vec<_> = risk.tasks.keys().copied().collect();
+    tasks.iter().for_each(|task| risk.dequeue(*task));
+    risk.policy = policy;
+    risk.turns = Turns::default();
+    hash.replace(&mut risk.turns_contribution, 0);
+    risk.busy.iter_mut().for_each(|busy| busy.clear(hash));
+    risk.prices.clear(hash);
+    for id in tasks {
+        let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
+        let task = risk.task_mut(id);
+        task.rest_ns = rest_ns;
+        task.refresh(hash);
+        risk.enqueue(id);
+    }
+}
+
+/// Asks for prices, where the policy wants them and something has changed since the last question.
+pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
+    let Life { risk, lanes, config, hash, at_ns, .. } = life;
+    if risk.policy == TaskPolicy::LpPrice {
+        let asks = risk.prices.look(*at_ns, config.risk.price_interval_ns, lanes, &risk.rates, hash);
+        decisions.extend(asks.map(Decision::AskPrices));
+    }
+}
+
+/// The prices of the last question have been found.
+pub(crate) fn priced(life: &mut Life, priced: &Priced) {
+    life.risk.prices.answer(priced, &mut life.hash);
 }
 
 /// A lane is done with its slice.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
-    let Life { risk, lanes, config, hash, at_ns, .. } = life;
+    let Life { risk, lanes, config, hash, at_ns, .. } = &mut *life;
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
     }
     let slice = lane.end_slice(*at_ns, hash);
+    if risk.policy == TaskPolicy::Push(Push::ScoreUtilization) {
+        risk.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
+    }
     let Some(id) = slice.task else { return };
     // It may have to let others of its tenant go first.
     risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
-    let cost = slice.units.count() * task.unit_cost;
+    let cost = task.cost(slice.units.count());
     task.slices_running -= 1;
     task.slices_done += 1;
     task.units_left -= slice.units.count();
@@ -268,9 +427,13 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
     if task.units_left == 0 {
         risk.complete = Some(id);
     }
-    risk.rates.learn(lane.kind, &task.rate_key, slice.slice, cost, done.service_ns, hash);
+    risk.rates.learn(lane.class, &task.spec.rate_key, slice.slice, cost, done.service_ns, hash);
     // What it was predicted to take was charged when it began.
-    let weighted_ns = risk.accounts.weighted_ns(&task.tenant, done.service_ns);
+    let weighted_ns = risk.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
+    let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
+    let task = risk.task_mut(id);
+    task.rest_ns = rest_ns;
+    task.refresh(hash);
     risk.enqueue(id);
     risk.charge(id, weighted_ns - slice.charged_ns, hash);
 }
@@ -284,10 +447,23 @@ pub(crate) fn drop_task(life: &mut Life, task: TaskId) {
 /// Forgets the tasks of a partition that is not owned any more.
 pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
     let Life { risk, lanes, hash, .. } = life;
-    let of_partition = |task: &&Task| task.partition == partition;
-    let tasks: Vec<_> = risk.tasks.values().filter(of_partition).map(|task| task.id).collect();
+    let of_partition = |task: &&Task| task.spec.partition == partition;
+    let tasks: Vec<_> = risk.tasks.values().filter(of_partition).map(|task| task.spec.id).collect();
     for task in tasks {
         risk.forget(task, lanes, hash);
+    }
+}
+
+/// What a lane has of tasks as its share goes back to be done by others; what it works on it finishes.
+pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
+    let Life { risk, hash, .. } = life;
+    let shared: Vec<TaskId> = risk.shares[lane as usize].tasks().collect();
+    for id in shared {
+        risk.dequeue(id);
+        let task = risk.task_mut(id);
+        task.open_share(lane, hash);
+        task.refresh(hash);
+        risk.enqueue(id);
     }
 }
 
@@ -330,8 +506,8 @@ pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     if let Some(id) = risk.complete.take()
         && risk.knows(id)
     {
-        let Task { id: task, slices_done: slices, service_ns, .. } = risk.forget(id, lanes, hash);
-        decisions.push(Decision::Finish(Finish { task, slices, service_ns }));
+        let Task { slices_done: slices, service_ns, .. } = risk.forget(id, lanes, hash);
+        decisions.push(Decision::Finish(Finish { task: id, slices, service_ns }));
     }
 }
 
@@ -355,15 +531,28 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         0 => 0,
         quantum_ns => hash_component(Component::RiskQuantum, [quantum_ns]),
     };
+    let policy = match (config.policy.as_str(), config.price_interval_ns) {
+        ("", 0) => 0,
+        (policy, interval_ns) => {
+            hash_component(Component::TaskPolicy, [xxh3_64(policy.as_bytes()) as i64, interval_ns])
+        }
+    };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    tenants.wrapping_add(bytes).wrapping_add(quantum)
+    tenants.wrapping_add(bytes).wrapping_add(quantum).wrapping_add(policy)
 }
 
 /// Hash of everything here, by walking.
-pub(crate) fn walked_hash(risk: &Risk) -> u64 {
+pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
+    let busy = risk.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
     let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
-    let rest = [risk.hash(), risk.accounts.walked_hash(), risk.rates.walked_hash()];
-    tasks.chain(rest).fold(0, u64::wrapping_add)
+    let rest = [
+        risk.hash(),
+        risk.accounts.walked_hash(),
+        risk.rates.walked_hash(),
+        turns_hash(&risk.turns),
+        risk.prices.walked_hash(),
+    ];
+    tasks.chain(rest).chain(busy).fold(0, u64::wrapping_add)
 }
 
 /// Computes again, by walking, what is kept.
@@ -373,22 +562,26 @@ pub(crate) fn walked_hash(risk: &Risk) -> u64 {
 pub(crate) fn audit(life: &Life) {
     let risk = &life.risk;
     assert!(risk.complete.is_none(), "a task that is complete was not settled");
-    let mut fresh = Risk::new(&life.config.risk, life.lanes.len());
+    let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
     let mut by_tenant: BTreeMap<(TaskClass, Arc<str>), i32> = BTreeMap::new();
     for task in risk.tasks.values() {
         audit_task(life, task);
-        *by_tenant.entry((task.class, task.tenant.clone())).or_default() += 1;
-        fresh.deadlines.extend(task.deadline_ns.map(|deadline_ns| (deadline_ns, task.id)));
-        let (turn, due) = (risk.turn(task), task.due());
+        let spec = &task.spec;
+        *by_tenant.entry((spec.class, spec.tenant.clone())).or_default() += 1;
+        fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
+        let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => fresh.whole.insert(&turn, due),
-            Stage::Aside(until_ns) => drop(fresh.aside.insert((until_ns, task.id))),
+            Stage::Whole | Stage::Reserved(_) => fresh.whole.insert(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(fresh.aside.insert((until_ns, spec.id))),
             Stage::Shared if task.open.is_empty() => {}
-            Stage::Shared => fresh.open.insert(&turn, due),
+            Stage::Shared => fresh.open.insert(&kind, &turn, due),
         }
-        task.shares.iter().for_each(|(lane, _)| fresh.shares[*lane as usize].insert(&turn, due));
+        for (lane, units) in &task.shares {
+            fresh.shares[*lane as usize].insert(&kind, &turn, due);
+            fresh.queues[*lane as usize].add(task, units.count());
+        }
         fresh.waiting += i32::from(task.is_waiting());
-        fresh.bytes += task.bytes;
+        fresh.bytes += spec.bytes;
     }
     risk.accounts.audit(&by_tenant);
     assert_eq!(
@@ -398,22 +591,27 @@ pub(crate) fn audit(life: &Life) {
     );
     assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
     assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");
+    assert_eq!(risk.queues, fresh.queues, "what waits for each lane alone");
 }
 
 fn audit_task(life: &Life, task: &Task) {
-    let running = life.lanes.iter().filter_map(Lane::slice).filter(|slice| slice.task == Some(task.id));
+    let running = life.lanes.iter().filter_map(Lane::slice).filter(|slice| slice.task == Some(task.spec.id));
     let mut units: Vec<_> = running.map(|slice| slice.units).collect();
-    assert_eq!(units.len() as i32, task.slices_running, "task {}: slices", task.id);
+    assert_eq!(units.len() as i32, task.slices_running, "task {}: slices", task.spec.id);
     units.extend(&task.open);
     units.extend(task.shares.iter().map(|(_, units)| *units));
     units.sort_unstable();
-    assert!(units.iter().all(|units| units.count() > 0), "task {}: no units", task.id);
-    assert!(units.is_sorted_by(|one, next| one.to <= next.from), "task {}: units twice", task.id);
-    assert!(task.open.is_sorted_by(|one, next| one.to < next.from), "task {}: units apart", task.id);
-    assert!(task.open.len() <= 2 * life.lanes.len() + 1, "task {}: in too many pieces", task.id);
+    assert!(units.iter().all(|units| units.count() > 0), "task {}: no units", task.spec.id);
+    assert!(units.is_sorted_by(|one, next| one.to <= next.from), "task {}: units twice", task.spec.id);
+    assert!(task.open.is_sorted_by(|one, next| one.to < next.from), "task {}: units apart", task.spec.id);
+    assert!(task.open.len() <= 2 * life.lanes.len() + 1, "task {}: in too many pieces", task.spec.id);
     let left: i64 = units.iter().map(|units| units.count()).sum();
-    assert_eq!(left, task.units_left, "task {}: units left", task.id);
+    assert_eq!(left, task.units_left, "task {}: units left", task.spec.id);
     let owners = || task.shares.iter().map(|(lane, _)| *lane);
-    assert!(owners().is_sorted_by(|one, next| one < next), "task {}: shares by lane", task.id);
-    assert!(owners().all(|lane| life.lanes[lane as usize].ready), "task {}: a lost lane's share", task.id);
+    assert!(owners().is_sorted_by(|one, next| one < next), "task {}: shares by lane", task.spec.id);
+    assert!(
+        owners().all(|lane| life.lanes[lane as usize].ready),
+        "task {}: a lost lane's share",
+        task.spec.id
+    );
 }

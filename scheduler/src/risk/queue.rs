@@ -1,5 +1,7 @@
-//! Tasks in the order in which lanes take them: by class, by the tenant with the least service, by turns, by deadline, by arrival.
+//! Tasks in the order in which lanes take them: by class, by the tenant with the least service, by turns, by deadline, by arrival;
+//! under a policy that is not fair all tenants are one, and the policy's order says what turns and deadlines are.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,15 +21,37 @@ pub(crate) struct Turn {
 pub(crate) struct Due {
     /// Quanta of service that it has had, and those of the others when it came.
     pub(crate) quanta: i64,
-    /// The deadline; the greatest number where there is none.
-    pub(crate) deadline_ns: i64,
+    /// The time that it is ordered by; the greatest number where there is none.
+    pub(crate) due_ns: i64,
     /// Numbers rise with arrival.
     pub(crate) task: TaskId,
 }
 
-/// Tasks that may be taken from.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Tasks that may be taken from: by kind where the policy chooses among kinds, otherwise all together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
+    kinds: BTreeMap<Arc<str>, Kind>,
+}
+
+/// What is first of a kind of tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head<'a> {
+    /// The kind, where the policy chooses among kinds.
+    pub(crate) kind: &'a Arc<str>,
+    pub(crate) turn: &'a Turn,
+    pub(crate) due: Due,
+}
+
+impl Head<'_> {
+    /// Orders as lanes choose.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        (self.turn, self.due).cmp(&(other.turn, other.due))
+    }
+}
+
+/// Tasks of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Kind {
     /// Tenants that have tasks here.
     turns: BTreeSet<Turn>,
     tasks: BTreeMap<(TaskClass, Arc<str>), BTreeSet<Due>>,
@@ -35,52 +59,79 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Puts in a task of a tenant whose turn is this.
-    pub(crate) fn insert(&mut self, turn: &Turn, due: Due) {
-        let tasks = self.tasks.entry((turn.class, turn.tenant.clone())).or_default();
+    pub(crate) fn insert(&mut self, kind: &Arc<str>, turn: &Turn, due: Due) {
+        let kind = match self.kinds.get_mut(kind) {
+            Some(known) => known,
+            None => self.kinds.entry(kind.clone()).or_default(),
+        };
+        let tasks = kind.tasks.entry((turn.class, turn.tenant.clone())).or_default();
         if tasks.is_empty() {
-            self.turns.insert(turn.clone());
+            kind.turns.insert(turn.clone());
         }
         tasks.insert(due);
     }
 
     /// Takes out a task that may be here.
-    pub(crate) fn remove(&mut self, turn: &Turn, due: Due) {
+    pub(crate) fn remove(&mut self, kind: &Arc<str>, turn: &Turn, due: Due) {
+        let Some(known) = self.kinds.get_mut(kind) else { return };
         let account = (turn.class, turn.tenant.clone());
-        let Some(tasks) = self.tasks.get_mut(&account) else { return };
+        let Some(tasks) = known.tasks.get_mut(&account) else { return };
         tasks.remove(&due);
         if tasks.is_empty() {
-            self.tasks.remove(&account);
-            self.turns.remove(turn);
+            known.tasks.remove(&account);
+            known.turns.remove(turn);
+        }
+        if known.turns.is_empty() {
+            self.kinds.remove(kind);
         }
     }
 
     /// The service of a tenant that may be here has changed.
     pub(crate) fn replace(&mut self, old: &Turn, new: &Turn) {
-        if self.turns.remove(old) {
-            self.turns.insert(new.clone());
+        for kind in self.kinds.values_mut() {
+            if kind.turns.remove(old) {
+                kind.turns.insert(new.clone());
+            }
         }
     }
 
     /// What is taken next.
-    pub(crate) fn first(&self) -> Option<(&Turn, Due)> {
-        self.first_of(self.turns.first()?.class)
+    pub(crate) fn first(&self) -> Option<Head<'_>> {
+        self.heads().min_by(Head::order)
     }
 
     /// What is taken next of a class.
-    pub(crate) fn first_of(&self, class: TaskClass) -> Option<(&Turn, Due)> {
-        let least = Turn { class, service_ns: i64::MIN, tenant: Arc::default() };
-        let turn = self.turns.range(least..).next().filter(|turn| turn.class == class)?;
-        let tasks = &self.tasks[&(turn.class, turn.tenant.clone())];
-        Some((turn, *tasks.first().expect("a tenant here has tasks here")))
+    pub(crate) fn first_of(&self, class: TaskClass) -> Option<Head<'_>> {
+        self.heads_of(class).min_by(Head::order)
+    }
+
+    /// What is first of each kind.
+    fn heads(&self) -> impl Iterator<Item = Head<'_>> {
+        self.kinds.iter().filter_map(|(name, kind)| kind.head(name, kind.turns.first()?.class))
+    }
+
+    /// What is first of each kind in a class.
+    pub(crate) fn heads_of(&self, class: TaskClass) -> impl Iterator<Item = Head<'_>> {
+        self.kinds.iter().filter_map(move |(name, kind)| kind.head(name, class))
     }
 
     /// The least quanta that a task of a tenant here has had.
     pub(crate) fn quanta(&self, class: TaskClass, tenant: &Arc<str>) -> Option<i64> {
-        let tasks = self.tasks.get(&(class, tenant.clone()))?;
-        tasks.first().map(|due| due.quanta)
+        let account = (class, tenant.clone());
+        let of_kind = |kind: &Kind| kind.tasks.get(&account)?.first().map(|due| due.quanta);
+        self.kinds.values().filter_map(of_kind).min()
     }
 
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
-        self.tasks.values().flatten().map(|due| due.task)
+        self.kinds.values().flat_map(|kind| kind.tasks.values().flatten()).map(|due| due.task)
+    }
+}
+
+impl Kind {
+    fn head<'a>(&'a self, name: &'a Arc<str>, class: TaskClass) -> Option<Head<'a>> {
+        let least = Turn { class, service_ns: i64::MIN, tenant: Arc::default() };
+        let turn = self.turns.range(least..).next().filter(|turn| turn.class == class)?;
+        let tasks = &self.tasks[&(turn.class, turn.tenant.clone())];
+        Some(Head { kind: name, turn, due: *tasks.first().expect("a tenant here has tasks here") })
     }
 }

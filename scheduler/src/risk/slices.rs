@@ -11,19 +11,19 @@
 //!
 //! It owns the choice and the size of a slice; it must not change what a task is.
 
-use std::cmp::Ordering;
-
 use warptape_events::journal::{
     Decision, LaneId, Reserve, RunSlice, Share, Split, SplitPolicy, TaskClass, TaskId,
 };
 
 use super::CLASS_SLICES;
-use super::queue::{Due, Queue, Turn};
+use super::queue::{Head, Queue};
 use super::shares::shares;
-use super::task::Stage;
+use super::task::{Stage, TaskSpec};
 use crate::config::GANG_WAIT_SLICES;
 use crate::lanes::{Lane, Slice};
 use crate::life::Life;
+use crate::policy::task::{Offer, TaskPolicy};
+use crate::service::Serving;
 
 /// Where a task's units are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +47,14 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         return wake_ns;
     }
     come_back(life);
+    let serving = Serving::of(&life.lanes);
     let mut plan = None;
     loop {
         let before = decisions.len();
         for lane in 0..life.lanes.len() {
-            if life.lanes[lane].is_free() && life.room.is_there() {
+            if life.lanes[lane].is_free() && serving.has(&life.lanes[lane]) && life.room.is_there() {
                 let first = decisions.len();
-                wake_ns = wake_ns.min(serve(life, lane as LaneId, &mut plan, decisions));
+                wake_ns = wake_ns.min(serve(life, lane as LaneId, serving, &mut plan, decisions));
                 decisions[first..].iter().for_each(|decision| life.room.take(decision));
             }
         }
@@ -90,8 +91,14 @@ struct Plan {
 }
 
 /// Gives a free lane a slice, if there is one for it. Returns until when it waits for a gang.
-fn serve(life: &mut Life, lane: LaneId, plan: &mut Option<Plan>, decisions: &mut Vec<Decision>) -> i64 {
-    let mut splits = splits(life, lane);
+fn serve(
+    life: &mut Life,
+    lane: LaneId,
+    serving: Serving,
+    plan: &mut Option<Plan>,
+    decisions: &mut Vec<Decision>,
+) -> i64 {
+    let mut splits = splits(life, serving, lane);
     // Every round ends the search, splits a task, puts a gang aside, has one back (which waits or begins then, or is none of
     // this lane's) or gives up splitting.
     loop {
@@ -109,11 +116,11 @@ fn serve(life: &mut Life, lane: LaneId, plan: &mut Option<Plan>, decisions: &mut
         }
         let Plan { shares, .. } = match plan.take() {
             Some(known) if known.task == task => plan.insert(known),
-            _ => plan.insert(Plan { task, shares: shares_of(life, task) }),
+            _ => plan.insert(Plan { task, shares: shares_of(life, serving, task) }),
         };
         if shares.iter().all(|share| share.lane != lane) {
             splits = false;
-        } else if !life.risk.tasks[&task].gang {
+        } else if !life.risk.tasks[&task].spec.gang {
             split(life, task, shares, decisions);
         } else if shares.iter().all(|share| life.lanes[share.lane as usize].is_free()) {
             split(life, task, shares, decisions);
@@ -126,8 +133,9 @@ fn serve(life: &mut Life, lane: LaneId, plan: &mut Option<Plan>, decisions: &mut
 }
 
 /// Whether the lane may get a share of a task: not while it stands by.
-fn splits(life: &Life, lane: LaneId) -> bool {
-    life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(|other| other.ready && other.weight > 0)
+fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
+    let has_weight = |other: &Lane| serving.has(other) && other.weight > 0;
+    life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(has_weight)
 }
 
 /// The task that a lane is to work on.
@@ -139,48 +147,59 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId)> {
         (Source::Whole, splits.then_some(&risk.whole)),
     ];
     let heads = |class: Option<TaskClass>| {
-        queues.into_iter().filter_map(move |(source, queue)| Some((source, first_of(queue?, class)?)))
+        let first = move |(source, queue)| Some((source, first_of(life, lane, queue?, class)?));
+        queues.into_iter().filter_map(first)
     };
     if life.config.risk.quantum_ns > 0 && risk.slice_next % CLASS_SLICES == CLASS_SLICES - 1 {
-        let of_class = |class| heads(Some(class)).filter(|(source, (_, due))| begins(life, *source, *due));
+        let of_class = |class| heads(Some(class)).filter(|(source, head)| begins(life, *source, head));
         let classes = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch];
         let mut there = classes.into_iter().filter(|&class| of_class(class).next().is_some()).skip(1);
         let is_least = risk.slice_next / CLASS_SLICES % 2 == 0;
         if let Some(class) = if is_least { there.last() } else { there.next() } {
-            let first = of_class(class).min_by(|(_, one), (_, other)| order(*one, *other));
-            return first.map(|(source, (_, due))| (source, due.task));
+            let first = of_class(class).min_by(|(_, one), (_, other)| one.order(other));
+            return first.map(|(source, head)| (source, head.due.task));
         }
     }
-    let heads = heads(None);
     // Of equals the first: units that came back before those of the lane's own share.
-    let first = heads.min_by(|(_, one), (_, other)| order(*one, *other));
-    first.map(|(source, (_, due))| (source, due.task))
+    let first = heads(None).min_by(|(_, one), (_, other)| one.order(other));
+    first.map(|(source, head)| (source, head.due.task))
 }
 
-/// What is taken next, of a class or of any.
-fn first_of(queue: &Queue, class: Option<TaskClass>) -> Option<(&Turn, Due)> {
-    match class {
-        None => queue.first(),
-        Some(class) => queue.first_of(class),
-    }
+/// What a lane takes next, of a class or of the most urgent one.
+fn first_of<'a>(
+    life: &'a Life,
+    lane: LaneId,
+    queue: &'a Queue,
+    class: Option<TaskClass>,
+) -> Option<Head<'a>> {
+    let class = match (class, life.risk.policy) {
+        (Some(class), TaskPolicy::First(_) | TaskPolicy::Push(_)) => return queue.first_of(class),
+        (None, TaskPolicy::First(_) | TaskPolicy::Push(_)) => return queue.first(),
+        (Some(class), TaskPolicy::LpPrice) => class,
+        (None, TaskPolicy::LpPrice) => queue.first()?.turn.class,
+    };
+    let class_of_lane = life.lanes[lane as usize].class;
+    let offer = |head: &Head<'_>| Offer {
+        price: life.risk.prices.price(head.kind),
+        fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, head.kind),
+    };
+    // What is worth most; of those that are worth about as much what is first.
+    let best = queue.heads_of(class).map(|head| offer(&head)).max_by(|one, other| one.worth(*other))?;
+    queue.heads_of(class).filter(|head| offer(head).is_about(best)).min_by(Head::order)
 }
 
 /// Whether a lane begins with it at once, which with a gang it may not.
-fn begins(life: &Life, source: Source, due: Due) -> bool {
-    source != Source::Whole || !life.risk.tasks[&due.task].gang
+fn begins(life: &Life, source: Source, head: &Head<'_>) -> bool {
+    source != Source::Whole || !life.risk.tasks[&head.due.task].spec.gang
 }
 
-fn order(one: (&Turn, Due), other: (&Turn, Due)) -> Ordering {
-    one.cmp(&other)
-}
-
-/// How the units of a task are shared out now: among ready lanes, without those that stand by while another is ready.
-fn shares_of(life: &Life, task: TaskId) -> Vec<Share> {
+/// How the units of a task are shared out now: among lanes that get work, without those that stand by while another does not.
+fn shares_of(life: &Life, serving: Serving, task: TaskId) -> Vec<Share> {
     let task = &life.risk.tasks[&task];
     let units = task.open[0];
-    let stand_in = !life.lanes.iter().any(|lane| lane.ready && lane.weight > 0);
+    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
     let score = |lane: &Lane| match policy_of(life) {
-        _ if !lane.ready => 0,
+        _ if !serving.has(lane) => 0,
         _ if stand_in => 1,
         SplitPolicy::Equal => i64::from(lane.weight > 0),
         SplitPolicy::Score | SplitPolicy::Dynamic => i64::from(lane.weight),
@@ -203,7 +222,7 @@ fn split(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<De
     risk.dequeue(task);
     let changed = risk.task_mut(task);
     changed.split(shares, hash);
-    let gang = changed.gang;
+    let gang = changed.spec.gang;
     risk.enqueue(task);
     decisions.push(Decision::Split(Split { task, policy, gang, shares: shares.to_vec() }));
 }
@@ -232,20 +251,21 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
 fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, at_ns, .. } = life;
     let tasks_waiting = risk.waiting;
-    let turn = risk.turn(&risk.tasks[&id]);
+    let TaskSpec { class: task_class, tenant, .. } = &risk.tasks[&id].spec;
+    let turn = risk.accounts.turn(*task_class, tenant);
     let worker = &mut lanes[lane as usize];
-    let kind = worker.kind;
+    let class = worker.class;
     risk.dequeue(id);
     let (rates, task) = (&risk.rates, risk.tasks.get_mut(&id).expect("queues hold known tasks"));
-    let key = &task.rate_key;
-    let wanted = rates.slice_units(kind, key, task.unit_cost, config.risk.slice_ns);
-    let service_fs_per_cost = rates.fs_per_cost(kind, key);
-    let units_max = wanted.min(task.slice_units_max);
+    let key = &task.spec.rate_key;
+    let wanted = rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);
+    let service_fs_per_cost = rates.fs_per_cost(class, key);
+    let units_max = wanted.min(task.spec.slice_units_max);
     let units = match source {
         Source::Share => task.take_share(lane, units_max, hash),
         Source::Open | Source::Whole => task.take_open(units_max, hash),
     };
-    let predicted_ns = rates.predict_ns(kind, &task.rate_key, units.count() * task.unit_cost);
+    let predicted_ns = rates.predict_ns(class, &task.spec.rate_key, task.cost(units.count()));
     task.slices_running += 1;
     task.refresh(hash);
     risk.enqueue(id);

@@ -10,6 +10,7 @@ use warptape_events::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClas
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::queue::Due;
+use crate::policy::task::{self as policy, Order};
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// Units `from..to`.
@@ -46,17 +47,9 @@ pub(crate) enum Stage {
 const ANY_LANE: LaneId = -1;
 
 /// One task.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Task {
-    pub(crate) id: TaskId,
-    pub(crate) partition: PartitionId,
-    pub(crate) class: TaskClass,
-    pub(crate) tenant: Arc<str>,
-    pub(crate) deadline_ns: Option<i64>,
-    pub(crate) rate_key: Arc<str>,
-    pub(crate) unit_cost: i64,
-    pub(crate) slice_units_max: i64,
-    pub(crate) gang: bool,
+    pub(crate) spec: TaskSpec,
     pub(crate) stage: Stage,
     /// Units that any lane may take, ascending and apart from each other; all of them while the task is whole.
     pub(crate) open: Vec<Units>,
@@ -69,13 +62,32 @@ pub(crate) struct Task {
     pub(crate) service_ns: i64,
     /// Quanta of service that it has had, and those of its tenant's others when it came.
     pub(crate) quanta: i64,
+    /// What the rest of it was predicted to take on the fastest class of lanes when that was last looked at, in nanoseconds; 0 where the
+    /// policy does not ask.
+    pub(crate) rest_ns: i64,
+    contribution: u64,
+}
+
+/// What is known of a task from its arrival on.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskSpec {
+    pub(crate) id: TaskId,
+    pub(crate) arrived_ns: i64,
+    pub(crate) partition: PartitionId,
+    pub(crate) class: TaskClass,
+    pub(crate) tenant: Arc<str>,
+    pub(crate) deadline_ns: Option<i64>,
+    pub(crate) rate_key: Arc<str>,
+    pub(crate) unit_cost: i64,
+    pub(crate) slice_units_max: i64,
+    pub(crate) gang: bool,
     /// Of its request.
     pub(crate) bytes: i64,
-    contribution: u64,
 }
 
 impl Task {
     pub(crate) fn new(
+        arrived_ns: i64,
         arrived: &TaskArrived,
         tenant: Arc<str>,
         stage: Stage,
@@ -83,8 +95,9 @@ impl Task {
         hash: &mut StateHash,
     ) -> Self {
         let all = Units { from: arrived.first_unit, to: arrived.first_unit + arrived.units };
-        let mut task = Self {
+        let spec = TaskSpec {
             id: arrived.task,
+            arrived_ns,
             partition: arrived.partition,
             class: arrived.class,
             tenant,
@@ -93,6 +106,10 @@ impl Task {
             unit_cost: arrived.unit_cost,
             slice_units_max: arrived.slice_units_max,
             gang: arrived.gang,
+            bytes: arrived.bytes,
+        };
+        let mut task = Self {
+            spec,
             stage,
             open: vec![all],
             shares: Vec::new(),
@@ -101,10 +118,10 @@ impl Task {
             slices_done: 0,
             service_ns: 0,
             quanta,
-            bytes: arrived.bytes,
+            rest_ns: 0,
             contribution: 0,
         };
-        hash.add(all.hash(task.id, ANY_LANE));
+        hash.add(all.hash(task.spec.id, ANY_LANE));
         task.refresh(hash);
         task
     }
@@ -117,15 +134,15 @@ impl Task {
             Stage::Shared => (3, 0),
         };
         let fields = [
-            self.id,
-            i64::from(self.partition),
-            self.class as i64,
-            xxh3_64(self.tenant.as_bytes()) as i64,
-            self.deadline_ns.unwrap_or(-1),
-            xxh3_64(self.rate_key.as_bytes()) as i64,
-            self.unit_cost,
-            self.slice_units_max,
-            i64::from(self.gang),
+            self.spec.id,
+            i64::from(self.spec.partition),
+            self.spec.class as i64,
+            xxh3_64(self.spec.tenant.as_bytes()) as i64,
+            self.spec.deadline_ns.unwrap_or(-1),
+            xxh3_64(self.spec.rate_key.as_bytes()) as i64,
+            self.spec.unit_cost,
+            self.spec.slice_units_max,
+            i64::from(self.spec.gang),
             stage,
             until_ns,
             self.units_left,
@@ -136,21 +153,30 @@ impl Task {
         hash_component(Component::Task, fields)
             .wrapping_add(self.bytes_hash())
             .wrapping_add(self.quanta_hash())
+            .wrapping_add(self.rest_hash())
+    }
+
+    /// Nothing where the policy does not ask.
+    fn rest_hash(&self) -> u64 {
+        match self.rest_ns {
+            0 => 0,
+            rest_ns => hash_component(Component::TaskRest, [self.spec.id, self.spec.arrived_ns, rest_ns]),
+        }
     }
 
     /// Nothing of none, likewise.
     fn quanta_hash(&self) -> u64 {
         match self.quanta {
             0 => 0,
-            quanta => hash_component(Component::TaskQuanta, [self.id, quanta]),
+            quanta => hash_component(Component::TaskQuanta, [self.spec.id, quanta]),
         }
     }
 
     /// Nothing of none, so that states have the hash that they had before bytes were told.
     fn bytes_hash(&self) -> u64 {
-        match self.bytes {
+        match self.spec.bytes {
             0 => 0,
-            bytes => hash_component(Component::TaskBytes, [self.id, bytes]),
+            bytes => hash_component(Component::TaskBytes, [self.spec.id, bytes]),
         }
     }
 
@@ -161,8 +187,8 @@ impl Task {
 
     /// Hash of the units that are still to be begun, by walking.
     pub(crate) fn units_hash(&self) -> u64 {
-        let open = self.open.iter().map(|units| units.hash(self.id, ANY_LANE));
-        let shares = self.shares.iter().map(|(lane, units)| units.hash(self.id, *lane));
+        let open = self.open.iter().map(|units| units.hash(self.spec.id, ANY_LANE));
+        let shares = self.shares.iter().map(|(lane, units)| units.hash(self.spec.id, *lane));
         open.chain(shares).fold(0, u64::wrapping_add)
     }
 
@@ -172,9 +198,17 @@ impl Task {
         hash.remove(self.units_hash());
     }
 
-    pub(crate) fn due(&self) -> Due {
-        let deadline_ns = self.deadline_ns.unwrap_or(i64::MAX);
-        Due { quanta: self.quanta, deadline_ns, task: self.id }
+    /// Where it stands in an order.
+    pub(crate) fn due(&self, order: Order) -> Due {
+        let TaskSpec { id, deadline_ns, arrived_ns, .. } = self.spec;
+        let due = policy::Due { quanta: self.quanta, arrived_ns, deadline_ns, rest_ns: self.rest_ns };
+        let (quanta, due_ns) = order.key(due);
+        Due { quanta, due_ns, task: id }
+    }
+
+    /// Cost of so many of its units.
+    pub(crate) fn cost(&self, units: i64) -> i64 {
+        units * self.spec.unit_cost
     }
 
     /// Whether units of it are still to be begun.
@@ -196,13 +230,13 @@ impl Task {
     /// Takes up to so many of the lowest open units.
     pub(crate) fn take_open(&mut self, units_max: i64, hash: &mut StateHash) -> Units {
         let first = &mut self.open[0];
-        hash.remove(first.hash(self.id, ANY_LANE));
+        hash.remove(first.hash(self.spec.id, ANY_LANE));
         let taken = Units { from: first.from, to: first.to.min(first.from + units_max) };
         first.from = taken.to;
         if first.count() == 0 {
             self.open.remove(0);
         } else {
-            hash.add(first.hash(self.id, ANY_LANE));
+            hash.add(first.hash(self.spec.id, ANY_LANE));
         }
         taken
     }
@@ -211,13 +245,13 @@ impl Task {
     pub(crate) fn take_share(&mut self, lane: LaneId, units_max: i64, hash: &mut StateHash) -> Units {
         let index = self.share_of(lane).expect("the lane's queue says that it has a share");
         let (_, share) = &mut self.shares[index];
-        hash.remove(share.hash(self.id, lane));
+        hash.remove(share.hash(self.spec.id, lane));
         let taken = Units { from: share.from, to: share.to.min(share.from + units_max) };
         share.from = taken.to;
         if share.count() == 0 {
             self.shares.remove(index);
         } else {
-            hash.add(share.hash(self.id, lane));
+            hash.add(share.hash(self.spec.id, lane));
         }
         taken
     }
@@ -230,7 +264,7 @@ impl Task {
     pub(crate) fn open_share(&mut self, lane: LaneId, hash: &mut StateHash) {
         let index = self.share_of(lane).expect("the lane's queue says that it has a share");
         let (_, units) = self.shares.remove(index);
-        hash.remove(units.hash(self.id, lane));
+        hash.remove(units.hash(self.spec.id, lane));
         self.reopen(units, hash);
     }
 
@@ -238,19 +272,19 @@ impl Task {
     pub(crate) fn reopen(&mut self, mut units: Units, hash: &mut StateHash) {
         let at = self.open.partition_point(|other| other.from < units.from);
         if let Some(after) = self.open.get(at).copied().filter(|after| after.from == units.to) {
-            hash.remove(after.hash(self.id, ANY_LANE));
+            hash.remove(after.hash(self.spec.id, ANY_LANE));
             self.open.remove(at);
             units.to = after.to;
         }
         if let Some(before) = at.checked_sub(1).map(|index| self.open[index])
             && before.to == units.from
         {
-            hash.remove(before.hash(self.id, ANY_LANE));
+            hash.remove(before.hash(self.spec.id, ANY_LANE));
             units.from = before.from;
             self.open[at - 1] = units;
         } else {
             self.open.insert(at, units);
         }
-        hash.add(units.hash(self.id, ANY_LANE));
+        hash.add(units.hash(self.spec.id, ANY_LANE));
     }
 }

@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use warptape_events::journal::*;
-use warptape_scheduler::{GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, Scheduler, StepError};
+use warptape_scheduler::{
+    GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, Scheduler, StepError, TASK_POLICIES,
+};
 
 use crate::script::{assigned, config, started};
 
@@ -49,6 +51,14 @@ fn start() -> impl Strategy<Value = Input> {
             16 => config.risk.tasks_max = fields.7,
             17 => config.risk.split = SplitPolicy::Equal,
             18 => config.risk.split = SplitPolicy::Score,
+            19..26 => {
+                config.risk.policy = TASK_POLICIES[which as usize % TASK_POLICIES.len()].to_owned();
+                config.risk.price_interval_ns = fields.0;
+            }
+            26..29 => {
+                config.risk.policy = "lp-price".to_owned();
+                config.risk.price_interval_ns = 1;
+            }
             10..15 => {
                 config.route_interval_ns = fields.0;
                 config.load_factor_percent = 10_000;
@@ -112,7 +122,33 @@ fn input() -> impl Strategy<Value = Input> {
         6 => (index(), number(), number()).prop_map(|(lane, slice, service_ns)| {
             Input::SliceDone(SliceDone { lane, slice, service_ns })
         }),
+        2 => (index(), number(), number(), number()).prop_map(|(lane, celsius, bits, errors)| {
+            let sample = DeviceSample {
+                temperature_c: Some(celsius),
+                throttle_bits: Some(bits),
+                ecc_errors_uncorrected: Some(errors),
+                xid: (errors % 7 == 0).then_some(errors),
+                ..DeviceSample::default()
+            };
+            Input::Sampled(Sampled { lane, sample })
+        }),
+        4 => (index(), index(), number(), 0..7).prop_map(|(lane, weight, deadline_ns, which)| {
+            let tenant = format!("tenant-{weight}");
+            let command = match which {
+                0 => ControlCommand::DrainLane(DrainLane { lane }),
+                1 => ControlCommand::UndrainLane(UndrainLane { lane }),
+                2 => ControlCommand::WeighLane(WeighLane { lane, weight }),
+                3 => ControlCommand::Rebalance(Rebalance {}),
+                4 => ControlCommand::WeighTenant(WeighTenant { tenant, weight }),
+                5 => ControlCommand::SetBreaker(SetBreaker { lane, to: BreakerMode::Open }),
+                _ => ControlCommand::ChoosePolicy(ChoosePolicy { of: tenant.clone(), name: tenant }),
+            };
+            Input::Control(Control { offset: -1, id: String::new(), by: String::new(), deadline_ns, command })
+        }),
         1 => number().prop_map(|task| Input::TaskDropped(TaskDropped { task })),
+        2 => (number(), vec(number(), 0..3)).prop_map(|(question, prices)| {
+            Input::Priced(Priced { question, prices })
+        }),
         2 => (index(), index(), index(), number()).prop_map(|(partition, group, lane, epoch)| {
             Input::Released(Released { partition, group, lane, epoch })
         }),

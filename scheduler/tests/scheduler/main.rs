@@ -2,6 +2,7 @@
 //! inputs no shell would send.
 
 mod cases;
+mod control;
 mod draws;
 mod fairness;
 mod garbage;

@@ -3,6 +3,7 @@
 //! It executes decisions in the plainest way and asserts, at every step, what must hold. It knows nothing of how the
 //! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
 
+mod control;
 mod rest;
 mod tasks;
 
@@ -73,6 +74,9 @@ impl ModelPartition {
 #[derive(Default)]
 pub struct ModelLane {
     pub ready: bool,
+    pub weight: i32,
+    pub drained: bool,
+    pub breaker: BreakerMode,
     /// Dispatched and not completed, in order.
     pub in_flight: VecDeque<Dispatch>,
     /// In flight when the lane was lost: completions that may still come, late.
@@ -81,6 +85,12 @@ pub struct ModelLane {
     pub slice: Option<RunSlice>,
     /// Slices it worked on when it was lost.
     pub slices_voided: Vec<i64>,
+}
+
+impl ModelLane {
+    pub fn is_in_service(&self) -> bool {
+        !self.drained && self.breaker != BreakerMode::Open
+    }
 }
 
 /// The model, around the scheduler under test.
@@ -127,7 +137,8 @@ impl Model {
     /// A crash and a new start: only the journal and the time go on.
     pub fn restart(&mut self, config: SchedulerConfig, weights: &[i32]) {
         self.config = config.clone();
-        self.lanes = weights.iter().map(|_| ModelLane { ready: true, ..ModelLane::default() }).collect();
+        let lane = |&weight: &i32| ModelLane { ready: true, weight, ..ModelLane::default() };
+        self.lanes = weights.iter().map(lane).collect();
         self.partitions.clear();
         self.epochs.clear();
         self.timer_ns = None;
@@ -158,7 +169,13 @@ impl Model {
         let mut decisions = Vec::new();
         self.scheduler.step(self.at_ns, &input, &mut decisions).expect("good input was refused");
         for decision in &decisions {
+            if !matches!(decision, Decision::Controlled(_)) {
+                self.settle_shares();
+            }
             self.execute(decision);
+            if let (Input::Control(control), Decision::Controlled(controlled)) = (&input, decision) {
+                self.execute_control(control, controlled);
+            }
             if let (Input::TaskArrived(arrived), Decision::Admit(_)) = (&input, decision) {
                 self.know_task(arrived);
             }
@@ -227,6 +244,8 @@ impl Model {
                 partition.groups[released.group as usize].leaving = None;
             }
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
+            Input::Priced(_) => (),
+            Input::Sampled(_) | Input::Control(_) => (),
         }
     }
 
@@ -290,13 +309,11 @@ impl Model {
                 let partition = self.partitions.get_mut(&release.partition).unwrap();
                 let group = &mut partition.groups[release.group as usize];
                 assert_eq!((group.lane, group.epoch), (Some(release.lane), release.epoch));
-                assert_ne!(kind_of(release.lane), release.route.kind, "a group moves to where it is");
-                let [there_ns, here_ns] = predictions(&release.route);
-                assert!(there_ns * 5 < here_ns * 4, "a group moves for little: {:?}", release.route);
                 (group.lane, group.leaving) = (None, Some(release.lane));
-                group.bound_for = Some(release.route.kind);
-                format!("release to {:?}", release.route.kind)
+                group.bound_for = release.route.map(|route| route.kind);
+                self.check_release(release)
             }
+            Decision::Controlled(controlled) => format!("controlled {:?}", controlled.outcome),
             _ => self.execute_of_task(decision),
         };
         self.saw(&name);
@@ -321,15 +338,19 @@ impl Model {
         assert_eq!(listed.len(), place.candidates.len() + place.excluded.len(), "a lane is listed twice");
         assert!(listed.into_iter().eq(0..self.lanes.len() as i32), "every lane is a candidate or excluded");
         for candidate in &place.candidates {
-            assert!(self.lanes[candidate.lane as usize].ready, "a lost lane is a candidate");
+            assert!(self.serves(candidate.lane), "a lane is a candidate that is lost or out of service");
             assert_eq!(candidate.groups_placed as usize, self.groups_on(candidate.lane));
             assert!(candidate.groups_placed < candidate.groups_max, "a full lane is a candidate");
         }
         for exclusion in &place.excluded {
-            let ready = self.lanes[exclusion.lane as usize].ready;
-            assert_eq!(ready, exclusion.reason != ExclusionReason::Lost, "{exclusion:?}");
+            let lane = &self.lanes[exclusion.lane as usize];
+            assert_eq!(lane.ready, exclusion.reason != ExclusionReason::Lost, "{exclusion:?}");
+            let is_out = lane.ready && !self.serves(exclusion.lane);
+            assert_eq!(is_out && lane.drained, exclusion.reason == ExclusionReason::Drained, "{exclusion:?}");
+            assert_eq!(is_out && !lane.drained, exclusion.reason == ExclusionReason::Broken, "{exclusion:?}");
+            let serves = self.serves(exclusion.lane);
             let other_kind = place.route.is_some_and(|route| route.kind != kind_of(exclusion.lane));
-            assert_eq!(ready && other_kind, exclusion.reason == ExclusionReason::Slower, "{exclusion:?}");
+            assert_eq!(serves && other_kind, exclusion.reason == ExclusionReason::Slower, "{exclusion:?}");
         }
         let bound_for = self.partitions[&place.partition].groups[place.group as usize].bound_for;
         if let Some(route) = place.route {
@@ -431,6 +452,8 @@ impl Model {
             Input::Completed(_) | Input::LaneLost(_) | Input::LaneReady(_) | Input::Woke(_) => (),
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
+            Input::Priced(_) => (),
+            Input::Sampled(_) | Input::Control(_) => (),
         }
         let mut went = 0;
         for decision in decisions {
@@ -449,6 +472,18 @@ impl Model {
         let fences = decisions.iter().filter(|decision| matches!(decision, Decision::Fence(_))).count();
         assert_eq!(fences, usize::from(matches!(input, Input::LaneLost(_))), "a loss is fenced, once");
         let any_ready = self.lanes.iter().any(|lane| lane.ready);
+        let commands = decisions.iter().filter(|decision| matches!(decision, Decision::Controlled(_)));
+        assert_eq!(
+            commands.count(),
+            usize::from(matches!(input, Input::Control(_))),
+            "a command is answered"
+        );
+        for lane in (0..self.lanes.len() as LaneId).filter(|_| !self.draining && !self.may_be_short()) {
+            assert!(
+                self.serves(lane) || self.groups_on(lane) == 0,
+                "a lane keeps groups that is out of service"
+            );
+        }
         for partition in self.partitions.values() {
             for group in &partition.groups {
                 let has_lane = group.lane.or(group.leaving).is_some();

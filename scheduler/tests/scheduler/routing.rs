@@ -78,7 +78,8 @@ impl World {
                         let service_ns = self.service_ns(lane, rows);
                         inputs.push(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
                     }
-                    Decision::Release(Release { partition, group, lane, epoch, route }) => {
+                    Decision::Release(Release { partition, group, lane, epoch, route, .. }) => {
+                        let route = route.expect("nothing else moves groups");
                         self.moves[route.kind as usize] += 1;
                         inputs.push(Input::Released(Released { partition, group, lane, epoch }));
                     }

@@ -11,6 +11,8 @@
 //! > 50 task 0 units=20 gang    task, and what differs from the one in `task` below
 //! > 60 done 1 0 500            lane, slice, service time
 //! > 70 drop 0                  task
+//! > 80 priced 0 5 7            question, price of each kind
+//! > 80 control drain 1         undrain 1, weight 1 5, rebalance, tenant a 5, breaker 1 open|closed|auto, policy NAME
 //! ```
 
 use warptape_events::journal::*;
@@ -64,7 +66,7 @@ pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
         .enumerate()
         .map(|(lane, &weight)| {
             let kind = if scheduler.route_interval_ns > 0 && lane % 2 == 1 { "cuda" } else { "cpu" };
-            LaneSpec { lane: lane as i32, device: format!("{kind}:{lane}"), weight }
+            LaneSpec::new(lane as i32, format!("{kind}:{lane}"), weight)
         })
         .collect();
     Input::Started(Started {
@@ -127,7 +129,18 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
             slice: number(words[3]),
             service_ns: number(words[4]),
         }),
+        "priced" => Input::Priced(Priced {
+            question: number(words[2]),
+            prices: words[3..].iter().map(|word| number(word)).collect(),
+        }),
         "drop" => Input::TaskDropped(TaskDropped { task: number(words[2]) }),
+        "control" => Input::Control(Control {
+            offset: step,
+            id: "c".into(),
+            by: "someone".into(),
+            deadline_ns: 1_000_000_000,
+            command: parse_command(&words[2..]),
+        }),
         "woke" => Input::Woke(Woke {}),
         "drain" => Input::Draining(Draining {}),
         other => panic!("no such step: {other}"),
@@ -187,6 +200,28 @@ fn parse_task(id: TaskId, changes: &[&str]) -> TaskArrived {
     task
 }
 
+fn parse_command(words: &[&str]) -> ControlCommand {
+    let argument = |index: usize| number(words[index]) as i32;
+    match words[0] {
+        "drain" => ControlCommand::DrainLane(DrainLane { lane: argument(1) }),
+        "undrain" => ControlCommand::UndrainLane(UndrainLane { lane: argument(1) }),
+        "weight" => ControlCommand::WeighLane(WeighLane { lane: argument(1), weight: argument(2) }),
+        "rebalance" => ControlCommand::Rebalance(Rebalance {}),
+        "tenant" => ControlCommand::WeighTenant(WeighTenant { tenant: words[1].into(), weight: argument(2) }),
+        "breaker" => {
+            let to = match words[2] {
+                "open" => BreakerMode::Open,
+                "closed" => BreakerMode::Closed,
+                "auto" => BreakerMode::Auto,
+                other => panic!("no such mode: {other}"),
+            };
+            ControlCommand::SetBreaker(SetBreaker { lane: argument(1), to })
+        }
+        "policy" => ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: words[1].into() }),
+        other => panic!("no such command: {other}"),
+    }
+}
+
 fn parse_class(word: &str) -> TaskClass {
     match word {
         "critical" => TaskClass::Critical,
@@ -212,6 +247,9 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         };
         return;
     }
+    if field == "policy" {
+        return value.clone_into(&mut config.risk.policy);
+    }
     if let Some(tenant) = field.strip_prefix("tenant-") {
         let (tenant, weight) = (tenant.to_owned(), number(value) as i32);
         return config.risk.tenant_weights.push(TenantWeight { tenant, weight });
@@ -230,6 +268,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "tasks" => config.risk.tasks_max = value as i32,
         "requests" => config.risk.bytes_max = value,
         "quantum" => config.risk.quantum_ns = value,
+        "prices" => config.risk.price_interval_ns = value,
         other => panic!("no such field: {other}"),
     }
 }
@@ -264,9 +303,11 @@ fn describe(decision: &Decision) -> String {
         Decision::Fence(fence) => format!("fence {}: {} groups, {}", fence.lane, fence.groups, fence.reason),
         Decision::Restore(restore) => format!("restore {} for {}", restore.partition, restore.lost_lane),
         Decision::WakeAt(wake) => format!("wake {}", wake.at_ns),
-        Decision::Release(Release { partition, group, lane, epoch, route }) => {
-            format!("release {partition}/{group} from {lane} epoch {epoch}: {}", describe_route(route))
+        Decision::Release(Release { partition, group, lane, epoch, route, cause }) => {
+            let why = route.as_ref().map_or(format!("{cause:?}"), describe_route);
+            format!("release {partition}/{group} from {lane} epoch {epoch}: {why}")
         }
+        Decision::Controlled(Controlled { outcome, detail, .. }) => format!("{outcome:?}: {detail}"),
         Decision::Admit(Admit { task, class, tenant, tasks }) => {
             format!("admit {task}: {class:?} of {tenant}, {tasks} known")
         }
@@ -306,6 +347,14 @@ fn describe(decision: &Decision) -> String {
         }
         Decision::Finish(Finish { task, slices, service_ns }) => {
             format!("finish {task}: {slices} slices, {service_ns} ns")
+        }
+        Decision::Assign(Assign { task, lane, tasks, backlog_ns, task_ns }) => {
+            format!("assign {task} to {lane}: {tasks} tasks, {backlog_ns} ns, then {task_ns} ns")
+        }
+        Decision::AskPrices(AskPrices { question, lanes, kinds }) => {
+            let kind =
+                |kind: &KindDemand| format!(" {}:{} at {:?}", kind.rate_key, kind.cost, kind.fs_per_cost);
+            format!("ask {question} for lanes {lanes:?}:{}", kinds.iter().map(kind).collect::<String>())
         }
     }
 }

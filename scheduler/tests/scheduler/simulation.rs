@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
-use warptape_scheduler::in_steps;
+use warptape_scheduler::{TASK_POLICIES, in_steps};
 
 use crate::draws::Draws;
 use crate::model::Model;
@@ -51,6 +51,15 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
     let kinds: Vec<_> = seen.keys().map(String::as_str).collect();
     let all = [
         "admit",
+        "ask for prices",
+        "assign, earliest-completion",
+        "assign, round-robin",
+        "assign, score-utilization",
+        "assign, shortest-queue",
+        "assign, two-choices",
+        "assign, weighted-round-robin",
+        "controlled Done",
+        "controlled Refused",
         "dispatch Deadline",
         "dispatch Drain",
         "dispatch Full",
@@ -63,6 +72,9 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "place",
         "reject Expired",
         "reject Overloaded",
+        "release Breaker",
+        "release Drained",
+        "release Rebalance",
         "release to Device",
         "release to Host",
         "reserve",
@@ -130,6 +142,11 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         tenant_weights: vec![weight("b", draws.range(1, 3) as i32)],
         bytes_max: draws.pick(&[1, 1_000, 1 << 30]).unwrap(),
         quantum_ns: draws.pick(&[0, 1, 5_000]).unwrap(),
+        policy: match draws.percent(30) {
+            true => String::new(),
+            false => draws.pick(&TASK_POLICIES).unwrap().to_owned(),
+        },
+        price_interval_ns: draws.pick(&[0, 1, 2_000]).unwrap(),
     }
 }
 
@@ -150,7 +167,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
     if draws.percent(30) {
         return step_a_task(model, draws);
     }
-    match draws.below(103) {
+    match draws.below(113) {
         0..40 => {
             // A paused partition may still bring what was on its way.
             let partitions = if draws.percent(90) { to_read } else { assigned };
@@ -199,6 +216,8 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
             }
         }
         100..102 => measure(model, draws),
+        102..105 => sample(model, draws),
+        105..112 => control(model, draws),
         _ => {
             if draws.percent(30) {
                 let (config, weights) = random_start(draws);
@@ -223,9 +242,20 @@ fn step_a_task(model: &mut Model, draws: &mut Draws) {
             let arrived = random_task(model.at_ns, draws, task);
             model.step(Input::TaskArrived(TaskArrived { partition, first_unit, ..arrived }));
         }
-        35..92 => {
+        35..90 => {
             if let Some(lane) = draws.pick(&with_slice) {
                 finish_slice(model, lane, draws.below(3_000));
+            }
+        }
+        90..92 => {
+            if let Some(AskPrices { question, kinds, .. }) = &model.tasks.asked {
+                // Of the last question, of an earlier one, or none where it could not be solved.
+                let question = *question - draws.below(2).min(*question);
+                let kinds = if draws.percent(20) { 0 } else { kinds.len() };
+                let is_last = model.tasks.asked.as_ref().is_some_and(|asked| asked.question == question);
+                let kinds = if is_last { kinds } else { 3 };
+                let prices = (0..kinds).map(|_| draws.below(1 << 30)).collect();
+                model.step(Input::Priced(Priced { question, prices }));
             }
         }
         92..95 => {
@@ -308,13 +338,66 @@ fn measure(model: &mut Model, draws: &mut Draws) {
     model.step(Input::Measured(Measured { lane, points: points.into() }));
 }
 
+/// A lane's device tells how it fares.
+fn sample(model: &mut Model, draws: &mut Draws) {
+    let lane = draws.below(model.lanes.len() as i64) as LaneId;
+    let sample = DeviceSample {
+        temperature_c: draws.pick(&[None, Some(40), Some(90)]).unwrap(),
+        throttle_bits: draws.pick(&[None, Some(0), Some(1), Some(0x48)]).unwrap(),
+        ..DeviceSample::default()
+    };
+    model.step(Input::Sampled(Sampled { lane, sample }));
+}
+
+/// An operator's command, which may be wrong or late.
+fn control(model: &mut Model, draws: &mut Draws) {
+    let lane = draws.range(-1, model.lanes.len() as i64) as LaneId;
+    let command = match draws.below(12) {
+        0..3 => ControlCommand::DrainLane(DrainLane { lane }),
+        3..6 => ControlCommand::UndrainLane(UndrainLane { lane }),
+        6 => {
+            let weight = draws.pick(&[-1, 0, 1, 5, 1_000_001]).unwrap();
+            ControlCommand::WeighLane(WeighLane { lane, weight })
+        }
+        7 => ControlCommand::Rebalance(Rebalance {}),
+        8 => {
+            let (tenant, weight) = (draws.pick(&["a", "b", "new"]).unwrap(), draws.range(0, 4) as i32);
+            ControlCommand::WeighTenant(WeighTenant { tenant: tenant.into(), weight })
+        }
+        9..11 => {
+            let to = draws.pick(&[BreakerMode::Auto, BreakerMode::Open, BreakerMode::Closed]).unwrap();
+            ControlCommand::SetBreaker(SetBreaker { lane, to })
+        }
+        _ => {
+            let name = if draws.percent(20) { "dice" } else { draws.pick(&TASK_POLICIES).unwrap() };
+            ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: name.into() })
+        }
+    };
+    let deadline_ns = model.at_ns + draws.range(-1, 20);
+    let (id, by) = (format!("control-{deadline_ns}"), "someone".to_owned());
+    model.step(Input::Control(Control { offset: 0, id, by, deadline_ns, command }));
+}
+
 /// Gives the scheduler something it must refuse.
 fn refuse_something(model: &mut Model, draws: &mut Draws) {
     let lanes = model.lanes.len() as LaneId;
     let lane = draws.below(lanes.into()) as LaneId;
     let assigned: Vec<_> = partitions_where(model, |partition| partition.assigned);
     let mut at_ns = model.at_ns;
-    let input = match draws.below(15) {
+    let input = match draws.below(19) {
+        17 => Input::Priced(Priced { question: i64::MAX, prices: vec![1] }),
+        18 => {
+            let question = model.tasks.asked.as_ref().map_or(-1, |asked| asked.question);
+            Input::Priced(Priced { question, prices: vec![-1] })
+        }
+        16 => Input::Control(Control {
+            offset: 0,
+            id: "x".repeat(257),
+            by: String::new(),
+            deadline_ns: at_ns,
+            command: ControlCommand::Rebalance(Rebalance {}),
+        }),
+        15 => Input::Sampled(Sampled { lane: lanes, sample: DeviceSample::default() }),
         12 => Input::SliceDone(SliceDone { lane, slice: i64::MAX, service_ns: 1 }),
         13 => Input::TaskDropped(TaskDropped { task: model.tasks.task_next }),
         14 => {

@@ -496,3 +496,32 @@ fn tasks_go_when_they_are_withdrawn_or_their_partition_is() {
         ",
     );
 }
+
+#[test]
+fn a_lane_takes_the_kind_whose_price_by_its_time_is_the_greatest() {
+    check(
+        "
+        > 0 start 1 slice=100 policy=lp-price prices=1000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 1 task 0 key=a units=4 max=1
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 1)
+        > 2 task 1 key=b units=4 max=1
+        admit 1: Interactive of a, 2 known
+        > 100 done 0 0 100
+        slice 1 of 1 on 0: 0..1 (Interactive of a after 100, 2 waiting, 0 fs, finish 100)
+        > 300 done 0 1 200
+        slice 2 of 0 on 0: 1..2 (Interactive of a after 300, 2 waiting, 100000000 fs, finish 400)
+        > 1300 woke
+        ask 0 for lanes [1]: a:4 at [100000000] b:4 at [200000000]
+        > 1310 priced 0 1 100
+        > 1400 done 0 2 100
+        slice 3 of 1 on 0: 1..2 (Interactive of a after 400, 2 waiting, 200000000 fs, finish 1600)
+        > 1410 priced 1 5 5
+        error: question 1 for prices was not asked; questions below 1 were
+        > 1410 priced 0 5
+        error: 1 prices answer question 0 of 2 kinds; give one of 0 or more for each kind, or none at all
+        ",
+    );
+}

@@ -2,10 +2,10 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::wire::{Wire, put_bytes, wire_enum};
+use crate::wire::{Wire, put_bytes};
 
 /// Why a record was rejected, in classes that a dashboard can count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
 pub enum DeadLetterReason {
     /// It starts with neither of the headers.
     NotFramed,
@@ -167,26 +167,6 @@ impl DeadLetter {
         self.cut.as_ref().map_or(self.value.len() as u64, |cut| cut.value_bytes.max(0) as u64)
     }
 }
-
-wire_enum!(DeadLetterReason {
-    0 => NotFramed,
-    1 => UnknownSchema,
-    2 => WrongSchema,
-    3 => Truncated,
-    4 => TrailingBytes,
-    5 => Malformed,
-    6 => TooManyRows,
-    7 => LengthsDiffer,
-    8 => BadSymbol,
-    9 => BadKind,
-    10 => BadSide,
-    11 => BadTime,
-    12 => BadPrice,
-    13 => BadSize,
-    14 => WrongFields,
-    15 => Checksum,
-    16 => Other,
-});
 
 impl Wire for DeadLetterCut {
     fn put(&self, out: &mut Vec<u8>) {

@@ -1,10 +1,10 @@
 //! How far sources of ticks are in the log.
 
-use crate::wire::wire_record;
+use crate::wire::Wire;
 
 /// How far a source of ticks is in the log: written in the transaction of its ticks, so that they are published once. The
 /// newest record of a key counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 pub struct Feed {
     /// Kind of the source with all that its ticks depend on besides its bytes, such as `csv venue=BINANCE`.
     pub source: String,
@@ -27,5 +27,3 @@ impl Feed {
         format!("{} {}", self.source, self.digest)
     }
 }
-
-wire_record!(Feed { source, name, digest, size_bytes, ticks, is_finished });

@@ -8,6 +8,12 @@ mod tasks;
 
 use serde::{Deserialize, Serialize};
 
+use crate::wire::Wire;
+
+pub use crate::control::{
+    BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker, UndrainLane,
+    WeighLane, WeighTenant,
+};
 pub use tasks::*;
 
 /// Index of a lane within one process, dense from 0 in configuration order.
@@ -20,7 +26,7 @@ pub type PartitionId = i32;
 pub type GroupIndex = i32;
 
 /// Limits and weights of the scheduler. Recorded in [`Input::Started`], so that a journal explains itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SchedulerConfig {
     /// Placement policy by name: `rendezvous`.
     pub placement_policy: String,
@@ -50,7 +56,7 @@ pub struct SchedulerConfig {
 }
 
 /// One lane as configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneSpec {
     /// The lane's index.
     pub lane: LaneId,
@@ -59,9 +65,53 @@ pub struct LaneSpec {
     /// Relative speed, for weighted placement; equal lanes have equal weights. 0: the lane stands by, and gets groups only
     /// when no lane with a weight is ready, or when their route names its kind.
     pub weight: i32,
+    /// Lanes of one class are alike: GPUs of one model and MIG profile, or the processor with one instruction set. Speeds are
+    /// learnt by class. Empty, as before version 7 of the journal: the class is the lane's kind.
+    pub class: String,
+    /// Memory of the lane's device, in bytes; 0: not known.
+    pub memory_bytes: i64,
+    /// NUMA node of the host that the device is attached to; `None`: not known.
+    pub numa_node: Option<i32>,
+    /// Lanes whose device memory can be copied to without the host, by index.
+    pub peers: Vec<Peer>,
+}
+
+/// A lane whose device memory can be copied to without the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Peer {
+    /// Its index.
+    pub lane: LaneId,
+    /// The connection.
+    pub link: Link,
+}
+
+/// How two lanes' devices are connected, the fastest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Link {
+    /// Both lanes are on one device.
+    SameDevice,
+    /// NVLink connects the devices.
+    Nvlink,
+    /// The devices copy over PCI Express.
+    Pcie,
 }
 
 impl LaneSpec {
+    /// A lane of which nothing is known but its device and weight.
+    pub fn new(lane: LaneId, device: impl Into<String>, weight: i32) -> Self {
+        let device = device.into();
+        Self {
+            lane,
+            device,
+            weight,
+            class: String::new(),
+            memory_bytes: 0,
+            numa_node: None,
+            peers: Vec::new(),
+        }
+    }
+
     /// Where the lane's state is, by its device's name.
     pub fn kind(&self) -> LaneKind {
         match self.device.split(':').next() {
@@ -72,7 +122,7 @@ impl LaneSpec {
 }
 
 /// Rows of one group that reached the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct GroupArrival {
     /// The group within the partition of the input.
     pub group: GroupIndex,
@@ -83,7 +133,7 @@ pub struct GroupArrival {
 }
 
 /// One recorded input of the scheduler.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum Input {
     /// A process began (or began again after a crash): the state is reset to this configuration.
     Started(Started),
@@ -115,10 +165,16 @@ pub enum Input {
     TaskDropped(TaskDropped),
     /// What complete records caused is handed to the log, in the transaction of this entry.
     Sealed(Sealed),
+    /// The capacity problem of [`Decision::AskPrices`] is solved.
+    Priced(Priced),
+    /// How a lane's device fares, about once a second, whether the lane has something to do or not.
+    Sampled(Sampled),
+    /// An operator's command, as it was read from its topic; answered by [`Decision::Controlled`].
+    Control(Control),
 }
 
 /// See [`Input::Started`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Started {
     /// Name of the process in its group.
     pub node: String,
@@ -133,7 +189,7 @@ pub struct Started {
 }
 
 /// See [`Input::PartitionAssigned`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionAssigned {
     /// The partition.
     pub partition: PartitionId,
@@ -146,14 +202,14 @@ pub struct PartitionAssigned {
 }
 
 /// See [`Input::PartitionRevoked`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionRevoked {
     /// The partition.
     pub partition: PartitionId,
 }
 
 /// See [`Input::Arrived`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Arrived {
     /// The partition.
     pub partition: PartitionId,
@@ -164,7 +220,7 @@ pub struct Arrived {
 }
 
 /// See [`Input::Completed`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Completed {
     /// The lane.
     pub lane: LaneId,
@@ -172,12 +228,36 @@ pub struct Completed {
     pub batch: i64,
     /// Time the lane worked on it, in nanoseconds.
     pub service_ns: i64,
-    /// How the lane's device fares, about once a second.
+    /// How the lane's device fared, in journals from before [`Input::Sampled`]; `None` since.
     pub sample: Option<DeviceSample>,
 }
 
+/// See [`Input::Sampled`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Sampled {
+    /// The lane.
+    pub lane: LaneId,
+    /// The figures.
+    pub sample: DeviceSample,
+}
+
+/// See [`Input::Control`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Control {
+    /// Its offset in the process's partition of the topic.
+    pub offset: i64,
+    /// Its id.
+    pub id: String,
+    /// Who sent it.
+    pub by: String,
+    /// Until when it may be obeyed, in nanoseconds since the epoch.
+    pub deadline_ns: i64,
+    /// What is to be done.
+    pub command: ControlCommand,
+}
+
 /// How a lane's device fares. What the device does not say is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct DeviceSample {
     /// Memory of the lane's slots, in bytes.
     pub slots_bytes: i64,
@@ -203,10 +283,12 @@ pub struct DeviceSample {
     pub throttle_bits: Option<i64>,
     /// Memory errors since the driver was loaded that could not be corrected.
     pub ecc_errors_uncorrected: Option<i64>,
+    /// The last critical Xid error since the sample before; after it nothing of the device can be trusted.
+    pub xid: Option<i64>,
 }
 
 /// See [`Input::LaneLost`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneLost {
     /// The lane.
     pub lane: LaneId,
@@ -218,22 +300,22 @@ pub struct LaneLost {
 }
 
 /// See [`Input::LaneReady`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneReady {
     /// The lane.
     pub lane: LaneId,
 }
 
 /// See [`Input::Woke`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Woke {}
 
 /// See [`Input::Draining`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Draining {}
 
 /// See [`Input::Measured`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Measured {
     /// The lane.
     pub lane: LaneId,
@@ -242,7 +324,7 @@ pub struct Measured {
 }
 
 /// Service time of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ServicePoint {
     /// Rows of the batch.
     pub rows: i64,
@@ -251,7 +333,7 @@ pub struct ServicePoint {
 }
 
 /// See [`Input::Released`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Released {
     /// Partition of the group.
     pub partition: PartitionId,
@@ -265,14 +347,14 @@ pub struct Released {
 
 /// See [`Input::Sealed`]. A partition that is revoked before it commits is left out of the transaction, which the
 /// [`Input::PartitionRevoked`] says that follows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Sealed {
     /// The partitions that have something in the transaction, ascending.
     pub partitions: Vec<SealedPartition>,
 }
 
 /// What one partition of the source has in a transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SealedPartition {
     /// The partition.
     pub partition: PartitionId,
@@ -296,7 +378,7 @@ pub struct SealedPartition {
 }
 
 /// One recorded decision of the scheduler. The engine executes each kind in one exhaustive match.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum Decision {
     /// A group now belongs to a lane.
     Place(Place),
@@ -313,8 +395,7 @@ pub enum Decision {
     Restore(Restore),
     /// Send [`Input::Woke`] at this time unless an input at or past it comes first.
     WakeAt(WakeAt),
-    /// A lane is to let go of a group once it has finished what it has of it: lanes of the other kind are better for it.
-    /// Its rows wait until [`Input::Released`].
+    /// A lane is to let go of a group once it has finished what it has of it. Its rows wait until [`Input::Released`].
     Release(Release),
     /// A task is accepted: it will run, or expire.
     Admit(Admit),
@@ -331,10 +412,16 @@ pub enum Decision {
     Expire(Expire),
     /// All units of a task's round are done: it is forgotten.
     Finish(Finish),
+    /// A task joins the queue of one lane, as a whole; what a lost lane does not do goes to the others.
+    Assign(Assign),
+    /// Kinds of tasks, their rates or lanes have changed: solve the capacity problem and report its prices with [`Input::Priced`].
+    AskPrices(AskPrices),
+    /// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
+    Controlled(Controlled),
 }
 
 /// A lane that could take a group, with what spoke for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Candidate {
     /// The lane.
     pub lane: LaneId,
@@ -347,7 +434,7 @@ pub struct Candidate {
 }
 
 /// Why a lane was no candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ExclusionReason {
     /// The lane is lost.
@@ -356,10 +443,14 @@ pub enum ExclusionReason {
     Full,
     /// The lane is not of the kind that the route names.
     Slower,
+    /// An operator drains the lane, and another is in service.
+    Drained,
+    /// The lane's breaker is open, and another is in service.
+    Broken,
 }
 
 /// A lane that was no candidate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Exclusion {
     /// The lane.
     pub lane: LaneId,
@@ -368,7 +459,7 @@ pub struct Exclusion {
 }
 
 /// Which rule decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PolicyRef {
     /// Policy name.
     pub id: String,
@@ -377,7 +468,7 @@ pub struct PolicyRef {
 }
 
 /// What the scheduler knew of a lane when it decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneTelemetry {
     /// Rows in flight before the decision.
     pub in_flight_rows: i64,
@@ -390,7 +481,7 @@ pub struct LaneTelemetry {
 }
 
 /// See [`Decision::Place`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Place {
     /// Partition of the group.
     pub partition: PartitionId,
@@ -418,7 +509,7 @@ pub struct Place {
 }
 
 /// Where a lane's state is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LaneKind {
     /// On the processor.
@@ -429,7 +520,7 @@ pub enum LaneKind {
 
 /// Why a group is on lanes of one kind: what both kinds are predicted to take for the rows that go to lanes together with its
 /// own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Route {
     /// The kind that is predicted to be faster, or was when the group was released.
     pub kind: LaneKind,
@@ -444,7 +535,7 @@ pub struct Route {
 }
 
 /// Rows of one group in a batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Take {
     /// Partition of the group.
     pub partition: PartitionId,
@@ -457,7 +548,7 @@ pub struct Take {
 }
 
 /// Why a batch was released now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReleaseReason {
     /// The lane had nothing to do.
@@ -471,7 +562,7 @@ pub enum ReleaseReason {
 }
 
 /// See [`Decision::Dispatch`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Dispatch {
     /// Number of the batch, rising by one from 0 in each process life.
     pub batch: i64,
@@ -494,7 +585,7 @@ pub struct Dispatch {
 }
 
 /// See [`Decision::Pause`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Pause {
     /// The partition.
     pub partition: PartitionId,
@@ -505,7 +596,7 @@ pub struct Pause {
 }
 
 /// See [`Decision::Resume`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Resume {
     /// The partition.
     pub partition: PartitionId,
@@ -516,7 +607,7 @@ pub struct Resume {
 }
 
 /// See [`Decision::Fence`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Fence {
     /// The lane.
     pub lane: LaneId,
@@ -527,7 +618,7 @@ pub struct Fence {
 }
 
 /// See [`Decision::Restore`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Restore {
     /// The partition.
     pub partition: PartitionId,
@@ -536,14 +627,14 @@ pub struct Restore {
 }
 
 /// See [`Decision::WakeAt`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WakeAt {
     /// The time, ns since the epoch.
     pub at_ns: i64,
 }
 
 /// See [`Decision::Release`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Release {
     /// Partition of the group.
     pub partition: PartitionId,
@@ -553,12 +644,39 @@ pub struct Release {
     pub lane: LaneId,
     /// The group's epoch on that lane.
     pub epoch: i64,
+    /// Of [`ReleaseCause::Route`]: what both kinds of lanes are predicted to take.
+    pub route: Option<Route>,
     /// Why.
-    pub route: Route,
+    pub cause: ReleaseCause,
+}
+
+/// Why a lane lets go of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ReleaseCause {
+    /// Lanes of the other kind are better for it.
+    Route,
+    /// An operator drains the lane.
+    Drained,
+    /// The lane's breaker is open.
+    Breaker,
+    /// The placement policy would choose another lane now.
+    Rebalance,
+}
+
+/// See [`Decision::Controlled`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Controlled {
+    /// Id of the command.
+    pub id: String,
+    /// What became of it.
+    pub outcome: ControlOutcome,
+    /// What was done, or why not, in words.
+    pub detail: String,
 }
 
 /// One step of the scheduler, as recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct JournalEntry {
     /// Rises by one from 0 over the life of the journal, restarts included.
     pub sequence: i64,

@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 6, 0x594f_758b_6149_a386
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x1a11_38f9_4b19_6739
 );
 known!(
     /// Stage state at an offset.
@@ -81,6 +81,15 @@ known!(
 known!(
     /// How far a source of ticks is in the log.
     FEED, "Feed", "feed", 1, 0xe945_081e_aff3_b448
+);
+
+known!(
+    /// An operator's command.
+    CONTROL, "Control", "control", 1, 0x4e80_2367_aba9_d704
+);
+known!(
+    /// The answer to one.
+    CONTROL_RESULT, "ControlResult", "control_result", 1, 0x388a_313a_09b3_cf29
 );
 
 /// Signals whose numbers are 64-bit numbers of 1e-9 and that have no further indicators, which almost all are, are still written
@@ -128,7 +137,7 @@ pub const RISK_RESULT_2: KnownSchema = KnownSchema {
 };
 
 /// The current version of every record.
-pub const CURRENT: [KnownSchema; 12] = [
+pub const CURRENT: [KnownSchema; 14] = [
     TICK,
     TICK_BATCH,
     SCALED_TICK_BATCH,
@@ -141,10 +150,12 @@ pub const CURRENT: [KnownSchema; 12] = [
     RISK_REQUEST,
     RISK_RESULT,
     FEED,
+    CONTROL,
+    CONTROL_RESULT,
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 14] = [
+pub const OLD: [KnownSchema; 15] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
@@ -184,6 +195,13 @@ pub const OLD: [KnownSchema; 14] = [
         version: 5,
         fingerprint: 0x727b_c85f_7f79_4e64,
         text: include_str!("../../avro/old/journal_entry_5.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 6,
+        fingerprint: 0x594f_758b_6149_a386,
+        text: include_str!("../../avro/old/journal_entry_6.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",

@@ -2,8 +2,8 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::tick::{Scales, Side, Tick, TickKind};
-use crate::wire::{Wire, wire_enum, wire_record};
+use crate::tick::{Scales, Tick};
+use crate::wire::Wire;
 
 /// A tick whose event time lies before its partition's watermark: it went to the late topic and into no bar.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct LateTick {
 }
 
 /// Prices and sizes that are no 64-bit numbers of 1e-9.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub struct ScaledNumbers {
     price_scale: i32,
     size_scale: i32,
@@ -36,19 +36,6 @@ pub struct ScaledNumbers {
     ask_price: i64,
     ask_size: i64,
 }
-
-wire_enum!(TickKind { 0 => Trade, 1 => Quote });
-wire_enum!(Side { 0 => None, 1 => Buy, 2 => Sell });
-wire_record!(ScaledNumbers {
-    price_scale,
-    size_scale,
-    price,
-    size,
-    bid_price,
-    bid_size,
-    ask_price,
-    ask_size
-});
 
 impl LateTick {
     /// The numbers of a tick that fields in 1e-9 cannot hold.

@@ -43,13 +43,13 @@ pub mod varint;
 #[doc(hidden)]
 pub mod wire;
 
+pub mod control;
 mod dead_letter;
 mod decimal;
 mod decode_ticks;
 mod encode;
 mod feed;
 mod journal_chain;
-mod journal_wire;
 mod lifecycle;
 mod record;
 
@@ -67,8 +67,9 @@ pub use journal_chain::{GENESIS_HASH, JournalWriter, check_chain};
 pub use late_tick::LateTick;
 pub use lifecycle::{Lifecycle, LifecycleEvent};
 pub use record::{
-    encode_dead_letter, encode_feed, encode_journal_entry, encode_late_tick, encode_lifecycle,
-    encode_risk_request, encode_risk_result, encode_signal, encode_snapshot,
+    encode_control, encode_control_result, encode_dead_letter, encode_feed, encode_journal_entry,
+    encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result, encode_signal,
+    encode_snapshot,
 };
 pub use snapshot::Snapshot;
 pub use symbol_table::SymbolTable;

@@ -1,9 +1,9 @@
 //! What happens to the processes of the pipeline.
 
-use crate::wire::{wire_enum, wire_record};
+use crate::wire::Wire;
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub enum LifecycleEvent {
     /// An event of a later version.
     Unknown,
@@ -32,7 +32,7 @@ pub enum LifecycleEvent {
 }
 
 /// One event in the life of a process. Not part of any transaction: an abort must not erase its own evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Lifecycle {
     /// When, ns since the epoch.
     pub at_ns: i64,
@@ -43,19 +43,3 @@ pub struct Lifecycle {
     /// More, in words; may be empty.
     pub detail: String,
 }
-
-wire_enum!(LifecycleEvent {
-    0 => Unknown,
-    1 => Started,
-    2 => Restored,
-    3 => Drained,
-    4 => Stopped,
-    5 => Failed,
-    6 => CommitFailed,
-    7 => CommitUnknown,
-    8 => PartitionAssigned,
-    9 => PartitionRevoked,
-    10 => LaneLost,
-    11 => LaneReady,
-});
-wire_record!(Lifecycle { at_ns, node, event, detail });

@@ -1,5 +1,6 @@
 //! Records other than ticks, encoded.
 
+use crate::control::{Control, ControlResult};
 use crate::dead_letter::DeadLetter;
 use crate::feed::Feed;
 use crate::journal::JournalEntry;
@@ -64,6 +65,16 @@ pub fn encode_lifecycle(lifecycle: &Lifecycle, out: &mut Vec<u8>) {
 /// Appends how far a source of ticks is.
 pub fn encode_feed(feed: &Feed, out: &mut Vec<u8>) {
     encode(known::FEED, feed, out);
+}
+
+/// Appends an operator's command.
+pub fn encode_control(control: &Control, out: &mut Vec<u8>) {
+    encode(known::CONTROL, control, out);
+}
+
+/// Appends the answer to one.
+pub fn encode_control_result(result: &ControlResult, out: &mut Vec<u8>) {
+    encode(known::CONTROL_RESULT, result, out);
 }
 
 /// Appends a risk request.

@@ -1,10 +1,12 @@
 //! Signals: what the pipeline says about symbols.
 
+use crate::wire::Wire;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Kinds of signal, in the order in which one bar's signals are emitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
 #[repr(u8)]
 pub enum SignalKind {
     /// A bar closed; carries the bar and its indicators.

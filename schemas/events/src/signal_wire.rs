@@ -6,21 +6,9 @@ use std::collections::BTreeMap;
 use crate::cursor::Cursor;
 use crate::decimal::decimal_text;
 use crate::error::DecodeError;
-use crate::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
+use crate::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal};
 use crate::varint::put_long;
-use crate::wire::{Wire, put_bytes, wire_enum};
-
-wire_enum!(SignalKind {
-    0 => Bar,
-    1 => EmaCrossUp,
-    2 => EmaCrossDown,
-    3 => RsiOverbought,
-    4 => RsiOversold,
-    5 => BandBreakUp,
-    6 => BandBreakDown,
-    7 => ZScoreHigh,
-    8 => ZScoreLow,
-});
+use crate::wire::{Wire, put_bytes};
 
 /// Number of the bar's integer fields.
 const BAR_LONG_COUNT: usize = 8;

@@ -1,9 +1,11 @@
 //! Ticks: one at a time ([`Tick`]) for producers, as columns ([`TickColumns`]) for the pipeline.
 
+use crate::wire::Wire;
+
 pub use crate::symbol_table::SymbolTable;
 
 /// What a tick reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 #[repr(u8)]
 pub enum TickKind {
     /// A trade: `price_e9`, `size_e9`, `side` and `trade_id` are set.
@@ -13,7 +15,7 @@ pub enum TickKind {
 }
 
 /// Who crossed the spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Wire)]
 #[repr(u8)]
 pub enum Side {
     /// Not known, or a quote.

@@ -1,8 +1,10 @@
 //! How our event types lie in their Avro datum: a struct's fields in schema order, a union as branch index and branch,
-//! an enum as index.
+//! an enum as index. `#[derive(Wire)]` makes it of a type's declaration.
 //!
-//! Written out rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
-//! tests decode the bytes with apache-avro by the `.avsc` and compare, which holds the two together.
+//! Written out by the compiler rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
+//! tests decode the bytes with apache-avro by the `.avsc` and compare, which holds declaration and schema together.
+
+pub use warptape_events_derive::Wire;
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
@@ -16,82 +18,7 @@ pub trait Wire: Sized {
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError>;
 }
 
-/// A record: names every field, in schema order.
-macro_rules! wire_record {
-    ($type:ident { $($field:ident),* $(,)? }) => {
-        impl $crate::wire::Wire for $type {
-            fn put(&self, out: &mut Vec<u8>) {
-                let Self { $($field),* } = self;
-                $($crate::wire::Wire::put($field, out);)*
-                let _ = out;
-            }
-
-            fn get(cursor: &mut $crate::cursor::Cursor<'_>) -> Result<Self, $crate::error::DecodeError> {
-                let _ = &cursor;
-                Ok(Self { $($field: $crate::wire::Wire::get(cursor)?),* })
-            }
-        }
-    };
-}
-
-/// A record some of whose fields came with a later version, which is written only where one of them is not empty: names every
-/// field, those that came later behind a bar.
-macro_rules! wire_record_with_later {
-    ($type:ident { $($field:ident),* | $($later:ident),* $(,)? }) => {
-        impl $type {
-            /// Appends the fields of the earlier version.
-            pub fn put_earlier(&self, out: &mut Vec<u8>) {
-                let Self { $($field,)* $($later: _),* } = self;
-                $($crate::wire::Wire::put($field, out);)*
-            }
-
-            /// Reads the fields of the earlier version; the others are empty.
-            pub fn get_earlier(
-                cursor: &mut $crate::cursor::Cursor<'_>,
-            ) -> Result<Self, $crate::error::DecodeError> {
-                Ok(Self { $($field: $crate::wire::Wire::get(cursor)?,)* $($later: Default::default()),* })
-            }
-        }
-
-        impl $crate::wire::Wire for $type {
-            fn put(&self, out: &mut Vec<u8>) {
-                self.put_earlier(out);
-                $($crate::wire::Wire::put(&self.$later, out);)*
-            }
-
-            fn get(cursor: &mut $crate::cursor::Cursor<'_>) -> Result<Self, $crate::error::DecodeError> {
-                let mut record = Self::get_earlier(cursor)?;
-                $(record.$later = $crate::wire::Wire::get(cursor)?;)*
-                Ok(record)
-            }
-        }
-    };
-}
-
-/// A union of records: names every branch, in schema order.
-macro_rules! wire_union {
-    ($type:ident { $($index:literal => $branch:ident),* $(,)? }) => {
-        impl $crate::wire::Wire for $type {
-            fn put(&self, out: &mut Vec<u8>) {
-                match self {
-                    $(Self::$branch(value) => {
-                        out.push($index << 1);
-                        $crate::wire::Wire::put(value, out);
-                    })*
-                }
-            }
-
-            fn get(cursor: &mut $crate::cursor::Cursor<'_>) -> Result<Self, $crate::error::DecodeError> {
-                match cursor.long()? {
-                    $($index => Ok(Self::$branch($crate::wire::Wire::get(cursor)?)),)*
-                    _ => Err(cursor.malformed(concat!("no such branch of ", stringify!($type)))),
-                }
-            }
-        }
-    };
-}
-
-/// An enum: names every symbol, in schema order.
+/// An enum of another crate: names every symbol, in schema order.
 macro_rules! wire_enum {
     ($type:ident { $($index:literal => $symbol:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $type {
@@ -111,7 +38,7 @@ macro_rules! wire_enum {
     };
 }
 
-pub(crate) use {wire_enum, wire_record, wire_record_with_later, wire_union};
+pub(crate) use wire_enum;
 
 impl Wire for i64 {
     fn put(&self, out: &mut Vec<u8>) {

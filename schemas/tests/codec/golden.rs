@@ -69,6 +69,8 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
         "Feed" => each(samples::feeds(), encode_feed),
+        "Control" => each(samples::controls(), encode_control),
+        "ControlResult" => each(samples::control_results(), encode_control_result),
         "RiskRequest" => each(risk::requests(), encode_risk_request),
         "RiskResult" => each(risk::results(), encode_risk_result),
         other => panic!("{other} has no golden records"),
@@ -105,6 +107,8 @@ fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
         "DeadLetter" => again(decode_dead_letter(payload), encode_dead_letter),
         "Lifecycle" => again(decode_lifecycle(payload), encode_lifecycle),
         "Feed" => again(decode_feed(payload), encode_feed),
+        "Control" => again(decode_control(payload), encode_control),
+        "ControlResult" => again(decode_control_result(payload), encode_control_result),
         "RiskRequest" => again(decode_risk_request(payload), encode_risk_request),
         "RiskResult" => again(decode_risk_result(payload), encode_risk_result),
         other => panic!("{other} has no golden records"),

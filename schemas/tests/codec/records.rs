@@ -1,6 +1,7 @@
 //! Records other than ticks: they read back, and apache-avro reads the same.
 
 use apache_avro::types::Value;
+use warptape_schemas::control::{ChoosePolicy, Control, ControlCommand, WeighTenant};
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::known;
 use warptape_schemas::signal::{INDICATORS, Signal};
@@ -163,6 +164,9 @@ fn input_branch(input: &Input) -> u32 {
         Input::SliceDone(_) => 12,
         Input::TaskDropped(_) => 13,
         Input::Sealed(_) => 14,
+        Input::Priced(_) => 15,
+        Input::Sampled(_) => 16,
+        Input::Control(_) => 17,
     }
 }
 
@@ -183,6 +187,9 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::RunSlice(_) => 12,
         Decision::Expire(_) => 13,
         Decision::Finish(_) => 14,
+        Decision::Assign(_) => 15,
+        Decision::AskPrices(_) => 16,
+        Decision::Controlled(_) => 17,
     }
 }
 
@@ -331,6 +338,44 @@ fn lifecycles() {
         assert_eq!((record.long("at_ns"), record.text("node")), (lifecycle.at_ns, "demo"));
         assert_eq!(record.text("detail"), lifecycle.detail);
     }
+}
+
+#[test]
+fn controls() {
+    for (branch, control) in samples::controls().into_iter().enumerate() {
+        let payload = encoded(&control, encode_control);
+        assert_eq!(decode_control(&payload), Ok(control.clone()));
+        let record = Published::new(known::CONTROL).read(&payload);
+        let found = ["id", "by"].map(|field| record.text(field));
+        assert_eq!(found, [&*control.id, &*control.by]);
+        assert_eq!((record.long("at_ns"), record.long("deadline_ns")), (control.at_ns, control.deadline_ns));
+        // The three ways to hold a breaker are one branch.
+        let expected = [0, 1, 2, 3, 4, 5, 5, 5, 6][branch];
+        assert_eq!(record.branch("command"), expected);
+        assert_same(record.get("command"), &serde_json::to_value(&control.command).expect("JSON"));
+    }
+    for result in samples::control_results() {
+        let payload = encoded(&result, encode_control_result);
+        assert_eq!(decode_control_result(&payload), Ok(result.clone()));
+        let record = Published::new(known::CONTROL_RESULT).read(&payload);
+        assert_eq!((record.text("id"), record.text("node")), (&*result.id, &*result.node));
+        assert_eq!(record.text("outcome"), format!("{:?}", result.outcome).to_uppercase());
+        assert_eq!((record.text("detail"), record.long("offset")), (&*result.detail, result.offset));
+        assert_eq!(record.optional("sequence"), result.sequence.map(Value::Long).as_ref());
+    }
+}
+
+#[test]
+fn long_texts_of_commands_are_found() {
+    let long = "x".repeat(257);
+    let control = samples::controls().remove(4);
+    assert_eq!(control.long_text(), None);
+    assert_eq!(Control { id: long.clone(), ..control.clone() }.long_text(), Some(("the id", 257)));
+    assert_eq!(Control { by: long.clone(), ..control.clone() }.long_text(), Some(("the sender", 257)));
+    let command = ControlCommand::WeighTenant(WeighTenant { tenant: long.clone(), weight: 1 });
+    assert_eq!(Control { command, ..control.clone() }.long_text(), Some(("the tenant", 257)));
+    let command = ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: long });
+    assert_eq!(Control { command, ..control }.long_text(), Some(("the policy", 257)));
 }
 
 #[test]

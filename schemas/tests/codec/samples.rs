@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use warptape_schemas::journal::*;
+use warptape_schemas::control::{Control, ControlResult};
+use warptape_schemas::journal::{self, *};
 use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
@@ -218,6 +219,8 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             tenant_weights: vec![TenantWeight { tenant: "desk".into(), weight: 3 }],
             bytes_max: 64 << 20,
             quantum_ns: 50_000_000,
+            policy: "lp-price@1".into(),
+            price_interval_ns: 1_000_000_000,
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -227,7 +230,15 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         host_ns: 200_000,
         device_ns: 150_000,
     };
-    let lanes = (0..4).map(|lane| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 1 }).collect();
+    let mut lanes: Vec<_> = (0..4).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
+    let links = [Link::SameDevice, Link::Nvlink, Link::Pcie];
+    lanes.push(LaneSpec {
+        class: "NVIDIA H200".into(),
+        memory_bytes: 141 << 30,
+        numa_node: Some(1),
+        peers: (0..).zip(links).map(|(lane, link)| Peer { lane, link }).collect(),
+        ..LaneSpec::new(4, "cuda:0", 900)
+    });
     let place = Place {
         partition: 3,
         group: 7,
@@ -246,6 +257,8 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             Exclusion { lane: 3, reason: ExclusionReason::Lost },
             Exclusion { lane: 4, reason: ExclusionReason::Full },
             Exclusion { lane: 5, reason: ExclusionReason::Slower },
+            Exclusion { lane: 6, reason: ExclusionReason::Drained },
+            Exclusion { lane: 7, reason: ExclusionReason::Broken },
         ],
         random_stream: -1,
         random_counter: 12,
@@ -323,6 +336,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                     memory_clock_mhz: None,
                     throttle_bits: Some(i64::MAX),
                     ecc_errors_uncorrected: Some(0),
+                    xid: None,
                 }),
             }),
             vec![Decision::Resume(Resume { partition: 0, waiting_rows: 1, low_water_rows: 2 })],
@@ -352,7 +366,8 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 group: 7,
                 lane: 1,
                 epoch: 42,
-                route: route(LaneKind::Host, None),
+                route: Some(route(LaneKind::Host, None)),
+                cause: ReleaseCause::Route,
             })],
         ),
         (Input::Released(Released { partition: 3, group: 7, lane: 1, epoch: 42 }), vec![]),
@@ -438,7 +453,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         Decision::Split(Split { task: 2, policy, gang, shares })
     };
     let as_of = vec![AsOf { partition: 0, next_offset: 77 }, AsOf { partition: 3, next_offset: 78 }];
-    vec![
+    let mut entries = vec![
         (
             arrived(1, TaskClass::Critical, deadline_ns, as_of),
             vec![
@@ -476,7 +491,42 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             vec![Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 })],
         ),
         (Input::Sealed(Sealed { partitions: sealed() }), vec![]),
-    ]
+        (
+            Input::Priced(Priced { question: 3, prices: vec![0, 1, i64::MAX] }),
+            vec![
+                Decision::Assign(Assign { task: 5, lane: 2, tasks: 3, backlog_ns: 1_000_000, task_ns: 0 }),
+                Decision::AskPrices(AskPrices {
+                    question: 4,
+                    lanes: vec![8, 4],
+                    kinds: vec![KindDemand {
+                        rate_key: "asian/f64".into(),
+                        cost: i64::MAX,
+                        fs_per_cost: vec![1_000_000, 0],
+                    }],
+                }),
+            ],
+        ),
+        (
+            Input::Sampled(Sampled {
+                lane: 2,
+                sample: DeviceSample { temperature_c: Some(71), xid: Some(79), ..DeviceSample::default() },
+            }),
+            vec![],
+        ),
+    ];
+    entries.extend(control_commands().into_iter().enumerate().map(|(number, command)| {
+        let id = format!("control-{number}");
+        let (offset, by, deadline_ns) = (number as i64, "someone".to_owned(), 5);
+        let outcome = if number % 2 == 0 { ControlOutcome::Done } else { ControlOutcome::Refused };
+        let causes = [ReleaseCause::Drained, ReleaseCause::Breaker, ReleaseCause::Rebalance];
+        let release = |cause| {
+            Decision::Release(Release { partition: 3, group: 7, lane: 1, epoch: 42, route: None, cause })
+        };
+        let controlled = Controlled { id: id.clone(), outcome, detail: "in words".into() };
+        let decisions = [Decision::Controlled(controlled)].into_iter().chain(causes.map(release));
+        (Input::Control(journal::Control { offset, id, by, deadline_ns, command }), decisions.collect())
+    }));
+    entries
 }
 
 pub fn snapshot() -> Snapshot {
@@ -522,6 +572,54 @@ pub fn cut_dead_letter() -> DeadLetter {
         cut: Some(DeadLetterCut { key_bytes: 3, value_bytes: 20_000_000, digest: [0xd1; 32] }),
         ..dead_letter(DeadLetterReason::NotFramed, Some(b"key"))
     }
+}
+
+/// One of every command.
+pub fn control_commands() -> Vec<ControlCommand> {
+    let breaker = |to| ControlCommand::SetBreaker(SetBreaker { lane: 3, to });
+    vec![
+        ControlCommand::DrainLane(DrainLane { lane: 1 }),
+        ControlCommand::UndrainLane(UndrainLane { lane: i32::MAX }),
+        ControlCommand::WeighLane(WeighLane { lane: 2, weight: -1 }),
+        ControlCommand::Rebalance(Rebalance {}),
+        ControlCommand::WeighTenant(WeighTenant { tenant: "desk".into(), weight: 7 }),
+        breaker(BreakerMode::Auto),
+        breaker(BreakerMode::Open),
+        breaker(BreakerMode::Closed),
+        ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: "lp-price".into() }),
+    ]
+}
+
+pub fn controls() -> Vec<Control> {
+    let control = |command| Control {
+        id: "control-7".into(),
+        at_ns: 1_722_470_400_000_000_000,
+        by: "someone@host".into(),
+        deadline_ns: 1_722_470_430_000_000_000,
+        command,
+    };
+    control_commands().into_iter().map(control).collect()
+}
+
+pub fn control_results() -> [ControlResult; 2] {
+    let done = ControlResult {
+        id: "control-7".into(),
+        ordinal: 3,
+        node: "node-3".into(),
+        offset: 12,
+        at_ns: 1_722_470_400_000_000_000,
+        outcome: ControlOutcome::Done,
+        detail: "lane 1 is drained".into(),
+        sequence: Some(77),
+    };
+    let refused = ControlResult {
+        id: String::new(),
+        outcome: ControlOutcome::Refused,
+        detail: "it cannot be read".into(),
+        sequence: None,
+        ..done.clone()
+    };
+    [done, refused]
 }
 
 pub fn feeds() -> [Feed; 2] {

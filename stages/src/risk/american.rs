@@ -7,7 +7,7 @@ use std::sync::Arc;
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{AmericanGreekSimulation, AmericanSimulation, AmericanSpec, RuleSearch};
 
-use super::blocks::{BlockRound, Limits, Paths};
+use super::blocks::{BlockLimits, BlockRound, Paths};
 use super::cost;
 use super::rounds::{Next, Partial, Round};
 
@@ -32,13 +32,13 @@ pub(super) fn rule_cost_ns(spec: &AmericanSpec) -> u64 {
     cost::exercise(u64::from(spec.exercises), u64::from(spec.pilot_blocks))
 }
 
-/// Finds the rule for some dates more. A rule is found on the processor: each date needs the one after it.
+/// A round that finds the rule for some more dates. That is work of the processor, because each date needs the one after it.
 #[derive(Debug)]
 pub(super) struct RuleRound {
-    /// It was checked.
+    /// The specification of the option, which was checked before.
     spec: AmericanSpec,
     has_greeks: bool,
-    limits: Limits,
+    limits: BlockLimits,
     /// What the round before found; `None` in the first.
     begun: Option<Arc<FoundRule>>,
 }
@@ -46,17 +46,17 @@ pub(super) struct RuleRound {
 /// How far a rule is found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FoundRule {
-    /// Not for all dates.
+    /// The rule is found for some of the dates.
     Search(RuleSearch),
-    /// For all: what is simulated by it.
+    /// The rule is found for all dates: these are the paths that are simulated by it.
     Price(AmericanSimulation),
-    /// The same with Greeks.
+    /// The same, of paths with Greeks.
     Greeks(Box<AmericanGreekSimulation>),
 }
 
 impl RuleRound {
     /// The first one.
-    pub fn first(spec: AmericanSpec, has_greeks: bool, limits: Limits) -> Self {
+    pub fn first(spec: AmericanSpec, has_greeks: bool, limits: BlockLimits) -> Self {
         Self { spec, has_greeks, limits, begun: None }
     }
 

@@ -14,7 +14,7 @@ use crate::SymbolMarket;
 pub(super) const ASSETS_MAX: usize = 4_096;
 /// Bytes of a symbol at most.
 const SYMBOL_BYTES_MAX: usize = 64;
-/// Stands for volatilities that do not matter.
+/// Stands for the volatility of an asset whose problem does not use it.
 const ANY_VOLATILITY: f64 = 1.0;
 /// Returns that a volatility or a matrix needs at least: of fewer, its relative standard error is more than an eighth.
 pub(super) const RETURNS_MIN: usize = 30;
@@ -117,7 +117,7 @@ impl Resolved {
     }
 }
 
-/// Of the window, by the year.
+/// Annualised volatility of the prices in the window.
 fn realised_volatility(prices: &[f64], periods_per_year: f64) -> f64 {
     let returns: Vec<f64> = prices.windows(2).map(|pair| ln(pair[1] / pair[0])).collect();
     let of_assets = realised_volatilities(1, &returns, periods_per_year);

@@ -22,19 +22,19 @@ pub(super) const GREEK_NUMBERS: usize = 6;
 
 /// How many blocks there may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct BlockLimits {
     pub blocks_max: u64,
-    /// When to stop before; `None`: not.
+    /// The rule by which fewer blocks may do; `None` to simulate all.
     pub stop: Option<StopRule>,
 }
 
-impl Limits {
+impl BlockLimits {
     /// Bytes of what blocks may come to, with so many numbers that are summed of each sample.
     pub fn bytes(&self, numbers: usize) -> usize {
         self.blocks_max as usize * numbers * size_of::<BlockSums>()
     }
 
-    /// Of all samples that there may be, also where fewer do.
+    /// Estimated cost if all samples are simulated that there may be, though fewer may do.
     pub fn cost_ns(&self, block_steps: i64, has_greeks: bool) -> u64 {
         cost::blocks(self.blocks_max, block_steps as u64, has_greeks)
     }
@@ -113,9 +113,9 @@ impl Paths {
 #[derive(Debug)]
 pub(super) struct BlockRound {
     paths: Arc<Paths>,
-    limits: Limits,
+    limits: BlockLimits,
     blocks: Range<u64>,
-    /// Of the blocks before.
+    /// Sums of the blocks of earlier rounds.
     before: Sums,
 }
 
@@ -127,8 +127,8 @@ struct Sums {
 }
 
 impl BlockRound {
-    /// The first one.
-    pub fn first(paths: Arc<Paths>, limits: Limits) -> Self {
+    /// The first round.
+    pub fn first(paths: Arc<Paths>, limits: BlockLimits) -> Self {
         let blocks = match limits.stop.map(|stop| stop.progress(0, |_| f64::INFINITY)) {
             Some(Progress::Until(blocks)) => blocks,
             _ => limits.blocks_max,
@@ -202,7 +202,7 @@ impl Round for BlockRound {
                 _ => (),
             }
         }
-        let Limits { stop, .. } = self.limits;
+        let BlockLimits { stop, .. } = self.limits;
         let done = self.blocks.end;
         let mut result = self.paths.estimate(&sums);
         result.standard_error_met = stop.map(|stop| result.standard_error <= stop.standard_error);

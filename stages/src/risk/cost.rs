@@ -34,48 +34,48 @@ const BAR_NS: u64 = 10;
 /// The greatest estimate.
 const COST_NS_MAX: u64 = i64::MAX as u64;
 
-/// Of options in closed form.
+/// Cost of options in closed form.
 pub(super) fn options(count: usize) -> u64 {
     count as u64 * OPTION_NS
 }
 
-/// Of volatilities that prices imply.
+/// Cost of volatilities that prices imply.
 pub(super) fn implied(count: usize) -> u64 {
     count as u64 * IMPLIED_NS
 }
 
-/// Of blocks of samples, each of so many steps of paths.
+/// Cost of blocks of samples, each of so many steps of paths.
 pub(super) fn blocks(blocks: u64, steps: u64, has_greeks: bool) -> u64 {
     let factor = if has_greeks { GREEKS_FACTOR } else { 1 };
     product(&[blocks, BLOCK_SAMPLES, steps, STEP_NS, factor])
 }
 
-/// Of finding when to exercise, by blocks of pilot paths.
+/// Cost of finding the rule of exercise from blocks of pilot paths.
 pub(super) fn exercise(dates: u64, blocks: u64) -> u64 {
     product(&[dates, blocks, BLOCK_SAMPLES, PILOT_NS])
 }
 
-/// Of an American option by its boundary of exercise.
+/// Cost of an American option by its boundary of exercise.
 pub(super) fn boundary() -> u64 {
     BOUNDARY_NS
 }
 
-/// Of revaluing positions in scenarios.
+/// Cost of revaluing positions in scenarios.
 pub(super) fn revaluation(positions: usize, scenarios: u64) -> u64 {
     product(&[positions as u64, scenarios, POSITION_NS])
 }
 
-/// Of putting the profits of books in order.
+/// Cost of putting the profits of books in order.
 pub(super) fn ordering(books: usize, scenarios: u64) -> u64 {
     product(&[books as u64, scenarios, ORDERED_NS])
 }
 
-/// Of parametric risk.
+/// Cost of parametric risk.
 pub(super) fn parametric(books: usize, positions: usize, assets: usize) -> u64 {
     product(&[books as u64, positions as u64 + assets.pow(2) as u64, PARAMETRIC_NS])
 }
 
-/// Of weights of so many assets, and of a covariance of so many returns.
+/// Cost of the weights of so many assets, and of a covariance of so many returns.
 pub(super) fn optimisation(assets: usize, returns: usize) -> u64 {
     product(&[assets.pow(3) as u64, SOLVER_NS]).saturating_add(product(&[
         assets as u64,
@@ -84,7 +84,7 @@ pub(super) fn optimisation(assets: usize, returns: usize) -> u64 {
     ]))
 }
 
-/// Of rules on bars.
+/// Cost of trading rules on bars.
 pub(super) fn sweep(rules: usize, bars: usize) -> u64 {
     product(&[rules as u64, bars as u64, BAR_NS])
 }

@@ -8,7 +8,7 @@ use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{Digitals, Greeks};
 
 use super::assets::Resolved;
-use super::options::{OPTIONS_MAX, Rows, asset_of, of_option};
+use super::options::{OPTIONS_MAX, ReadOptions, asset_of, of_option};
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
 use super::rules::Rules;
 use super::{check_count, cost};
@@ -20,7 +20,7 @@ impl Kind for DigitalOptions {
 
     fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
-        let rows = Rows::new(&self.options, |digitals: &mut Digitals, option, field| {
+        let rows = ReadOptions::new(&self.options, |digitals: &mut Digitals, option, field| {
             let asset = asset_of(&assets.markets, option.asset, || field("asset"))?;
             let pushed = digitals.push(
                 option.kind,
@@ -39,7 +39,7 @@ impl Kind for DigitalOptions {
 
 #[derive(Debug)]
 struct DigitalRound {
-    rows: Rows<Digitals>,
+    rows: ReadOptions<Digitals>,
 }
 
 impl Round for DigitalRound {

@@ -23,7 +23,7 @@ const BYTES_MAX: usize = 256 << 20;
 const REMEMBERED_BYTES_MAX: usize = BYTES_MAX / 16;
 /// Scenarios and books that are remembered at most.
 const SETS_MAX: usize = 64;
-/// What adding up costs, in parts of what revaluing does.
+/// How many positions are added up at the cost of revaluing one.
 const SUM_COST: usize = 32;
 
 /// What is kept of all requests.
@@ -96,7 +96,8 @@ impl Set {
         if self.is_kept.load(Ordering::Relaxed) { scenarios + profits } else { scenarios }
     }
 
-    /// Of a unit, as far as all are there; of others nobody knows how old they will be.
+    /// Estimated cost of a unit, in positions that are revalued: all positions where not every unit is kept yet, because nobody knows how
+    /// old the missing ones will be.
     fn cost(&self, portfolio: &Arc<Portfolio>, units: usize) -> usize {
         let positions = portfolio.positions().len();
         let kept = locked(&self.units);
@@ -147,7 +148,7 @@ fn changed(before: &Portfolio, after: &Portfolio) -> usize {
     positions.filter(|(before, after)| before != after || has_moved[after.asset]).count()
 }
 
-/// Knows the next one like it.
+/// Notes a request, so that the next one like it is recognised.
 fn remember(sets: &mut VecDeque<Arc<Set>>, portfolio: &Arc<Portfolio>, scenarios: &Scenarios) {
     let cells = |columns: usize| (scenarios.len() as usize).saturating_mul(columns * size_of::<f64>());
     // Sums are as many as their terms at most; drawn scenarios are kept with their moves.

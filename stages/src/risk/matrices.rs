@@ -19,7 +19,7 @@ const HORIZONS_MIN: usize = 10;
 
 /// Samples that assets have in common.
 pub(super) struct CommonSamples {
-    /// Number of the first.
+    /// Number of the first sample.
     first: i64,
     /// Returns between them.
     pub(super) times: usize,
@@ -45,7 +45,7 @@ pub(super) struct MarketReturns {
 }
 
 impl MarketReturns {
-    /// Those of all assets; `field` is the matrix that wants them.
+    /// The returns of all assets; `field` is the matrix of the request that needs them.
     pub(super) fn of(assets: &Resolved, field: &str) -> Result<Self, RiskError> {
         check_count("problem.assets", assets.samples.len(), 1..=MARKET_ASSETS_MAX)?;
         let prices: Vec<Vec<f64>> = assets.samples.iter().map(|market| market.samples.prices()).collect();
@@ -94,7 +94,7 @@ impl MarketReturns {
         Ok((returns, samples as f64 / self.periods_per_year))
     }
 
-    /// Their exponentially weighted covariance, by the year.
+    /// The exponentially weighted covariance of the returns, annualised.
     pub(super) fn covariance(&self, isa: Isa, assets: usize) -> Result<Covariance, CovarianceError> {
         let covariance = Covariance::exponential(isa, assets, &self.returns, self.decay)?;
         Ok(covariance.scaled(self.periods_per_year))
@@ -121,7 +121,7 @@ pub(super) fn symmetric(assets: usize, numbers: &[f64]) -> Vec<f64> {
     matrix
 }
 
-/// The same of correlations, with what is as good as 1 or −1.
+/// The same for correlations, where numbers that are within rounding of 1 or −1 become that.
 pub(super) fn correlations(assets: usize, numbers: &[f64]) -> Vec<f64> {
     let mut matrix = symmetric(assets, numbers);
     for (place, correlation) in matrix.iter_mut().enumerate() {
@@ -139,7 +139,7 @@ fn missing(field: &str, message: String) -> RiskError {
     RiskError { code: RiskErrorCode::MissingMarketData, field: field.to_owned(), message }
 }
 
-/// Blames a matrix.
+/// The error of a matrix that cannot be used.
 pub(super) fn of_matrix(error: &CovarianceError, field: &str) -> RiskError {
     bad(field, error.to_string())
 }

@@ -18,13 +18,13 @@ pub const RISK_AVERSION_RANGE: RangeInclusive<f64> = 1e-6..=1e9;
 /// Means, bounds and the budget.
 pub const NUMBER_RANGE: RangeInclusive<f64> = -1e9..=1e9;
 
-/// What the solver stops at: gaps and residuals relative to the greatest number of the objective.
+/// Gaps and residuals at which the solver stops, relative to the greatest number of the objective.
 const TOLERANCE: f64 = 1e-12;
-/// What is good enough where rounding leaves no better.
+/// Gaps and residuals that are accepted where rounding allows no smaller ones.
 const TOLERANCE_REDUCED: f64 = 1e-9;
 const ITERATIONS_MAX: u32 = 200;
 
-/// What is best.
+/// What the weights are to be best at.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
     /// The mean less half of the variance by this risk aversion γ.
@@ -44,9 +44,9 @@ pub struct MeanVariance<'a> {
     pub lower: &'a [f64],
     /// Greatest weight of each asset, u.
     pub upper: &'a [f64],
-    /// What weights add up to: 1 for all that there is, 0 for what finances itself.
+    /// Sum of the weights: 1 invests all of the capital, 0 makes long positions pay for short ones.
     pub budget: f64,
-    /// What is best.
+    /// What the weights are to be best at.
     pub objective: Objective,
 }
 

@@ -40,9 +40,9 @@ impl Kind for OptimisationProblem {
         let source = match &self.covariance {
             Matrix::Given(numbers) => {
                 let covariance = Covariance::new(count, symmetric(count, numbers));
-                Source::Given(covariance.map_err(|error| of_matrix(&error, COVARIANCE))?)
+                CovarianceSource::Given(covariance.map_err(|error| of_matrix(&error, COVARIANCE))?)
             }
-            Matrix::Market(_) => Source::Returns(MarketReturns::of(assets, COVARIANCE)?),
+            Matrix::Market(_) => CovarianceSource::Returns(MarketReturns::of(assets, COVARIANCE)?),
         };
         let objective = match (self.risk_aversion, self.target_return) {
             (Some(aversion), None) => Objective::RiskAversion(aversion),
@@ -60,13 +60,13 @@ impl Kind for OptimisationProblem {
             objective,
         });
         let returns = match &source {
-            Source::Given(_) => 0,
-            Source::Returns(returns) => returns.returns.len(),
+            CovarianceSource::Given(_) => 0,
+            CovarianceSource::Returns(returns) => returns.returns.len(),
         };
         Ok(Plan {
             first: match source {
-                Source::Given(covariance) => Box::new(WeightRound { wanted, covariance }),
-                Source::Returns(returns) => Box::new(CovarianceRound { wanted, returns }),
+                CovarianceSource::Given(covariance) => Box::new(WeightRound { wanted, covariance }),
+                CovarianceSource::Returns(returns) => Box::new(CovarianceRound { wanted, returns }),
             },
             bytes: (returns + count * (count + 3)) * size_of::<f64>(),
             cost_ns: cost::optimisation(count, returns),
@@ -75,7 +75,7 @@ impl Kind for OptimisationProblem {
 }
 
 /// Where the covariance comes from.
-enum Source {
+enum CovarianceSource {
     Given(Covariance),
     Returns(MarketReturns),
 }

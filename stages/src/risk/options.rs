@@ -17,14 +17,14 @@ use super::{bad, check_count, cost};
 
 /// Options of a request at most: their values have to fit into a record.
 pub(super) const OPTIONS_MAX: usize = 10_000;
-/// Of an option: what it is, and what is found of it.
+/// Bytes that an option takes, with the values that are found of it.
 const OPTION_BYTES: usize = 16 * size_of::<f64>();
 
 /// Options of a request that have numbers, and why others have none.
 #[derive(Debug)]
-pub(super) struct Rows<O> {
+pub(super) struct ReadOptions<O> {
     pub(super) options: O,
-    /// By place in the request, rising.
+    /// Why the others have none, by their place in the request, ascending.
     bad: Vec<(usize, String)>,
 }
 
@@ -44,7 +44,7 @@ impl Kind for OptionValues {
 
 #[derive(Debug)]
 struct OptionRound {
-    rows: Rows<Options>,
+    rows: ReadOptions<Options>,
     rules: Rules,
 }
 
@@ -125,8 +125,8 @@ impl Kind for ImpliedVolatilities {
 
 #[derive(Debug)]
 struct ImpliedRound {
-    rows: Rows<Options>,
-    /// Of the options that have numbers.
+    rows: ReadOptions<Options>,
+    /// Prices of the options that have numbers.
     prices: Vec<f64>,
 }
 
@@ -190,7 +190,7 @@ fn without_value(error: String) -> OptionValue {
     }
 }
 
-impl<O: Default> Rows<O> {
+impl<O: Default> ReadOptions<O> {
     /// Pushes the options of a problem, each with the name of its fields in the request. An option with a parameter that nothing can
     /// be priced with is one bad row; if there is no other, that is the error.
     pub(super) fn new<G>(
@@ -242,8 +242,8 @@ impl<O: Default> Rows<O> {
 }
 
 /// European options of a problem.
-fn vanilla(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<Rows<Options>, RiskError> {
-    Rows::new(given, |options: &mut Options, option, field| {
+fn vanilla(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<ReadOptions<Options>, RiskError> {
+    ReadOptions::new(given, |options: &mut Options, option, field| {
         let asset = asset_of(assets, option.asset, || field("asset"))?;
         let pushed = options.push(option.kind, asset, option.strike, option.expiry_years);
         pushed.map_err(|error| of_option(error, field, option.asset))

@@ -147,7 +147,7 @@ struct Held {
 }
 
 /// Value at risk and expected shortfall of the whole, and what is known of them.
-struct Whole {
+struct WholeRisk {
     measures: [f64; 2],
     errors: Option<[f64; 2]>,
     /// 0 for parametric risk.
@@ -157,7 +157,7 @@ struct Whole {
 
 impl Held {
     /// `own` are the measures of each book alone, `components` those of positions in the whole.
-    fn result(&self, whole: &Whole, own: &[[f64; 2]], components: [Vec<f64>; 2]) -> RiskOutcome {
+    fn result(&self, whole: &WholeRisk, own: &[[f64; 2]], components: [Vec<f64>; 2]) -> RiskOutcome {
         let of_books = components.each_ref().map(|column| self.portfolio.book_sums(column));
         let values = self.portfolio.book_values();
         let book = |(number, name): (usize, &String)| BookRisk {

@@ -95,7 +95,7 @@ pub fn not_cancelled(request_id: &str, is_known: bool) -> RiskError {
     bad("cancels", message)
 }
 
-/// Nothing comes of it but a panic.
+/// Working on the request panicked.
 pub fn panicked() -> RiskError {
     let message = "these numbers make what computes the answer panic, which is a mistake of ours: the log of the process says where; \
                    report it";

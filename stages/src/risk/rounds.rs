@@ -25,7 +25,7 @@ use super::rules::Rules;
 
 /// Numbers of an option's value.
 const OPTION_NUMBERS: usize = 8;
-/// So many numbers take long to be put together.
+/// Numbers from which on putting results together takes long.
 pub(super) const LONG_NUMBERS: usize = 4_096;
 
 /// A kind of risk problem.
@@ -63,7 +63,7 @@ pub(super) trait Round: Debug + Send + Sync {
     /// Number of units, at least 1.
     fn units(&self) -> i64;
 
-    /// What its units are known by where it matters how long they take.
+    /// The key under which the scheduler learns how long such units take.
     fn rate_key(&self) -> String;
 
     /// What a unit costs, relative to other rounds of the same key.
@@ -76,7 +76,7 @@ pub(super) trait Round: Debug + Send + Sync {
         false
     }
 
-    /// Takes what earlier requests had computed of the same, and keeps what it computes. Answers do not differ by that.
+    /// Lets the round reuse results of earlier requests about the same, and keep its own for later ones. The answer does not depend on it.
     fn follow(&mut self, _: &KeptProfits) {}
 
     /// Does some units, which are numbered from 0.
@@ -119,35 +119,35 @@ impl DeviceRisk {
     }
 }
 
-/// What units gave, in their order.
+/// The results of some units, in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Partial {
-    /// Of options.
+    /// Values of options.
     Greeks(Box<Greeks>),
-    /// Of prices.
+    /// Volatilities that prices imply.
     Volatilities(Vec<Result<f64, NoVolatility>>),
-    /// Of blocks of paths; of a basket with Greeks, by block those of all columns.
+    /// Sums of blocks of paths; for a basket with Greeks, the sums of all columns for each block.
     Blocks(Vec<BlockSums>),
-    /// Of blocks of paths with Greeks.
+    /// Sums of blocks of paths with Greeks.
     GreekBlocks(Vec<GreekSums>),
-    /// Of pilot paths: how far it is found when to exercise.
+    /// The rule of exercise as far as pilot paths have given it.
     Rule(Arc<FoundRule>),
-    /// Of scenarios.
+    /// Profits by scenario.
     Profits(Arc<Profits>),
-    /// Of all scenarios: the worst.
+    /// The worst scenarios.
     Tails(Arc<Tails>),
-    /// Of positions, in blocks of the worst scenarios.
+    /// What positions lose in blocks of the worst scenarios.
     Losses(Vec<f64>),
-    /// Of returns.
+    /// The covariance of returns.
     Covariance(Box<Result<Covariance, CovarianceError>>),
-    /// Of all there is to do.
+    /// The whole answer, of a round that is one unit.
     Outcome(Box<RiskOutcome>),
-    /// Of rules.
+    /// Cells of trading rules.
     Cells(Vec<CellResult>),
 }
 
 impl Partial {
-    /// Numbers in it, about, by which it is known how long it takes to put it together with others; at least 1.
+    /// About how many numbers it has, at least 1: the time to put it together with others is in proportion to that.
     pub fn numbers(&self) -> usize {
         let numbers = match self {
             Self::Greeks(greeks) => greeks.price().len() * OPTION_NUMBERS,

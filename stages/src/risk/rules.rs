@@ -12,12 +12,12 @@ pub(super) enum Rules {
     First,
     /// Sobol's points have a dimension for each step in the order of time, and may be those of antithetic pairs.
     SobolInTimeOrder,
-    /// Those of this version.
+    /// The rules of this version.
     Now,
 }
 
 impl Rules {
-    /// Those of before by which a problem had another answer, the newest first.
+    /// The earlier rules by which a problem had another answer, the newest first.
     pub(super) fn of_before(problem: &RiskProblem) -> impl Iterator<Item = Self> {
         let simulated = match problem {
             RiskProblem::Simulation(problem) if !early_exercise::is_asked(problem) => Some(problem),

@@ -12,7 +12,7 @@ use warptape_kernels::pricing::{
 
 use super::american::{self, RuleRound};
 use super::assets::Resolved;
-use super::blocks::{BlockRound, GREEK_NUMBERS, Limits, Paths};
+use super::blocks::{BlockLimits, BlockRound, GREEK_NUMBERS, Paths};
 use super::matrices::{self, MarketReturns, of_matrix};
 use super::rounds::{Kind, Plan, Round};
 use super::rules::Rules;
@@ -43,30 +43,30 @@ impl Kind for SimulationProblem {
         }
         let blocks_max = sampling_of(self, rules).blocks_of(self.paths_max as u64);
         let stop = self.standard_error.map(|standard_error| StopRule { standard_error, blocks_max });
-        let simulated = Simulated::new(self, seed as u64, assets, rules)?;
+        let simulated = SimulatedContract::new(self, seed as u64, assets, rules)?;
         // After all else that may be wrong, so that what was refused before there was this is refused in the same words.
         if self.antithetic && sampling_of(self, rules) == Sampling::Sobol {
             let message = "true; it must be false where problem.sampling is SOBOL, whose points are even on both sides by themselves: \
                            ask for one of them";
             return Err(bad("problem.antithetic", message));
         }
-        Ok(simulated.plan(Limits { blocks_max, stop }))
+        Ok(simulated.plan(BlockLimits { blocks_max, stop }))
     }
 }
 
 /// What is simulated.
-enum Simulated {
+enum SimulatedContract {
     Paths(Arc<Paths>),
     /// An American option, with Greeks or without; the rule of exercise is to be found first.
     American(AmericanSpec, bool),
 }
 
-impl Simulated {
+impl SimulatedContract {
     fn of(paths: Paths) -> Self {
         Self::Paths(Arc::new(paths))
     }
 
-    fn plan(self, limits: Limits) -> Plan {
+    fn plan(self, limits: BlockLimits) -> Plan {
         let bytes = |numbers: usize| limits.bytes(numbers);
         match self {
             Self::Paths(paths) => Plan {
@@ -96,7 +96,7 @@ pub(super) fn check_paths(problem: &SimulationProblem) -> Result<(), RiskError> 
     Err(bad("problem.paths_max", format!("{given}; it must be from 1 to {paths_max}")))
 }
 
-impl Simulated {
+impl SimulatedContract {
     fn new(
         problem: &SimulationProblem,
         key: u64,

@@ -13,7 +13,7 @@ use crate::SymbolMarket;
 /// What was known of the symbols that a request asks the market about.
 #[derive(Debug, Default)]
 pub struct TakenMarket {
-    /// In the order of the request.
+    /// The market of each symbol, in the order of the request.
     known: Vec<Option<SymbolMarket>>,
     /// The markets in which they were looked up; none where it asks about no symbol.
     as_of: Vec<AsOf>,

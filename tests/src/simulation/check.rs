@@ -52,9 +52,7 @@ impl World {
                     coverage.moves_to_host += usize::from(from_device);
                     coverage.moves_to_device += usize::from(!from_device);
                 }
-                Input::Completed(completed) => {
-                    coverage.device_samples += usize::from(completed.sample.is_some());
-                }
+                Input::Sampled(_) => coverage.device_samples += 1,
                 _ => {}
             }
             let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));

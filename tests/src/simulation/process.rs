@@ -9,7 +9,7 @@ use warptape_engine::{
 use warptape_eventlog::Record;
 use warptape_kernels::device::Sample;
 use warptape_pipeline::engine::{EngineConfig, LaneResult, records_of};
-use warptape_schemas::journal::{LaneId, ServicePoint};
+use warptape_schemas::journal::{AskPrices, LaneId, ServicePoint};
 use warptape_schemas::{LifecycleEvent, TickDecoder, decode_journal_entry, decode_snapshot};
 
 use super::lane::{SimulatedLane, SimulatedResult};
@@ -34,7 +34,9 @@ pub(super) enum SourceEvent {
 }
 
 pub(super) struct Process {
-    ordinal: i32,
+    pub(super) ordinal: i32,
+    /// Next command to read; the committed one before the first.
+    pub(super) control_next: Option<i64>,
     pub(super) config: EngineConfig,
     pub(super) core: Core,
     lanes: Vec<Option<SimulatedLane>>,
@@ -49,6 +51,8 @@ pub(super) struct Process {
     pub(super) preparing: VecDeque<Preparation>,
     pub(super) abandoned: BTreeSet<u64>,
     pub(super) concluding: VecDeque<Conclusion>,
+    /// Questions for prices that are not answered.
+    pub(super) pricing: VecDeque<AskPrices>,
     /// By partition, the offset before which the ticks were delivered, to this process or to those before it.
     pub(super) delivered: Vec<i64>,
     /// By partition for which transactions may commit: the assignment.
@@ -73,6 +77,7 @@ impl Process {
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let mut process = Self {
             ordinal,
+            control_next: None,
             core,
             lanes: config.core.lanes.iter().map(|_| None).collect(),
             config,
@@ -84,6 +89,7 @@ impl Process {
             preparing: VecDeque::new(),
             abandoned: BTreeSet::new(),
             concluding: VecDeque::new(),
+            pricing: VecDeque::new(),
             delivered: vec![0; world.source.len()],
             fence: BTreeMap::new(),
             in_flight: None,
@@ -244,6 +250,7 @@ impl Process {
                 self.abandoned.insert(number);
             }
             Command::Conclude(conclusion) => self.concluding.push_back(conclusion),
+            Command::AskPrices(question) => self.pricing.push_back(question),
             Command::Commit(mut request) => {
                 world.coverage.results_left += usize::from(self.core.has_risk_results());
                 if world.plant == Plant::OffsetsFirst {
@@ -271,7 +278,8 @@ impl Process {
 
     /// An event of a process that works.
     pub(super) fn event(&mut self, world: &mut World) -> Result<(), Failure> {
-        match world.random.index(16) {
+        match world.random.index(17) {
+            16 if world.random.one_in(4) => self.control(world)?,
             15 => self.sample(world)?,
             14 => self.conclude(world)?,
             13 => self.prepare(world)?,
@@ -489,7 +497,7 @@ impl Process {
         world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
         let sample = Sample { xid, temperature_c: Some(60), ..Sample::default() };
         let device = self.config.core.device_of(index).to_owned();
-        let told = self.core.on_sample(world.now_ns, device, sample);
+        let told = self.core.on_sample(world.now_ns, &device, &sample);
         self.told(told)?;
         self.obey(world)
     }
@@ -538,6 +546,9 @@ impl Process {
         for record in records_of(&request, &self.config.core.topics, &self.config.core.node, self.ordinal) {
             let topic = world.committed.records.entry(record.topic.into_owned()).or_default();
             topic.entry(record.partition).or_default().push(record.value.into_owned());
+        }
+        if let Some((partition, next)) = request.control.next {
+            world.controls.offsets.insert(partition.partition, next);
         }
         for (partition, offset) in request.offsets {
             world.commit_offset(&partition, offset);

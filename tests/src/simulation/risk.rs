@@ -7,6 +7,7 @@ use warptape_engine::{Answered, Preparation};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::read_request;
+use warptape_schemas::journal::Priced;
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
 use warptape_stages::SymbolMarket;
@@ -212,8 +213,14 @@ impl Process {
         Ok(self.core.on_prepared(world.now_ns, prepared)?)
     }
 
-    /// A round is concluded.
+    /// A round is concluded, or prices are found.
     pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
+        if let Some(question) = self.pricing.pop_front() {
+            // Whatever they are, results are the same.
+            let prices = question.kinds.iter().map(|kind| kind.cost ^ question.question).collect();
+            let priced = Priced { question: question.question, prices };
+            self.core.on_priced(world.now_ns, priced)?;
+        }
         let Some(conclusion) = self.concluding.pop_front() else { return Ok(()) };
         world.coverage.rounds_in_background += 1;
         let now_ns = world.now_ns;

@@ -27,8 +27,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// A lane on a device, and others on the processor that stand by.
 fn with_device(devices: &Arc<dyn Devices>, standing_by: i32) -> EngineConfig {
     let mut config = config(0);
-    let lane = |lane: i32| LaneSpec { lane, device: format!("cpu:{lane}"), weight: 0 };
-    config.core.lanes = vec![LaneSpec { lane: 0, device: "cuda:0".to_owned(), weight: 1 }];
+    let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 0);
+    config.core.lanes = vec![LaneSpec::new(0, "cuda:0".to_owned(), 1)];
     config.core.lanes.extend((1..=standing_by).map(lane));
     config.devices = devices.clone();
     config.core.times.device_deadline_ns = PATIENCE.as_nanos() as i64;

@@ -47,11 +47,7 @@ fn stage_config() -> StageConfig {
 /// Lanes by device, each with its weight.
 fn config(devices: &Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
     let mut config = engine_config(stage_config(), 0);
-    let spec = |(lane, (device, weight)): (i32, &(&str, i32))| LaneSpec {
-        lane,
-        device: (*device).to_owned(),
-        weight: *weight,
-    };
+    let spec = |(lane, (device, weight)): (i32, &(&str, i32))| LaneSpec::new(lane, *device, *weight);
     config.core.lanes = (0..).zip(lanes).map(spec).collect();
     config.devices = devices.clone();
     config.core.times.device_deadline_ns = PATIENCE.as_nanos() as i64;
@@ -340,12 +336,17 @@ fn how_devices_fare_is_recorded_and_an_error_fences_their_lanes() {
     let lanes = [("cuda:0#0", 1), ("cuda:0#1", 1), ("cpu:2", 0)];
     let sound = run(u32::MAX, &lanes);
     let samples = sound.journal.iter().filter_map(|entry| match &entry.input {
-        Input::Completed(completed) => completed.sample.as_ref().map(|sample| (completed.lane, sample)),
+        Input::Sampled(sampled) => Some((sampled.lane, &sampled.sample)),
+        Input::Completed(completed) => {
+            assert_eq!(completed.sample, None, "samples come by themselves");
+            None
+        }
         _ => None,
     });
     let samples: Vec<_> = samples.collect();
-    assert!([0, 1].iter().all(|lane| samples.iter().any(|(of, _)| of == lane)), "{samples:?}");
-    assert!(samples.iter().all(|(_, sample)| sample.power_mw >= Some(300_000) && sample.slots_bytes > 0));
+    let has_slots = |lane| samples.iter().any(|(of, sample)| *of == lane && sample.slots_bytes > 0);
+    assert!(has_slots(0) && has_slots(1), "{samples:?}");
+    assert!(samples.iter().all(|(lane, sample)| *lane < 2 && sample.power_mw >= Some(300_000)));
 
     let failing = run(3, &lanes);
     assert_eq!(failing.signals, sound.signals);
@@ -387,7 +388,7 @@ fn groups_go_where_they_are_done_faster() {
     let mut released = BTreeMap::new();
     for decision in decisions() {
         if let Decision::Release(release) = decision {
-            let route = release.route;
+            let route = release.route.expect("nothing else moves groups");
             let (from, is_reason) = match route.kind {
                 LaneKind::Host => (0, route.host_ns < route.device_ns),
                 LaneKind::Device => (1, route.device_ns < route.host_ns),

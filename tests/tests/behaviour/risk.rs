@@ -205,7 +205,7 @@ fn neither_lanes_nor_devices_show_in_answers() {
     assert_eq!(answers_of(failing, true), one, "gangs");
     let mut mixed = config(2);
     mixed.devices = EMULATOR.clone() as Arc<dyn Devices>;
-    mixed.core.lanes.push(LaneSpec { lane: 2, device: "cuda:0".to_owned(), weight: 1 });
+    mixed.core.lanes.push(LaneSpec::new(2, "cuda:0".to_owned(), 1));
     mixed.core.scheduler.risk.slice_ns = 500_000_000;
     assert_eq!(answers(mixed), one, "lanes on the processor and on a device");
 }

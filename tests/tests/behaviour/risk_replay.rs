@@ -10,7 +10,7 @@ use warptape_replay::{
     Divergence, OutputDivergence, OutputOptions, OutputProblem, Report, VerifyOptions, verify,
 };
 use warptape_schemas::journal::RiskConfig;
-use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::risk::refusals;
@@ -274,6 +274,112 @@ fn what_was_cancelled_and_what_cost_too_much_is_recomputed() {
     assert!(!fields(&cheaper).is_empty(), "{cheaper}");
     let dearer = with("beside", &|result| result.cost_ns += 1);
     assert_eq!(fields(&dearer), ["cost_ns"], "{dearer}");
+}
+
+/// The largest answers there are of each kind of problem. Those with a row for each option, position, scenario or rule outgrow a topic
+/// that takes as little as one may; the others fit into any.
+#[test]
+fn an_answer_of_any_kind_that_its_topic_does_not_take_is_an_error_that_is_recomputed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = new_log(&folder, "log.db");
+    feed_life(&log, 0);
+    let given = json!({"symbol": "given", "spot": 100.0, "volatility": 0.25});
+    let option = json!({"asset": 0, "kind": "call", "strike": 101.0, "expiry_years": 0.5});
+    let digital = json!({"asset": 0, "kind": "call", "strike": 101.0, "expiry_years": 0.5, "pays": "cash", "amount": 9.0});
+    let of_options = |kind: &str, option: &Value| json!({"type": kind, "assets": [given], "options": vec![option; 10_000]});
+    let mut implied = of_options("implied-volatilities", &option);
+    implied["prices"] = json!(vec![1_000.0; 10_000]);
+    let name = |number: usize| format!("{number:0>64}");
+    let books = |count: usize| -> Vec<Value> {
+        let parent = |book: usize| if book == 0 { Value::Null } else { json!(0) };
+        (0..count).map(|book| json!({"name": name(book), "parent": parent(book)})).collect()
+    };
+    let position = |number: usize| json!({"name": name(number), "book": 0, "quantity": 2.0, "instrument": {"type": "spot", "asset": 0}});
+    let portfolio = |positions: usize, books: &[Value], measure: &Value| {
+        json!({"type": "portfolio", "assets": [given], "books": books, "measure": measure,
+               "positions": (0..positions).map(position).collect::<Vec<_>>()})
+    };
+    let returns: Vec<f64> = (0..40_i32).map(|day| f64::from(day - 20) / 1_000.0).collect();
+    let historical = json!({"type": "historical", "confidence": 0.9, "returns": returns});
+    let falls = |number: usize| json!({"name": name(number), "spot_shift": -1e-6 * number as f64});
+    let stress = json!({"type": "stress", "scenarios": (0..1_000).map(falls).collect::<Vec<_>>()});
+    // So many trades that their number takes three bytes.
+    let rule = |number: usize| json!({"type": "ema-cross", "fast": 2 + number % 3, "slow": 6});
+    let closes: Vec<f64> = (0..10_000_i32).map(|bar| 100.0 + f64::from(bar % 2)).collect();
+    let sweep = json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": closes}],
+                       "rules": (0..20_000).map(rule).collect::<Vec<_>>()});
+    let identity = |count: usize| -> Vec<f64> {
+        (0..count * count).map(|cell| if cell % (count + 1) == 0 { 1.0 } else { 0.0 }).collect()
+    };
+    let basket = json!({"type": "simulation", "assets": vec![&given; 64], "correlations": identity(64), "greeks": true,
+                        "contract": {"type": "basket", "kind": "call", "strike": 100.0, "weights": vec![1.0 / 64.0; 64]},
+                        "expiry_years": 1.0, "steps": 1, "paths_max": 512});
+    let weights = json!({"type": "optimisation", "assets": vec![&given; 256], "expected_returns": vec![0.05; 256],
+                         "covariance": identity(256), "risk_aversion": 3.0, "budget": 1.0,
+                         "lower": vec![0.0; 256], "upper": vec![1.0; 256]});
+    let cases = [
+        ("options", of_options("options", &option), true),
+        ("digital-options", of_options("digital-options", &digital), true),
+        ("implied-volatilities", implied, true),
+        ("portfolio", portfolio(8_000, &books(1), &historical), true),
+        ("stress", portfolio(1, &books(100), &stress), true),
+        ("sweep", sweep, true),
+        ("simulation", basket, false),
+        ("optimisation", weights, false),
+    ];
+    let ids_of = |is_too_large| cases.iter().filter(move |case| case.2 == is_too_large).map(|case| case.0);
+    let requests: Vec<RiskRequest> =
+        cases.iter().map(|(id, problem, _)| request(id, problem.clone())).collect();
+    // A kind that comes later gets a case of its own.
+    for request in &requests {
+        match request.problem {
+            RiskProblem::Options(_)
+            | RiskProblem::ImpliedVolatilities(_)
+            | RiskProblem::Simulation(_)
+            | RiskProblem::Portfolio(_)
+            | RiskProblem::Optimisation(_)
+            | RiskProblem::Sweep(_)
+            | RiskProblem::DigitalOptions(_) => {}
+        }
+    }
+    ask(&log, ASKED, &requests);
+    let bytes_max = refusals::RESULT_BYTES_MIN;
+    run_to_end(&log, {
+        let mut config = config(1);
+        config.core.limits.risk_result_bytes_max = bytes_max;
+        config
+    });
+    let found = results(&log, ASKED);
+    let of = |id: &str| found.iter().find(|result| result.request_id == id).expect(id);
+    for id in ids_of(true) {
+        let RiskOutcome::Error(error) = &of(id).outcome else { panic!("{id} fits") };
+        assert_eq!((error.code, error.field.as_str()), (RiskErrorCode::BadParameter, "problem"), "{id}");
+        assert!(error.message.starts_with("the answer has "), "{id}: {}", error.message);
+        assert!(
+            error.message.contains(&format!(" takes {bytes_max}: ask for less")),
+            "{id}: {}",
+            error.message
+        );
+    }
+    for id in ids_of(false) {
+        let mut record = Vec::new();
+        encode_risk_result(of(id), &mut record);
+        assert_eq!(code_of(of(id)), None, "{id}: {:?}", of(id).outcome);
+        assert!(record.len() < bytes_max as usize / 16, "{id} has {} bytes", record.len());
+    }
+    assert_eq!(found.len(), cases.len());
+    let report = verified(&log);
+    assert!(report.is_identical(), "{report}");
+    assert_eq!(report.outputs.expect("they were asked for").risk_results, cases.len() as u64);
+    // An answer that fits its topic is not called too large.
+    let changed = diverged(&folder, &log, "risk.results", |records| {
+        let result = |record: &Record| decode_risk_result(&record.value).expect("a result");
+        let small = records.iter().position(|record| result(record).request_id == "simulation").expect("one");
+        let large = records.iter().find(|record| result(record).request_id == "sweep").expect("another");
+        let outcome = result(large).outcome;
+        change(&mut records[small], |result| result.outcome = outcome);
+    });
+    assert_eq!(changed.request_id.as_deref(), Some("simulation"), "{changed}");
 }
 
 fn code_of(result: &RiskResult) -> Option<RiskErrorCode> {

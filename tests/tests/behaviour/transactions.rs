@@ -119,6 +119,10 @@ impl Producer for FaultyProducer {
         self.producer.send_offsets(group, offsets)
     }
 
+    fn send_position(&mut self, group: &str, partition: &TopicPartition, next: i64) -> Result<(), LogError> {
+        self.producer.send_position(group, partition, next)
+    }
+
     fn commit_as_owner(&mut self, is_owner: &dyn Fn() -> bool) -> Result<(), LogError> {
         let fault = self.fault();
         self.count();

@@ -29,7 +29,7 @@ pub enum NoDriver {
 }
 
 impl Driver {
-    /// Loads and initialises it.
+    /// Loads the driver and initialises it.
     pub fn load() -> Result<Driver, NoDriver> {
         // SAFETY: this only loads the library, whose initialisers are made for that, and lets it go again.
         if !unsafe { sys::is_culib_present() } {

@@ -41,7 +41,7 @@ pub struct Nvrtc {
     pub version: (u32, u32),
     /// Compute capabilities that it compiles for, as 90 for 9.0.
     pub architectures: Vec<u32>,
-    /// What the functions are in.
+    /// Keeps the library loaded as long as its functions may be called.
     _library: Library,
 }
 
@@ -137,7 +137,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// What there are a function for its size and one for its bytes of.
+    /// Reads bytes that NVRTC gives in two calls: one function for their number, and one that writes them.
     fn bytes(&self, size_of: Size, bytes_of: Bytes) -> Result<Vec<u8>, String> {
         let mut size = 0;
         // SAFETY: the program lives, and the buffer has the size that is asked for first.

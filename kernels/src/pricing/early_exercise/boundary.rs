@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use super::nodes::{CHEBYSHEV, NODES};
 use super::points::{Curve, Levels, NO_LEVEL, Premium, Put, improved, premium};
-use crate::isa::{Isa, Work};
+use crate::isa::{HotLoop, Isa};
 use crate::math::{exp, ln_of_positive};
 
 /// A boundary stands still when no level changes by more.
@@ -146,7 +146,7 @@ struct Improve<'a> {
     levels: &'a mut [Levels],
 }
 
-impl Work for Improve<'_> {
+impl HotLoop for Improve<'_> {
     #[inline(always)]
     fn run(self) {
         for (levels, (put, curve)) in self.levels.iter_mut().zip(self.puts.iter().zip(self.curves)) {
@@ -163,7 +163,7 @@ struct Premiums<'a> {
     premiums: &'a mut [Premium],
 }
 
-impl Work for Premiums<'_> {
+impl HotLoop for Premiums<'_> {
     #[inline(always)]
     fn run(self) {
         for (found, (put, curve)) in self.premiums.iter_mut().zip(self.puts.iter().zip(self.curves)) {

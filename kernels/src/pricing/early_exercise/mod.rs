@@ -40,7 +40,7 @@ use crate::isa::Isa;
 use boundary::{Host, Settled};
 use points::{Premium, Put};
 
-/// With a lower rate, what exercise earns is less than 1e-10 of the strike, and it is not looked for.
+/// Least rate at which early exercise counts: below it exercise earns less than 1e-10 of the strike.
 const RATE_MIN: f64 = 1e-13;
 /// `(r − q)·√T/σ` from which boundaries are improved by values, not by slopes.
 const SMOOTH_MAX: f64 = 0.2;
@@ -66,22 +66,22 @@ pub struct AmericanOption {
 pub struct AmericanValue {
     /// Never less than what exercise pays now, nor than the European option.
     pub price: f64,
-    /// Those of what exercise pays where it is best to exercise now.
+    /// The Greeks; where it is best to exercise now, those of what exercise pays.
     pub greeks: Option<AmericanGreeks>,
 }
 
 /// Greeks of an American option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AmericanGreeks {
-    /// By spot.
+    /// Derivative of the price by spot.
     pub delta: f64,
-    /// By spot, twice.
+    /// Second derivative by spot.
     pub gamma: f64,
-    /// By volatility: per 1.0 of it.
+    /// Derivative by volatility, per 1.0.
     pub vega: f64,
-    /// By time that passes, per year.
+    /// Derivative by time that passes, per year.
     pub theta: f64,
-    /// By the rate: per 1.0 of it.
+    /// Derivative by the rate, per 1.0.
     pub rho: f64,
 }
 
@@ -91,7 +91,7 @@ pub enum AmericanError {
     /// A number is out of range.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// It is best exercised between two boundaries.
+    /// The option is best exercised between two boundaries, which is not computed.
     #[error(
         "rate {rate} and dividend yield {dividend_yield} are negative so that exercise is best between two prices, not beyond one, \
          which is not computed: have it simulated, by paths_max and steps"
@@ -134,7 +134,7 @@ impl AmericanOption {
         self.conclude(&begun, found)
     }
 
-    /// The same bits by a device.
+    /// The same value, bit for bit, computed by a device.
     pub fn value_on_device(
         &self,
         device: &mut dyn Device,
@@ -196,8 +196,11 @@ impl AmericanOption {
 
     /// The value by the boundaries of the puts, or none if one did not settle, and their premiums.
     fn conclude(&self, begun: &Begun, found: Option<Vec<Settled>>) -> Result<AmericanValue, AmericanError> {
-        let found = found.ok_or(AmericanError::Unsettled)?;
         let Begun { european, puts } = begun;
+        let found = match found {
+            None if puts[0].is_out_of_reach() => Vec::new(),
+            found => found.ok_or(AmericanError::Unsettled)?,
+        };
         let AssetMarket { spot, rate, dividend_yield, volatility } = self.market;
         let sign = self.kind.sign();
         let pays = sign * (spot - self.strike);

@@ -14,7 +14,7 @@ const LANES: usize = 8;
 const _: () = assert!(LEVEL_POINTS.is_multiple_of(LANES) && PREMIUM_POINTS.is_multiple_of(LANES));
 /// A boundary in strikes is between these, or it is none.
 const RATIOS: [f64; 2] = [1e-300, 1e300];
-/// In the place of a level, which is never positive: there is none.
+/// Stands in the place of a level where there is none. Levels are never positive.
 pub const NO_LEVEL: f64 = 1.0;
 /// Logarithms of boundaries are taken for so much at least where their inverse is needed.
 const LN_MIN: f64 = -690.0;
@@ -66,6 +66,19 @@ impl Put {
             years,
             is_smooth: u64::from(slowness < SMOOTH_MAX),
         }
+    }
+}
+
+/// Deviations beyond which nothing has a probability that is a number.
+const DEVIATIONS_MAX: f64 = 40.0;
+
+impl Put {
+    /// Whether the price cannot fall to where exercise may be best, wherever the boundary is below that: exercise before expiry is worth
+    /// nothing then.
+    pub fn is_out_of_reach(&self) -> bool {
+        let drift = self.rate - self.carry - 0.5 * (self.volatility * self.volatility);
+        let fall = f64::min(drift, 0.0) * self.years;
+        self.ln_spot - self.ln_limit + fall > DEVIATIONS_MAX * self.volatility * self.years.sqrt()
     }
 }
 

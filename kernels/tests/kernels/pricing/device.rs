@@ -9,9 +9,9 @@ use warptape_kernels::device::{
     SIMULATE_GREEKS, SUM_LANES, WEIGH_PREMIUMS, WorkMemory,
 };
 use warptape_kernels::pricing::{
-    AmericanGreekSimulation, AmericanSimulation, BasketGreekSimulation, BasketSimulation, BasketSpec,
-    DevicePricing, GreekSimulation, Greeks, Options, Precision, Sampling, Simulation, SimulationSpec,
-    implied_volatility,
+    AmericanGreekSimulation, AmericanSimulation, AssetMarket, BasketGreekSimulation, BasketSimulation,
+    BasketSpec, DevicePricing, DigitalPayout, Digitals, GreekSimulation, Greeks, OptionKind, Options,
+    PRICE_DIGITALS, Precision, Sampling, Simulation, SimulationSpec, implied_volatility,
 };
 
 use super::american::some_americans;
@@ -52,6 +52,41 @@ fn compare_options(device: &mut dyn Device, options: &Options) -> Result<(), Str
         pricing.implied_volatility(device, options, range.clone(), &prices, &mut found).map_err(failed)?;
         if expected != found {
             return Err(format!("volatilities of {range:?} differ"));
+        }
+    }
+    pricing.release(device).map_err(failed)
+}
+
+/// Digital options of both kinds that pay cash or the asset, in and out of the money.
+fn some_digitals() -> Digitals {
+    let mut digitals = Digitals::default();
+    for number in 0..200_u32 {
+        let share = |place: u32| f64::from(number * place % 97) / 96.0;
+        let kind = if number % 2 == 0 { OptionKind::Call } else { OptionKind::Put };
+        let payout = if number % 3 == 0 { DigitalPayout::Asset } else { DigitalPayout::Cash };
+        let market = AssetMarket {
+            spot: 50.0 + 100.0 * share(13),
+            rate: 0.1 * share(29) - 0.03,
+            dividend_yield: 0.08 * share(41) - 0.02,
+            volatility: 0.05 + 0.9 * share(53),
+        };
+        let (strike, expiry_years) = (60.0 + 80.0 * share(67), 0.02 + 4.0 * share(79));
+        digitals
+            .push(kind, &market, strike, expiry_years, (payout, 0.5 + 10.0 * share(83)))
+            .expect("in range");
+    }
+    digitals
+}
+
+fn compare_digitals(device: &mut dyn Device) -> Result<(), String> {
+    let failed = |error: DeviceError| error.to_string();
+    let (digitals, mut pricing) = (some_digitals(), DevicePricing::default());
+    for range in [0..0, 3..10, 0..digitals.len()] {
+        let (mut expected, mut found) = (Greeks::default(), Greeks::default());
+        digitals.greeks(Isa::detect(), range.clone(), &mut expected);
+        digitals.greeks_on_device(&mut pricing, device, range.clone(), &mut found).map_err(failed)?;
+        if bits(&expected) != bits(&found) {
+            return Err(format!("Greeks of digital options {range:?} differ"));
         }
     }
     pricing.release(device).map_err(failed)
@@ -163,12 +198,13 @@ type Family = (&'static [Kernel], fn(&mut dyn Device) -> Result<(), String>);
 
 const OPTIONS: Family =
     (&[PRICE_OPTIONS, IMPLY_VOLATILITIES], |device| compare_options(device, &some_options()));
+const DIGITALS: Family = (&[PRICE_DIGITALS], compare_digitals);
 const SIMULATIONS: Family =
     (&[SIMULATE_BLOCKS, SIMULATE_GREEKS, SUM_LANES], |device| compare_simulations(device, &some_specs()));
 const BASKETS: Family = (&[SIMULATE_BASKETS, SIMULATE_BASKET_GREEKS, SUM_LANES], compare_baskets);
 const AMERICANS: Family = (&[SIMULATE_AMERICANS, SIMULATE_AMERICAN_GREEKS, SUM_LANES], compare_americans);
 const EARLY_EXERCISE: Family = (&[IMPROVE_BOUNDARIES, WEIGH_PREMIUMS], compare_early_exercise);
-const FAMILIES: [Family; 5] = [OPTIONS, SIMULATIONS, BASKETS, AMERICANS, EARLY_EXERCISE];
+const FAMILIES: [Family; 6] = [OPTIONS, DIGITALS, SIMULATIONS, BASKETS, AMERICANS, EARLY_EXERCISE];
 
 #[test]
 fn emulated_kernels_give_the_bits_of_their_twins() {
@@ -192,7 +228,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 85] = [
+const FAULTS: [(&str, &str, &str); 91] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -224,6 +260,12 @@ const FAULTS: [(&str, &str, &str); 85] = [
     ("black_scholes.cu", "b < B_MIN ? FAILURES[0]", "b < B_MIN + 1e-3 ? FAILURES[0]"),
     ("black_scholes.cu", "if (!is_moving) break;", "if (!is_moving && step > 40) break;"),
     ("black_scholes.cu", "side * mills(t - h)", "mills(t - h)"),
+    ("digital.cu", "d + (pays_asset ? -deviation : deviation)", "d - deviation"),
+    ("digital.cu", "pays_asset ? other : d;", "other;"),
+    ("digital.cu", "of_asset * (price * by_spot)", "price * by_spot"),
+    ("digital.cu", "- 0.5 * d / years", "+ 0.5 * d / years"),
+    ("digital.cu", "(1.0 - of_asset) * price", "price"),
+    ("digital.cu", "other * other * d - other - d", "other * other * d - other + d"),
     (
         "payoffs.cuh",
         "state.second + exp_less_1(x), state.third + x",
@@ -296,6 +338,7 @@ const FAULTS: [(&str, &str, &str); 85] = [
 fn family_of(file: &str) -> Family {
     match file {
         "exp.cuh" | "ln.cuh" | "polynomial.cuh" | "normal.cuh" | "black_scholes.cu" => OPTIONS,
+        "digital.cu" => DIGITALS,
         "philox.cuh" | "real.cuh" | "sobol.cuh" | "sums.cuh" | "sums.cu" | "basket.cu" => BASKETS,
         "american.cu" | "greeks.cuh" => AMERICANS,
         "early_exercise.cu" => EARLY_EXERCISE,

@@ -26,6 +26,16 @@ pub fn some_options() -> Vec<AmericanOption> {
         option([-1.0, 50.0, 100.0, 0.05, 0.02, 0.2, 0.01]),
         option([1.0, 100.0, 100.0, 0.05, 0.0, 0.2, 1.0]),
         option([1.0, 100.0, 100.0, -0.05, -0.02, 0.2, 1.0]),
+        // No boundary is found, and the price cannot come near one.
+        option([
+            1.0,
+            1.7108662922552177e-8,
+            2261.7941721168304,
+            -1.903764327296988,
+            1.7616036864253226,
+            4.449388597379363e-6,
+            22.83874653793137,
+        ]),
     ]
 }
 
@@ -125,7 +135,7 @@ fn any_numbers_have_a_value_or_a_reason() {
         }
     }
     println!("of {cases}, {refused} have two boundaries, {unsettled} do not settle");
-    assert!(refused > 0 && unsettled < cases / 10, "{refused} refused, {unsettled} unsettled");
+    assert!(refused > 0 && unsettled == 0, "{refused} refused, {unsettled} unsettled");
 }
 
 /// On both sides of the boundary the value goes over into what exercise pays, with its slope.

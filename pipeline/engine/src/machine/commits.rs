@@ -71,7 +71,7 @@ impl Core {
             return self.commits.last_ns;
         }
         let times = &self.config.times;
-        let interval_ns = match self.has_risk_results() {
+        let interval_ns = match self.has_risk_results() || self.control.has_answers() {
             true => times.risk_commit_interval_ns.min(times.commit_interval_ns),
             false => times.commit_interval_ns,
         };
@@ -134,6 +134,7 @@ impl Core {
         self.recorder.entries_waiting() > 0
             || self.partitions.values().any(Partition::has_unsealed)
             || self.risk.partitions.values().any(RequestPartition::has_uncommitted)
+            || self.control.has_answers()
     }
 
     /// Gathers what complete records caused, with the journal entries of everything decided so far, the last of which accounts
@@ -165,8 +166,11 @@ impl Core {
         }
         if !accounts.is_empty() {
             self.step(now_ns, &Input::Sealed(Sealed { partitions: accounts }))?;
+        } else if self.recorder.entries_waiting() > 0 {
+            request.journal_end = Some(self.recorder.next_sequence());
         }
         request.entries = self.recorder.take_entries();
+        request.control = self.control.seal();
         Ok(request)
     }
 
@@ -177,6 +181,7 @@ impl Core {
             .retain_owned(|partition, assignment| self.membership.assignment(partition) == Some(assignment))
         {
             request.entries.extend(self.recorder.take_entries());
+            request.journal_end = Some(self.recorder.next_sequence());
         }
     }
 }

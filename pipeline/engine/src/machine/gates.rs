@@ -10,7 +10,8 @@ impl Core {
     /// Whether so much waits for commits that the engine reads no further.
     pub(super) fn is_full(&self) -> bool {
         let partitions: usize = self.partitions.values().map(Partition::waiting_bytes).sum();
-        self.recorder.waiting_bytes() + partitions + self.risk.waiting_bytes() >= WAITING_BYTES_MAX
+        let answers = self.risk.waiting_bytes() + self.control.waiting_bytes();
+        self.recorder.waiting_bytes() + partitions + answers >= WAITING_BYTES_MAX
     }
 
     /// Whether records of ticks may come now.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::{
-    Arrived, Completed, DeviceSample, Input, LaneId, LaneLost, LaneReady, Measured, Released, ServicePoint,
+    Arrived, Completed, DeviceSample, Input, LaneId, LaneLost, LaneReady, Measured, Released, Sampled,
+    ServicePoint,
 };
 use warptape_kernels::device::Sample;
 use warptape_stages::GroupStage;
@@ -41,44 +42,23 @@ pub(super) struct Lanes {
     lives: Vec<Option<u32>>,
     /// Lane and rows of each batch in flight.
     batches: BTreeMap<i64, (LaneId, i64)>,
-    /// The newest sample of each device, and the lanes that have recorded it.
-    samples: BTreeMap<String, (Sample, Vec<LaneId>)>,
+    /// By lane on a device, what it said last of its own memory: slots, staging and workspace, in bytes.
+    memory_bytes: Vec<[usize; 3]>,
     watched_ns: i64,
 }
 
 impl Lanes {
     pub(super) fn new(count: usize) -> Self {
-        Self { lives: vec![None; count], batches: BTreeMap::new(), samples: BTreeMap::new(), watched_ns: 0 }
+        Self {
+            lives: vec![None; count],
+            batches: BTreeMap::new(),
+            memory_bytes: vec![[0; 3]; count],
+            watched_ns: 0,
+        }
     }
 
     pub(super) fn begin_batch(&mut self, batch: i64, lane: LaneId, rows: i64) {
         self.batches.insert(batch, (lane, rows));
-    }
-
-    /// What a lane is to record: the newest sample of its device, once, with its own memory.
-    fn record(&mut self, lane: LaneId, device: &str, memory_bytes: [usize; 3]) -> Option<DeviceSample> {
-        let (sample, recorded) = self.samples.get_mut(device)?;
-        if recorded.contains(&lane) {
-            return None;
-        }
-        recorded.push(lane);
-        let [slots_bytes, staging_bytes, work_bytes] = memory_bytes.map(|bytes| bytes as i64);
-        let wide = |value: Option<u32>| value.map(i64::from);
-        let long = |value: Option<u64>| value.map(|value| i64::try_from(value).unwrap_or(i64::MAX));
-        Some(DeviceSample {
-            slots_bytes,
-            staging_bytes,
-            work_bytes,
-            memory_used_bytes: long(sample.memory_used_bytes),
-            memory_free_bytes: long(sample.memory_free_bytes),
-            utilization_percent: wide(sample.utilization_percent),
-            temperature_c: wide(sample.temperature_c),
-            power_mw: wide(sample.power_mw),
-            sm_clock_mhz: wide(sample.sm_clock_mhz),
-            memory_clock_mhz: wide(sample.memory_clock_mhz),
-            throttle_bits: long(sample.throttle_bits),
-            ecc_errors_uncorrected: long(sample.ecc_errors_uncorrected),
-        })
     }
 }
 
@@ -108,9 +88,10 @@ impl Core {
         }
         match news {
             LaneNews::Completed { batch, service_ns, parts, memory_bytes } => {
-                let device = self.config.device_of(lane);
-                let sample = memory_bytes.and_then(|bytes| self.lanes.record(lane, device, bytes));
-                self.on_completed(now_ns, lane, batch, service_ns, parts, sample)?;
+                if let Some(bytes) = memory_bytes {
+                    self.lanes.memory_bytes[lane as usize] = bytes;
+                }
+                self.on_completed(now_ns, lane, batch, service_ns, parts)?;
             }
             LaneNews::Released { group, epoch, stage } => {
                 self.on_released(now_ns, lane, group, epoch, stage)?
@@ -148,16 +129,22 @@ impl Core {
         Ok(())
     }
 
-    /// How a device fares. One that has met a critical error is given up.
-    pub fn on_sample(&mut self, now_ns: i64, device: String, sample: Sample) -> Result<(), CoreError> {
-        if let Some(xid) = sample.xid {
-            for lane in 0..self.config.lanes.len() as LaneId {
-                if self.config.device_of(lane) == device && self.lanes.lives[lane as usize].is_some() {
-                    self.lose_lane(now_ns, lane, format!("{device} has met Xid error {xid}"), true)?;
-                }
+    /// How a device fares, which is recorded for each of its lanes. One that has met a critical error is given up.
+    pub fn on_sample(&mut self, now_ns: i64, device: &str, sample: &Sample) -> Result<(), CoreError> {
+        // A process that has done everything commits, and records nothing more.
+        let records = !self.is_drained();
+        for lane in 0..self.config.lanes.len() as LaneId {
+            if self.config.device_of(lane) != device || self.lanes.lives[lane as usize].is_none() {
+                continue;
+            }
+            let sampled = Sampled { lane, sample: recorded(sample, self.lanes.memory_bytes[lane as usize]) };
+            if records {
+                self.step(now_ns, &Input::Sampled(sampled))?;
+            }
+            if let Some(xid) = sample.xid {
+                self.lose_lane(now_ns, lane, format!("{device} has met Xid error {xid}"), true)?;
             }
         }
-        self.lanes.samples.insert(device, (sample, Vec::new()));
         Ok(())
     }
 
@@ -191,7 +178,6 @@ impl Core {
         batch: i64,
         service_ns: i64,
         parts: Vec<PartOutput>,
-        sample: Option<DeviceSample>,
     ) -> Result<(), RecordError> {
         self.lanes.batches.remove(&batch);
         for part in parts {
@@ -199,7 +185,7 @@ impl Core {
                 partition.complete(part.group, part.epoch, part.output, self.config.limits.kept_bytes_max);
             }
         }
-        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample }))
+        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample: None }))
     }
 
     /// A lane was measured.
@@ -258,5 +244,27 @@ impl Core {
             self.step(now_ns, &Input::LaneReady(LaneReady { lane }))?;
         }
         Ok(())
+    }
+}
+
+/// A sample as it is recorded for a lane, with the lane's own memory.
+fn recorded(sample: &Sample, memory_bytes: [usize; 3]) -> DeviceSample {
+    let [slots_bytes, staging_bytes, work_bytes] = memory_bytes.map(|bytes| bytes as i64);
+    let wide = |value: Option<u32>| value.map(i64::from);
+    let long = |value: Option<u64>| value.map(|value| i64::try_from(value).unwrap_or(i64::MAX));
+    DeviceSample {
+        slots_bytes,
+        staging_bytes,
+        work_bytes,
+        memory_used_bytes: long(sample.memory_used_bytes),
+        memory_free_bytes: long(sample.memory_free_bytes),
+        utilization_percent: wide(sample.utilization_percent),
+        temperature_c: wide(sample.temperature_c),
+        power_mw: wide(sample.power_mw),
+        sm_clock_mhz: wide(sample.sm_clock_mhz),
+        memory_clock_mhz: wide(sample.memory_clock_mhz),
+        throttle_bits: long(sample.throttle_bits),
+        ecc_errors_uncorrected: long(sample.ecc_errors_uncorrected),
+        xid: long(sample.xid),
     }
 }

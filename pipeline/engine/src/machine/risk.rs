@@ -1,7 +1,8 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
 use warptape_events::journal::{
-    AsOf, Expire, Finish, Input, LaneId, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped, TaskId,
+    AsOf, Expire, Finish, Input, LaneId, Priced, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped,
+    TaskId,
 };
 use warptape_events::risk::{RiskOutcome, RiskRequest};
 use warptape_events::{DecodeError, LifecycleEvent};
@@ -306,6 +307,11 @@ impl Core {
             self.on_concluded(now_ns, concluded)?;
         }
         Ok(())
+    }
+
+    /// Prices of kinds of tasks have been found.
+    pub fn on_priced(&mut self, now_ns: i64, priced: Priced) -> Result<(), RecordError> {
+        self.step(now_ns, &Input::Priced(priced))
     }
 
     /// A round is concluded: either that is the answer, or another round follows.

@@ -86,14 +86,14 @@ struct Pending {
 /// What was done.
 #[derive(Default)]
 struct Counts {
-    /// By topic and partition that records were sent to.
+    /// Number of records that were sent, by topic and partition.
     sent: BTreeMap<(String, i32), u64>,
     /// Records sent that an earlier call had sent.
     again: u64,
     /// Whether what an earlier call had passed was not sent again.
     passes_over: bool,
     unreadable: u64,
-    /// By topic and partition that letters name and the pipeline does not read.
+    /// Number of records that were not sent because the pipeline does not read their topic, by topic and partition.
     refused: BTreeMap<(String, i32), u64>,
     /// Letters of records that are gone, or too large.
     unsendable: u64,

@@ -5,19 +5,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use serde_json::json;
-use warptape_eventlog::{
-    Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, Producer, TopicInfo, TopicPartition,
-};
+use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, TopicInfo, TopicPartition};
 use warptape_replay::PartitionReader;
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request};
 
+use super::super::publishing::{NewPlaced, Placed};
 use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
-use crate::clock::wall_clock_ns;
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
-use crate::transaction::{Transaction, TransactionWriter};
+use crate::transaction::TransactionWriter;
 use warptape_sources::partition_of;
 
 /// How long a poll waits before Ctrl-C is looked at again.
@@ -174,7 +172,9 @@ fn send(
     transactional_id: &str,
     interrupt: &Interrupt,
 ) -> Result<(), LogError> {
-    let transaction = RequestTransaction::new(&**log, place, key, request)?;
+    let mut value = Vec::new();
+    encode_risk_request(request, &mut value);
+    let transaction = Placed::new(&**log, vec![NewPlaced { place, key: key.to_vec(), value }])?;
     let stopping = interrupt.clone();
     let stopping_since = Box::new(move || stopping.since());
     let mut writer = TransactionWriter::new(log.clone(), transactional_id.to_owned(), stopping_since)?;
@@ -215,56 +215,4 @@ fn reader_at_end(log: &dyn EventLog, place: &TopicPartition) -> Result<Box<dyn C
     let end = reader.offsets(place)?.next;
     reader.seek(place, end)?;
     Ok(reader)
-}
-
-fn end_of(log: &dyn EventLog, place: &TopicPartition) -> Result<i64, LogError> {
-    Ok(log.reader(std::slice::from_ref(place))?.offsets(place)?.next)
-}
-
-/// One record, which itself tells whether it is in the log.
-struct RequestTransaction {
-    place: TopicPartition,
-    /// Where the partition ended before.
-    end_before: i64,
-    key: Vec<u8>,
-    value: Vec<u8>,
-}
-
-impl RequestTransaction {
-    fn new(
-        log: &dyn EventLog,
-        place: TopicPartition,
-        key: &[u8],
-        request: &RiskRequest,
-    ) -> Result<Self, LogError> {
-        let end_before = end_of(log, &place)?;
-        let mut value = Vec::new();
-        encode_risk_request(request, &mut value);
-        Ok(Self { place, end_before, key: key.to_vec(), value })
-    }
-}
-
-impl Transaction for RequestTransaction {
-    fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError> {
-        producer.send(NewRecord {
-            topic: self.place.topic.as_str().into(),
-            partition: self.place.partition,
-            key: Some(self.key.as_slice().into()),
-            timestamp_ns: wall_clock_ns(),
-            value: self.value.as_slice().into(),
-            ..NewRecord::default()
-        })
-    }
-
-    fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
-        let next = end_of(log, &self.place)?;
-        let range = OffsetRange { first: self.end_before.min(next), next };
-        let mut reader = PartitionReader::open(log, self.place.clone(), range)?;
-        while let Some(record) = reader.next()? {
-            if record.value == self.value {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
 }

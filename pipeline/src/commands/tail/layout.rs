@@ -29,6 +29,8 @@ enum Show {
     Decimal(&'static str),
     /// A floating-point number.
     Float(&'static str),
+    /// The value of a signal: the close itself where it is that.
+    Value,
     /// A time, ns since the epoch.
     Time(&'static str),
     /// A duration in ns, as milliseconds.
@@ -81,7 +83,7 @@ const LAYOUTS: &[Layout] = &[
             column("SYMBOL", 20, Show::Word("symbol")),
             column("BAR", 8, Show::Word("bar_spec")),
             column("KIND", 14, Show::Word("kind")),
-            column("VALUE", 14, Show::Float("value")),
+            column("VALUE", 14, Show::Value),
             column("THRESHOLD", 14, Show::Float("threshold")),
             column("OPEN", 14, Show::Decimal("open_e9")),
             column("HIGH", 14, Show::Decimal("high_e9")),
@@ -150,6 +152,27 @@ const LAYOUTS: &[Layout] = &[
         ],
     },
     Layout {
+        schema: "Control",
+        columns: &[
+            column("AT", TIME_WIDTH, Show::Time("at_ns")),
+            column("ID", 40, Show::Word("id")),
+            column("BY", 12, Show::Word("by")),
+            column("DEADLINE", TIME_WIDTH, Show::Time("deadline_ns")),
+            column("COMMAND", 14, Show::Branch("command")),
+        ],
+    },
+    Layout {
+        schema: "ControlResult",
+        columns: &[
+            column("AT", TIME_WIDTH, Show::Time("at_ns")),
+            column("ID", 40, Show::Word("id")),
+            column("NODE", 12, Show::Word("node")),
+            column("OUTCOME", 8, Show::Word("outcome")),
+            column("SEQUENCE", 10, Show::Count("sequence")),
+            column("DETAIL", 40, Show::Word("detail")),
+        ],
+    },
+    Layout {
         schema: "RiskRequest",
         columns: &[
             column("REQUEST", 32, Show::Word("request_id")),
@@ -178,7 +201,10 @@ const ANY: Layout = Layout { schema: "", columns: &[column("RECORD", 40, Show::J
 
 /// The layout of a schema, given with or without its namespace.
 pub fn of(schema: &str) -> &'static Layout {
-    let name = schema.rsplit('.').next().unwrap_or(schema);
+    let name = match schema.rsplit('.').next().unwrap_or(schema) {
+        "ScaledTickBatch" => "Tick",
+        name => name,
+    };
     LAYOUTS.iter().find(|layout| layout.schema == name).unwrap_or(&ANY)
 }
 
@@ -205,9 +231,12 @@ impl Layout {
 impl Show {
     fn align(&self) -> Align {
         match self {
-            Show::Count(_) | Show::Decimal(_) | Show::Float(_) | Show::Milliseconds(_) | Show::Size(_) => {
-                Align::Right
-            }
+            Show::Count(_)
+            | Show::Decimal(_)
+            | Show::Float(_)
+            | Show::Value
+            | Show::Milliseconds(_)
+            | Show::Size(_) => Align::Right,
             _ => Align::Left,
         }
     }
@@ -218,6 +247,11 @@ impl Show {
             Show::Word(name) | Show::Count(name) => word(get(name)),
             Show::Decimal(name) => number(fields, name),
             Show::Float(name) => get(name).as_f64().map_or_else(|| word(get(name)), float),
+            Show::Value => {
+                let close = number(fields, "close_e9");
+                let is_close = get("value").as_f64().is_some_and(|value| close.parse() == Ok(value));
+                if is_close { close } else { Show::Float("value").text(fields) }
+            }
             Show::Time(name) => get(name).as_i64().map_or_else(|| word(get(name)), utc),
             Show::Milliseconds(name) => {
                 let milliseconds = |ns: i64| format!("{:.3}", ns as f64 / 1e6);
@@ -270,7 +304,7 @@ fn number(fields: &Value, name: &str) -> String {
     }
 }
 
-/// So many significant digits that columns stay readable, without an exponent where that is short.
+/// A number with as many significant digits as keep columns readable, and without an exponent where that is short.
 pub fn float(value: f64) -> String {
     let scientific = format!("{value:.*e}", FLOAT_DIGITS - 1);
     let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
@@ -367,6 +401,20 @@ mod tests {
         check(Show::Time("x"), json!(i64::MIN), "1677-09-21T00:12:43.145224Z");
         check(Show::Milliseconds("x"), json!(1_234_567), "1.235");
         check(Show::Size("x"), json!("00ff7f"), "3");
+    }
+
+    #[test]
+    fn a_value_that_is_the_close_has_all_of_its_digits() {
+        let check = |fields: Value, expected: &str| assert_eq!(Show::Value.text(&fields), expected);
+        check(json!({"value": 60_123.456_789_123, "close_e9": 60_123_456_789_123_i64}), "60123.456789123");
+        check(json!({"value": 60_123.456_789_123, "close_e9": 60_123_456_789_124_i64}), "60123.4568");
+        check(
+            json!({"value": 1e-12, "close_e9": null, "exact": {"close": "0.000000000001"}}),
+            "0.000000000001",
+        );
+        check(json!({"value": 0.0, "close_e9": 0}), "0");
+        check(json!({"value": null, "close_e9": null}), "");
+        check(json!({"value": 71.25}), "71.25");
     }
 
     #[test]

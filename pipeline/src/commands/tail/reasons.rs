@@ -47,7 +47,25 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             of.text("lane"),
             of.text("group"),
             of.text("partition"),
-            route(&fields["route"]),
+            of.release(),
+        ),
+        "Assign" => format!(
+            "task {} joins the queue of lane {}, which has {} tasks that take {}",
+            of.text("task"),
+            of.text("lane"),
+            of.text("tasks"),
+            milliseconds(of.number("backlog_ns")),
+        ),
+        "AskPrices" => format!(
+            "question {} for the prices of kinds of tasks, with so many lanes of each class: {}",
+            of.text("question"),
+            of.text("lanes"),
+        ),
+        "Controlled" => format!(
+            "the command {} is {}: {}",
+            of.text("id"),
+            if fields["outcome"] == "DONE" { "obeyed" } else { "refused" },
+            of.text("detail"),
         ),
         "Admit" => format!(
             "task {} of {} ({}) is accepted, and {} are known now",
@@ -114,6 +132,8 @@ impl Fields<'_> {
                 Some("LOST") => "is lost",
                 Some("FULL") => "has all the groups it may have",
                 Some("SLOWER") => "is of the slower kind",
+                Some("DRAINED") => "is drained",
+                Some("BROKEN") => "has an open breaker",
                 other => other.unwrap_or_default(),
             };
             format!("lane {} {why}", text(&excluded["lane"]))
@@ -159,6 +179,15 @@ impl Fields<'_> {
             text(&telemetry["in_flight_batches"]),
             milliseconds(self.number("predicted_finish_ns") - self.at_ns),
         )
+    }
+
+    fn release(&self) -> String {
+        match self.fields["cause"].as_str() {
+            Some("DRAINED") => "the lane is drained".to_owned(),
+            Some("BREAKER") => "its breaker is open".to_owned(),
+            Some("REBALANCE") => "the group would be placed elsewhere now".to_owned(),
+            _ => route(&self.fields["route"]),
+        }
     }
 
     fn reject(&self) -> String {
@@ -280,9 +309,25 @@ mod tests {
 
     #[test]
     fn every_decision_has_words_without_gaps() {
-        const NAMES: [&str; 15] = [
-            "Place", "Dispatch", "Pause", "Resume", "Fence", "Restore", "WakeAt", "Release", "Admit",
-            "Reject", "Split", "Reserve", "RunSlice", "Expire", "Finish",
+        const NAMES: [&str; 18] = [
+            "Place",
+            "Dispatch",
+            "Pause",
+            "Resume",
+            "Fence",
+            "Restore",
+            "WakeAt",
+            "Release",
+            "Admit",
+            "Reject",
+            "Split",
+            "Reserve",
+            "RunSlice",
+            "Expire",
+            "Finish",
+            "Assign",
+            "AskPrices",
+            "Controlled",
         ];
         let schema: Value =
             serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// One row.
 pub struct Row {
-    /// Schema name; rows of a batch go by the schema of one tick.
+    /// Schema name; rows of a batch go by the schema of one tick, where there is one with their fields.
     pub schema: &'static str,
     /// Index within the record, for rows of a batch.
     pub index: Option<usize>,
@@ -22,14 +22,17 @@ impl Row {
 /// The rows of a described record.
 pub fn rows(schema: &'static str, value: Value) -> Vec<Row> {
     match value {
-        Value::Object(columns) if columns.contains_key("symbols") => ticks(&columns),
+        Value::Object(columns) if columns.contains_key("symbols") => {
+            let schema = if columns.contains_key("price_scale") { schema } else { "Tick" };
+            ticks(schema, &columns)
+        }
         fields => vec![Row { schema, index: None, fields }],
     }
 }
 
 /// A batch has a dictionary of symbols, an index into it for each tick, and one array for each other field. What a bad
 /// record lacks is null.
-fn ticks(columns: &Map<String, Value>) -> Vec<Row> {
+fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<Row> {
     let array = |name: &str| columns.get(name).and_then(Value::as_array);
     let (Some(dictionary), Some(symbols)) = (array("symbols"), array("symbol")) else { return Vec::new() };
     let row = |(index, symbol): (usize, &Value)| {
@@ -38,7 +41,7 @@ fn ticks(columns: &Map<String, Value>) -> Vec<Row> {
         for (column, values) in columns {
             let value = match column.as_str() {
                 "symbols" | "symbol" => continue,
-                // Of an entry of the dictionary.
+                // Scales are given by symbol of the dictionary, not by tick.
                 "price_scale" | "size_scale" => {
                     symbol.as_u64().and_then(|symbol| values.get(usize::try_from(symbol).ok()?))
                 }
@@ -46,7 +49,7 @@ fn ticks(columns: &Map<String, Value>) -> Vec<Row> {
             };
             fields.insert(column.clone(), value.cloned().unwrap_or_default());
         }
-        Row { schema: "Tick", index: Some(index), fields: Value::Object(fields) }
+        Row { schema, index: Some(index), fields: Value::Object(fields) }
     };
     symbols.iter().enumerate().map(row).collect()
 }
@@ -62,7 +65,9 @@ mod tests {
         let batch = json!({
             "symbols": ["A:X", "B:Y"], "symbol": [1, 0, 1], "kind": ["TRADE", "QUOTE", "TRADE"], "price_e9": [1, 2, 3],
         });
-        let rows: Vec<_> = rows("TickBatch", batch).into_iter().map(|row| (row.index, row.fields)).collect();
+        let rows = rows("TickBatch", batch);
+        assert!(rows.iter().all(|row| row.schema == "Tick"));
+        let rows: Vec<_> = rows.into_iter().map(|row| (row.index, row.fields)).collect();
         assert_eq!(
             rows,
             [
@@ -78,7 +83,9 @@ mod tests {
         let batch = json!({
             "symbols": ["A:X", "A:X"], "price_scale": [9, 2], "size_scale": [0, 9], "symbol": [1, 0], "price": [700, 5],
         });
-        let fields: Vec<_> = rows("ScaledTickBatch", batch).into_iter().map(|row| row.fields).collect();
+        let rows = rows("ScaledTickBatch", batch);
+        assert!(rows.iter().all(|row| row.schema == "ScaledTickBatch"), "a Tick has no such fields");
+        let fields: Vec<_> = rows.into_iter().map(|row| row.fields).collect();
         assert_eq!(
             fields,
             [

@@ -15,12 +15,12 @@ use warptape_stages::risk::Partial;
 use super::super::Clock;
 use super::super::worker::start_thread;
 use super::thread::panic_message;
-use super::{DeviceSlices, LaneEvent, LaneNews, Slice, Work};
+use super::{Activity, DeviceSlices, LaneEvent, LaneNews, Slice};
 
 /// Why a lane is lost whose threads cannot be started. What the system said is among the diagnostics.
 pub(super) const NO_THREAD: &str = "the system can start no further thread for it";
 
-/// Who is told what comes of slices.
+/// Tells the engine what comes of slices.
 #[derive(Clone)]
 pub(super) struct Reporter {
     pub(super) lane: LaneId,
@@ -36,8 +36,8 @@ pub(super) struct SliceThreads {
 }
 
 impl SliceThreads {
-    /// Starts the one of the processor, for whose end nobody waits, and gives what the one of the lane's device is to receive, if
-    /// it has one.
+    /// Starts the thread for slices on the processor, for whose end nobody waits. If the lane has a device, gives the channel from which
+    /// the thread for slices on that is to receive.
     pub(super) fn start(reporter: Reporter, isa: Isa, has_device: bool) -> (Self, Option<Receiver<Slice>>) {
         // A lane has one slice at a time.
         let (on_host, received) = unbounded();
@@ -72,7 +72,7 @@ impl SliceThreads {
 pub(super) fn on_device(
     reporter: Reporter,
     mut background: DeviceSlices,
-    work: Arc<Work>,
+    work: Arc<Activity>,
     slices: Receiver<Slice>,
 ) -> Option<JoinHandle<()>> {
     let work_reporter = reporter.clone();
@@ -125,10 +125,11 @@ mod tests {
 
     use crossbeam_channel::unbounded;
     use serde_json::json;
+    use warptape_engine::LaneBatch;
     use warptape_schemas::risk::RiskOutcome;
     use warptape_stages::risk::{Finished, Partial, RiskTask, refusals};
 
-    use super::super::{Lane, LaneBatch, LaneCommand};
+    use super::super::{Lane, LaneCommand};
     use super::*;
     use crate::settings::{Sources, load};
 

@@ -11,16 +11,16 @@ use warptape_schemas::journal::LaneId;
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
 use super::slice_threads::{self, Reporter};
-use super::{LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Slice, Work};
+use super::{Activity, LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Slice};
 
 pub(super) struct LaneWorker {
     pub(super) lane: LaneId,
     pub(super) life: u32,
     pub(super) config: EngineConfig,
     pub(super) clock: Clock,
-    pub(super) work: Arc<Work>,
-    /// Of the thread for slices on the lane's device.
-    pub(super) slice_work: Arc<Work>,
+    pub(super) work: Arc<Activity>,
+    /// What the thread is at that does slices on the lane's device.
+    pub(super) slice_work: Arc<Activity>,
     /// What that is to do.
     pub(super) device_slices: Option<Receiver<Slice>>,
     /// Batches until an injected fault.

@@ -261,3 +261,25 @@ fn nothing_more_is_read_while_too_much_waits_for_a_commit() {
     shell.turn(0);
     assert!(shell.core.takes_records() && shell.core.takes_requests());
 }
+
+#[test]
+fn each_transaction_says_how_far_the_journal_reaches() {
+    let mut shell = Shell::begin(0);
+    for offset in 0..3 {
+        shell.tick(offset * 1_000_000_000, offset);
+    }
+    shell.core.on_lost(4_000_000_000, &[PARTITION]).expect(TOLD);
+    shell.turn(4_000_000_000);
+    let (mut sealed, mut others) = (0, 0);
+    for commit in shell.commits.iter().filter(|commit| !commit.entries.is_empty()) {
+        let last = decode_journal_entry(commit.last_entry().expect("there are some")).expect("an entry");
+        if matches!(last.input, warptape_schemas::journal::Input::Sealed(_)) {
+            assert_eq!(commit.journal_end, None, "what it accounts for tells");
+            sealed += 1;
+        } else {
+            assert_eq!(commit.journal_end, Some(last.sequence + 1));
+            others += 1;
+        }
+    }
+    assert!(sealed >= 3 && others >= 1, "{sealed} and {others}");
+}

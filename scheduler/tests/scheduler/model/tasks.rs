@@ -32,6 +32,8 @@ pub struct ModelTasks {
     slice_next: i64,
     /// Tasks of which a round was finished, with the unit after its last.
     pub finished: Vec<(TaskId, i64)>,
+    /// The last question for prices.
+    pub asked: Option<AskPrices>,
 }
 
 impl ModelTask {
@@ -81,11 +83,16 @@ impl Model {
         }
     }
 
-    fn lose_slices(&mut self, lane: LaneId) {
+    /// What a lane has not begun of its shares is anybody's.
+    pub(super) fn reopen_shares(&mut self, lane: LaneId) {
         for task in self.tasks.known.values_mut() {
             let of_lane = |unit: &&mut Unit| **unit == Unit::Open(Some(lane));
             task.units.iter_mut().filter(of_lane).for_each(|unit| *unit = Unit::Open(None));
         }
+    }
+
+    fn lose_slices(&mut self, lane: LaneId) {
+        self.reopen_shares(lane);
         let lost = &mut self.lanes[lane as usize];
         let Some(slice) = lost.slice.take() else { return };
         lost.slices_voided.push(slice.slice);
@@ -169,6 +176,19 @@ impl Model {
                 self.tasks.finished.push((finish.task, next));
                 "finish".to_owned()
             }
+            Decision::Assign(assign) => {
+                self.execute_assign(assign);
+                format!("assign, {}", self.config.risk.policy)
+            }
+            Decision::AskPrices(ask) => {
+                let question = self.tasks.asked.as_ref().map_or(0, |asked| asked.question + 1);
+                assert_eq!(ask.question, question, "questions are numbered in order");
+                assert!(!ask.kinds.is_empty() && ask.lanes.iter().all(|lanes| *lanes > 0), "{ask:?}");
+                let is_whole = |kind: &KindDemand| kind.fs_per_cost.len() == ask.lanes.len();
+                assert!(ask.kinds.iter().all(is_whole), "{ask:?}");
+                self.tasks.asked = Some(ask.clone());
+                "ask for prices".to_owned()
+            }
             _ => unreachable!("the other decisions are executed before"),
         }
     }
@@ -191,13 +211,13 @@ impl Model {
     }
 
     fn execute_split(&mut self, split: &Split) {
-        let lanes = &self.lanes;
+        let serve = split.shares.iter().all(|share| self.serves(share.lane));
+        assert!(serve, "a lane gets a share that is lost or out of service");
         let task = self.tasks.known.get_mut(&split.task).unwrap();
         assert!(task.is_whole && split.gang == task.arrived.gang);
         let total: i64 = split.shares.iter().map(|share| share.score).sum();
         let mut next = task.arrived.first_unit;
         for share in &split.shares {
-            assert!(lanes[share.lane as usize].ready, "a lost lane gets a share");
             assert_eq!(share.from, next, "shares are consecutive");
             // Scores of lanes that get nothing are not in the sum: quotas by it are at least the true ones.
             assert!((share.to - share.from - 1) * total <= task.arrived.units * share.score, "{split:?}");
@@ -210,9 +230,22 @@ impl Model {
         task.is_whole = false;
     }
 
+    fn execute_assign(&mut self, assign: &Assign) {
+        let of_lane = |task: &ModelTask| task.units.contains(&Unit::Open(Some(assign.lane)));
+        let waiting = self.tasks.known.values().filter(|task| of_lane(task)).count() as i64;
+        let lane = &self.lanes[assign.lane as usize];
+        assert_eq!(assign.tasks, waiting + i64::from(lane.slice.is_some()), "tasks of the lane");
+        assert!(self.serves(assign.lane), "a task goes to a lane that is lost or out of service");
+        assert!(assign.backlog_ns >= 0 && assign.task_ns >= 0, "{assign:?}");
+        let task = self.tasks.known.get_mut(&assign.task).unwrap();
+        assert!(!task.is_whole && task.units.iter().all(|unit| *unit == Unit::Open(None)), "assigned late");
+        task.units.fill(Unit::Open(Some(assign.lane)));
+    }
+
     fn execute_slice(&mut self, slice: &RunSlice) {
         let lane = slice.lane;
         assert!(self.is_free(lane), "a slice goes to a lane that has something to do");
+        assert!(self.serves(lane), "a slice goes to a lane that is out of service");
         assert_eq!(slice.slice, self.tasks.slice_next, "slices are numbered in order");
         self.tasks.slice_next += 1;
         let waiting = self.tasks.known.values().filter(|task| task.is_waiting()).count();
@@ -228,8 +261,16 @@ impl Model {
             // Those that begin as a gang begin whatever else there is for one of their lanes.
             let gang = arrived.gang && !chosen.is_whole;
             assert!(other.arrived.class >= slice.class || gang || is_turn, "a higher class waits");
-            let same = other.arrived.class == slice.class && other.arrived.tenant == slice.tenant;
-            assert!(!same || chosen.due() <= other.due() || gang || takes_turns, "an earlier deadline waits");
+            let same_class = other.arrived.class == slice.class && !gang && !is_turn;
+            let same = same_class && other.arrived.tenant == slice.tenant;
+            let (due, other_due) = (chosen.due(), other.due());
+            match self.config.risk.policy.as_str() {
+                "earliest-deadline" => assert!(!same_class || due <= other_due, "an earlier deadline waits"),
+                "first-come" => assert!(!same_class || due.1 <= other_due.1, "an earlier task waits"),
+                // They go by predictions.
+                "least-laxity" | "lp-price" => {}
+                _ => assert!(!same || due <= other_due || takes_turns, "an earlier deadline waits"),
+            }
         }
         let task = self.tasks.known.get_mut(&slice.task).unwrap();
         let slots = task.slots(slice.from, slice.to);
@@ -280,7 +321,8 @@ impl Model {
             assert!(due_ns == i64::MAX || wakes, "nobody wakes for a deadline");
             assert!(task.units.iter().any(|unit| *unit != Unit::Done), "a task is done and known");
         }
-        for lane in (0..self.lanes.len() as LaneId).filter(|_| !self.may_be_short()) {
+        let serving = (0..self.lanes.len() as LaneId).filter(|lane| self.serves(*lane));
+        for lane in serving.filter(|_| !self.may_be_short()) {
             let wants = known.values().any(|task| task.is_for(lane));
             assert!(gang_waits || !wants || !self.is_free(lane), "lane {lane} rests and a task waits");
             if gang_waits && self.is_free(lane) {

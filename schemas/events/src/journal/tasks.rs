@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::wire::Wire;
+
 use super::{LaneId, PartitionId};
 
 /// Number of a risk task within one process life, as the shell counts them.
 pub type TaskId = i64;
 
 /// Limits and weights of risk tasks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct RiskConfig {
     /// Time that a lane is to work on one slice of a task, in nanoseconds: batches of ticks that come share the processor with it so long.
     pub slice_ns: i64,
@@ -23,6 +25,10 @@ pub struct RiskConfig {
     /// Service of a task, in nanoseconds, after which tasks of its tenant that had less go before it, and a share of slices goes
     /// to less urgent classes; 0, as before there was this field: tasks of a tenant one after the other, and classes strictly.
     pub quantum_ns: i64,
+    /// The task policy: `NAME` or `NAME@VERSION`. Empty, as before there was this field: `fair`.
+    pub policy: String,
+    /// Time between looks at whether prices of kinds of tasks are to be found anew, in nanoseconds; 0: never.
+    pub price_interval_ns: i64,
 }
 
 impl Default for RiskConfig {
@@ -35,12 +41,14 @@ impl Default for RiskConfig {
             tenant_weights: Vec::new(),
             bytes_max: 256 << 20,
             quantum_ns: 0,
+            policy: String::new(),
+            price_interval_ns: 0,
         }
     }
 }
 
 /// How the units of a task are shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SplitPolicy {
     /// Every free lane takes the next ones. Gangs are split by score.
@@ -52,7 +60,7 @@ pub enum SplitPolicy {
 }
 
 /// What a tenant's share of the lanes is in proportion to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TenantWeight {
     /// The tenant.
     pub tenant: String,
@@ -61,7 +69,7 @@ pub struct TenantWeight {
 }
 
 /// See [`Input::TaskArrived`](super::Input::TaskArrived).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TaskArrived {
     /// Number of the task: rises with every request of a process life; a later round has the number of the first.
     pub task: TaskId,
@@ -97,7 +105,7 @@ pub struct TaskArrived {
 }
 
 /// How urgent a task is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskClass {
     /// Before all others.
@@ -113,7 +121,7 @@ pub enum TaskClass {
 }
 
 /// A position in the log whose state a task reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct AsOf {
     /// The partition.
     pub partition: PartitionId,
@@ -122,7 +130,7 @@ pub struct AsOf {
 }
 
 /// See [`Input::SliceDone`](super::Input::SliceDone).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SliceDone {
     /// The lane.
     pub lane: LaneId,
@@ -133,14 +141,60 @@ pub struct SliceDone {
 }
 
 /// See [`Input::TaskDropped`](super::Input::TaskDropped).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TaskDropped {
     /// The task.
     pub task: TaskId,
 }
 
+/// See [`Input::Priced`](super::Input::Priced).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Priced {
+    /// The question that is answered, as numbered by [`Decision::AskPrices`](super::Decision::AskPrices).
+    pub question: i64,
+    /// Price of each kind of tasks in the question, in its order; none where the problem could not be solved.
+    pub prices: Vec<i64>,
+}
+
+/// See [`Decision::AskPrices`](super::Decision::AskPrices).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct AskPrices {
+    /// Number of the question, rising by one from 0 in each process life.
+    pub question: i64,
+    /// Ready lanes of each class that has some.
+    pub lanes: Vec<i32>,
+    /// Kinds of tasks that came lately.
+    pub kinds: Vec<KindDemand>,
+}
+
+/// A kind of tasks in the capacity problem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct KindDemand {
+    /// What the speed of its units is known by.
+    pub rate_key: String,
+    /// Cost that came lately, what came earlier counting less.
+    pub cost: i64,
+    /// Time for a unit of cost on lanes of each class in the question, in femtoseconds; 0 where that is not known.
+    pub fs_per_cost: Vec<i64>,
+}
+
+/// See [`Decision::Assign`](super::Decision::Assign).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Assign {
+    /// The task.
+    pub task: TaskId,
+    /// The lane.
+    pub lane: LaneId,
+    /// Tasks that waited for the lane alone, and the one that it worked on.
+    pub tasks: i64,
+    /// What the lane was predicted to take for them, in nanoseconds.
+    pub backlog_ns: i64,
+    /// What it is predicted to take for this one, in nanoseconds; 0 while unknown.
+    pub task_ns: i64,
+}
+
 /// See [`Decision::Admit`](super::Decision::Admit).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Admit {
     /// The task.
     pub task: TaskId,
@@ -153,7 +207,7 @@ pub struct Admit {
 }
 
 /// Why a task was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RejectReason {
     /// As many tasks are known as may be.
@@ -163,7 +217,7 @@ pub enum RejectReason {
 }
 
 /// See [`Decision::Reject`](super::Decision::Reject).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reject {
     /// The task.
     pub task: TaskId,
@@ -182,7 +236,7 @@ pub struct Reject {
 }
 
 /// Units of a task that a lane gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Share {
     /// The lane.
     pub lane: LaneId,
@@ -195,7 +249,7 @@ pub struct Share {
 }
 
 /// See [`Decision::Split`](super::Decision::Split).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Split {
     /// The task.
     pub task: TaskId,
@@ -208,7 +262,7 @@ pub struct Split {
 }
 
 /// See [`Decision::Reserve`](super::Decision::Reserve).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reserve {
     /// The task.
     pub task: TaskId,
@@ -221,7 +275,7 @@ pub struct Reserve {
 }
 
 /// See [`Decision::RunSlice`](super::Decision::RunSlice).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct RunSlice {
     /// Number of the slice, rising by one from 0 in each process life.
     pub slice: i64,
@@ -249,7 +303,7 @@ pub struct RunSlice {
 }
 
 /// See [`Decision::Expire`](super::Decision::Expire).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Expire {
     /// The task.
     pub task: TaskId,
@@ -260,7 +314,7 @@ pub struct Expire {
 }
 
 /// See [`Decision::Finish`](super::Decision::Finish).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Finish {
     /// The task.
     pub task: TaskId,

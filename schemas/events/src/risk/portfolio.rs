@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Asset, Matrix, VanillaOption};
-use crate::wire::{wire_record, wire_union};
+use crate::wire::Wire;
 
 /// Risk of positions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct PortfolioProblem {
     /// Assets, which are referred to by index.
@@ -20,7 +20,7 @@ pub struct PortfolioProblem {
 }
 
 /// A book of positions, or of books.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Book {
     /// Its name.
@@ -31,7 +31,7 @@ pub struct Book {
 }
 
 /// Something held.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
     /// Its name.
@@ -45,7 +45,7 @@ pub struct Position {
 }
 
 /// Units of an asset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SpotPosition {
     /// Index of the asset.
@@ -53,7 +53,7 @@ pub struct SpotPosition {
 }
 
 /// A forward on an asset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ForwardPosition {
     /// Index of the asset.
@@ -65,7 +65,7 @@ pub struct ForwardPosition {
 }
 
 /// What is held.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Instrument {
     /// Units of an asset.
@@ -78,7 +78,7 @@ pub enum Instrument {
 
 /// Value at risk and expected shortfall by historical simulation: each scenario is a row of returns, fully
 /// revalued.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct HistoricalRisk {
     /// From 0.5 to 0.9999: 0.99 leaves the worst 1 %.
@@ -93,7 +93,7 @@ pub struct HistoricalRisk {
 }
 
 /// Value at risk and expected shortfall by simulated normal returns, fully revalued.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct MonteCarloRisk {
     /// From 0.5 to 0.9999.
@@ -107,7 +107,7 @@ pub struct MonteCarloRisk {
 }
 
 /// Value at risk and expected shortfall of normal returns by the portfolio's deltas.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ParametricRisk {
     /// From 0.5 to 0.9999.
@@ -119,7 +119,7 @@ pub struct ParametricRisk {
 }
 
 /// Profit of all books in named scenarios, fully revalued.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Stress {
     /// 1 to 1,000 scenarios; times books, and times assets, 100,000 at most.
@@ -127,7 +127,7 @@ pub struct Stress {
 }
 
 /// A scenario by name: shifts of all assets, twists along expiry, and shocks of some.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct StressScenario {
     /// Its name.
@@ -153,7 +153,7 @@ pub struct StressScenario {
 }
 
 /// What happens to one asset in a scenario, besides what happens to all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Shock {
     /// Index of the asset.
@@ -170,7 +170,7 @@ pub struct Shock {
 }
 
 /// What is asked of a portfolio.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskMeasure {
     /// Value at risk and expected shortfall by historical simulation: each scenario is a row of returns, fully
@@ -185,7 +185,7 @@ pub enum RiskMeasure {
 }
 
 /// Weights of least variance for what they are expected to earn, within bounds and a budget.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptimisationProblem {
     /// Assets, which are referred to by index.
@@ -207,35 +207,3 @@ pub struct OptimisationProblem {
     /// Greatest weight of each asset.
     pub upper: Vec<f64>,
 }
-
-wire_record!(PortfolioProblem { assets, books, positions, measure });
-wire_record!(Book { name, parent });
-wire_record!(Position { name, book, quantity, instrument });
-wire_record!(SpotPosition { asset });
-wire_record!(ForwardPosition { asset, strike, expiry_years });
-wire_union!(Instrument { 0 => Spot, 1 => Forward, 2 => Option });
-wire_record!(HistoricalRisk { confidence, returns, horizon_years });
-wire_record!(MonteCarloRisk { confidence, covariance, horizon_years, scenarios });
-wire_record!(ParametricRisk { confidence, covariance, horizon_years });
-wire_record!(Stress { scenarios });
-wire_record!(StressScenario {
-    name,
-    spot_shift,
-    volatility_shift,
-    volatility_twist,
-    rate_shift,
-    rate_twist,
-    shocks
-});
-wire_record!(Shock { asset, spot, volatility, rate });
-wire_union!(RiskMeasure { 0 => Historical, 1 => MonteCarlo, 2 => Parametric, 3 => Stress });
-wire_record!(OptimisationProblem {
-    assets,
-    expected_returns,
-    covariance,
-    risk_aversion,
-    target_return,
-    budget,
-    lower,
-    upper
-});

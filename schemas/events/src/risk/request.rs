@@ -8,12 +8,12 @@ use super::{
     TaskClass,
 };
 use crate::known::{self, KnownSchema};
-use crate::wire::{wire_enum, wire_record, wire_union};
+use crate::wire::{Wire, wire_enum};
 
 /// A question about risk. It is answered by exactly one RiskResult in the partition of the same number, an
 /// error if need be. Its key on the topic is the symbol where the market matters, so that it comes to the
 /// partition of the symbol's ticks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RiskRequest {
     /// Chosen by whoever asks, 1 to 128 bytes: a second request with the same id gets an error of code
@@ -55,7 +55,7 @@ impl RiskRequest {
 }
 
 /// Price and Greeks of European options by Black, Scholes and Merton.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptionValues {
     /// Assets, which are referred to by index.
@@ -65,7 +65,7 @@ pub struct OptionValues {
 }
 
 /// An asset that a problem is about.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Asset {
     /// VENUE:TICKER as on the ticks topic where anything is taken from the market; else any name, for the
@@ -87,7 +87,7 @@ pub struct Asset {
 /// Take it from live state as of the decision: of a spot the last mid (last trade where there are no quotes),
 /// of a volatility the realised one of the sampled window, of a matrix the exponentially weighted one of that
 /// window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct FromMarket {
     /// MARKET.
@@ -95,7 +95,7 @@ pub struct FromMarket {
 }
 
 /// Where a number comes from that is not given: MARKET, the live state of the pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum MarketSource {
     /// The live state of the pipeline.
@@ -104,7 +104,7 @@ pub enum MarketSource {
 }
 
 /// A number that is given, or taken from the market.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(untagged, expecting = "a number, or {\"from\": \"market\"}")]
 pub enum Quantity {
     /// Given.
@@ -114,7 +114,7 @@ pub enum Quantity {
 }
 
 /// A European option.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct VanillaOption {
     /// Index of its asset among the problem's.
@@ -128,7 +128,7 @@ pub struct VanillaOption {
 }
 
 /// Volatilities at which European options have given prices. The assets' own volatility does not matter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatilities {
     /// Assets, which are referred to by index.
@@ -140,7 +140,7 @@ pub struct ImpliedVolatilities {
 }
 
 /// A matrix by rows that is given, or taken from the market.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(untagged, expecting = "an array of numbers, or {\"from\": \"market\"}")]
 pub enum Matrix {
     /// Given.
@@ -150,7 +150,7 @@ pub enum Matrix {
 }
 
 /// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOptions {
     /// Assets, which are referred to by index.
@@ -160,7 +160,7 @@ pub struct DigitalOptions {
 }
 
 /// An option that pays an amount, or nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOption {
     /// Index of its asset among the problem's.
@@ -183,7 +183,7 @@ fn one() -> f64 {
 }
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskProblem {
     /// Price and Greeks of European options by Black, Scholes and Merton.
@@ -202,10 +202,6 @@ pub enum RiskProblem {
     DigitalOptions(DigitalOptions),
 }
 
-wire_record!(RiskRequest { request_id, tenant, class, deadline_ns, seed, gang, problem, cancels });
-wire_record!(OptionValues { assets, options });
-wire_record!(Asset { symbol, spot, volatility, rate, dividend_yield });
-wire_record!(FromMarket { from });
 impl RiskProblem {
     /// Reads the fields of a problem of a type, so that it is known in which of them a mistake stands; `None` if there is no such type.
     pub fn of_type<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Option<Result<Self, D::Error>> {
@@ -222,13 +218,5 @@ impl RiskProblem {
     }
 }
 
-wire_enum!(MarketSource { 0 => Market });
-wire_union!(Quantity { 0 => Given, 1 => Market });
-wire_record!(VanillaOption { asset, kind, strike, expiry_years });
 wire_enum!(OptionKind { 0 => Call, 1 => Put });
-wire_record!(ImpliedVolatilities { assets, options, prices });
-wire_union!(Matrix { 0 => Given, 1 => Market });
 wire_enum!(DigitalPayout { 0 => Cash, 1 => Asset });
-wire_record!(DigitalOption { asset, kind, strike, expiry_years, pays, amount });
-wire_record!(DigitalOptions { assets, options });
-wire_union!(RiskProblem { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Optimisation, 5 => Sweep, 6 => DigitalOptions });

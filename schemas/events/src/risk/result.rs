@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskClass;
 use crate::journal::AsOf;
-use crate::wire::{wire_enum, wire_record, wire_record_with_later, wire_union};
+use crate::wire::Wire;
 
 /// The answer to a RiskRequest. What it says, but for times, devices and sequence, is a function of the request
 /// and of the ticks before the offsets in as_of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RiskResult {
     /// Id of the request.
@@ -56,11 +56,12 @@ pub struct RiskResult {
     /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
     /// symbols were looked up, by partition. Empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[later]
     pub judged_on: Vec<AsOf>,
 }
 
 /// Price and Greeks by option.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptionResult {
     /// In the order of the request.
@@ -68,7 +69,7 @@ pub struct OptionResult {
 }
 
 /// Price and Greeks of an option.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptionValue {
     /// Price.
@@ -93,7 +94,7 @@ pub struct OptionValue {
 }
 
 /// Volatilities by option.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatilityResult {
     /// In the order of the request.
@@ -101,7 +102,7 @@ pub struct ImpliedVolatilityResult {
 }
 
 /// Volatility of an option.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ImpliedVolatility {
     /// Null where none gives the price.
@@ -111,7 +112,7 @@ pub struct ImpliedVolatility {
 }
 
 /// A price by Monte Carlo.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulationResult {
     /// Discounted mean.
@@ -128,7 +129,7 @@ pub struct SimulationResult {
 }
 
 /// A Greek by simulation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedGreek {
     /// delta, gamma, vega, theta or rho; of a basket delta[0], gamma[0] and vega[0] of its first asset, delta[1] of its second, and so on.
@@ -140,7 +141,7 @@ pub struct SimulatedGreek {
 }
 
 /// Risk of a portfolio: losses are positive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct PortfolioResult {
     /// Value now.
@@ -167,7 +168,7 @@ pub struct PortfolioResult {
 }
 
 /// Risk of a book with all books in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct BookRisk {
     /// Its name.
@@ -185,7 +186,7 @@ pub struct BookRisk {
 }
 
 /// Part of a position in the risk of all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct PositionRisk {
     /// Its name.
@@ -201,7 +202,7 @@ pub struct PositionRisk {
 }
 
 /// Profit in named scenarios.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct StressResult {
     /// Value now.
@@ -213,7 +214,7 @@ pub struct StressResult {
 }
 
 /// A scenario's outcome.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct StressOutcome {
     /// Name of the scenario.
@@ -225,7 +226,7 @@ pub struct StressOutcome {
 }
 
 /// Weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct OptimisationResult {
     /// Of each asset.
@@ -237,7 +238,7 @@ pub struct OptimisationResult {
 }
 
 /// A cell for each rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SweepResult {
     /// In the order of the request.
@@ -245,7 +246,7 @@ pub struct SweepResult {
 }
 
 /// What a rule made of all bars.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SweepCell {
     /// Sum of the profits, in notionals.
@@ -259,7 +260,7 @@ pub struct SweepCell {
 }
 
 /// No answer, and why.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RiskError {
     /// The kind of error.
@@ -273,7 +274,7 @@ pub struct RiskError {
 /// Why there is no answer: UNKNOWN_SYMBOL (no tick of it was seen in the partitions of the process),
 /// MISSING_MARKET_DATA (not enough ticks yet), BAD_PARAMETER, EXPIRED (the deadline passed, or it was cancelled),
 /// DUPLICATE (the id was answered, or is being), OVERLOADED (too many requests wait).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RiskErrorCode {
     /// No tick of the symbol was seen.
@@ -297,7 +298,7 @@ pub enum RiskErrorCode {
 }
 
 /// What came of a request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskOutcome {
     /// Price and Greeks by option.
@@ -319,7 +320,7 @@ pub enum RiskOutcome {
 }
 
 /// What was taken from the market.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct MarketAsOf {
     /// The symbol.
@@ -339,66 +340,3 @@ pub struct MarketAsOf {
     #[serde(default)]
     pub window_ns: i64,
 }
-
-wire_record_with_later!(RiskResult {
-    request_id,
-    tenant,
-    class,
-    topic,
-    partition,
-    offset,
-    outcome,
-    as_of,
-    seed,
-    received_ns,
-    started_ns,
-    finished_ns,
-    compute_ns,
-    devices,
-    node,
-    decision_sequence,
-    cost_ns,
-    cost_max_ns,
-    cancels | judged_on
-});
-wire_record!(OptionResult { values });
-wire_record!(OptionValue { price, delta, gamma, vega, theta, rho, vanna, volga, error });
-wire_record!(ImpliedVolatilityResult { volatilities });
-wire_record!(ImpliedVolatility { volatility, error });
-wire_record!(SimulationResult { price, standard_error, paths, greeks, standard_error_met });
-wire_record!(SimulatedGreek { name, value, standard_error });
-wire_record!(PortfolioResult {
-    value,
-    value_at_risk,
-    expected_shortfall,
-    scenarios,
-    books,
-    positions,
-    value_at_risk_error,
-    expected_shortfall_error,
-    horizon_years
-});
-wire_record!(BookRisk {
-    name,
-    value,
-    value_at_risk,
-    expected_shortfall,
-    component_value_at_risk,
-    component_expected_shortfall
-});
-wire_record!(PositionRisk {
-    name,
-    value,
-    component_value_at_risk,
-    component_expected_shortfall,
-    marginal_value_at_risk
-});
-wire_record!(StressResult { value, books, scenarios });
-wire_record!(StressOutcome { name, profit, books });
-wire_record!(OptimisationResult { weights, expected_return, volatility });
-wire_record!(SweepResult { cells });
-wire_record!(SweepCell { profit, drawdown, sharpe, trades });
-wire_record!(RiskError { code, field, message });
-wire_enum!(RiskErrorCode { 0 => UnknownSymbol, 1 => MissingMarketData, 2 => BadParameter, 3 => Expired, 4 => Duplicate, 5 => Overloaded });
-wire_union!(RiskOutcome { 0 => Options, 1 => ImpliedVolatilities, 2 => Simulation, 3 => Portfolio, 4 => Stress, 5 => Optimisation, 6 => Sweep, 7 => Error });
-wire_record!(MarketAsOf { symbol, partition, next_offset, spot, volatility, returns, window_ns });

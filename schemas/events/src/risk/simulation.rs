@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Asset, BarrierKind, Matrix, OptionKind, Precision};
-use crate::wire::{wire_enum, wire_record, wire_union};
+use crate::wire::{Wire, wire_enum};
 
 /// Price of an option by Monte Carlo: assets follow geometric Brownian motions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulationProblem {
     /// One asset; of a basket, up to 64.
@@ -46,7 +46,7 @@ pub struct SimulationProblem {
 }
 
 /// Paid on the price at expiry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct European {
     /// Call or put.
@@ -56,7 +56,7 @@ pub struct European {
 }
 
 /// Paid on the arithmetic mean of the prices at the ends of all steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Asian {
     /// Call or put.
@@ -66,7 +66,7 @@ pub struct Asian {
 }
 
 /// Paid on the price at expiry, if a barrier, watched all the time, is touched or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
     /// Call or put.
@@ -81,7 +81,7 @@ pub struct Barrier {
 
 /// Paid on the greatest (fixed call, floating put) or least price (fixed put, floating call), watched all the
 /// time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Lookback {
     /// Call or put.
@@ -92,7 +92,7 @@ pub struct Lookback {
 }
 
 /// Paid on the weighted sum of the prices of all assets at expiry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct Basket {
     /// Call or put.
@@ -105,7 +105,7 @@ pub struct Basket {
 
 /// Paid on the price at any step at which the holder exercises, by least squares (Longstaff and Schwartz), or at
 /// any time, by the boundary of exercise, where no simulation is asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct American {
     /// Call or put.
@@ -115,7 +115,7 @@ pub struct American {
 }
 
 /// What an option pays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Contract {
     /// Paid on the price at expiry.
@@ -136,7 +136,7 @@ pub enum Contract {
 
 /// Where random numbers come from: PHILOX (pseudo-random) or SOBOL (low discrepancy, by Joe and Kuo,
 /// randomised, paths by a Brownian bridge).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Sampling {
     /// Pseudo-random.
@@ -148,26 +148,5 @@ pub enum Sampling {
     Sobol,
 }
 
-wire_record!(SimulationProblem {
-    assets,
-    correlations,
-    contract,
-    expiry_years,
-    steps,
-    precision,
-    sampling,
-    antithetic,
-    greeks,
-    paths_max,
-    standard_error
-});
-wire_record!(European { kind, strike });
-wire_record!(Asian { kind, strike });
-wire_record!(Barrier { kind, strike, barrier_kind, barrier });
 wire_enum!(BarrierKind { 0 => UpOut, 1 => UpIn, 2 => DownOut, 3 => DownIn });
-wire_record!(Lookback { kind, strike });
-wire_record!(Basket { kind, strike, weights });
-wire_record!(American { kind, strike });
-wire_union!(Contract { 0 => European, 1 => Asian, 2 => Barrier, 3 => Lookback, 4 => Basket, 5 => American });
 wire_enum!(Precision { 0 => F64, 1 => Mixed });
-wire_enum!(Sampling { 0 => Philox, 1 => Sobol });

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{wire_record, wire_union};
+use crate::wire::Wire;
 
 /// What trading rules would have made of recorded bars.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SweepProblem {
     /// Bars by symbol.
@@ -18,7 +18,7 @@ pub struct SweepProblem {
 }
 
 /// Bars of a symbol.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SymbolBars {
     /// Its name.
@@ -28,7 +28,7 @@ pub struct SymbolBars {
 }
 
 /// Long while the fast exponential average is above the slow one, short while below.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct EmaCross {
     /// Bars.
@@ -38,7 +38,7 @@ pub struct EmaCross {
 }
 
 /// Long once the relative strength index falls below low, short once it rises above high.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct RsiReversion {
     /// Bars.
@@ -50,7 +50,7 @@ pub struct RsiReversion {
 }
 
 /// Long below the mean by more than entry deviations, short above; flat within exit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct ZScoreReversion {
     /// Bars.
@@ -62,7 +62,7 @@ pub struct ZScoreReversion {
 }
 
 /// Long above the mean by more than width deviations, short below; flat on the other side of the mean.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct BandBreakout {
     /// Bars.
@@ -72,7 +72,7 @@ pub struct BandBreakout {
 }
 
 /// When to be long, short or flat.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum TradingRule {
     /// Long while the fast exponential average is above the slow one, short while below.
@@ -84,11 +84,3 @@ pub enum TradingRule {
     /// Long above the mean by more than width deviations, short below; flat on the other side of the mean.
     BandBreakout(BandBreakout),
 }
-
-wire_record!(SweepProblem { symbols, rules, cost });
-wire_record!(SymbolBars { symbol, closes });
-wire_record!(EmaCross { fast, slow });
-wire_record!(RsiReversion { length, low, high });
-wire_record!(ZScoreReversion { window, entry, exit });
-wire_record!(BandBreakout { window, width });
-wire_union!(TradingRule { 0 => EmaCross, 1 => RsiReversion, 2 => ZScoreReversion, 3 => BandBreakout });

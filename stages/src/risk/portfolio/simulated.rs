@@ -12,7 +12,7 @@ use warptape_kernels::portfolio::{
 
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
-use super::{CHECKED, Held, UNIT_SCENARIOS, Whole, profits_of};
+use super::{CHECKED, Held, UNIT_SCENARIOS, WholeRisk, profits_of};
 
 /// Positions of a unit of the last round.
 const UNIT_POSITIONS: usize = 512;
@@ -30,7 +30,7 @@ pub(super) struct Simulated {
 }
 
 impl Simulated {
-    /// Of the rounds after the profits.
+    /// Estimated cost of the rounds after the profits.
     fn unit_cost(&self) -> i64 {
         self.held.portfolio.positions().len().min(UNIT_POSITIONS) as i64
     }
@@ -190,7 +190,7 @@ impl Round for PartRound {
             loss_of_blocks(&losses)
         };
         let components = [value_at_risk.to_vec(), (0..positions).map(shortfall).collect()];
-        let whole = Whole {
+        let whole = WholeRisk {
             measures: self.tails.books[0],
             errors: self.tails.errors,
             scenarios: scenarios.len() as i64,

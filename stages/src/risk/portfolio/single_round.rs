@@ -11,7 +11,7 @@ use warptape_kernels::portfolio::{Covariance, Parametric, Profits, Scenarios};
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
 use super::simulated::{revalue, revalue_on_device, scenario_units};
-use super::{CHECKED, Held, Whole, profits_of};
+use super::{CHECKED, Held, WholeRisk, profits_of};
 
 /// Profits in scenarios with names.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Round for ParametricRound {
         ];
         let measures = [all.total.value_at_risk, all.total.expected_shortfall];
         let horizon_years = Some(self.horizon_years);
-        let whole = Whole { measures, errors: None, scenarios: 0, horizon_years };
+        let whole = WholeRisk { measures, errors: None, scenarios: 0, horizon_years };
         Partial::Outcome(Box::new(self.held.result(&whole, &own, columns)))
     }
 

@@ -1,13 +1,16 @@
 //! The binary logarithm in fixed point.
 
 /// Bits after the binary point.
-pub(super) const FRACTION_BITS: u32 = 32;
+pub const FRACTION_BITS: u32 = 32;
 
 /// `⌊log₂(value) · 2³²⌋` of a positive value, up to an error of a few units below; it never falls as `value` rises.
 ///
+/// # Panics
+/// If the value is 0.
+///
 /// The exponent is the position of the highest bit. The fraction comes bit by bit: squaring the mantissa doubles its
 /// logarithm, and the bit is whether the square is 2 or more (Knuth, TAOCP 1.2.2, exercise 25 and its kin).
-pub(super) fn log2(value: u64) -> u64 {
+pub fn log2(value: u64) -> u64 {
     assert!(value > 0, "the logarithm of zero does not exist; callers draw at least 1");
     let exponent = 63 - u64::from(value.leading_zeros());
     // The mantissa in [1, 2), with 63 bits after the point.

@@ -8,7 +8,7 @@
 use warptape_events::journal::LaneId;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::log2::{FRACTION_BITS, log2};
+use crate::log2::{FRACTION_BITS, log2};
 
 /// Version of the rule.
 pub(super) const VERSION: i32 = 1;

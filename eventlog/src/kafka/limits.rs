@@ -1,0 +1,49 @@
+//! Limits of this process within which librdkafka does not work. They are looked at before, because afterwards it can only be guessed what
+//! was too little, and because librdkafka ends a process that can start no thread (2.12.1, `rd_kafka_broker_add_logical`).
+
+use rustix::process::{Resource, getrlimit};
+
+use super::KafkaOptions;
+use crate::LogError;
+
+/// Descriptors: a socket for each broker and each client, and what wakes their threads.
+const DESCRIPTORS_MIN: u64 = 64;
+/// Bytes of address space: each thread reserves some for its stack, and there are several to a client.
+const ADDRESS_BYTES_MIN: u64 = 1 << 30;
+
+/// Refuses limits that are too low for anything.
+pub(super) fn check(options: &KafkaOptions) -> Result<(), LogError> {
+    let descriptors = getrlimit(Resource::Nofile).current;
+    let address_bytes = getrlimit(Resource::As).current;
+    let cause = too_low(descriptors, address_bytes);
+    cause.map_or(Ok(()), |cause| {
+        let url = format!("kafka:{}", options.brokers);
+        Err(LogError::Limit { url, doing: "starting a client".to_owned(), cause })
+    })
+}
+
+/// What is too low of the limits that there are.
+fn too_low(descriptors: Option<u64>, address_bytes: Option<u64>) -> Option<String> {
+    if let Some(limit) = descriptors.filter(|limit| *limit < DESCRIPTORS_MIN) {
+        return Some(format!(
+            "this process may open {limit} files (`ulimit -n`), and needs {DESCRIPTORS_MIN}"
+        ));
+    }
+    let limit = address_bytes.filter(|limit| *limit < ADDRESS_BYTES_MIN)?;
+    Some(format!(
+        "this process may have {limit} bytes of memory (`ulimit -v`), and needs {ADDRESS_BYTES_MIN}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_that_is_too_low_is_named() {
+        assert_eq!(too_low(None, None), None);
+        assert_eq!(too_low(Some(64), Some(1 << 30)), None);
+        assert!(too_low(Some(63), Some(1)).is_some_and(|cause| cause.contains("`ulimit -n`")));
+        assert!(too_low(None, Some((1 << 30) - 1)).is_some_and(|cause| cause.contains("`ulimit -v`")));
+    }
+}

@@ -1,0 +1,99 @@
+//! Operators' commands: what was answered and is not committed yet.
+//!
+//! A process reads the partition of the topic that has its number, and nobody else does. Each record has one answer, in the transaction
+//! of the journal entry that has the effects, with the offset behind it: so a command is obeyed once, and one that was not committed is
+//! read again by the next life.
+
+use warptape_events::control::{Control, ControlOutcome, ControlResult, TEXT_BYTES_MAX};
+use warptape_events::{DecodeError, encode_control_result};
+use warptape_record::TopicPartition;
+
+use crate::text::cut;
+
+/// Bytes of answers that may wait for a commit before no more commands are read.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Longest words of an answer to a command that came to no decision.
+const DETAIL_BYTES_MAX: usize = 4 << 10;
+
+/// A command as it was read.
+#[derive(Debug)]
+pub struct ReadControl {
+    /// Its offset.
+    pub offset: i64,
+    /// What it says, or why it cannot be read.
+    pub control: Result<Control, DecodeError>,
+}
+
+/// Answers of a transaction.
+#[derive(Clone, Debug, Default)]
+pub struct ControlAnswers {
+    /// Key and encoded record of each.
+    pub results: Vec<(String, Vec<u8>)>,
+    /// Next command to read; `None` where there is no answer.
+    pub next: Option<(TopicPartition, i64)>,
+}
+
+/// The command that is being obeyed.
+struct Asked {
+    ordinal: i32,
+    offset: i64,
+    sequence: i64,
+}
+
+/// Answers that wait for a commit.
+#[derive(Default)]
+pub(crate) struct ControlDesk {
+    answers: ControlAnswers,
+    bytes: usize,
+    asked: Option<Asked>,
+}
+
+impl ControlDesk {
+    /// Whether more commands may come.
+    pub(crate) fn has_room(&self) -> bool {
+        self.bytes < WAITING_BYTES_MAX
+    }
+
+    /// Bytes of the answers.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are answers that no commit has.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.answers.next.is_some()
+    }
+
+    /// A command is about to be given to the scheduler, in the entry with this sequence.
+    pub(crate) fn ask(&mut self, ordinal: i32, offset: i64, sequence: i64) {
+        self.asked = Some(Asked { ordinal, offset, sequence });
+    }
+
+    /// The scheduler has answered it.
+    pub(crate) fn answer(&mut self, topic: &str, result: ControlResult) {
+        let Asked { ordinal, offset, sequence } =
+            self.asked.take().expect("one command is answered at a time");
+        self.push(topic, ControlResult { ordinal, offset, sequence: Some(sequence), ..result });
+    }
+
+    /// A command comes to no decision.
+    pub(crate) fn refuse(&mut self, topic: &str, result: ControlResult) {
+        let (id, detail) = (cut(result.id, TEXT_BYTES_MAX), cut(result.detail, DETAIL_BYTES_MAX));
+        self.push(topic, ControlResult { id, detail, outcome: ControlOutcome::Refused, ..result });
+    }
+
+    fn push(&mut self, topic: &str, result: ControlResult) {
+        let mut record = Vec::new();
+        encode_control_result(&result, &mut record);
+        self.bytes += record.len();
+        let partition = TopicPartition { topic: topic.to_owned(), partition: result.ordinal };
+        self.answers.next = Some((partition, result.offset + 1));
+        self.answers.results.push((result.id, record));
+    }
+
+    /// Hands the answers to a commit.
+    pub(crate) fn seal(&mut self) -> ControlAnswers {
+        self.bytes = 0;
+        std::mem::take(&mut self.answers)
+    }
+}

@@ -1,0 +1,85 @@
+//! What the records of a partition caused and waits for a commit: signals, late ticks and dead letters, digests of the records.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use warptape_stages::SignalMerge;
+
+use crate::commit::{Aside, Receipt, Sealed};
+
+/// Outputs by the source offset that caused them.
+#[derive(Default)]
+pub(super) struct Outputs {
+    pub(super) signals: SignalMerge,
+    /// Late ticks and dead letters, by source offset.
+    asides: VecDeque<Aside>,
+    asides_bytes: usize,
+    /// Offsets and digests of the records that wait to be sealed.
+    digests: VecDeque<(i64, u64)>,
+    /// When records were read: first offset of each fetch.
+    reads: VecDeque<(i64, i64)>,
+}
+
+impl Outputs {
+    /// A fetch whose first record is at an offset was read at this time.
+    pub(super) fn push_read(&mut self, offset: i64, read_at_ns: i64) {
+        self.reads.push_back((offset, read_at_ns));
+    }
+
+    pub(super) fn push_digest(&mut self, offset: i64, digest: u64) {
+        self.digests.push_back((offset, digest));
+    }
+
+    pub(super) fn push_aside(&mut self, aside: Aside) {
+        self.asides_bytes += aside.bytes.len();
+        self.asides.push_back(aside);
+    }
+
+    /// Bytes of signals and asides.
+    pub(super) fn bytes(&self) -> usize {
+        self.signals.bytes() + self.asides_bytes
+    }
+
+    /// Where to cut what `complete` records caused, so that it has about `bytes_max`: a record is sealed whole, and at least one.
+    pub(super) fn seal_before(&self, complete: i64, bytes_max: usize) -> i64 {
+        if self.bytes() <= bytes_max {
+            return complete;
+        }
+        let mut sizes = BTreeMap::new();
+        self.signals.bytes_by_offset(&mut sizes);
+        for aside in &self.asides {
+            *sizes.entry(aside.offset).or_default() += aside.bytes.len();
+        }
+        let mut bytes = 0;
+        for (offset, size) in sizes {
+            if bytes > 0 && bytes + size > bytes_max {
+                return complete.min(offset);
+            }
+            bytes += size;
+        }
+        complete
+    }
+
+    /// Takes what records before an offset caused, without the signals of records that were committed up to `committed`, and counts it
+    /// in the receipt.
+    pub(super) fn seal(&mut self, before: i64, committed: i64, sealed: &mut Sealed, receipt: &mut Receipt) {
+        sealed.signals = self.signals.take_before(before);
+        // Replayed from a snapshot, and committed in an earlier life.
+        sealed.signals.skip_before(committed);
+        for key in sealed.signals.keys() {
+            while self.reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {
+                self.reads.pop_front();
+            }
+            receipt.count_signal(self.reads.front().map_or(0, |&(_, read_at_ns)| read_at_ns));
+        }
+        while self.reads.get(1).is_some_and(|&(first, _)| first < before) {
+            self.reads.pop_front();
+        }
+        while let Some((_, digest)) = self.digests.pop_front_if(|(offset, _)| *offset < before) {
+            sealed.ticks_digest = sealed.ticks_digest.wrapping_add(digest);
+        }
+        while let Some(aside) = self.asides.pop_front_if(|aside| aside.offset < before) {
+            self.asides_bytes -= aside.bytes.len();
+            sealed.asides.push(aside);
+        }
+    }
+}

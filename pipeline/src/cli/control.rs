@@ -1,0 +1,105 @@
+//! Arguments of `control`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `warptape control`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Each command sends a record to the topic control, waits until the process has answered it, and prints what it did or why not. A
+command holds until the process ends; what is to hold longer is configured. A refusal is exit status 1, and so is an answer that does not
+come within --timeout-s: the command is refused if it is read later. See docs/control.md.
+
+Example: warptape control drain 1 --log kafka:localhost:9092 --process 2")]
+pub struct ControlArgs {
+    /// What is to be done
+    #[command(subcommand)]
+    pub command: ControlWord,
+    /// The process that is to do it, by its engine.ordinal; that of the configuration where not given
+    #[arg(long, global = true, value_name = "N", help_heading = "Who is told")]
+    pub process: Option<i32>,
+    /// All processes of the group are to do it: each that has a journal, and each answers for itself
+    #[arg(long, global = true, conflicts_with = "process", help_heading = "Who is told")]
+    pub all: bool,
+    /// How long to wait for answers, in seconds
+    #[arg(
+        long, global = true, value_name = "S", default_value_t = 30, help_heading = "Who is told",
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    pub timeout_s: u64,
+    /// How to print answers
+    #[arg(short, long, global = true, value_enum, default_value_t = ControlFormat::Table, help_heading = "Who is told")]
+    pub output: ControlFormat,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ControlWord {
+    /// Have a lane give its groups to others, and get nothing more
+    #[command(after_help = "Example: warptape control drain 1")]
+    Drain {
+        /// The lane, by its number as `warptape devices` shows it
+        lane: i32,
+    },
+    /// Use a drained lane again
+    #[command(after_help = "Example: warptape control undrain 1")]
+    Undrain {
+        /// The lane
+        lane: i32,
+    },
+    /// Give a lane another weight; 0 has it stand by
+    #[command(after_help = "Example: warptape control weight 1 3 && warptape control rebalance")]
+    Weight {
+        /// The lane
+        lane: i32,
+        /// Its weight, from 0 to 1,000,000
+        weight: i32,
+    },
+    /// Move groups to where they would be placed now
+    #[command(after_help = "Example: warptape control rebalance --all")]
+    Rebalance,
+    /// Give a tenant of risk requests another share of the lanes
+    #[command(after_help = "Example: warptape control tenant-weight desk 3 --all")]
+    TenantWeight {
+        /// The tenant
+        tenant: String,
+        /// Its weight, from 1 to 1,000
+        weight: i32,
+    },
+    /// Hold a lane's breaker open or closed, or let it judge by itself
+    #[command(after_help = "Example: warptape control breaker 1 open")]
+    Breaker {
+        /// The lane
+        lane: i32,
+        /// How it is held
+        to: BreakerWord,
+    },
+    /// Have another policy decide
+    #[command(after_help = "Example: warptape control policy tasks lp-price")]
+    Policy {
+        /// What it decides on
+        #[arg(value_parser = ["tasks"])]
+        of: String,
+        /// Its name
+        name: String,
+    },
+}
+
+/// How a breaker is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BreakerWord {
+    /// The lane gets nothing
+    Open,
+    /// The lane is used however it fares
+    Close,
+    /// The scheduler decides
+    Auto,
+}
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ControlFormat {
+    /// A line for people
+    Table,
+    /// One JSON object a line with all fields
+    Json,
+}

@@ -1,0 +1,109 @@
+//! The thread that reads and decodes operators' commands: of the partition that has the process's number, from the offset on that the
+//! group has committed of it. A log that does not answer is asked again until it does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use warptape_engine::ReadControl;
+use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_schemas::decode_control;
+
+use super::worker::Worker;
+
+/// Longest wait of one poll: bounds how late the thread ends.
+const POLL_TIMEOUT: Duration = Duration::from_millis(100);
+/// Wait before a log that does not answer is asked again.
+const RETRY_WAIT: Duration = Duration::from_millis(200);
+/// Commands of one fetch.
+const RECORDS_MAX: usize = 16;
+/// Bytes of one fetch, about.
+const BYTES_MAX: usize = 64 << 10;
+
+/// Commands, or why there will be no more.
+pub(super) type ControlEvent = Result<Vec<ReadControl>, LogError>;
+
+/// Handle of the thread.
+pub(super) struct ControlSource {
+    pub(super) events: Receiver<ControlEvent>,
+    stop: Sender<()>,
+    worker: Worker,
+}
+
+impl ControlSource {
+    /// Starts to read a partition for a consumer group.
+    pub(super) fn start(log: Arc<dyn EventLog>, group: String, source: TopicPartition) -> Self {
+        let (stop, stopped) = bounded(0);
+        // One fetch waits while the engine obeys another.
+        let (sent, events) = bounded(1);
+        let reader = ControlReader { log, group, source, next: None, stopped, events: sent };
+        let worker = Worker::start("control", move || reader.run());
+        Self { events, stop, worker }
+    }
+
+    /// Ends the thread and waits for it.
+    pub(super) fn stop(self) {
+        drop(self.stop);
+        drop(self.events);
+        self.worker.join();
+    }
+}
+
+struct ControlReader {
+    log: Arc<dyn EventLog>,
+    group: String,
+    source: TopicPartition,
+    /// Next command to give; the committed one before the first.
+    next: Option<i64>,
+    stopped: Receiver<()>,
+    events: Sender<ControlEvent>,
+}
+
+impl ControlReader {
+    /// Runs until the engine is gone.
+    fn run(mut self) {
+        let mut consumer = None;
+        let mut wait = Duration::ZERO;
+        while self.stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            wait = Duration::ZERO;
+            match self.turn(&mut consumer) {
+                Ok(controls) if controls.is_empty() => {}
+                // A receiver that is gone has stopped the thread as well.
+                Ok(controls) => drop(self.events.send(Ok(controls))),
+                Err(LogError::Unreachable { .. } | LogError::Stalled { .. }) => {
+                    consumer = None;
+                    wait = RETRY_WAIT;
+                }
+                Err(error) => {
+                    drop(self.events.send(Err(error)));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Polls once; opens the reader before if there is none.
+    fn turn(&mut self, consumer: &mut Option<Box<dyn Consumer>>) -> Result<Vec<ReadControl>, LogError> {
+        let reader = match consumer {
+            Some(reader) => reader,
+            none => none.insert(self.open()?),
+        };
+        let Fetched::Records { records, .. } = reader.poll(POLL_TIMEOUT, RECORDS_MAX, BYTES_MAX)? else {
+            return Ok(Vec::new());
+        };
+        self.next = records.last().map(|record| record.offset + 1).or(self.next);
+        let read =
+            |record: &Record| ReadControl { offset: record.offset, control: decode_control(&record.value) };
+        Ok(records.iter().map(read).collect())
+    }
+
+    fn open(&self) -> Result<Box<dyn Consumer>, LogError> {
+        let next = match self.next {
+            Some(next) => next,
+            None => self.log.committed(&self.group, &self.source)?.unwrap_or(0),
+        };
+        let mut reader = self.log.reader(std::slice::from_ref(&self.source))?;
+        reader.seek(&self.source, next)?;
+        Ok(reader)
+    }
+}

@@ -1,0 +1,67 @@
+//! The source thread on a log that fails.
+
+use warptape_eventlog::{Durability, OffsetRange, SqliteLog};
+
+use super::*;
+
+/// Longest wait for what must come.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// Gives so many fetches of a record each, and fails then.
+struct FailingConsumer {
+    fetches_left: usize,
+}
+
+impl Consumer for FailingConsumer {
+    fn poll(&mut self, _: Duration, _: usize, _: usize) -> Result<Fetched, LogError> {
+        self.fetches_left = self.fetches_left.checked_sub(1).ok_or_else(failure)?;
+        let source = TopicPartition { topic: "ticks".to_owned(), partition: 0 };
+        let record = Record { offset: 0, timestamp_ns: 0, key: None, headers: Vec::new(), value: Vec::new() };
+        Ok(Fetched::Records { source, records: vec![record] })
+    }
+
+    fn pause(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn resume(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn seek(&mut self, _: &TopicPartition, _: i64) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn committed(&mut self, _: &TopicPartition) -> Result<Option<i64>, LogError> {
+        Ok(None)
+    }
+
+    fn position(&mut self, _: &TopicPartition) -> Result<i64, LogError> {
+        Ok(0)
+    }
+
+    fn offsets(&mut self, _: &TopicPartition) -> Result<OffsetRange, LogError> {
+        Err(failure())
+    }
+}
+
+fn failure() -> LogError {
+    LogError::Fenced { url: "log".to_owned(), transactional_id: "group-0".to_owned() }
+}
+
+/// As many fetches as the engine leaves waiting while it is full, and then the log fails: the engine has to hear it all the same.
+#[test]
+fn a_failure_is_heard_while_the_engine_takes_no_events() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::default()).expect("a log");
+    let (topics, fence) = (Topics::new(""), Fence::default());
+    fence.open(0, 1);
+    let consumer = Box::new(FailingConsumer { fetches_left: FETCHES_MAX });
+    let source =
+        SourceThread::start(Arc::new(log), consumer, &topics, fence.clone(), Clock::start(), [1, usize::MAX]);
+    let error = source.failed.recv_timeout(ANSWER_MAX).expect("the failure is told");
+    assert!(matches!(error, LogError::Fenced { .. }), "{error}");
+    assert_eq!(source.events.len(), FETCHES_MAX, "nobody has taken what was read before");
+    assert!(!fence.is_open(0, 1), "nothing may be committed in the name of a member that is gone");
+    source.stop();
+}

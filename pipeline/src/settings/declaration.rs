@@ -1,0 +1,219 @@
+//! How a key is declared: name, default, limits, words and typed field in one place, [`section!`]. It must not know any key.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::keys::{Key, Kind};
+use super::secret::Secret;
+use super::show::Effective;
+use super::table::Entry;
+use super::value::Setting;
+
+/// A section of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// Dotted path, such as `kafka.retention_hours`.
+    pub path: &'static str,
+    /// What the section is about: one sentence for the example file.
+    pub about: &'static str,
+    /// Its keys, in the order of the example file.
+    pub keys: &'static [Key],
+}
+
+/// A struct whose fields are the typed values of a section's keys.
+pub trait FromKeys: Sized {
+    /// The section.
+    const SECTION: Section;
+
+    /// The struct that checked values amount to.
+    fn read(values: &Values<'_>) -> Self;
+}
+
+/// Declares a section: `"path": "what it is about";` and then a struct with a field for each key.
+///
+/// ```text
+/// /// What the key is for: these words are the field's documentation and stand in the example file.
+/// field as key: Type = integer(default, least..=greatest, from_integer);
+/// ```
+///
+/// Without `as key` the key is named like the field. The struct is declared here, or, after `into`, one of another crate is filled.
+/// Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
+macro_rules! section {
+    (
+        $path:literal: $about:literal;
+        $(#[doc = $doc:literal])+
+        pub struct $name:ident {
+            $($(#[doc = $words:literal])+ $field:ident $(as $key:ident)?: $type:ty = $declared:expr;)+
+        }
+        $(and { $($(#[doc = $other_doc:literal])+ $other:ident: $other_type:ty = $derived:expr;)+ })?
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[doc = $words])+ pub $field: $type,)+
+            $($($(#[doc = $other_doc])+ pub $other: $other_type,)+)?
+        }
+
+        section! {
+            $path: $about;
+            into $name { $($(#[doc = $words])+ $field $(as $key)?: $type = $declared;)+ }
+            $(and { $($other: $other_type = $derived;)+ })?
+        }
+    };
+    (
+        $path:literal: $about:literal;
+        into $name:ident {
+            $($(#[doc = $words:literal])+ $field:ident $(as $key:ident)?: $type:ty = $declared:expr;)+
+        }
+        $(and { $($other:ident: $other_type:ty = $derived:expr;)+ })?
+    ) => {
+        impl $crate::settings::declaration::FromKeys for $name {
+            const SECTION: $crate::settings::declaration::Section = $crate::settings::declaration::Section {
+                path: $path,
+                about: $about,
+                keys: &[$($crate::settings::keys::Key {
+                    path: section!(path $path, $field $($key)?),
+                    field: stringify!($field),
+                    kind: {
+                        const DECLARED: $crate::settings::declaration::Declared<$type> = $declared;
+                        DECLARED.kind
+                    },
+                    about: $crate::settings::declaration::sentence(concat!($($words),+)),
+                }),+],
+            };
+
+            fn read(values: &$crate::settings::declaration::Values<'_>) -> Self {
+                Self {
+                    $($field: {
+                        const DECLARED: $crate::settings::declaration::Declared<$type> = $declared;
+                        DECLARED.read(values, section!(path $path, $field $($key)?))
+                    },)+
+                    $($($other: {
+                        const DERIVED: fn(&$crate::settings::declaration::Values<'_>) -> $other_type = $derived;
+                        DERIVED(values)
+                    },)+)?
+                }
+            }
+        }
+    };
+    (path $path:literal, $field:ident) => { concat!($path, ".", stringify!($field)) };
+    (path $path:literal, $field:ident $key:ident) => { concat!($path, ".", stringify!($key)) };
+}
+pub(super) use section;
+
+/// Lines of documentation without the space that they begin with; each other line's separates it from the one before.
+pub const fn sentence(lines: &'static str) -> &'static str {
+    lines.split_at(1).1
+}
+
+/// What a key may be, and the typed value that a setting of it is.
+pub struct Declared<T> {
+    pub kind: Kind,
+    read: Read<T>,
+}
+
+/// How a typed value comes of a setting of a kind.
+enum Read<T> {
+    Text(fn(&str) -> T),
+    Integer(fn(i64) -> T),
+    Number(fn(f64) -> T),
+    List(fn(&[String]) -> T),
+    Secret(fn(Option<&Secret>) -> T),
+    Table(fn(&BTreeMap<String, Entry>) -> T),
+}
+
+impl<T> Declared<T> {
+    /// The typed value of the key with this path.
+    pub fn read(&self, values: &Values<'_>, path: &str) -> T {
+        match (&self.read, values.get(path)) {
+            (Read::Text(read), Setting::Text(text)) => read(text),
+            (Read::Integer(read), Setting::Integer(number)) => read(*number),
+            (Read::Number(read), Setting::Number(number)) => read(*number),
+            (Read::List(read), Setting::List(items)) => read(items),
+            (Read::Secret(read), Setting::Secret(secret)) => read(secret.as_ref()),
+            (Read::Table(read), Setting::Table(names)) => read(names),
+            (_, other) => unreachable!("{path} is declared as a {:?}, not as {other:?}", self.kind),
+        }
+    }
+}
+
+/// A string that `check` allows.
+pub const fn text<T>(
+    default: &'static str,
+    allowed: &'static str,
+    check: fn(&str) -> bool,
+    read: fn(&str) -> T,
+) -> Declared<T> {
+    Declared { kind: Kind::Text { default, allowed, check }, read: Read::Text(read) }
+}
+
+/// A string that `check` allows, and that may hold a password.
+pub const fn address<T>(
+    default: &'static str,
+    allowed: &'static str,
+    check: fn(&str) -> bool,
+    read: fn(&str) -> T,
+) -> Declared<T> {
+    Declared { kind: Kind::Address { default, allowed, check }, read: Read::Text(read) }
+}
+
+/// One of a few words, of which the first is the default.
+pub const fn choice<T>(choices: &'static [&'static str], read: fn(&str) -> T) -> Declared<T> {
+    Declared { kind: Kind::Choice { default: choices[0], choices }, read: Read::Text(read) }
+}
+
+/// A whole number within limits.
+pub const fn integer<T>(default: i64, limits: RangeInclusive<i64>, read: fn(i64) -> T) -> Declared<T> {
+    let kind = Kind::Integer { default, min: *limits.start(), max: *limits.end() };
+    Declared { kind, read: Read::Integer(read) }
+}
+
+/// A number within limits.
+pub const fn number(default: f64, limits: RangeInclusive<f64>) -> Declared<f64> {
+    let kind = Kind::Number { default, min: *limits.start(), max: *limits.end() };
+    Declared { kind, read: Read::Number(|number| number) }
+}
+
+/// A list of up to `items_max` strings that `check` allows each.
+pub const fn list<T>(
+    default: &'static [&'static str],
+    items_max: usize,
+    allowed: &'static str,
+    check: fn(&str) -> bool,
+    read: fn(&[String]) -> T,
+) -> Declared<T> {
+    Declared { kind: Kind::List { default, allowed, items_max, check }, read: Read::List(read) }
+}
+
+/// A text that must not be seen.
+pub const fn secret() -> Declared<Option<Secret>> {
+    Declared { kind: Kind::Secret, read: Read::Secret(|secret| secret.cloned()) }
+}
+
+/// Names that `check` allows, with a text each.
+pub const fn table(
+    allowed: &'static str,
+    check: fn(&str) -> bool,
+    is_secret: fn(&str) -> bool,
+) -> Declared<BTreeMap<String, Secret>> {
+    let read = |names: &BTreeMap<String, Entry>| {
+        names.iter().map(|(name, entry)| (name.clone(), Secret::new(entry.text.reveal()))).collect()
+    };
+    Declared { kind: Kind::Table { allowed, check, is_secret }, read: Read::Table(read) }
+}
+
+/// A whole number as a type that has room for the limits of its key.
+pub fn whole<T: TryFrom<i64, Error: std::fmt::Debug>>(number: i64) -> T {
+    T::try_from(number).expect("the limits of a key are those of its type")
+}
+
+/// Checked values of all keys.
+pub struct Values<'a>(pub &'a [Effective]);
+
+impl Values<'_> {
+    /// The value of the key with this path.
+    pub fn get(&self, path: &str) -> &Setting {
+        let entry = self.0.iter().find(|entry| entry.key.path == path);
+        &entry.unwrap_or_else(|| unreachable!("{path} is not in the table of keys")).value
+    }
+}

@@ -1,0 +1,125 @@
+//! Mistakes that show only when keys are seen together. The crates that live by a relation say what it is, and name its fields; here these
+//! become keys.
+
+use warptape_cuda::Inventory;
+use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
+
+use super::lanes;
+use super::mistake::Mistake;
+use super::parts::Settings;
+use super::sections::KEYS;
+use super::show::Effective;
+use super::syntax::LANES_MAX;
+
+/// A mistake that shows only when keys are seen together.
+pub(super) struct Relation {
+    pub(super) mistake: Mistake,
+    /// The other key.
+    against: Option<&'static str>,
+}
+
+impl Relation {
+    /// Whether the value of a key is a part of it.
+    pub(super) fn involves(&self, path: &str) -> bool {
+        self.mistake.key == path || self.against == Some(path)
+    }
+}
+
+/// Mistakes that show only when keys are seen together. The crates that live by a relation say what it is.
+pub(super) fn relations(
+    settings: &Settings,
+    effective: &[Effective],
+    inventory: Option<&Inventory>,
+) -> Vec<Relation> {
+    let mut mistakes = Vec::new();
+    let devices = &settings.engine.devices;
+    if let Some(allowed) = inventory.and_then(|found| lanes::absent(devices, found)) {
+        mistakes.push(relation(effective, "engine.devices", None, &allowed));
+    }
+    let lanes = settings.lanes.len();
+    // Who does not know the GPUs does not know what `auto` comes to.
+    let counted = inventory.is_some() || !devices.iter().any(|device| device == "auto");
+    if counted && lanes > LANES_MAX {
+        mistakes.push(relation(
+            effective,
+            "engine.devices",
+            None,
+            &format!("at most {LANES_MAX} lanes, these are {lanes}"),
+        ));
+    }
+    let registry = &settings.registry;
+    if registry.is_used() && registry.username.is_empty() && registry.password.is_some() {
+        mistakes.push(relation(
+            effective,
+            "schema_registry.username",
+            Some("schema_registry.password"),
+            "a name for the password that is given",
+        ));
+    }
+    let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
+    if groups > GROUPS_TOTAL_MAX {
+        let allowed =
+            format!("topics.partitions times this is {groups}, at most {GROUPS_TOTAL_MAX} are allowed");
+        mistakes.push(relation(
+            effective,
+            "stages.groups_per_partition",
+            Some("topics.partitions"),
+            &allowed,
+        ));
+    }
+    for mistake in check_config(&settings.scheduler) {
+        mistakes.push(relation_of_fields(
+            effective,
+            "scheduler",
+            &mistake.field,
+            mistake.against,
+            &mistake.allowed,
+        ));
+    }
+    for mistake in settings.stages.check() {
+        mistakes.push(relation_of_fields(
+            effective,
+            "stages",
+            &mistake.field,
+            mistake.against,
+            &mistake.allowed,
+        ));
+    }
+    mistakes
+}
+
+/// The relation of a field of a section's struct to another field beside it, if there is one.
+fn relation_of_fields(
+    effective: &[Effective],
+    section: &str,
+    field: &str,
+    against: Option<&str>,
+    allowed: &str,
+) -> Relation {
+    // A mistake may be within an item of a list, such as `risk.tenant_weights[3].weight`.
+    let field = field.split('[').next().unwrap_or(field);
+    let (outer, field) = field.rsplit_once('.').unwrap_or(("", field));
+    let key_of = |field: &str| {
+        let is_section = |path: &str| match path.strip_prefix(section) {
+            Some(within) => within.trim_start_matches('.') == outer,
+            // The scheduler's struct holds that of risk tasks, which are a section of their own.
+            None => path == outer,
+        };
+        KEYS.iter().find(|key| key.field == field && is_section(key.section())).map(|key| key.path)
+    };
+    let path = key_of(field).unwrap_or_else(|| unreachable!("{section} {outer} {field} has no key"));
+    relation(effective, path, against.and_then(key_of), allowed)
+}
+
+/// The relation of a key to another one, if there is another one.
+fn relation(effective: &[Effective], path: &str, against: Option<&'static str>, allowed: &str) -> Relation {
+    let entry = effective.iter().find(|entry| entry.key.path == path);
+    let entry = entry.unwrap_or_else(|| unreachable!("{path} is not in the table of keys"));
+    let mistake = Mistake {
+        key: path.to_owned(),
+        origin: entry.origin.clone(),
+        found: entry.value.to_toml(),
+        allowed: allowed.to_owned(),
+    };
+    Relation { mistake, against }
+}

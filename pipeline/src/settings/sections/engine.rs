@@ -1,0 +1,165 @@
+//! The loop that reads, feeds lanes and commits; its scheduler, and its risk tasks.
+
+use std::time::Duration;
+
+use warptape_scheduler::{STEP_BYTES_MAX, TASK_POLICIES, in_steps};
+use warptape_schemas::journal::{RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight};
+
+use super::super::declaration::{choice, integer, list, section, text, whole};
+use super::super::syntax;
+use super::milliseconds;
+
+const NS_PER_S: i64 = 1_000_000_000;
+/// Service after which a risk task lets others of its tenant go first: some dozens of slices.
+const RISK_QUANTUM_NS: i64 = 20_000_000;
+/// Time between looks at whether prices of kinds of tasks are to be found anew.
+const PRICE_INTERVAL_NS: i64 = NS_PER_S;
+
+section! {
+    "engine": "The loop that reads ticks, feeds lanes and commits.";
+    /// The loop that reads, feeds lanes and commits.
+    pub struct EngineSettings {
+        /// Consumer group: it owns the offsets of the source topic.
+        group: String = text(
+            "warptape",
+            "a string of 1 to 64 characters of A-Z a-z 0-9 . _ -",
+            syntax::is_name,
+            str::to_owned,
+        );
+        /// Name of this process within its group, for people; an empty one is `node-ORDINAL`.
+        node: String = text(
+            "",
+            "a string of up to 64 characters of A-Z a-z 0-9 . _ -",
+            syntax::is_topic_prefix,
+            str::to_owned,
+        );
+        /// Number of this process within its group, from 0. Each process has its own: its transactional id is
+        /// GROUP-ORDINAL, its partition of the journal has this number, and on Kafka it comes back to its partitions by it.
+        ordinal: i32 = integer(0, 0..=1023, whole);
+        /// Devices that lanes run on: `cpu:N` is N lanes on the CPU, `cuda:N` a lane on GPU N, `auto` one on each GPU
+        /// or, without any, one per core but one. Where all are on GPUs, some on the CPU stand by, as far as 64 in all allow.
+        devices: Vec<String> = list(
+            &["cpu:2"],
+            64,
+            "`cpu:N` (N lanes on the CPU, 1 to 64), `cuda:N` (a lane on GPU N, from 0), `cuda:N#M` (M lanes on \
+             it, 1 to 16) or `auto` (a lane on each GPU; without any, one CPU lane per core but one)",
+            syntax::is_device,
+            <[String]>::to_vec,
+        );
+        /// Time that a GPU may take for a batch, in milliseconds: then its lanes' groups go elsewhere. To be opened, to make
+        /// up for what a group has missed, or for a slice of a risk task it may take a minute at least.
+        device_deadline as device_deadline_ms: Duration = integer(5_000, 10..=600_000, milliseconds);
+        /// Time between transactions, in milliseconds.
+        commit_interval as commit_interval_ms: Duration = integer(100, 1..=60_000, milliseconds);
+        /// Source records of a partition between two snapshots of its state.
+        snapshot_interval_records: i64 = integer(20_000, 1..=1_000_000_000, whole);
+        /// Records taken from the log at once.
+        poll_records_max: usize = integer(256, 1..=65_536, whole);
+        /// Bytes taken from the log at once, about.
+        poll_bytes_max: usize = integer(524_288, 4_096..=1 << 30, whole);
+    }
+}
+
+section! {
+    "scheduler": "Placement of symbol groups, dispatch of batches, backpressure.";
+    into SchedulerConfig {
+        /// Rule that chooses a lane for a symbol group: `rendezvous` is weighted rendezvous hashing with bounded load.
+        placement_policy: String = choice(&["rendezvous"], |name| in_steps(name, STEP_BYTES_MAX));
+        /// Seed of the policy's hash streams.
+        placement_seed: i64 = integer(0, i64::MIN..=i64::MAX, whole);
+        /// A lane takes at most this share of its fair number of groups, in percent.
+        load_factor_percent: i32 = integer(125, 100..=10_000, whole);
+        /// Rows a lane may have in flight.
+        lane_credit_rows: i64 = integer(262_144, 1..=1 << 32, whole);
+        /// Bytes a lane may have in flight.
+        lane_credit_bytes: i64 = integer(33_554_432, 4_096..=1 << 40, whole);
+        /// Batches a lane may have in flight: 2 is one running, one queued.
+        lane_batches_max: i32 = integer(2, 1..=64, whole);
+        /// Rows of the largest batch.
+        batch_rows_max: i64 = integer(65_536, 1..=1 << 24, whole);
+        /// Time from a row's arrival by which a busy lane is predicted to finish it, in microseconds.
+        row_deadline_ns as row_deadline_us: i64 = integer(5_000, 1..=60_000_000, |us| us * 1_000);
+        /// A partition is paused at the source when this many of its rows wait.
+        high_water_rows: i64 = integer(1_048_576, 1..=1 << 32, whole);
+        /// A paused partition is resumed when no more than this many of its rows wait.
+        low_water_rows: i64 = integer(262_144, 0..=1 << 32, whole);
+        /// Where there are lanes on GPUs and on the processor: time between looks at which groups are better off on the
+        /// other kind, in milliseconds; 0: groups stay.
+        route_interval_ns as route_interval_ms: i64 = integer(1_000, 0..=86_400_000, |ms| ms * 1_000_000);
+    }
+    and {
+        risk: RiskConfig = |values| RiskSettings::read(values).config();
+    }
+}
+
+section! {
+    "risk": "Risk requests, and how lanes share them.";
+    /// Risk requests, and how lanes share them.
+    pub struct RiskSettings {
+        /// Time between transactions while risk results wait, in milliseconds; `engine.commit_interval_ms` else.
+        commit_interval as commit_interval_ms: Duration = integer(5, 1..=60_000, milliseconds);
+        /// Time that a lane is to work on one slice of a task, in microseconds. Batches of ticks that come meanwhile do not
+        /// wait for it, but on the processor they share its time.
+        slice_ns as slice_us: i64 = integer(500, 1..=1_000_000, |us| us * 1_000);
+        /// Tasks known at a time; a further one is rejected.
+        tasks_max: i32 = integer(10_000, 1..=1_000_000, whole);
+        /// Bytes of the requests of tasks known at a time and of what their work may come to, about; a further one is
+        /// rejected, unless there is no other.
+        bytes_max: i64 = integer(256 << 20, 1..=1 << 40, whole);
+        /// Time of one core that a request may be estimated to take, in seconds; a larger one is refused. docs/risk.md says how it
+        /// is estimated; lanes on GPUs take less.
+        cost_max_ns as cost_max_s: i64 = integer(3_600, 1..=31_536_000, |seconds| seconds * NS_PER_S);
+        /// Which lanes do a task. A free lane takes the first task of the most urgent class in an order (`fair`: tenants by
+        /// turns, then deadlines; `earliest-deadline`, `least-laxity`, `first-come`), or one of the kind that it is
+        /// comparatively fast at (`lp-price`); or a task joins the queue of one lane when it arrives (`round-robin`,
+        /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`).
+        /// docs/scheduling.md says which is for what.
+        policy: String = choice(&TASK_POLICIES, |name| format!("{name}@1"));
+        /// How the units of a task are shared out: every free lane takes the next ones (`dynamic`), each lane gets as
+        /// many (`equal`), or in proportion to its weight (`score`).
+        split: SplitPolicy = choice(&["dynamic", "equal", "score"], |word| match word {
+            "equal" => SplitPolicy::Equal,
+            "score" => SplitPolicy::Score,
+            _ => SplitPolicy::Dynamic,
+        });
+        /// What tenants' shares of the lanes are in proportion to, within a class of urgency: `["desk=4"]`. Tenants that
+        /// are not named weigh 1.
+        tenant_weights: Vec<TenantWeight> = list(
+            &[],
+            1_024,
+            "`TENANT=WEIGHT`, the weight from 1 to 1000",
+            syntax::is_tenant_weight,
+            |items| items.iter().map(tenant_weight).collect(),
+        );
+    }
+}
+
+fn tenant_weight(text: &String) -> TenantWeight {
+    syntax::tenant_weight(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
+}
+
+impl RiskSettings {
+    /// What the scheduler is told of them.
+    fn config(self) -> RiskConfig {
+        let Self {
+            slice_ns,
+            tasks_max,
+            bytes_max,
+            policy,
+            split,
+            tenant_weights,
+            commit_interval: _,
+            cost_max_ns: _,
+        } = self;
+        RiskConfig {
+            slice_ns,
+            tasks_max,
+            bytes_max,
+            quantum_ns: RISK_QUANTUM_NS,
+            policy,
+            price_interval_ns: PRICE_INTERVAL_NS,
+            split,
+            tenant_weights,
+        }
+    }
+}

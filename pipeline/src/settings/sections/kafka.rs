@@ -1,0 +1,123 @@
+//! How to be a client of Kafka and of a schema registry.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::declaration::{choice, integer, secret, section, table, text};
+use super::super::secret::Secret;
+use super::super::syntax;
+use super::milliseconds;
+use crate::engine::Retention;
+
+/// Retention of records that are never removed: the longest that a cluster takes, ms.
+const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
+
+/// Protocol of a consumer group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// Cooperative-sticky assignment by the members.
+    Classic,
+    /// Assignment by the broker (KIP-848).
+    Consumer,
+}
+
+section! {
+    "kafka": "How to be a client of Kafka, for logs of the form kafka:HOST:PORT.";
+    /// How to be a client of Kafka, and how topics are created there. The name of the process in its group is
+    /// [`EngineSettings::node`](super::EngineSettings::node).
+    pub struct KafkaSettings {
+        /// Protocol of the consumer group: `consumer` is the one of KIP-848, for brokers from 4.0 on.
+        group_protocol: GroupProtocol = choice(&["classic", "consumer"], |word| match word {
+            "consumer" => GroupProtocol::Consumer,
+            _ => GroupProtocol::Classic,
+        });
+        /// A process that is silent for so long loses its partitions to others, in milliseconds. The broker has the
+        /// last word with group_protocol `consumer`. A transaction may be open for half of it.
+        session_timeout as session_timeout_ms: Duration = integer(10_000, 6_000..=1_800_000, milliseconds);
+        /// Longest wait for an answer of the cluster, in milliseconds. After a third of it a question is asked again on a new
+        /// connection; after all of it the outcome of a commit is unknown, and is settled before anything else is written.
+        /// The same holds for records that nobody acknowledges for so long. A process that reads nothing for so long, though
+        /// there are records, ends.
+        request_timeout as request_timeout_ms: Duration = integer(30_000, 1_000..=600_000, milliseconds);
+        /// Replicas of topics that are created; 0 leaves it to the broker (default.replication.factor).
+        replication_factor: Option<i16> = integer(0, 0..=15, replicas);
+        /// Replicas that must have a record before it counts as written, for topics that are created; 0 leaves it to the
+        /// broker (min.insync.replicas). 2 of 3 replicas survive the loss of one broker.
+        min_insync_replicas: Option<i16> = integer(0, 0..=15, replicas);
+        /// Handed to librdkafka as they are: `"security.protocol" = "SASL_SSL"`. Passwords and private keys come
+        /// from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or
+        /// WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE for the path of a file that holds it.
+        properties: BTreeMap<String, Secret> = table(
+            "properties of librdkafka by their names, but those that Warptape sets itself",
+            syntax::is_librdkafka_property,
+            syntax::is_secret_name,
+        );
+    }
+    and {
+        /// How long topics that are created keep records.
+        retention: Retention = |values| Retention::read(values);
+    }
+}
+
+fn replicas(number: i64) -> Option<i16> {
+    Some(number as i16).filter(|&replicas| replicas > 0)
+}
+
+section! {
+    "kafka.retention_hours": "How long topics that are created on Kafka keep records, in hours; 0 is for ever.";
+    into Retention {
+        /// Ticks. A state whose snapshots are lost is rebuilt from them.
+        ticks: Option<Duration> = integer(168, 0..=1_000_000, hours);
+        /// Signals.
+        signals: Option<Duration> = integer(168, 0..=1_000_000, hours);
+        /// Journal. `replay verify` begins at its first entry.
+        journal: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Late ticks.
+        late: Option<Duration> = integer(168, 0..=1_000_000, hours);
+        /// Dead letters.
+        dead_letter: Option<Duration> = integer(720, 0..=1_000_000, hours);
+        /// Lifecycle.
+        lifecycle: Option<Duration> = integer(720, 0..=1_000_000, hours);
+        /// Risk requests.
+        risk_requests: Option<Duration> = integer(168, 0..=1_000_000, hours);
+        /// Risk results. The id of a request is refused a second time as long as its result is there.
+        risk_results: Option<Duration> = integer(168, 0..=1_000_000, hours);
+    }
+}
+
+fn hours(number: i64) -> Option<Duration> {
+    Some(match number as u64 {
+        0 => FOR_EVER,
+        hours => Duration::from_secs(hours * 3600),
+    })
+}
+
+section! {
+    "schema_registry": "Where the schemas of records are registered.";
+    /// Where schemas are registered.
+    pub struct RegistrySettings {
+        /// Schema registry with the REST interface of Confluent's. Where it is set, records are written in its
+        /// frame (a zero byte, four bytes of schema id) and schemas are registered at start; where it is empty,
+        /// in Avro's single-object encoding. Either is read.
+        url: String = text(
+            "",
+            "a string of the form http://HOST:PORT or https://HOST:PORT without user and password, or an empty one",
+            syntax::is_registry_url,
+            |url| url.trim_end_matches('/').to_owned(),
+        );
+        /// User name for the registry, if it asks for one.
+        username: String = text("", "a string without a colon", syntax::is_username, str::to_owned);
+        /// Password for the registry.
+        password: Option<Secret> = secret();
+        /// How long a registry that does not answer is asked again for the schema of a record, in milliseconds. Then the
+        /// process ends: the record may be a good one.
+        retry as retry_ms: Duration = integer(10_000, 0..=600_000, milliseconds);
+    }
+}
+
+impl RegistrySettings {
+    /// Whether there is a registry.
+    pub fn is_used(&self) -> bool {
+        !self.url.is_empty()
+    }
+}

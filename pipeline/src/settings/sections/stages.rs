@@ -1,0 +1,114 @@
+//! What is computed. The parameters of indicators are declared in the table of indicators.
+
+use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, SignalParams};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig};
+
+use super::super::declaration::{Section, Values, integer, list, number, section, whole};
+use super::super::keys::{Key, Kind};
+use super::super::syntax;
+use super::super::value::Setting;
+
+const NS_PER_MS: i64 = 1_000_000;
+
+section! {
+    "stages": "What is computed; outputs depend on this section and the log alone.";
+    into StageConfig {
+        /// Bars that ticks are folded into: by event time (`250ms`, `1s`, `5m`, `1h`), by trades (`tick:100`), by
+        /// volume (`volume:10`).
+        bars: Vec<BarSpec> = list(
+            &["1s", "1m", "5m"],
+            16,
+            "an interval (`250ms`, `1s`, `5m`, `1h`), `tick:N` trades or `volume:V`",
+            syntax::is_bar,
+            |items| items.iter().map(bar).collect(),
+        );
+        /// How far a tick's event time may lie behind the greatest one seen in its partition, in milliseconds.
+        allowed_lateness_ns as allowed_lateness_ms: i64 = integer(2_000, 0..=3_600_000, |ms| ms * NS_PER_MS);
+        /// How far a tick's event time may lie ahead of the greatest one seen in its partition, in milliseconds: a record with one
+        /// further ahead is a dead letter. After a longer gap in the data, the first 7 records of each partition are. The default
+        /// of four days is longer than markets close over a weekend and a holiday; less is safer where they do not close.
+        future_max_ns as future_max_ms: Option<i64> =
+            integer(345_600_000, 1..=9_000_000_000_000, |ms| Some(ms * NS_PER_MS));
+        /// How far a tick's event time may lie ahead of the time at which its record was written, in milliseconds: a record with
+        /// one further ahead is a dead letter, however long markets may close. The time is the record's create time: the
+        /// producer's clock, or the broker's with `message.timestamp.type=LogAppendTime`. Data that are dated in the future lose
+        /// the first 7 records of each partition; after these, the greatest event time alone counts.
+        clock_skew_max_ns as clock_skew_max_ms: Option<i64> =
+            integer(60_000, 1..=9_000_000_000_000, |ms| Some(ms * NS_PER_MS));
+        /// Symbol groups of a partition: the unit of placement on lanes.
+        groups_per_partition: u32 = integer(16, 1..=4_096, whole);
+    }
+    and {
+        indicators: IndicatorParams = |values| IndicatorParams::from_values(|of| parameter(values, of));
+        signals: SignalParams = |values| SignalParams::read(values);
+        market: MarketConfig = |values| MarketConfig::read(values);
+        quotes: QuoteOrder = |_| QuoteOrder::EventTime;
+        numbers: Numbers = |_| Numbers::Exact;
+    }
+}
+
+fn bar(text: &String) -> BarSpec {
+    text.parse().unwrap_or_else(|_| unreachable!("{text} was checked when it was read"))
+}
+
+fn parameter(values: &Values<'_>, parameter: &Parameter) -> f64 {
+    match values.get(parameter.path) {
+        Setting::Integer(window) => *window as f64,
+        Setting::Number(number) => *number,
+        other => unreachable!("a parameter of an indicator is a number, not {other:?}"),
+    }
+}
+
+/// The section of the indicators' parameters.
+pub const INDICATORS: Section = Section {
+    path: "stages.indicators",
+    about: "Windows of the indicators, in bars.",
+    keys: &{
+        let mut keys = [key(&PARAMETERS[0]); PARAMETERS.len()];
+        let mut position = 1;
+        while position < keys.len() {
+            keys[position] = key(&PARAMETERS[position]);
+            position += 1;
+        }
+        keys
+    },
+};
+
+/// The key of an indicator's parameter.
+const fn key(parameter: &Parameter) -> Key {
+    let Parameter { key, path, default, min, max, is_window, about, .. } = *parameter;
+    let kind = if is_window {
+        Kind::Integer { default: default as i64, min: min as i64, max: max as i64 }
+    } else {
+        Kind::Number { default, min, max }
+    };
+    Key { path, field: key, kind, about }
+}
+
+section! {
+    "stages.signals": "Thresholds of the signals.";
+    into SignalParams {
+        /// RSI above this is overbought.
+        rsi_upper: f64 = number(70.0, 0.0..=100.0);
+        /// RSI below this is oversold; less than `rsi_upper`.
+        rsi_lower: f64 = number(30.0, 0.0..=100.0);
+        /// Distance from the mean, in standard deviations, that calls for a reversion. With the width of the Bollinger
+        /// bands, and their window as `zscore`, each break of a band is a z-score as well (docs/indicators.md).
+        zscore_threshold: f64 = number(3.0, 0.01..=100.0);
+    }
+}
+
+section! {
+    "stages.market": "What risk requests find of the market.";
+    into MarketConfig {
+        /// Event time between samples of all prices: volatilities and correlations of risk requests are of these.
+        sample_interval_ns as sample_interval_ms: i64 = integer(1_000, 1..=86_400_000, |ms| ms * NS_PER_MS);
+        /// Returns that are kept of each symbol, in samples: volatilities and matrices take 30 at least.
+        window: u32 = integer(256, 30..=4_096, whole);
+        /// Weight of a return in a covariance relative to the next one.
+        decay: f64 = number(0.94, 0.01..=1.0);
+        /// Hours of trading in a year, by which volatilities and covariances of the market are annualised: 8760 where it never
+        /// closes, 1638 for 252 days of 6.5 hours.
+        trading_hours_a_year: f64 = number(8_760.0, 1.0..=8_760.0);
+    }
+}

@@ -1,0 +1,154 @@
+//! The capacity problem, which [`AskPrices`] poses, and its prices.
+//!
+//! Work of several kinds comes in a mix, and lanes of several classes differ in how fast they are at each kind. The greatest multiple λ of the
+//! mix that the lanes can keep up with is a linear program: class `c`, of `n_c` lanes, gives time `x_ck` to kind `k`,
+//!
+//! ```text
+//!   maximise λ    with   Σ_c s_ck x_ck ≥ λ m_k  for each kind,    Σ_k x_ck ≤ n_c  for each class,    x ≥ 0
+//! ```
+//!
+//! where `m_k` is the kind's share of the work in lane time of the class that is fastest at it, and `s_ck` the speed of class `c` relative
+//! to that. Its dual gives the price `p_k` of a unit of work of each kind: `s_ck p_k` is what a moment of class `c` is worth on kind `k`, the
+//! same for all kinds that the class should work on, and less for all others.
+//!
+//! It is solved outside of the scheduler, which takes the prices as an input: so its floats and its iterations decide nothing that a replay
+//! would have to repeat.
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT};
+use warptape_events::journal::{AskPrices, KindDemand};
+
+/// Iterations after which it is given up; such problems take some twenty.
+const ITERATIONS_MAX: u32 = 200;
+
+/// The solution of the capacity problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capacity {
+    /// Work that the lanes can do in a second, in seconds of the class that is fastest at each kind.
+    pub work_per_s: f64,
+    /// Price of each kind's work, in the order of the question; the work of the mix costs 1 together.
+    pub prices: Vec<f64>,
+}
+
+/// Solves the capacity problem: `mix` is the share of each kind in the work, `lanes` the number of lanes of each class and
+/// `speeds[class][kind]` how fast it is relative to the class that is fastest at the kind, 0 where it cannot do it. `None` where a kind can be
+/// done by nobody, or the solver does not come to an end.
+pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capacity> {
+    let (kinds, classes) = (mix.len(), lanes.len());
+    // The dual: minimise Σ n_c w_c with w_c ≥ s_ck p_k, Σ m_k p_k = 1, p ≥ 0; its variables are the prices and then the w_c.
+    let mut linear = vec![0.0; kinds];
+    linear.extend(lanes);
+    let (mut rows, mut columns, mut values, mut limits) = (Vec::new(), Vec::new(), Vec::new(), vec![1.0]);
+    let mut set = |row: usize, column: usize, value: f64| {
+        rows.push(row);
+        columns.push(column);
+        values.push(value);
+    };
+    mix.iter().enumerate().for_each(|(kind, share)| set(0, kind, *share));
+    for (class, speeds) in speeds.iter().enumerate() {
+        for (kind, speed) in speeds.iter().enumerate().filter(|(_, speed)| **speed > 0.0) {
+            set(limits.len(), kind, *speed);
+            set(limits.len(), kinds + class, -1.0);
+            limits.push(0.0);
+        }
+    }
+    for kind in 0..kinds {
+        set(limits.len(), kind, -1.0);
+        limits.push(0.0);
+    }
+    let constraints = CscMatrix::new_from_triplets(limits.len(), kinds + classes, rows, columns, values);
+    let quadratic = CscMatrix::zeros((kinds + classes, kinds + classes));
+    let cones = [ZeroConeT(1), NonnegativeConeT(limits.len() - 1)];
+    let settings = DefaultSettings {
+        verbose: false,
+        max_threads: 1,
+        direct_solve_method: "qdldl".to_owned(),
+        max_iter: ITERATIONS_MAX,
+        ..DefaultSettings::default()
+    };
+    let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &limits, &cones, settings).ok()?;
+    solver.solve();
+    match solver.solution.status {
+        SolverStatus::Solved | SolverStatus::AlmostSolved => {
+            let prices = solver.solution.x[..kinds].iter().map(|price| price.max(0.0)).collect();
+            Some(Capacity { work_per_s: solver.solution.obj_val, prices })
+        }
+        _ => None,
+    }
+}
+
+/// Prices of a unit of cost of each kind, in the order of the question; none where the problem cannot be solved. They are in the unit of the
+/// question's times, so that a price by a time is what a moment is worth; only their ratios mean something.
+pub fn solve(question: &AskPrices) -> Vec<i64> {
+    let fastest: Vec<f64> = question.kinds.iter().map(fastest_fs).collect();
+    let work: Vec<f64> =
+        question.kinds.iter().zip(&fastest).map(|(kind, fs)| kind.cost as f64 * fs).collect();
+    let total: f64 = work.iter().sum();
+    if total <= 0.0 {
+        return Vec::new();
+    }
+    let mix: Vec<f64> = work.iter().map(|work| work / total).collect();
+    let lanes: Vec<f64> = question.lanes.iter().map(|lanes| f64::from(*lanes)).collect();
+    let speed = |class: usize, kind: usize| match question.kinds[kind].fs_per_cost[class] {
+        0 => 0.0,
+        fs => fastest[kind] / fs as f64,
+    };
+    let speeds: Vec<Vec<f64>> =
+        (0..lanes.len()).map(|class| (0..mix.len()).map(|kind| speed(class, kind)).collect()).collect();
+    let Some(Capacity { prices, .. }) = capacity(&mix, &lanes, &speeds) else { return Vec::new() };
+    // A price of 1 would be that of kinds that all classes do alike: its unit of cost is worth the time that it takes.
+    prices.iter().zip(&fastest).map(|(price, fs)| (price * fs).max(1.0) as i64).collect()
+}
+
+/// Time of a unit of cost on the class that is fastest, in femtoseconds.
+fn fastest_fs(kind: &KindDemand) -> f64 {
+    kind.fs_per_cost.iter().filter(|fs| **fs > 0).min().map_or(0.0, |fs| *fs as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(one: f64, other: f64) {
+        assert!((one - other).abs() < 1e-6 * other.abs().max(1.0), "{one} {other}");
+    }
+
+    #[test]
+    fn the_capacity_of_unlike_lanes_is_that_of_the_best_assignment() {
+        // Two classes, each twice as fast at its own kind: each does its own, 3 + 1 of work, if the mix is 3 to 1.
+        let own = capacity(&[0.75, 0.25], &[3.0, 1.0], &[vec![1.0, 0.5], vec![0.5, 1.0]]).unwrap();
+        close(own.work_per_s, 4.0);
+        // All of the work is of one kind: 3 + 0.5.
+        close(capacity(&[1.0, 0.0], &[3.0, 1.0], &[vec![1.0, 0.5], vec![0.5, 1.0]]).unwrap().work_per_s, 3.5);
+        // 8 Volta, 4 Turing, 4 Radeon and three kinds in equal parts: Turing and Radeon have one each, Volta the rest.
+        let speeds = [vec![1.0, 1.0, 1.0], vec![0.447, 0.662, 0.743], vec![0.841, 0.970, 0.80]];
+        let mixed = capacity(&[1.0 / 3.0; 3], &[8.0, 4.0, 4.0], &speeds).unwrap();
+        close(mixed.work_per_s, 8.0 + 4.0 * 0.743 + 4.0 * 0.970);
+        // So all kinds are worth the same on Volta, and no class has a kind that is worth more than its own.
+        mixed.prices.iter().for_each(|price| close(*price, 1.0));
+    }
+
+    #[test]
+    fn a_kind_that_nobody_can_do_has_no_solution() {
+        assert_eq!(capacity(&[0.5, 0.5], &[1.0], &[vec![1.0, 0.0]]), None);
+    }
+
+    #[test]
+    fn prices_follow_the_units_of_cost() {
+        let kind = |rate_key: &str, cost, fs_per_cost: &[i64]| KindDemand {
+            rate_key: rate_key.into(),
+            cost,
+            fs_per_cost: fs_per_cost.to_vec(),
+        };
+        let question = |kinds| AskPrices { question: 0, lanes: vec![2, 1], kinds };
+        let prices = solve(&question(vec![
+            kind("a", 1_000, &[1_000_000_000, 2_000_000_000]),
+            kind("b", 1, &[1_000_000_000_000, 1_000_000_000_000]),
+        ]));
+        let ratio = prices[1] as f64 / prices[0] as f64;
+        // The first class is as well off with both; the second with the kind that it is as fast at.
+        assert!((ratio - 1_000.0).abs() < 0.1, "{prices:?}");
+        assert!(solve(&question(vec![kind("a", 0, &[1, 1])])).is_empty());
+        assert!(solve(&question(vec![kind("a", 1, &[0, 0])])).is_empty());
+    }
+}

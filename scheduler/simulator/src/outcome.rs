@@ -1,0 +1,90 @@
+//! What a run came to, and intervals over runs.
+
+/// What a run came to. Times are in seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Completion times of the tasks that were measured, ascending: from arrival to the end of the last slice.
+    pub completions_s: Vec<f64>,
+    /// Tasks that were refused.
+    pub rejected: usize,
+    /// Tasks that met their deadline first.
+    pub expired: usize,
+    /// Busy time of lanes by class, from the first arrival to the last.
+    pub busy_s: Vec<f64>,
+    /// From the first arrival to the last.
+    pub arrivals_s: f64,
+    /// From the last arrival until all was done.
+    pub drain_s: f64,
+    /// Lane time that each tenant had while all of them had tasks, by its weight.
+    pub service_by_weight: Vec<f64>,
+    /// Decisions of the scheduler.
+    pub decisions: u64,
+    /// Steps of the scheduler.
+    pub steps: u64,
+}
+
+impl Outcome {
+    /// Mean completion time.
+    pub fn mean_s(&self) -> f64 {
+        self.completions_s.iter().sum::<f64>() / self.completions_s.len() as f64
+    }
+
+    /// A quantile of completion times, from 0 to 1.
+    pub fn quantile_s(&self, quantile: f64) -> f64 {
+        let last = self.completions_s.len() - 1;
+        self.completions_s[((quantile * last as f64).round() as usize).min(last)]
+    }
+}
+
+/// Jain's index of fairness: 1 where all have the same, 1 by their number where one has everything.
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+/// A mean over runs with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the interval's width, by Student's t.
+    pub half: f64,
+}
+
+/// Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
+const T_95: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/// The mean of figures of independent runs with its 95 % interval; without width for one run.
+pub fn interval(figures: &[f64]) -> Interval {
+    let runs = figures.len() as f64;
+    let mean = figures.iter().sum::<f64>() / runs;
+    if figures.len() < 2 {
+        return Interval { mean, half: 0.0 };
+    }
+    let variance = figures.iter().map(|figure| (figure - mean) * (figure - mean)).sum::<f64>() / (runs - 1.0);
+    let t = T_95.get(figures.len() - 2).copied().unwrap_or(1.96);
+    Interval { mean, half: t * (variance / runs).sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_students() {
+        let found = interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(found.mean, 3.0);
+        assert!((found.half - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
+        assert_eq!(interval(&[7.0]), Interval { mean: 7.0, half: 0.0 });
+    }
+
+    #[test]
+    fn jains_index_tells_who_has_what() {
+        assert_eq!(jain(&[1.0, 1.0]), 1.0);
+        assert_eq!(jain(&[1.0, 0.0]), 0.5);
+    }
+}

@@ -1,0 +1,114 @@
+//! The model against formulas, and policies against each other on the same arrivals.
+
+use warptape_events::journal::TaskClass;
+use warptape_scheduler::TASK_POLICIES;
+use warptape_simulator::{
+    Burst, Class, Fleet, Kind, Options, Outcome, Tenant, Workload, interval, jain, run,
+};
+
+fn options(policy: &str) -> Options {
+    Options { policy: policy.to_owned(), slice_ns: 4_000_000, ..Options::default() }
+}
+
+fn over_seeds(fleet: &Fleet, workload: &Workload, policy: &str, seeds: u64) -> Vec<Outcome> {
+    (0..seeds).map(|seed| run(fleet, workload, &options(policy), seed)).collect()
+}
+
+/// Mean completion time of tasks that one server does in order, as fast as all lanes together: Lindley's recursion over the same arrivals.
+fn by_recursion(fleet: &Fleet, workload: &Workload, seed: u64) -> f64 {
+    let speed: f64 = fleet.classes.iter().map(|class| class.lanes as f64 * class.speeds[0]).sum();
+    let (mut free_s, mut sum, arrivals) = (0.0f64, 0.0, workload.arrivals(fleet, seed));
+    let measured = arrivals.len() / 10;
+    for (number, arrival) in arrivals.iter().enumerate() {
+        let at_s = arrival.at_ns as f64 / 1e9;
+        free_s = free_s.max(at_s) + arrival.units as f64 / workload.units_per_s / speed;
+        sum += if number >= measured { free_s - at_s } else { 0.0 };
+    }
+    sum / (arrivals.len() - measured) as f64
+}
+
+fn one_kind(lanes: usize, mean_s: f64, load: f64, tasks: usize) -> (Fleet, Workload) {
+    let class = Class { name: "all".to_owned(), lanes, speeds: vec![1.0] };
+    let kind = Kind { name: "kind".to_owned(), share: 1.0, mean_s, class: TaskClass::Interactive };
+    let fleet = Fleet { classes: vec![class], slice_overhead_ns: 0 };
+    (fleet, Workload { kinds: vec![kind], ..Workload::three_kinds(load, tasks) })
+}
+
+/// One lane that does tasks in order is a queue with one server; the mean over long runs is the textbook's.
+#[test]
+fn one_lane_is_a_queue_with_one_server() {
+    let (fleet, workload) = one_kind(1, 0.2, 0.5, 2_000);
+    for seed in 0..3 {
+        let (found, expected) = (
+            run(&fleet, &workload, &options("first-come"), seed).mean_s(),
+            by_recursion(&fleet, &workload, seed),
+        );
+        assert!(
+            (found / expected - 1.0).abs() < 1e-4,
+            "seed {seed}: {found} s, {expected} s by the recursion"
+        );
+    }
+    let long = Workload { tasks: 200_000, ..workload };
+    let means: Vec<_> = (0..5).map(|seed| by_recursion(&fleet, &long, seed)).collect();
+    let (found, expected) = (interval(&means), 0.2 / (1.0 - 0.5));
+    assert!((found.mean - expected).abs() < 2.0 * found.half, "{found:?}, expected {expected}");
+}
+
+/// Several lanes that do tasks together, as the dynamic split has it, are one fast lane, but for the ends of tasks.
+#[test]
+fn lanes_that_share_tasks_are_one_fast_lane() {
+    let (fleet, workload) = one_kind(8, 1.6, 0.7, 1_000);
+    for seed in 0..3 {
+        let (found, expected) = (
+            run(&fleet, &workload, &options("first-come"), seed).mean_s(),
+            by_recursion(&fleet, &workload, seed),
+        );
+        assert!(
+            (found / expected - 1.0).abs() < 0.03,
+            "seed {seed}: {found} s, {expected} s by the recursion"
+        );
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_run() {
+    let fleet = Fleet::volta_turing_radeon();
+    let workload = Workload { deadline_factor: Some(5.0), ..Workload::three_kinds(0.8, 300) };
+    for policy in TASK_POLICIES {
+        let [one, same, other] = [3, 3, 4].map(|seed| run(&fleet, &workload, &options(policy), seed));
+        assert_eq!(one, same, "{policy}");
+        assert_ne!(one, other, "{policy}");
+        let ended = one.completions_s.len() + one.rejected + one.expired;
+        assert!(ended >= 270, "{policy}: {ended} of 300 tasks ended, 30 of which are not measured");
+    }
+}
+
+/// Prices send each kind to the lanes that are comparatively fast at it: on unlike lanes tasks are done sooner than where every lane
+/// takes the next task, whose capacity is 6 % below.
+#[test]
+fn prices_beat_the_dynamic_split_on_unlike_lanes() {
+    let fleet = Fleet::volta_turing_radeon();
+    let bursts = Some(Burst { probability: 0.8, spacing: 0.1 });
+    for burst in [None, bursts] {
+        let workload = Workload { burst, ..Workload::three_kinds(0.85, 1_000) };
+        let [prices, split] = ["lp-price", "fair"].map(|policy| over_seeds(&fleet, &workload, policy, 4));
+        let ratios: Vec<_> =
+            prices.iter().zip(&split).map(|(one, other)| one.mean_s() / other.mean_s()).collect();
+        let ratio = interval(&ratios);
+        assert!(ratio.mean < 0.65, "bursts {burst:?}: {ratio:?} of the dynamic split's mean completion time");
+    }
+}
+
+/// Under more work than there is room for, lanes' time goes to tenants by their weights.
+#[test]
+fn tenants_have_lane_time_by_their_weights() {
+    let fleet = Fleet::volta_turing_radeon();
+    let tenant = |(name, weight): (&str, i32)| Tenant { name: name.to_owned(), weight, share: 1.0 / 3.0 };
+    let tenants: Vec<_> = [("a", 1), ("b", 2), ("c", 3)].map(tenant).into();
+    for policy in ["fair", "lp-price"] {
+        let workload = Workload { tenants: tenants.clone(), ..Workload::three_kinds(2.5, 1_500) };
+        let outcome = run(&fleet, &workload, &options(policy), 1);
+        let index = jain(&outcome.service_by_weight);
+        assert!(index >= 0.98, "{policy}: {index} of {:?}", outcome.service_by_weight);
+    }
+}

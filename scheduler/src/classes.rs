@@ -1,0 +1,76 @@
+//! Classes of lanes: lanes of one class are alike, so that what one of them takes tells what the others will.
+//!
+//! It owns the classes' numbers, which are part of the state hash; it must not know what is learnt of a class.
+
+use warptape_events::journal::{LaneId, LaneKind, LaneSpec};
+
+use crate::state_hash::{Component, hash_component};
+
+/// A class, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassId(usize);
+
+impl ClassId {
+    /// Lanes of this kind whose class is not told, as before version 7 of the journal.
+    pub(crate) const fn of_kind(kind: LaneKind) -> Self {
+        match kind {
+            LaneKind::Host => Self(0),
+            LaneKind::Device => Self(1),
+        }
+    }
+
+    /// Its number.
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+
+    /// Hash of a lane's being of the class: nothing where its class was not told, as before there were classes.
+    pub(crate) fn hash(self, lane: LaneId) -> u64 {
+        match self.0 {
+            0..KINDS => 0,
+            index => hash_component(Component::LaneClass, [i64::from(lane), index as i64]),
+        }
+    }
+}
+
+/// The class of each lane, by lane, and how many there are. Lanes whose class is not told are of their kind's class; named classes
+/// are numbered behind these two, by first lane.
+pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
+    let mut named: Vec<(LaneKind, &str)> = Vec::new();
+    let mut classes = Vec::with_capacity(lanes.len());
+    for lane in lanes {
+        if lane.class.is_empty() {
+            classes.push(ClassId::of_kind(lane.kind()));
+            continue;
+        }
+        let key = (lane.kind(), lane.class.as_str());
+        let known = named.iter().position(|class| *class == key);
+        let index = known.unwrap_or_else(|| {
+            named.push(key);
+            named.len() - 1
+        });
+        classes.push(ClassId(KINDS + index));
+    }
+    (classes, KINDS + named.len())
+}
+
+/// Classes of lanes whose class is not told.
+const KINDS: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_of_one_class_where_kind_and_name_are_the_same() {
+        let lanes =
+            [("cuda:0", "H200"), ("cpu:1", ""), ("cuda:1", "T4"), ("cuda:2", "H200"), ("cpu:2", "T4")];
+        let lanes: Vec<_> = (0..)
+            .zip(lanes)
+            .map(|(lane, (device, class))| LaneSpec { class: class.into(), ..LaneSpec::new(lane, device, 1) })
+            .collect();
+        let (classes, count) = classes_of(&lanes);
+        assert_eq!(classes.iter().map(|class| class.index()).collect::<Vec<_>>(), [2, 0, 3, 2, 4]);
+        assert_eq!(count, 5);
+    }
+}

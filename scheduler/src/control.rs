@@ -1,0 +1,192 @@
+//! Control: what an operator's command does, or why it does nothing, in words.
+//!
+//! It owns which commands are good and what is said of them; what follows from them (releases, placements, slices) are decisions of the
+//! rules that the commands set. Whatever somebody publishes is answered: nothing here can fail.
+
+use warptape_events::journal::{
+    BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, Controlled, Decision, LaneId,
+    TenantWeight, WeighLane, WeighTenant,
+};
+
+use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
+use crate::life::Life;
+use crate::policy::task::{TASK_POLICIES, TaskPolicy};
+use crate::risk;
+use crate::service::{self, Change};
+
+/// Obeys a command, or refuses it, and says so.
+pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decision>) {
+    let (outcome, detail) = match judge(life, control) {
+        Ok(done) => (ControlOutcome::Done, done),
+        Err(why) => (ControlOutcome::Refused, why),
+    };
+    decisions.push(Decision::Controlled(Controlled { id: control.id.clone(), outcome, detail }));
+}
+
+/// What was done, or why nothing was.
+fn judge(life: &mut Life, control: &Control) -> Result<String, String> {
+    let late_ns = life.at_ns.saturating_sub(control.deadline_ns);
+    if late_ns > 0 {
+        return Err(format!("it came {} ms after its deadline: send it again", late_ns / 1_000_000));
+    }
+    match &control.command {
+        ControlCommand::DrainLane(drain) => drain_lane(life, drain.lane),
+        ControlCommand::UndrainLane(undrain) => undrain_lane(life, undrain.lane),
+        ControlCommand::WeighLane(weigh) => weigh_lane(life, *weigh),
+        ControlCommand::Rebalance(_) => rebalance(life),
+        ControlCommand::WeighTenant(weigh) => weigh_tenant(life, weigh),
+        ControlCommand::SetBreaker(set) => set_breaker(life, set.lane, set.to),
+        ControlCommand::ChoosePolicy(choice) => choose_policy(life, choice),
+    }
+}
+
+fn known(life: &Life, lane: LaneId) -> Result<(), String> {
+    let last = life.lanes.len() - 1;
+    match usize::try_from(lane).is_ok_and(|index| index <= last) {
+        true => Ok(()),
+        false => Err(format!("there is no lane {lane}: lanes are numbered from 0 to {last}")),
+    }
+}
+
+/// Refuses to take the last ready lane out of service.
+fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
+    let mut others = life.lanes.iter().filter(|other| other.id != lane);
+    match !life.lanes[lane as usize].ready || others.any(|other| other.ready && other.service.is_on()) {
+        true => Ok(()),
+        false => Err(format!("no other lane than {lane} is ready and in service: bring one back first")),
+    }
+}
+
+/// What becomes of the groups of a lane that gets nothing more.
+fn groups_go(life: &Life, lane: LaneId) -> String {
+    match life.lanes[lane as usize].groups_placed {
+        _ if life.draining => "the pipeline ends, so that its groups stay".to_owned(),
+        0 => "it has no groups".to_owned(),
+        1 => "its group goes to another lane".to_owned(),
+        groups => format!("its {groups} groups go to other lanes"),
+    }
+}
+
+fn drain_lane(life: &mut Life, lane: LaneId) -> Result<String, String> {
+    known(life, lane)?;
+    if life.lanes[lane as usize].service.is_drained() {
+        return Ok(format!("lane {lane} is drained already"));
+    }
+    if life.lanes[lane as usize].service.is_on() {
+        dispensable(life, lane)?;
+    }
+    let groups = groups_go(life, lane);
+    service::change(life, lane, Change::Drained(true));
+    Ok(format!("lane {lane} is drained: {groups}, and it gets no slices"))
+}
+
+fn undrain_lane(life: &mut Life, lane: LaneId) -> Result<String, String> {
+    known(life, lane)?;
+    if !life.lanes[lane as usize].service.is_drained() {
+        return Ok(format!("lane {lane} is not drained"));
+    }
+    service::change(life, lane, Change::Drained(false));
+    Ok(comes_back(life, lane, format!("lane {lane} is drained no more")))
+}
+
+/// Has groups move to a lane that is in service again, and says so.
+fn comes_back(life: &mut Life, lane: LaneId, words: String) -> String {
+    let lane_now = &life.lanes[lane as usize];
+    if !lane_now.service.is_on() {
+        let why = if lane_now.service.is_drained() { "it is drained" } else { "its breaker is held open" };
+        return format!("{words}; {why}");
+    }
+    if !lane_now.ready {
+        return format!("{words}; it is lost");
+    }
+    life.rebalancing.begin(Some(lane), &mut life.hash);
+    format!("{words}: groups that are best there move to it")
+}
+
+fn weigh_lane(life: &mut Life, weigh: WeighLane) -> Result<String, String> {
+    let WeighLane { lane, weight } = weigh;
+    known(life, lane)?;
+    if !(0..=WEIGHT_MAX).contains(&weight) {
+        return Err(format!("{weight} is no weight of a lane: it is from 0 (stands by) to {WEIGHT_MAX}"));
+    }
+    let changed = &mut life.lanes[lane as usize];
+    let before = std::mem::replace(&mut changed.weight, weight);
+    changed.refresh(&mut life.hash);
+    Ok(format!(
+        "lane {lane} weighs {weight}, and weighed {before}; groups stay where they are until `rebalance`"
+    ))
+}
+
+fn rebalance(life: &mut Life) -> Result<String, String> {
+    if life.draining {
+        return Err("the pipeline ends: groups stay where they are".to_owned());
+    }
+    life.rebalancing.begin(None, &mut life.hash);
+    let groups = life.groups_assigned;
+    Ok(format!("of {groups} groups those move that would be placed elsewhere now"))
+}
+
+fn weigh_tenant(life: &mut Life, weigh: &WeighTenant) -> Result<String, String> {
+    let WeighTenant { tenant, weight } = weigh;
+    if !(1..=TENANT_WEIGHT_MAX).contains(weight) {
+        return Err(format!("{weight} is no weight of a tenant: it is from 1 to {TENANT_WEIGHT_MAX}"));
+    }
+    let weights = &mut life.config.risk.tenant_weights;
+    let known = weights.iter().position(|known| known.tenant == *tenant);
+    if known.is_none() && weights.len() >= TENANT_WEIGHTS_MAX {
+        return Err(format!(
+            "{TENANT_WEIGHTS_MAX} tenants have a weight of their own, and no more may have one"
+        ));
+    }
+    let before = match known {
+        Some(index) => std::mem::replace(&mut weights[index].weight, *weight),
+        None => {
+            weights.push(TenantWeight { tenant: tenant.clone(), weight: *weight });
+            1
+        }
+    };
+    life.risk.weigh(tenant, *weight);
+    life.refresh_config();
+    Ok(format!("tenant {tenant} weighs {weight}, and weighed {before}"))
+}
+
+fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String, String> {
+    known(life, lane)?;
+    let service = &life.lanes[lane as usize].service;
+    let held = match to {
+        BreakerMode::Auto => "judges by itself",
+        BreakerMode::Open => "is held open",
+        BreakerMode::Closed => "is held closed",
+    };
+    if service.mode() == to {
+        return Ok(format!("the breaker of lane {lane} {held} already"));
+    }
+    let was_on = service.is_on();
+    if to == BreakerMode::Open && was_on {
+        dispensable(life, lane)?;
+    }
+    let groups = groups_go(life, lane);
+    service::change(life, lane, Change::Mode(to));
+    let words = format!("the breaker of lane {lane} {held}");
+    Ok(match (was_on, life.lanes[lane as usize].service.is_on()) {
+        (true, false) => format!("{words}: {groups}, and it gets no slices"),
+        (false, true) => comes_back(life, lane, words),
+        _ => words,
+    })
+}
+
+fn choose_policy(life: &mut Life, choice: &ChoosePolicy) -> Result<String, String> {
+    let ChoosePolicy { of, name } = choice;
+    if of != "tasks" {
+        return Err(format!("there are no policies of {of}; there are policies of: tasks"));
+    }
+    let Some(policy) = TaskPolicy::parse(name).filter(|_| !name.is_empty()) else {
+        let names = TASK_POLICIES.join(", ");
+        return Err(format!("there is no policy of tasks called {name}; there are: {names}"));
+    };
+    let before = std::mem::replace(&mut life.config.risk.policy, name.clone());
+    let before = if before.is_empty() { TASK_POLICIES[0] } else { &before };
+    risk::choose_policy(life, policy);
+    life.refresh_config();
+    Ok(format!("the policy of tasks is {name}, and was {before}; what waits for one lane alone stays there"))
+}

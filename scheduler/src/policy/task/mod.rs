@@ -1,0 +1,173 @@
+//! Task policies: which lanes do a task.
+//!
+//! ```text
+//!   pull    a lane is free ──► which of the waiting tasks does it take?     fair, lp-price, earliest-deadline, least-laxity, first-come
+//!   push    a task arrives ──► whose queue does it join, as a whole?        round-robin, weighted-round-robin, score-utilization,
+//!                                                                            shortest-queue, two-choices, earliest-completion
+//! ```
+//!
+//! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
+
+mod earliest_completion;
+mod lp_price;
+mod order;
+mod round_robin;
+mod score_utilization;
+mod shortest_queue;
+mod two_choices;
+mod weighted_round_robin;
+
+use warptape_events::journal::{LaneId, SchedulerConfig, TaskId};
+
+use super::named;
+pub(crate) use lp_price::Offer;
+pub(crate) use order::{Due, Order};
+
+/// Names of all task policies, the default first.
+pub const TASK_POLICIES: [&str; 11] = [
+    "fair",
+    "lp-price",
+    "earliest-deadline",
+    "least-laxity",
+    "first-come",
+    "round-robin",
+    "weighted-round-robin",
+    "score-utilization",
+    "shortest-queue",
+    "two-choices",
+    "earliest-completion",
+];
+
+/// The rule by which lanes get tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskPolicy {
+    /// A free lane takes from the first task in an order.
+    First(Order),
+    /// A free lane takes from the task whose kind it serves best at the prices of the capacity problem.
+    LpPrice,
+    /// A task joins the queue of one lane when it arrives.
+    Push(Push),
+}
+
+/// The rule by which a task gets its lane when it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// The next lane in turn.
+    RoundRobin,
+    /// The next lane in turn, lanes having turns in proportion to how fast they are.
+    WeightedRoundRobin,
+    /// The lane with the highest speed × (1 − utilisation).
+    ScoreUtilization,
+    /// The lane with the fewest tasks.
+    ShortestQueue,
+    /// The shorter queue of two that are drawn.
+    TwoChoices,
+    /// The lane that is predicted to be done first.
+    EarliestCompletion,
+}
+
+impl TaskPolicy {
+    /// The policy of `NAME` or `NAME@VERSION`; of nothing the default, as journals of before have it.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (name, version) = named(text)?;
+        let policy = match name {
+            "" | "fair" => Self::First(Order::Fair),
+            "lp-price" => Self::LpPrice,
+            "earliest-deadline" => Self::First(Order::EarliestDeadline),
+            "least-laxity" => Self::First(Order::LeastLaxity),
+            "first-come" => Self::First(Order::FirstCome),
+            "round-robin" => Self::Push(Push::RoundRobin),
+            "weighted-round-robin" => Self::Push(Push::WeightedRoundRobin),
+            "score-utilization" => Self::Push(Push::ScoreUtilization),
+            "shortest-queue" => Self::Push(Push::ShortestQueue),
+            "two-choices" => Self::Push(Push::TwoChoices),
+            "earliest-completion" => Self::Push(Push::EarliestCompletion),
+            _ => return None,
+        };
+        // All of them have one version so far.
+        (version == 1).then_some(policy)
+    }
+
+    /// The order in which the tasks of a class wait.
+    pub(crate) fn order(self) -> Order {
+        match self {
+            Self::First(order) => order,
+            Self::LpPrice => Order::ShortestFirst,
+            Self::Push(_) => Order::Fair,
+        }
+    }
+}
+
+/// A lane that a task may go to, as a push policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneView {
+    pub(crate) lane: LaneId,
+    /// Tasks that wait for it alone, and the one that it works on.
+    pub(crate) tasks: i64,
+    /// What it is predicted to take for them, in nanoseconds.
+    pub(crate) backlog_ns: i64,
+    /// What it is predicted to take for the task, in nanoseconds; 0 while nobody knows.
+    pub(crate) task_ns: i64,
+    /// How fast it is: units of cost of the task's kind in a second, or its weight where that is known of none.
+    pub(crate) speed: i64,
+    /// Share of the last second in which it worked, in parts per million.
+    pub(crate) utilization_ppm: i64,
+}
+
+/// What push policies remember.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turns {
+    /// The lane that had the last turn.
+    pub(crate) last: LaneId,
+    /// By how much each lane is behind, for weighted turns, by lane.
+    pub(crate) behind: Vec<i64>,
+}
+
+impl Push {
+    /// The lane that a task goes to, of one at least.
+    pub(crate) fn choose(
+        self,
+        lanes: &[LaneView],
+        task: TaskId,
+        turns: &mut Turns,
+        config: &SchedulerConfig,
+    ) -> LaneId {
+        match self {
+            Self::RoundRobin => round_robin::choose(lanes, turns),
+            Self::WeightedRoundRobin => weighted_round_robin::choose(lanes, turns),
+            Self::ScoreUtilization => score_utilization::choose(lanes),
+            Self::ShortestQueue => shortest_queue::choose(lanes),
+            Self::TwoChoices => two_choices::choose(lanes, task, config.placement_seed),
+            Self::EarliestCompletion => earliest_completion::choose(lanes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lanes of (tasks, backlog, time for the task, speed, utilisation).
+    pub(super) fn views(lanes: &[(i64, i64, i64, i64, i64)]) -> Vec<LaneView> {
+        let view = |(lane, &(tasks, backlog_ns, task_ns, speed, utilization_ppm))| LaneView {
+            lane,
+            tasks,
+            backlog_ns,
+            task_ns,
+            speed,
+            utilization_ppm,
+        };
+        (0..).zip(lanes).map(view).collect()
+    }
+
+    #[test]
+    fn every_name_is_a_policy_and_a_version_that_is_not_there_is_none() {
+        for name in TASK_POLICIES {
+            assert_eq!(TaskPolicy::parse(name), TaskPolicy::parse(&format!("{name}@1")), "{name}");
+            assert!(TaskPolicy::parse(name).is_some(), "{name}");
+            assert_eq!(TaskPolicy::parse(&format!("{name}@2")), None);
+        }
+        assert_eq!(TaskPolicy::parse(""), TaskPolicy::parse("fair"));
+        assert_eq!(["dice", "fair@0", "fair@x", "@"].map(TaskPolicy::parse), [None; 4]);
+    }
+}

@@ -1,0 +1,38 @@
+//! The power of two choices: of two lanes that are drawn, the one with fewer tasks.
+
+use warptape_events::journal::{LaneId, TaskId};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::LaneView;
+
+pub(super) fn choose(lanes: &[LaneView], task: TaskId, seed: i64) -> LaneId {
+    let stream = xxh3_64_with_seed(b"task/two-choices", seed as u64);
+    let draw = |number: u64| {
+        let mut address = [0u8; 24];
+        address[..8].copy_from_slice(&stream.to_le_bytes());
+        address[8..16].copy_from_slice(&task.to_le_bytes());
+        address[16..].copy_from_slice(&number.to_le_bytes());
+        let index = (u128::from(xxh3_64(&address)) * lanes.len() as u128) >> 64;
+        &lanes[index as usize]
+    };
+    let (one, other) = (draw(0), draw(1));
+    if other.tasks < one.tasks { other.lane } else { one.lane }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::views;
+    use super::*;
+
+    #[test]
+    fn draws_are_addressed_and_even_and_the_shorter_queue_wins() {
+        let lanes = views(&[(0, 0, 0, 1, 0), (0, 0, 0, 1, 0), (9, 0, 0, 1, 0), (0, 0, 0, 1, 0)]);
+        let chosen: Vec<_> = (0..4_000).map(|task| choose(&lanes, task, 7)).collect();
+        let count = |lane| chosen.iter().filter(|chosen| **chosen == lane).count();
+        // Only who draws the long queue twice takes it: one in sixteen; the others share the rest, 1,250 each.
+        assert!((150..350).contains(&count(2)), "{}", count(2));
+        assert!([0, 1, 3].into_iter().all(|lane| (1_100..1_400).contains(&count(lane))));
+        assert_eq!(chosen, (0..4_000).map(|task| choose(&lanes, task, 7)).collect::<Vec<_>>());
+        assert_ne!(chosen, (0..4_000).map(|task| choose(&lanes, task, 8)).collect::<Vec<_>>());
+    }
+}

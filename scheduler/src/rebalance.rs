@@ -1,0 +1,108 @@
+//! Rebalancing: groups move to where the placement policy would put them now, each of them once at most.
+//!
+//! It is begun by an operator, or when a lane comes back into service, and looks at so many groups a step, in order. It owns how far
+//! that is; it must not know how a policy chooses.
+
+use warptape_events::journal::{Decision, GroupIndex, LaneId, ReleaseCause};
+
+use crate::life::Life;
+use crate::partitions::GroupKey;
+use crate::placement::Chooser;
+use crate::service::let_go;
+use crate::state_hash::{Component, StateHash, hash_component};
+
+/// Groups that are looked at in one step.
+const LOOKS_MAX: usize = 256;
+
+/// How far a rebalancing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Course {
+    /// The next group to look at, or the first behind it.
+    next: GroupKey,
+    /// The lane that groups move to; any, if there is none.
+    to: Option<LaneId>,
+}
+
+/// The rebalancing that is under way, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Rebalancing {
+    course: Option<Course>,
+    contribution: u64,
+}
+
+impl Rebalancing {
+    /// Hash of it: nothing where none is under way.
+    pub(crate) fn hash(&self) -> u64 {
+        match self.course {
+            None => 0,
+            Some(Course { next, to }) => hash_component(
+                Component::Rebalancing,
+                [i64::from(next.partition), i64::from(next.group), to.map_or(-1, i64::from)],
+            ),
+        }
+    }
+
+    fn set(&mut self, course: Option<Course>, hash: &mut StateHash) {
+        self.course = course;
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+
+    /// Begins with the first group: those move whose best lane is `to`, or all that have a better one. One that is under way goes on
+    /// in it.
+    pub(crate) fn begin(&mut self, to: Option<LaneId>, hash: &mut StateHash) {
+        let to = match self.course {
+            Some(course) if course.to != to => None,
+            _ => to,
+        };
+        self.set(Some(Course { next: GroupKey { partition: 0, group: 0 }, to }), hash);
+    }
+}
+
+/// Looks at the next groups, and has lanes let go of those that are better off elsewhere. Returns when to go on.
+pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
+    let Some(Course { next, to }) = life.rebalancing.course else { return i64::MAX };
+    if life.draining || !life.lanes.iter().any(|lane| lane.ready) {
+        life.rebalancing.set(None, &mut life.hash);
+        return i64::MAX;
+    }
+    let keys = groups_from(life, next);
+    let mut chooser = Chooser::new(life);
+    for &key in &keys[..keys.len().min(LOOKS_MAX)] {
+        if !life.room.is_there() {
+            return wait(life, key, to);
+        }
+        let group = &life.partitions[&key.partition].groups[key.group as usize];
+        let Some(lane) = group.lane else { continue };
+        let best = chooser.best(life, key, group, lane);
+        if best == lane || to.is_some_and(|to| to != best) {
+            continue;
+        }
+        chooser.expect(best);
+        let decision = Decision::Release(let_go(life, key, ReleaseCause::Rebalance, None));
+        life.room.take(&decision);
+        decisions.push(decision);
+    }
+    match keys.get(LOOKS_MAX) {
+        Some(&key) => wait(life, key, to),
+        None => {
+            life.rebalancing.set(None, &mut life.hash);
+            i64::MAX
+        }
+    }
+}
+
+/// The groups to look at, and one more if there are more, in order.
+fn groups_from(life: &Life, next: GroupKey) -> Vec<GroupKey> {
+    let partitions = life.partitions.range(next.partition..).map(|(_, partition)| partition);
+    let keys = partitions.flat_map(|partition| {
+        let key = |group| GroupKey { partition: partition.id, group: group as GroupIndex };
+        (0..partition.active().len()).map(key)
+    });
+    keys.skip_while(|key| *key < next).take(LOOKS_MAX + 1).collect()
+}
+
+fn wait(life: &mut Life, next: GroupKey, to: Option<LaneId>) -> i64 {
+    life.rebalancing.set(Some(Course { next, to }), &mut life.hash);
+    life.at_ns + 1
+}

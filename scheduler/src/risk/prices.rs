@@ -1,0 +1,236 @@
+//! Prices of kinds of tasks: when they are to be found anew, and what they are.
+//!
+//! ```text
+//!   TaskArrived ──► what comes of each kind ──┐
+//!   SliceDone ────► rates by class ───────────┼──► a change by a tenth ──► AskPrices ──► (solved outside) ──► Priced
+//!   lanes that come and go ───────────────────┘
+//! ```
+//!
+//! It owns the question and its answer; it must not solve anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use warptape_events::journal::{AskPrices, KindDemand, Priced};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::rates::Rates;
+use crate::classes::ClassId;
+use crate::lanes::Lane;
+use crate::service::Serving;
+use crate::state_hash::{Component, StateHash, hash_component};
+
+/// Kinds in a question: those with the most work.
+pub(crate) const KINDS_MAX: usize = 64;
+/// Kinds whose arrivals are counted. Beyond, the one with the least cost is forgotten.
+const DEMANDS_MAX: usize = 1_024;
+/// With each look, what came before counts for 1/8 less.
+const SMOOTHING: i64 = 8;
+/// A question is asked anew where a share of work, or a rate, has changed by more than this share of what it was: 1/10.
+const CHANGE: i128 = 10;
+/// Shares of work that are compared, and changes of them, are at least so large, in parts per million.
+const SHARE_MIN_PPM: i128 = 10_000;
+const PPM: i128 = 1_000_000;
+/// The most that counts of a kind, so that no sum leaves its range.
+const COST_MAX: i64 = 1 << 60;
+
+/// What is known of prices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prices {
+    known: BTreeMap<Arc<str>, Known>,
+    demands: BTreeMap<Arc<str>, Demand>,
+    /// The last question, with the kinds that its answer names by position.
+    asked: Option<AskPrices>,
+    question_next: i64,
+    /// When to look next.
+    next_ns: i64,
+    contribution: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    price: i64,
+    contribution: u64,
+}
+
+/// What came of a kind lately.
+#[derive(Clone, Debug, Default)]
+struct Demand {
+    cost: i64,
+    contribution: u64,
+}
+
+fn hash_of(component: Component, key: &str, value: i64) -> u64 {
+    hash_component(component, [xxh3_64(key.as_bytes()) as i64, value])
+}
+
+impl Prices {
+    /// Price of a unit of cost of a kind; 0 while there is none.
+    pub(crate) fn price(&self, key: &str) -> i64 {
+        self.known.get(key).map_or(0, |known| known.price)
+    }
+
+    /// Number of the next question.
+    pub(crate) fn question_next(&self) -> i64 {
+        self.question_next
+    }
+
+    /// The last question, if it has this number.
+    pub(crate) fn question(&self, question: i64) -> Option<&AskPrices> {
+        self.asked.as_ref().filter(|asked| asked.question == question)
+    }
+
+    /// Counts what came of a kind.
+    pub(crate) fn count(&mut self, key: &Arc<str>, cost: i64, hash: &mut StateHash) {
+        if self.demands.len() >= DEMANDS_MAX && !self.demands.contains_key(key) {
+            let least = self.demands.iter().min_by_key(|(_, demand)| demand.cost).map(|(key, _)| key.clone());
+            let forgotten = least.and_then(|least| self.demands.remove(&least)).expect("demands are known");
+            hash.remove(forgotten.contribution);
+        }
+        let demand = self.demands.entry(key.clone()).or_default();
+        demand.cost = demand.cost.saturating_add(cost).min(COST_MAX);
+        let now = hash_of(Component::Demand, key, demand.cost);
+        hash.replace(&mut demand.contribution, now);
+    }
+
+    /// Looks whether prices are to be found anew, if it is time to.
+    pub(crate) fn look(
+        &mut self,
+        at_ns: i64,
+        interval_ns: i64,
+        lanes: &[Lane],
+        rates: &Rates,
+        hash: &mut StateHash,
+    ) -> Option<AskPrices> {
+        if interval_ns == 0 || at_ns < self.next_ns {
+            return None;
+        }
+        let question = self.ask(lanes, rates);
+        for (key, demand) in &mut self.demands {
+            demand.cost -= (demand.cost / SMOOTHING).max(1).min(demand.cost);
+            let now = hash_of(Component::Demand, key, demand.cost);
+            hash.replace(&mut demand.contribution, now);
+        }
+        self.demands.retain(|_, demand| {
+            let stays = demand.cost > 0;
+            if !stays {
+                hash.remove(demand.contribution);
+            }
+            stays
+        });
+        self.next_ns = at_ns + interval_ns;
+        let asks = question.filter(|question| {
+            !question.kinds.is_empty() && self.asked.as_ref().is_none_or(|asked| is_changed(asked, question))
+        });
+        if let Some(question) = &asks {
+            self.question_next += 1;
+            self.asked = Some(question.clone());
+        }
+        self.refresh(hash);
+        asks
+    }
+
+    /// The question as it would be asked now; `None` without a lane that gets work.
+    fn ask(&self, lanes: &[Lane], rates: &Rates) -> Option<AskPrices> {
+        let mut classes: BTreeMap<ClassId, i32> = BTreeMap::new();
+        let serving = Serving::of(lanes);
+        for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.weight > 0) {
+            *classes.entry(lane.class).or_default() += 1;
+        }
+        let demand = |(key, demand): (&Arc<str>, &Demand)| {
+            let fs_per_cost: Vec<_> = classes.keys().map(|class| rates.fs_per_cost(*class, key)).collect();
+            let is_known = fs_per_cost.iter().any(|fs| *fs > 0);
+            is_known.then(|| KindDemand { rate_key: key.as_ref().to_owned(), cost: demand.cost, fs_per_cost })
+        };
+        let mut kinds: Vec<_> = self.demands.iter().filter_map(demand).collect();
+        if kinds.len() > KINDS_MAX {
+            // A stable sort: of equals the first by name.
+            kinds.sort_by_key(|kind| std::cmp::Reverse(work_fs(kind)));
+            kinds.truncate(KINDS_MAX);
+            kinds.sort_by(|one, other| one.rate_key.cmp(&other.rate_key));
+        }
+        let lanes: Vec<_> = classes.into_values().collect();
+        (!lanes.is_empty()).then_some(AskPrices { question: self.question_next, lanes, kinds })
+    }
+
+    /// Takes the answer to a question; of one that is not the last, nothing.
+    pub(crate) fn answer(&mut self, priced: &Priced, hash: &mut StateHash) {
+        let Some(asked) = self.question(priced.question) else { return };
+        let kinds: Vec<Arc<str>> = asked.kinds.iter().map(|kind| kind.rate_key.as_str().into()).collect();
+        if priced.prices.is_empty() {
+            return;
+        }
+        for known in std::mem::take(&mut self.known).into_values() {
+            hash.remove(known.contribution);
+        }
+        for (kind, &price) in kinds.into_iter().zip(&priced.prices) {
+            let contribution = hash_of(Component::Price, &kind, price);
+            hash.add(contribution);
+            self.known.insert(kind, Known { price, contribution });
+        }
+    }
+
+    /// Forgets everything but the number of the next question.
+    pub(crate) fn clear(&mut self, hash: &mut StateHash) {
+        let Self { known, demands, question_next, contribution, .. } = std::mem::take(self);
+        known.into_values().for_each(|known| hash.remove(known.contribution));
+        demands.into_values().for_each(|demand| hash.remove(demand.contribution));
+        (self.question_next, self.contribution) = (question_next, contribution);
+        self.refresh(hash);
+    }
+
+    /// Nothing before the first look.
+    fn hash(&self) -> u64 {
+        if (self.next_ns, self.question_next) == (0, 0) {
+            return 0;
+        }
+        let asked = self.asked.iter().flat_map(|asked| &asked.kinds).map(|kind| {
+            let rates = kind.fs_per_cost.iter().flat_map(|fs| fs.to_le_bytes()).collect::<Vec<_>>();
+            let lanes =
+                self.asked.iter().flat_map(|asked| &asked.lanes).flat_map(|count| count.to_le_bytes());
+            let lanes = xxh3_64(&lanes.collect::<Vec<_>>()) as i64;
+            let fields = [xxh3_64(kind.rate_key.as_bytes()) as i64, kind.cost, xxh3_64(&rates) as i64, lanes];
+            hash_component(Component::Prices, fields)
+        });
+        asked.fold(hash_component(Component::Prices, [self.question_next, self.next_ns]), u64::wrapping_add)
+    }
+
+    fn refresh(&mut self, hash: &mut StateHash) {
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+
+    /// Hash of everything here, by walking.
+    pub(crate) fn walked_hash(&self) -> u64 {
+        let known = self.known.iter().map(|(key, known)| hash_of(Component::Price, key, known.price));
+        let demands = self.demands.iter().map(|(key, demand)| hash_of(Component::Demand, key, demand.cost));
+        known.chain(demands).chain([self.hash()]).fold(0, u64::wrapping_add)
+    }
+}
+
+/// Work of a kind: its cost by the time that it takes on the class that is fastest.
+fn work_fs(kind: &KindDemand) -> i128 {
+    let fastest = kind.fs_per_cost.iter().filter(|fs| **fs > 0).min().copied().unwrap_or(0);
+    i128::from(kind.cost) * i128::from(fastest)
+}
+
+/// Whether lanes, a share of work or a rate is other than it was by more than a tenth.
+fn is_changed(before: &AskPrices, now: &AskPrices) -> bool {
+    let keys = |question: &AskPrices| -> Vec<String> {
+        question.kinds.iter().map(|kind| kind.rate_key.clone()).collect()
+    };
+    if before.lanes != now.lanes || keys(before) != keys(now) {
+        return true;
+    }
+    let total = |question: &AskPrices| question.kinds.iter().map(work_fs).sum::<i128>().max(1);
+    let (total_before, total_now) = (total(before), total(now));
+    // Work has up to 2^123 fs: shares are of work in parts of its total.
+    let share_ppm = |kind: &KindDemand, total: i128| work_fs(kind) / (total / PPM).max(1);
+    before.kinds.iter().zip(&now.kinds).any(|(before, now)| {
+        let (share_before, share_now) = (share_ppm(before, total_before), share_ppm(now, total_now));
+        let differs = |one: i128, other: i128, least: i128| (one - other).abs() > (one / CHANGE).max(least);
+        let rates = before.fs_per_cost.iter().zip(&now.fs_per_cost);
+        differs(share_before, share_now, SHARE_MIN_PPM)
+            || rates.into_iter().any(|(before, now)| differs(i128::from(*before), i128::from(*now), 0))
+    })
+}

@@ -1,0 +1,177 @@
+//! Service: which lanes get work, and how groups leave those that do not.
+//!
+//! ```text
+//!   in service: not drained by an operator, breaker not open ──► groups and slices
+//!   out of service ──► its groups: Release ──► Released ──► Place elsewhere; its shares of tasks: anybody's
+//!   nothing that is ready is in service ──► all that are ready get work: late is better than never
+//! ```
+//!
+//! It owns the flag of each lane and the releases that follow from it; it must not know where groups go.
+
+use warptape_events::journal::{
+    BreakerMode, Decision, ExclusionReason, GroupIndex, LaneId, Release, ReleaseCause, Route,
+};
+
+use crate::lanes::{Lane, QueueHead};
+use crate::life::Life;
+use crate::partitions::GroupKey;
+use crate::risk;
+use crate::state_hash::{Component, hash_component};
+
+/// What keeps a lane from service, if anything does.
+#[derive(Debug, Default)]
+pub(crate) struct Service {
+    drained: bool,
+    mode: BreakerMode,
+    contribution: u64,
+}
+
+impl Service {
+    /// Hash of it: nothing of a lane that nobody keeps from service, as before there was anything that could.
+    pub(crate) fn hash(&self, lane: LaneId) -> u64 {
+        match (self.drained, self.mode) {
+            (false, BreakerMode::Auto) => 0,
+            (drained, mode) => {
+                hash_component(Component::Service, [i64::from(lane), i64::from(drained), mode as i64])
+            }
+        }
+    }
+
+    /// Whether the lane is to get groups and slices.
+    pub(crate) fn is_on(&self) -> bool {
+        self.exclusion().is_none()
+    }
+
+    /// Why it is to get none.
+    pub(crate) fn exclusion(&self) -> Option<ExclusionReason> {
+        match (self.drained, self.mode) {
+            (true, _) => Some(ExclusionReason::Drained),
+            (false, BreakerMode::Open) => Some(ExclusionReason::Broken),
+            (false, BreakerMode::Auto | BreakerMode::Closed) => None,
+        }
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    pub(crate) fn mode(&self) -> BreakerMode {
+        self.mode
+    }
+}
+
+/// Which lanes get work at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Serving {
+    /// Whether some ready lane is in service, so that the others get nothing.
+    any_in_service: bool,
+}
+
+impl Serving {
+    pub(crate) fn of(lanes: &[Lane]) -> Self {
+        Self { any_in_service: lanes.iter().any(|lane| lane.ready && lane.service.is_on()) }
+    }
+
+    /// Whether a lane gets work.
+    pub(crate) fn has(self, lane: &Lane) -> bool {
+        lane.ready && self.exclusion(lane).is_none()
+    }
+
+    /// Why a ready lane gets none.
+    pub(crate) fn exclusion(self, lane: &Lane) -> Option<ExclusionReason> {
+        lane.service.exclusion().filter(|_| self.any_in_service)
+    }
+}
+
+/// What is to change of a lane's service.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Drained(bool),
+    Mode(BreakerMode),
+}
+
+/// Changes what keeps a lane from service.
+pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
+    let was_on = life.lanes[lane as usize].service.is_on();
+    let service = &mut life.lanes[lane as usize].service;
+    match change {
+        Change::Drained(drained) => service.drained = drained,
+        Change::Mode(mode) => service.mode = mode,
+    }
+    let (now, is_on) = (service.hash(lane), service.is_on());
+    life.hash.replace(&mut service.contribution, now);
+    if was_on && !is_on {
+        life.lanes_out += 1;
+    } else if !was_on && is_on {
+        life.lanes_out -= 1;
+    }
+}
+
+/// Takes what lanes have that are out of service, if there is another lane for it: their shares of tasks are anybody's, and they let go
+/// of their groups, as far as the step has room.
+pub(crate) fn evacuate(life: &mut Life, decisions: &mut Vec<Decision>) {
+    if life.lanes_out == 0 {
+        return;
+    }
+    let serving = Serving::of(&life.lanes);
+    let is_out = |lane: &&Lane| serving.exclusion(lane).is_some();
+    let out: Vec<LaneId> = life.lanes.iter().filter(is_out).map(|lane| lane.id).collect();
+    for &lane in &out {
+        risk::reopen_shares(life, lane);
+    }
+    let has_groups = |lane: &LaneId| !life.draining && life.lanes[*lane as usize].groups_placed > 0;
+    let left: Vec<LaneId> = out.into_iter().filter(has_groups).collect();
+    for lane in left {
+        let cause = match life.lanes[lane as usize].service.is_drained() {
+            true => ReleaseCause::Drained,
+            false => ReleaseCause::Breaker,
+        };
+        for key in groups_of(life, lane) {
+            if !life.room.is_there() {
+                return;
+            }
+            let decision = Decision::Release(let_go(life, key, cause, None));
+            life.room.take(&decision);
+            decisions.push(decision);
+        }
+    }
+}
+
+/// The groups of a lane, by partition and group.
+fn groups_of(life: &Life, lane: LaneId) -> Vec<GroupKey> {
+    let mut keys = Vec::new();
+    for partition in life.partitions.values() {
+        for (index, group) in partition.active().iter().enumerate() {
+            if group.lane == Some(lane) {
+                keys.push(GroupKey { partition: partition.id, group: index as GroupIndex });
+            }
+        }
+    }
+    keys
+}
+
+/// Takes a group from its lane; it is placed again when the lane has given back its state, on a lane of the route's kind if there is a
+/// route.
+pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route: Option<Route>) -> Release {
+    let Life { lanes, partitions, hash, groups_unplaced, .. } = life;
+    let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
+    let group = partition.group_mut(key.group);
+    let lane_id = group.lane.take().expect("only groups on a lane move");
+    let lane = &mut lanes[lane_id as usize];
+    lane.groups_placed -= 1;
+    lane.waiting_rows -= group.waiting_rows;
+    if let Some(oldest_ns) = group.oldest_ns() {
+        lane.dequeue(QueueHead { oldest_ns, key });
+    }
+    lane.refresh(hash);
+    (group.leaving, group.bound_for) = (Some(lane_id), route.map(|route| route.kind));
+    group.refresh(key, hash);
+    group.refresh_route(key, hash);
+    *groups_unplaced += 1;
+    Release { partition: key.partition, group: key.group, lane: lane_id, epoch: group.epoch, route, cause }
+}
+
+/// Hash of what keeps all lanes from service, by walking.
+pub(crate) fn walked_hash(lanes: &[Lane]) -> u64 {
+    lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.service.hash(lane.id)))
+}

@@ -1,0 +1,89 @@
+//! The model's side of operators' commands: which lanes get work, and which commands may be refused.
+
+use warptape_events::journal::*;
+use warptape_scheduler::TASK_POLICIES;
+
+use super::{Model, kind_of, predictions};
+
+impl Model {
+    /// Whether a lane gets work: one in service, or any that is ready where none of these is.
+    pub fn serves(&self, lane: LaneId) -> bool {
+        let any = self.lanes.iter().any(|lane| lane.ready && lane.is_in_service());
+        let lane = &self.lanes[lane as usize];
+        lane.ready && (lane.is_in_service() || !any)
+    }
+
+    /// Checks why a lane lets go of a group, and names it.
+    pub(super) fn check_release(&self, release: &Release) -> String {
+        let lane = &self.lanes[release.lane as usize];
+        assert_eq!(release.route.is_some(), release.cause == ReleaseCause::Route, "{release:?}");
+        let serves = self.serves(release.lane);
+        match release.cause {
+            ReleaseCause::Route => {
+                let route = release.route.expect("checked above");
+                assert_ne!(kind_of(release.lane), route.kind, "a group moves to where it is");
+                let [there_ns, here_ns] = predictions(&route);
+                assert!(there_ns * 5 < here_ns * 4, "a group moves for little: {route:?}");
+                return format!("release to {:?}", route.kind);
+            }
+            ReleaseCause::Drained => assert!(lane.drained && !serves, "{release:?}"),
+            ReleaseCause::Breaker => assert!(!lane.drained && !serves, "{release:?}"),
+            ReleaseCause::Rebalance => assert!(self.lanes.len() > 1, "{release:?}"),
+        }
+        format!("release {:?}", release.cause)
+    }
+
+    /// Does what a command says if it is obeyed, or checks that there is a reason to refuse it.
+    pub(super) fn execute_control(&mut self, control: &Control, controlled: &Controlled) {
+        assert_eq!(controlled.id, control.id);
+        assert!(!controlled.detail.is_empty(), "a command is answered without a word");
+        let is_late = self.at_ns > control.deadline_ns;
+        if controlled.outcome == ControlOutcome::Refused {
+            assert!(is_late || self.may_refuse(&control.command), "{control:?}: {controlled:?}");
+            return;
+        }
+        assert!(!is_late, "a command is obeyed after its deadline");
+        match &control.command {
+            ControlCommand::DrainLane(drain) => self.lanes[drain.lane as usize].drained = true,
+            ControlCommand::UndrainLane(undrain) => self.lanes[undrain.lane as usize].drained = false,
+            ControlCommand::WeighLane(weigh) => self.lanes[weigh.lane as usize].weight = weigh.weight,
+            ControlCommand::SetBreaker(set) => self.lanes[set.lane as usize].breaker = set.to,
+            ControlCommand::Rebalance(_) => assert!(!self.draining, "groups are to move at the end"),
+            ControlCommand::WeighTenant(weigh) => assert!((1..=1_000).contains(&weigh.weight)),
+            ControlCommand::ChoosePolicy(choice) => {
+                assert!(TASK_POLICIES.contains(&choice.name.as_str()), "there is no such policy: {choice:?}");
+                self.config.risk.policy = choice.name.clone();
+            }
+        }
+    }
+
+    /// What a lane has of tasks as its share is anybody's while it is out of service, and another is not.
+    pub(super) fn settle_shares(&mut self) {
+        for lane in 0..self.lanes.len() as LaneId {
+            if !self.serves(lane) {
+                self.reopen_shares(lane);
+            }
+        }
+    }
+
+    fn may_refuse(&self, command: &ControlCommand) -> bool {
+        let unknown = |lane: LaneId| !(0..self.lanes.len() as LaneId).contains(&lane);
+        let others = |lane: LaneId| {
+            let mut others = (0..).zip(&self.lanes).filter(|(other, _)| *other != lane);
+            others.any(|(_, other)| other.ready && other.is_in_service())
+        };
+        match command {
+            ControlCommand::DrainLane(DrainLane { lane }) => unknown(*lane) || !others(*lane),
+            ControlCommand::UndrainLane(UndrainLane { lane }) => unknown(*lane),
+            ControlCommand::WeighLane(WeighLane { lane, weight }) => {
+                unknown(*lane) || !(0..=1_000_000).contains(weight)
+            }
+            ControlCommand::SetBreaker(SetBreaker { lane, to }) => {
+                unknown(*lane) || (*to == BreakerMode::Open && !others(*lane))
+            }
+            ControlCommand::Rebalance(_) => self.draining,
+            ControlCommand::WeighTenant(weigh) => !(1..=1_000).contains(&weigh.weight),
+            ControlCommand::ChoosePolicy(choice) => !TASK_POLICIES.contains(&choice.name.as_str()),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What operators tell running processes, and what these answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::LaneId;
+use crate::wire::Wire;
+
+/// Bytes that a text of a command may have at most: its id, who sent it, a tenant or a policy.
+pub const TEXT_BYTES_MAX: usize = 256;
+
+/// A command for one process: that whose partition of the topic it lies in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Control {
+    /// Name by which the answer is found, chosen by the sender.
+    pub id: String,
+    /// When it was sent, in nanoseconds since the epoch.
+    pub at_ns: i64,
+    /// Who sends it, for people.
+    pub by: String,
+    /// Until when it may be obeyed, in nanoseconds since the epoch; later it is refused.
+    pub deadline_ns: i64,
+    /// What is to be done.
+    pub command: ControlCommand,
+}
+
+impl Control {
+    /// The first of its texts that has more than [`TEXT_BYTES_MAX`] bytes, with how many it has.
+    pub fn long_text(&self) -> Option<(&'static str, usize)> {
+        let of_command = match &self.command {
+            ControlCommand::WeighTenant(WeighTenant { tenant, .. }) => ("the tenant", tenant.len()),
+            ControlCommand::ChoosePolicy(ChoosePolicy { of, name }) => {
+                ("the policy", of.len().max(name.len()))
+            }
+            ControlCommand::DrainLane(_)
+            | ControlCommand::UndrainLane(_)
+            | ControlCommand::WeighLane(_)
+            | ControlCommand::Rebalance(_)
+            | ControlCommand::SetBreaker(_) => ("the command", 0),
+        };
+        let texts = [("the id", self.id.len()), ("the sender", self.by.len()), of_command];
+        texts.into_iter().find(|(_, bytes)| *bytes > TEXT_BYTES_MAX)
+    }
+}
+
+/// What a process is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub enum ControlCommand {
+    /// A lane is to give its groups to others, and to get nothing more.
+    DrainLane(DrainLane),
+    /// A drained lane is to be used again.
+    UndrainLane(UndrainLane),
+    /// A lane is to have another weight.
+    WeighLane(WeighLane),
+    /// Groups are to move where they would be placed now.
+    Rebalance(Rebalance),
+    /// A tenant is to have another share of lanes.
+    WeighTenant(WeighTenant),
+    /// A lane's breaker is to be held, or to judge by itself.
+    SetBreaker(SetBreaker),
+    /// Another policy is to decide.
+    ChoosePolicy(ChoosePolicy),
+}
+
+/// See [`ControlCommand::DrainLane`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct DrainLane {
+    /// The lane.
+    pub lane: LaneId,
+}
+
+/// See [`ControlCommand::UndrainLane`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct UndrainLane {
+    /// The lane.
+    pub lane: LaneId,
+}
+
+/// See [`ControlCommand::WeighLane`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct WeighLane {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its weight from now on; 0: it stands by.
+    pub weight: i32,
+}
+
+/// See [`ControlCommand::Rebalance`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Rebalance {}
+
+/// See [`ControlCommand::WeighTenant`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct WeighTenant {
+    /// The tenant.
+    pub tenant: String,
+    /// Its weight from now on.
+    pub weight: i32,
+}
+
+/// See [`ControlCommand::SetBreaker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct SetBreaker {
+    /// The lane.
+    pub lane: LaneId,
+    /// How it is held.
+    pub to: BreakerMode,
+}
+
+/// Who decides on a lane's breaker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BreakerMode {
+    /// The scheduler, by how the lane fares.
+    #[default]
+    Auto,
+    /// It is held open: the lane gets nothing.
+    Open,
+    /// It is held closed: the lane is used however it fares.
+    Closed,
+}
+
+/// See [`ControlCommand::ChoosePolicy`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct ChoosePolicy {
+    /// What it decides on: `tasks`.
+    pub of: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ControlOutcome {
+    /// It is obeyed.
+    Done,
+    /// It is not, and nothing changed.
+    Refused,
+}
+
+/// The answer to a command: one for each record of the topic, in the transaction of the journal entry that has its effects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct ControlResult {
+    /// Id of the command; empty where it could not be read.
+    pub id: String,
+    /// Number of the process in its group, which is the partition of command and answer.
+    pub ordinal: i32,
+    /// Name of the process.
+    pub node: String,
+    /// Offset of the command.
+    pub offset: i64,
+    /// When it was answered, in nanoseconds since the epoch.
+    pub at_ns: i64,
+    /// What became of it.
+    pub outcome: ControlOutcome,
+    /// What was done, or why not, in words.
+    pub detail: String,
+    /// Sequence of the journal entry with its effects; `None` where it came to no decision.
+    pub sequence: Option<i64>,
+}

@@ -1,0 +1,92 @@
+//! Operators' commands in a simulated run: sent at any time, cut off by crashes, and in the end each that was read answered once.
+
+use std::collections::BTreeMap;
+
+use warptape_engine::ReadControl;
+use warptape_schemas::control::{
+    BreakerMode, Control, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker, UndrainLane,
+    WeighLane,
+};
+use warptape_schemas::{decode_control, decode_control_result, encode_control};
+
+use super::process::Process;
+use super::{Failure, World};
+use crate::random::Random;
+
+/// Commands of a run, by the number of the process.
+#[derive(Default)]
+pub(super) struct Controls {
+    /// As they lie in the log.
+    log: BTreeMap<i32, Vec<Vec<u8>>>,
+    /// Committed next-to-read offsets.
+    pub(super) offsets: BTreeMap<i32, i64>,
+}
+
+impl Process {
+    /// The process reads its next command; where there is none, one is sent.
+    pub(super) fn control(&mut self, world: &mut World) -> Result<(), Failure> {
+        if !self.core.takes_controls() {
+            return Ok(());
+        }
+        let committed = world.controls.offsets.get(&self.ordinal).copied().unwrap_or(0);
+        let offset = self.control_next.unwrap_or(committed);
+        let log = world.controls.log.entry(self.ordinal).or_default();
+        if log.len() as i64 == offset {
+            if world.healing {
+                return Ok(());
+            }
+            log.push(command(&mut world.random, world.config.core.lanes.len(), world.now_ns));
+        }
+        let control = decode_control(&log[offset as usize]);
+        self.control_next = Some(offset + 1);
+        self.core.on_controls(world.now_ns, self.ordinal, vec![ReadControl { offset, control }])?;
+        self.obey(world)
+    }
+}
+
+fn command(random: &mut Random, lanes: usize, now_ns: i64) -> Vec<u8> {
+    if random.one_in(20) {
+        return b"garbage".to_vec();
+    }
+    let lane = random.between(-1, lanes as i64) as i32;
+    let breaker = |to| ControlCommand::SetBreaker(SetBreaker { lane, to });
+    let command = match random.index(8) {
+        0 | 1 => ControlCommand::DrainLane(DrainLane { lane }),
+        2 | 3 => ControlCommand::UndrainLane(UndrainLane { lane }),
+        4 => ControlCommand::WeighLane(WeighLane { lane, weight: random.between(0, 4) as i32 }),
+        5 => breaker(BreakerMode::Open),
+        6 => breaker(BreakerMode::Auto),
+        _ => ControlCommand::Rebalance(Rebalance {}),
+    };
+    let deadline_ns = now_ns + random.between(-1, 100_000_000);
+    let control =
+        Control { id: "one".to_owned(), at_ns: now_ns, by: "someone".to_owned(), deadline_ns, command };
+    let mut value = Vec::new();
+    encode_control(&control, &mut value);
+    value
+}
+
+impl World {
+    /// Each command before the committed offset has one answer, in order.
+    pub(super) fn check_controls(&mut self) -> Result<(), Failure> {
+        let mut outcomes = [0, 0];
+        for (&ordinal, &committed) in &self.controls.offsets {
+            let answers = self.topic("control.results", ordinal).iter();
+            let answers = answers.map(|record| decode_control_result(record).expect("answers are whole"));
+            let answers: Vec<_> = answers.collect();
+            if !answers.iter().map(|answer| answer.offset).eq(0..committed) {
+                let found: Vec<i64> = answers.iter().map(|answer| answer.offset).collect();
+                return Err(Failure::Outputs(format!(
+                    "process {ordinal}: {committed} commands, answers {found:?}"
+                )));
+            }
+            for answer in &answers {
+                outcomes[usize::from(answer.outcome == ControlOutcome::Refused)] += 1;
+            }
+        }
+        let [done, refused] = outcomes;
+        self.coverage.controls_done += done;
+        self.coverage.controls_refused += refused;
+        Ok(())
+    }
+}
