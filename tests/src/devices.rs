@@ -42,7 +42,7 @@ impl Devices for SimulatedDevices {
         if random.one_in(2) {
             return Ok(device);
         }
-        let background = random.one_in(2);
+        let background = !random.one_in(3);
         let call = random.index(if background { BACKGROUND_CALLS_MAX } else { CALLS_MAX }) as u64;
         let fault = match random.index(3) {
             0 => Fault::Launch(call),

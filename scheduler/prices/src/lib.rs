@@ -35,6 +35,11 @@ pub struct Capacity {
 /// done by nobody, or the solver does not come to an end.
 pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capacity> {
     let (kinds, classes) = (mix.len(), lanes.len());
+    let is_done =
+        |kind: usize| speeds.iter().zip(lanes).any(|(speeds, lanes)| speeds[kind] > 0.0 && *lanes > 0.0);
+    if (0..kinds).any(|kind| mix[kind] > 0.0 && !is_done(kind)) {
+        return None;
+    }
     // The dual: minimise Σ n_c w_c with w_c ≥ s_ck p_k, Σ m_k p_k = 1, p ≥ 0; its variables are the prices and then the w_c.
     let mut linear = vec![0.0; kinds];
     linear.extend(lanes);
