@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 use warptape_eventlog::Record;
-use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Input, JournalEntry};
+use warptape_scheduler::{CheckpointError, Scheduler};
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalDivergence;
 use crate::accounts::Accounts;
@@ -18,7 +19,7 @@ use crate::segments::Segments;
 pub(crate) struct Trimmed {
     pub(crate) partition: i32,
     pub(crate) first_offset: i64,
-    /// Sequence of the first start that is still there.
+    /// Sequence of the first start or checkpoint that is still there.
     pub(crate) first_sequence: Option<i64>,
 }
 
@@ -30,9 +31,13 @@ pub(crate) struct JournalCheck {
     /// `None` before the first entry of a journal whose beginning was removed.
     previous_hash: Option<String>,
     next_sequence: Option<i64>,
-    /// Whether the entries come before the first start in a journal whose beginning was removed. Nobody knows on what state these were
-    /// decided.
+    /// Whether the entries come before the first start or checkpoint in a journal whose beginning was removed. Nobody knows on what
+    /// state these were decided.
     is_headless: bool,
+    /// Entries of a checkpoint that the scheduler is to be taken up from, as far as they were read.
+    parts: Vec<JournalEntry>,
+    /// The state that a checkpoint is to have, as far as it was not compared yet.
+    expected_state: Vec<u8>,
     /// Version of the process whose entries are compared.
     software: Option<String>,
     /// Entries found identical.
@@ -57,6 +62,8 @@ impl JournalCheck {
             previous_hash: None,
             next_sequence: None,
             is_headless: false,
+            parts: Vec::new(),
+            expected_state: Vec::new(),
             software: None,
             entries: 0,
             decisions: 0,
@@ -75,6 +82,8 @@ impl JournalCheck {
         self.is_headless = first_offset > 0;
         self.previous_hash = (!self.is_headless).then(|| GENESIS_HASH.to_owned());
         self.next_sequence = (!self.is_headless).then_some(0);
+        self.parts.clear();
+        self.expected_state.clear();
         self.software = None;
         self.segments.begin();
         self.accounts.begin();
@@ -103,16 +112,14 @@ impl JournalCheck {
         };
         if let Input::Started(started) = &entry.input {
             self.software = Some(started.software.clone());
-            if std::mem::take(&mut self.is_headless)
-                && let Some(trimmed) = self.trimmed.last_mut()
-            {
-                trimmed.first_sequence = Some(entry.sequence);
+            if self.is_headless {
+                self.begin_at(entry.sequence);
             }
         }
         let hash = self.check_hash(record);
         let expected = self.next_sequence.unwrap_or(entry.sequence);
         let mut differences = match entry.sequence == expected {
-            true if self.is_headless => Vec::new(),
+            true if self.is_headless => self.take_up(&entry),
             true => self.step(&entry),
             // Entries are missing or out of order: what the scheduler would say to this one means nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
@@ -129,11 +136,80 @@ impl JournalCheck {
         None
     }
 
+    /// The entries are compared from this one on.
+    fn begin_at(&mut self, sequence: i64) {
+        self.is_headless = false;
+        if let Some(trimmed) = self.trimmed.last_mut() {
+            trimmed.first_sequence = Some(sequence);
+        }
+    }
+
+    /// Gathers the parts of a checkpoint; once it is whole, goes on from its state with them.
+    fn take_up(&mut self, entry: &JournalEntry) -> Vec<Difference> {
+        let Input::Checkpoint(part) = &entry.input else {
+            self.parts.clear();
+            return Vec::new();
+        };
+        if part.part as usize != self.parts.len() {
+            // It began before the first entry that is left.
+            self.parts.clear();
+            return Vec::new();
+        }
+        self.parts.push(entry.clone());
+        if part.part + 1 < part.parts {
+            return Vec::new();
+        }
+        let parts = std::mem::take(&mut self.parts);
+        let state: Vec<u8> =
+            parts.iter().filter_map(part_of).flat_map(|part| &part.state.0).copied().collect();
+        match Scheduler::from_checkpoint(&state) {
+            Ok(scheduler) => self.scheduler = scheduler,
+            // A later one may be of this version, or a start.
+            Err(CheckpointError::Version { .. }) => return Vec::new(),
+            Err(error) => return vec![Difference::new("input", "a state", error.to_string())],
+        }
+        self.begin_at(parts[0].sequence);
+        let started = parts.iter().filter_map(part_of).find_map(|part| part.started.as_ref());
+        self.software = started.map(|started| started.software.clone());
+        // The last one is counted by the caller.
+        let before = &parts[..parts.len() - 1];
+        self.entries += before.len() as u64;
+        before.iter().for_each(|part| self.segments.add(part));
+        parts.iter().flat_map(|part| self.step(part)).collect()
+    }
+
+    /// Compares a part of a checkpoint with the state.
+    fn check_state(&mut self, part: &Checkpoint) -> Option<Difference> {
+        if part.part == 0 {
+            self.expected_state = self.scheduler.checkpoint();
+            if part.state.0.first() != self.expected_state.first() {
+                // It is of another version, which only its own software can write again.
+                self.expected_state.clear();
+            }
+        }
+        if self.expected_state.is_empty() {
+            return None;
+        }
+        let length = part.state.0.len().min(self.expected_state.len());
+        let expected: Vec<u8> = self.expected_state.drain(..length).collect();
+        let is_whole = self.expected_state.is_empty() == (part.part + 1 == part.parts);
+        if expected == part.state.0 && is_whole {
+            return None;
+        }
+        let words = |bytes: &[u8]| format!("{} bytes with the digest {:016x}", bytes.len(), xxh3_64(bytes));
+        Some(Difference::new("input.Checkpoint.state", words(&expected), words(&part.state.0)))
+    }
+
     /// An entry was found identical.
     fn count(&mut self, record: &Record, entry: &JournalEntry) {
         self.entries += 1;
         self.decisions += entry.decisions.len() as u64;
-        self.processes += u64::from(matches!(entry.input, Input::Started(_)));
+        let begins = |input: &Input| match input {
+            Input::Started(_) => true,
+            Input::Checkpoint(part) => self.processes == 0 && part.part + 1 == part.parts,
+            _ => false,
+        };
+        self.processes += u64::from(begins(&entry.input));
         self.segments.add(entry);
         self.accounts.add(record, entry);
         if let Some(admissions) = &mut self.admissions {
@@ -159,6 +235,9 @@ impl JournalCheck {
         let state_hash = format!("{:016x}", self.scheduler.state_hash());
         if state_hash != entry.state_hash {
             found.push(Difference::new("state_hash", state_hash, entry.state_hash.clone()));
+        }
+        if let Input::Checkpoint(part) = &entry.input {
+            found.extend(self.check_state(part));
         }
         let mut decisions = Vec::new();
         match self.scheduler.step(entry.at_ns, &entry.input, &mut decisions) {
@@ -190,6 +269,13 @@ impl JournalCheck {
             input: entry.map(|entry| to_value(&entry.input)),
             differences,
         }
+    }
+}
+
+fn part_of(entry: &JournalEntry) -> Option<&Checkpoint> {
+    match &entry.input {
+        Input::Checkpoint(part) => Some(part),
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use warptape_schemas::journal::{Input, JournalEntry};
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 use warptape_stages::StageConfig;
 
 use crate::ReplayError;
@@ -55,13 +55,9 @@ impl Segments {
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         self.at_ns = self.at_ns.max(entry.at_ns);
         match &entry.input {
-            Input::Started(started) => {
-                let config = &started.stage_config;
-                let known = self.configs.iter().position(|(_, known)| is_same(known, config));
-                self.config = known.unwrap_or_else(|| {
-                    self.configs.push((entry.sequence, config.clone()));
-                    self.configs.len() - 1
-                });
+            Input::Started(started) => self.learn(entry.sequence, &started.stage_config),
+            Input::Checkpoint(Checkpoint { started: Some(started), .. }) => {
+                self.learn(entry.sequence, &started.stage_config);
             }
             Input::PartitionAssigned(assigned) => {
                 let (at_ns, offset, config) = (self.at_ns, assigned.committed_offset, self.config);
@@ -69,6 +65,15 @@ impl Segments {
             }
             _ => {}
         }
+    }
+
+    /// The process life that is read has this configuration.
+    fn learn(&mut self, sequence: i64, config: &str) {
+        let known = self.configs.iter().position(|(_, known)| is_same(known, config));
+        self.config = known.unwrap_or_else(|| {
+            self.configs.push((sequence, config.to_owned()));
+            self.configs.len() - 1
+        });
     }
 
     /// The configuration of the process life that is read.

@@ -131,9 +131,11 @@ fn trimmed_note(topic: &str, trimmed: &Trimmed) -> String {
     let Trimmed { partition, first_offset, first_sequence } = trimmed;
     let what = match first_sequence {
         Some(sequence) => {
-            format!("decisions were compared from sequence {sequence} on, where a process began")
+            format!(
+                "decisions were compared from sequence {sequence} on, where a process began or wrote its state"
+            )
         }
-        None => "no process began since, and its decisions were not compared".to_owned(),
+        None => "no process began or wrote its state since, and its decisions were not compared".to_owned(),
     };
     format!(
         "{topic} partition {partition} begins at offset {first_offset}, older entries were removed: {what}"

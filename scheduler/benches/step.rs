@@ -57,6 +57,7 @@ impl Loop {
             low_water_rows: 8_192,
             route_interval_ns: if routed { 1_000_000_000 } else { 0 },
             risk: RiskConfig::default(),
+            breakers: None,
         };
         let lane = |lane| {
             let kind = if routed && lane % 2 == 1 { "cuda" } else { "cpu" };

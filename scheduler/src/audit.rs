@@ -2,6 +2,7 @@
 //!
 //! It is for tests and for tools that may take their time; the machine never calls it.
 
+use crate::breaker;
 use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
 use crate::machine::Scheduler;
@@ -34,8 +35,14 @@ impl Scheduler {
         assert!(may_wait || !life.partitions.values().flat_map(Partition::active).any(waits), "unplaced");
         let lanes_out = life.lanes.iter().filter(|lane| !lane.service.is_on()).count();
         assert_eq!(life.lanes_out, lanes_out, "lanes out of service");
+        breaker::audit(life);
         risk::audit(life);
     }
+}
+
+/// Whether the state hash is that of the state.
+pub(crate) fn hash_is_kept(scheduler: &Scheduler) -> bool {
+    scheduler.life.as_ref().is_none_or(|life| life.hash == walk_hash(life))
 }
 
 fn walk_hash(life: &Life) -> StateHash {
@@ -46,6 +53,7 @@ fn walk_hash(life: &Life) -> StateHash {
     hash.add(risk::walked_hash(&life.risk, &life.lanes));
     hash.add(service::walked_hash(&life.lanes));
     hash.add(life.rebalancing.hash());
+    hash.add(life.breakers.walked_hash());
     for lane in &life.lanes {
         hash.add(lane.hash());
         hash.add(lane.slice_hash());

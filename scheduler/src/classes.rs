@@ -2,12 +2,13 @@
 //!
 //! It owns the classes' numbers, which are part of the state hash; it must not know what is learnt of a class.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, LaneKind, LaneSpec};
 
 use crate::state_hash::{Component, hash_component};
 
 /// A class, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ClassId(usize);
 
 impl ClassId {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use thiserror::Error;
-use warptape_events::journal::{LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
+use warptape_events::journal::{BreakerConfig, LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
 
 use crate::policy::placement::PlacementPolicy;
 use crate::policy::task::{TASK_POLICIES, TaskPolicy};
@@ -43,6 +43,10 @@ pub const TENANT_WEIGHT_MAX: i32 = 1_000;
 pub const TENANT_WEIGHTS_MAX: usize = 1_024;
 /// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever is to be decided.
 pub const STEP_BYTES_MAX: i64 = 256 << 10;
+/// Losses of a lane that may be counted before its breaker opens.
+const LOSSES_MAX: i32 = 100;
+/// Probes that may be asked for.
+const PROBES_MAX: i32 = 10_000;
 /// Longest slice that may be wanted: one second.
 pub const SLICE_NS_MAX: i64 = 1_000_000_000;
 
@@ -145,7 +149,25 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         mistakes.push(ConfigMistake { against: Some("high_water_rows"), ..mistake });
     }
     mistakes.extend(check_tenants(&config.risk.tenant_weights));
+    mistakes.extend(config.breakers.iter().flat_map(check_breakers));
     mistakes
+}
+
+fn check_breakers(config: &BreakerConfig) -> Vec<ConfigMistake> {
+    let ranges = [
+        ("breakers.losses_max", i64::from(config.losses_max), 0, i64::from(LOSSES_MAX)),
+        ("breakers.window_ns", config.window_ns, 1, DURATION_NS_MAX),
+        ("breakers.slow_percent", i64::from(config.slow_percent), 0, 10_000),
+        ("breakers.slow_ns", config.slow_ns, 0, DURATION_NS_MAX),
+        ("breakers.probe_ns", config.probe_ns, 1, DURATION_NS_MAX),
+        ("breakers.probe_ns_max", config.probe_ns_max, config.probe_ns, DURATION_NS_MAX),
+        ("breakers.probes", i64::from(config.probes), 1, i64::from(PROBES_MAX)),
+        ("breakers.headroom_c", i64::from(config.headroom_c), 0, 100),
+    ];
+    let outside = ranges.into_iter().filter(|(_, found, min, max)| found < min || found > max);
+    outside
+        .map(|(field, found, min, max)| mistake(field, found, format!("it must be from {min} to {max}")))
+        .collect()
 }
 
 fn check_tenants(tenants: &[TenantWeight]) -> Vec<ConfigMistake> {
@@ -223,6 +245,7 @@ mod tests {
             low_water_rows: 16_384,
             route_interval_ns: 0,
             risk: RiskConfig::default(),
+            breakers: None,
         }
     }
 

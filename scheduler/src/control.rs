@@ -8,6 +8,7 @@ use warptape_events::journal::{
     TenantWeight, WeighLane, WeighTenant,
 };
 
+use crate::breaker;
 use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
 use crate::life::Life;
 use crate::policy::task::{TASK_POLICIES, TaskPolicy};
@@ -93,7 +94,7 @@ fn undrain_lane(life: &mut Life, lane: LaneId) -> Result<String, String> {
 fn comes_back(life: &mut Life, lane: LaneId, words: String) -> String {
     let lane_now = &life.lanes[lane as usize];
     if !lane_now.service.is_on() {
-        let why = if lane_now.service.is_drained() { "it is drained" } else { "its breaker is held open" };
+        let why = if lane_now.service.is_drained() { "it is drained" } else { "its breaker is open" };
         return format!("{words}; {why}");
     }
     if !lane_now.ready {
@@ -110,8 +111,9 @@ fn weigh_lane(life: &mut Life, weigh: WeighLane) -> Result<String, String> {
         return Err(format!("{weight} is no weight of a lane: it is from 0 (stands by) to {WEIGHT_MAX}"));
     }
     let changed = &mut life.lanes[lane as usize];
-    let before = std::mem::replace(&mut changed.weight, weight);
-    changed.refresh(&mut life.hash);
+    let before = std::mem::replace(&mut changed.weight_full, weight);
+    let withheld_percent = changed.withheld_percent;
+    service::withhold(life, lane, withheld_percent);
     Ok(format!(
         "lane {lane} weighs {weight}, and weighed {before}; groups stay where they are until `rebalance`"
     ))
@@ -167,6 +169,7 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
     }
     let groups = groups_go(life, lane);
     service::change(life, lane, Change::Mode(to));
+    breaker::forget(life, lane);
     let words = format!("the breaker of lane {lane} {held}");
     Ok(match (was_on, life.lanes[lane as usize].service.is_on()) {
         (true, false) => format!("{words}: {groups}, and it gets no slices"),

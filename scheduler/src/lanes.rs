@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, LaneKind, LaneSpec, LaneTelemetry, SchedulerConfig, TaskId};
 
 use crate::classes::ClassId;
@@ -17,12 +18,17 @@ use crate::state_hash::{Component, StateHash, hash_component};
 const SERVICE_SMOOTHING: i64 = 8;
 
 /// One lane.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Lane {
     pub(crate) id: LaneId,
     pub(crate) kind: LaneKind,
     pub(crate) class: ClassId,
+    /// As much of its weight as it gets.
     pub(crate) weight: i32,
+    /// As configured, or as an operator said.
+    pub(crate) weight_full: i32,
+    /// Percent of it that it does not get.
+    pub(crate) withheld_percent: i32,
     pub(crate) ready: bool,
     pub(crate) service: Service,
     pub(crate) groups_placed: i32,
@@ -47,14 +53,14 @@ pub(crate) struct Lane {
 }
 
 /// A group with waiting rows, as it stands in its lane's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct QueueHead {
     pub(crate) oldest_ns: i64,
     pub(crate) key: GroupKey,
 }
 
 /// One batch in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InFlight {
     pub(crate) batch: i64,
     pub(crate) rows: i64,
@@ -62,7 +68,7 @@ pub(crate) struct InFlight {
 }
 
 /// The slice of a risk task that a lane works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
     pub(crate) slice: i64,
     /// None once the task is forgotten: then it is for nothing.
@@ -87,6 +93,8 @@ impl Lane {
             kind: spec.kind(),
             class,
             weight: spec.weight,
+            weight_full: spec.weight,
+            withheld_percent: 0,
             ready: true,
             service: Service::default(),
             groups_placed: 0,

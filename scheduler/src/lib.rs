@@ -57,6 +57,8 @@
 mod admission;
 mod audit;
 mod backpressure;
+mod breaker;
+mod checkpoint;
 mod classes;
 mod config;
 mod control;
@@ -66,6 +68,7 @@ mod lanes;
 mod life;
 pub mod log2;
 mod machine;
+mod name;
 mod partitions;
 mod placement;
 mod policy;
@@ -78,6 +81,7 @@ mod service_curve;
 mod state_hash;
 mod views;
 
+pub use checkpoint::CheckpointError;
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
     ROWS_MAX, STEP_BYTES_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX, WEIGHT_MAX, check_config,

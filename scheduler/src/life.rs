@@ -5,9 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use warptape_events::journal::{Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt};
+use serde::{Deserialize, Serialize};
+use warptape_events::journal::{
+    BreakerConfig, Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::breaker::Breakers;
 use crate::classes::classes_of;
 use crate::config::{check_config, check_lanes, routes};
 use crate::error::StepError;
@@ -23,7 +27,7 @@ use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
 
 /// The state after a `Started`.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Life {
     pub(crate) config: SchedulerConfig,
     pub(crate) policy: PlacementPolicy,
@@ -49,6 +53,7 @@ pub(crate) struct Life {
     /// Lanes that are out of service, lost ones among them.
     pub(crate) lanes_out: usize,
     pub(crate) rebalancing: Rebalancing,
+    pub(crate) breakers: Breakers,
     pub(crate) hash: StateHash,
     config_contribution: u64,
     pub(crate) clock_contribution: u64,
@@ -91,6 +96,7 @@ impl Life {
             groups_seen: 0,
             lanes_out: 0,
             rebalancing: Rebalancing::default(),
+            breakers: Breakers::new(started.lanes.len()),
             hash: StateHash::default(),
             config_contribution: 0,
             clock_contribution: 0,
@@ -120,7 +126,16 @@ impl Life {
             interval_ns => hash_component(Component::Config, [interval_ns]),
         };
         let risk = risk::config_hash(&config.risk);
-        route.wrapping_add(risk).wrapping_add(hash_component(
+        let breakers = config.breakers.map_or(0, |breakers| {
+            let BreakerConfig { window_ns, slow_ns, probe_ns, probe_ns_max, .. } = breakers;
+            let counts = [breakers.losses_max, breakers.slow_percent, breakers.probes, breakers.headroom_c];
+            let [losses_max, slow_percent, probes, headroom_c] = counts.map(i64::from);
+            hash_component(
+                Component::BreakerConfig,
+                [losses_max, window_ns, slow_percent, slow_ns, probe_ns, probe_ns_max, probes, headroom_c],
+            )
+        });
+        route.wrapping_add(risk).wrapping_add(breakers).wrapping_add(hash_component(
             Component::Config,
             [
                 xxh3_64(config.placement_policy.as_bytes()) as i64,

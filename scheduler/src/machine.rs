@@ -4,6 +4,7 @@
 //! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
 //! not hold rules of its own.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
     Arrived, Completed, Decision, Fence, Input, LaneLost, LaneReady, PartitionAssigned, Released, Restore,
     ServicePoint,
@@ -16,10 +17,10 @@ use crate::life::Life;
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
 use crate::room::Room;
 use crate::views::PartitionPhase;
-use crate::{backpressure, control, dispatch, placement, rebalance, risk, routing, service};
+use crate::{backpressure, breaker, control, dispatch, placement, rebalance, risk, routing, service};
 
 /// The scheduler. See the crate's documentation for what the shell must do.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scheduler {
     /// None before the first `Started`.
     pub(crate) life: Option<Life>,
@@ -61,7 +62,7 @@ impl Scheduler {
                 risk::drop_partition(life, revoked.partition);
             }
             Input::Arrived(arrived) => arrive(life, arrived),
-            Input::Completed(completed) => complete(life, completed),
+            Input::Completed(completed) => complete(life, completed, decisions),
             Input::LaneLost(lost) => lose(life, lost, decisions),
             Input::LaneReady(ready) => return_lane(life, ready, decisions),
             // The timer is spent even if it fired early.
@@ -70,20 +71,28 @@ impl Scheduler {
             Input::Measured(measured) => routing::measured(life, measured.lane, &measured.points),
             Input::Released(released) => take_back(life, released, decisions),
             Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
-            Input::SliceDone(done) => risk::slice_done(life, done),
+            Input::SliceDone(done) => {
+                let is_current = !life.lanes[done.lane as usize].is_void_slice(done.slice);
+                risk::slice_done(life, done);
+                if is_current {
+                    breaker::work_done(life, done.lane, decisions);
+                }
+            }
             Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
             // It is in the journal for those who account for what is in the log; nothing is decided by it.
             Input::Sealed(_) => {}
             Input::Priced(priced) => risk::priced(life, priced),
-            // It is in the journal for those who ask how devices fared; nothing is decided by it.
-            Input::Sampled(_) => {}
+            Input::Sampled(sampled) => breaker::sampled(life, sampled.lane, &sampled.sample, decisions),
             Input::Control(command) => control::obey(life, command, decisions),
+            // It is in the journal for replays that begin here; nothing is decided by it.
+            Input::Checkpoint(_) => {}
         }
         if life.is_placing {
             placement::place_all(life, decisions);
         }
         risk::settle(life, decisions);
         risk::ask_prices(life, decisions);
+        let probe_ns = breaker::probe(life, decisions);
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
         service::evacuate(life, decisions);
         routing::release(life, decisions);
@@ -91,7 +100,7 @@ impl Scheduler {
         let batch_ns = dispatch::release(life, decisions);
         let slice_ns = risk::run(life, decisions);
         let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
-        life.wake_by(batch_ns.min(slice_ns).min(move_ns).min(rest_ns), decisions);
+        life.wake_by(batch_ns.min(slice_ns).min(move_ns).min(probe_ns).min(rest_ns), decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
         Ok(())
@@ -151,14 +160,16 @@ fn arrive(life: &mut Life, arrived: &Arrived) {
     partition.refresh(hash);
 }
 
-fn complete(life: &mut Life, completed: &Completed) {
+fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision>) {
     let lane = &mut life.lanes[completed.lane as usize];
     if is_void(lane, completed.batch) {
         return;
     }
     let service_ns = completed.service_ns;
     let (class, rows) = (lane.class, lane.complete(life.at_ns, service_ns, &mut life.hash));
-    if life.routes() {
+    let predicted_ns = life.routing.batch_ns(class, rows);
+    let teaches = breaker::batch_done(life, completed.lane, predicted_ns, service_ns, decisions);
+    if teaches && (life.routes() || life.config.breakers.is_some()) {
         life.routing.learn(class, ServicePoint { rows, service_ns }, &mut life.hash);
     }
 }
@@ -179,6 +190,7 @@ fn lose(life: &mut Life, lost: &LaneLost, decisions: &mut Vec<Decision>) {
     };
     let groups = life.partitions.values().map(of_partition).sum();
     decisions.push(Decision::Fence(Fence { lane: lost.lane, groups, reason: lost.reason.clone() }));
+    breaker::lane_lost(life, lost.lane, decisions);
     if lost.kept {
         life.take_groups(lost.lane);
         life.forget_leaving(lost.lane);
@@ -203,5 +215,6 @@ fn return_lane(life: &mut Life, ready: &LaneReady, decisions: &mut Vec<Decision>
     let lane = &mut life.lanes[ready.lane as usize];
     lane.ready = true;
     lane.refresh(&mut life.hash);
+    breaker::lane_ready(life, ready.lane);
     placement::place_all(life, decisions);
 }

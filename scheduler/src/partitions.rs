@@ -4,13 +4,14 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
 
 /// One partition, kept for the whole process life because epochs must not fall.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Partition {
     pub(crate) id: PartitionId,
     pub(crate) phase: PartitionPhase,
@@ -69,7 +70,7 @@ impl Partition {
 }
 
 /// One symbol group: its owner, and the rows that wait for it, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Group {
     /// The lane that owns it; none until it is placed.
     pub(crate) lane: Option<LaneId>,
@@ -94,7 +95,7 @@ pub(crate) struct Group {
 const BATCH_SMOOTHING: i64 = 8;
 
 /// Rows of one group that arrived at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Chunk {
     pub(crate) arrived_ns: i64,
     pub(crate) rows: i64,
@@ -102,7 +103,7 @@ pub(crate) struct Chunk {
 }
 
 /// Which group: identity of its components in the state hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct GroupKey {
     pub(crate) partition: PartitionId,
     pub(crate) group: GroupIndex,

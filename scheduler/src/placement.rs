@@ -235,5 +235,11 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
         let share = (scaled_groups * weight(lane) + 100 * weight_total - 1) / (100 * weight_total);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
     };
-    life.lanes.iter().map(|lane| if counts(&lane) { bound(lane) } else { 0 }).collect()
+    let most = |lane: &Lane| match serving.probes(lane) {
+        // Half of what it would get: its batches are to be like those that it is judged by.
+        true => (bound(lane) / 2).max(1),
+        false if counts(&lane) => bound(lane),
+        false => 0,
+    };
+    life.lanes.iter().map(most).collect()
 }

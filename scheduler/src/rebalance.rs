@@ -3,6 +3,7 @@
 //! It is begun by an operator, or when a lane comes back into service, and looks at so many groups a step, in order. It owns how far
 //! that is; it must not know how a policy chooses.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{Decision, GroupIndex, LaneId, ReleaseCause};
 
 use crate::life::Life;
@@ -15,7 +16,7 @@ use crate::state_hash::{Component, StateHash, hash_component};
 const LOOKS_MAX: usize = 256;
 
 /// How far a rebalancing is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Course {
     /// The next group to look at, or the first behind it.
     next: GroupKey,
@@ -24,7 +25,7 @@ struct Course {
 }
 
 /// The rebalancing that is under way, if there is one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rebalancing {
     course: Option<Course>,
     contribution: u64,

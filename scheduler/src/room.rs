@@ -5,6 +5,7 @@
 //! number of lanes or partitions alone (fences, restores, releases, pauses) does not ask for room. It owns the sizes; it must
 //! not know why something is decided.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{Decision, Dispatch, Place, Release, Reserve, RunSlice, Split};
 
 /// The most that Avro takes for an int, and for a long.
@@ -18,7 +19,7 @@ const BRANCH: i64 = 1;
 pub(crate) const TAKE_BYTES: i64 = 2 * INT + 2 * LONG + BRANCH + INT + 2 * LONG;
 
 /// Room for decisions of one step.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Room {
     bytes_left: i64,
     is_short: bool,

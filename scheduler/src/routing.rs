@@ -9,6 +9,7 @@
 //! and on whether lanes keep up: where they do not, rows gather and batches grow, until a device pays. It owns the estimate
 //! and the rule; it must not know which lane of a kind is chosen.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
     Decision, Dispatch, GroupIndex, LaneId, LaneKind, ReleaseCause, Route, ServicePoint,
 };
@@ -31,7 +32,7 @@ const STEPS: i64 = 4;
 const OCTAVES: u32 = 20;
 
 /// What is known of all classes of lanes.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Routing {
     /// By class.
     curves: Vec<ServiceCurve>,
@@ -95,6 +96,11 @@ impl Routing {
     /// Number of classes.
     pub(crate) fn classes(&self) -> usize {
         self.curves.len()
+    }
+
+    /// What a batch of so many rows is predicted to take.
+    pub(crate) fn batch_ns(&self, class: ClassId, rows: i64) -> Option<i64> {
+        self.curves[class.index()].predict(rows)
     }
 
     /// Learns what a batch took.

@@ -1,15 +1,17 @@
 //! Service: which lanes get work, and how groups leave those that do not.
 //!
 //! ```text
-//!   in service: not drained by an operator, breaker not open ──► groups and slices
+//!   in service: not drained by an operator, breaker closed ──► groups and slices
+//!   half in service: breaker half open ──► half of its groups, and slices, to show what the lane does with them
 //!   out of service ──► its groups: Release ──► Released ──► Place elsewhere; its shares of tasks: anybody's
 //!   nothing that is ready is in service ──► all that are ready get work: late is better than never
 //! ```
 //!
 //! It owns the flag of each lane and the releases that follow from it; it must not know where groups go.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
-    BreakerMode, Decision, ExclusionReason, GroupIndex, LaneId, Release, ReleaseCause, Route,
+    BreakerMode, BreakerState, Decision, ExclusionReason, GroupIndex, LaneId, Release, ReleaseCause, Route,
 };
 
 use crate::lanes::{Lane, QueueHead};
@@ -19,21 +21,24 @@ use crate::risk;
 use crate::state_hash::{Component, hash_component};
 
 /// What keeps a lane from service, if anything does.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Service {
     drained: bool,
     mode: BreakerMode,
+    /// What the breaker found by itself.
+    breaker: BreakerState,
     contribution: u64,
 }
 
 impl Service {
     /// Hash of it: nothing of a lane that nobody keeps from service, as before there was anything that could.
     pub(crate) fn hash(&self, lane: LaneId) -> u64 {
-        match (self.drained, self.mode) {
-            (false, BreakerMode::Auto) => 0,
-            (drained, mode) => {
-                hash_component(Component::Service, [i64::from(lane), i64::from(drained), mode as i64])
-            }
+        match (self.drained, self.mode, self.breaker) {
+            (false, BreakerMode::Auto, BreakerState::Closed) => 0,
+            (drained, mode, breaker) => hash_component(
+                Component::Service,
+                [i64::from(lane), i64::from(drained), mode as i64, breaker as i64],
+            ),
         }
     }
 
@@ -44,11 +49,26 @@ impl Service {
 
     /// Why it is to get none.
     pub(crate) fn exclusion(&self) -> Option<ExclusionReason> {
-        match (self.drained, self.mode) {
+        let is_open = match self.mode {
+            BreakerMode::Open => true,
+            BreakerMode::Closed => false,
+            BreakerMode::Auto => self.breaker == BreakerState::Open,
+        };
+        match (self.drained, is_open) {
             (true, _) => Some(ExclusionReason::Drained),
-            (false, BreakerMode::Open) => Some(ExclusionReason::Broken),
-            (false, BreakerMode::Auto | BreakerMode::Closed) => None,
+            (false, true) => Some(ExclusionReason::Broken),
+            (false, false) => None,
         }
+    }
+
+    /// Whether it is to get as much as any other.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_on() && (self.mode == BreakerMode::Closed || self.breaker == BreakerState::Closed)
+    }
+
+    /// What the breaker found by itself.
+    pub(crate) fn breaker(&self) -> BreakerState {
+        self.breaker
     }
 
     pub(crate) fn is_drained(&self) -> bool {
@@ -61,20 +81,30 @@ impl Service {
 }
 
 /// Which lanes get work at a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Serving {
-    /// Whether some ready lane is in service, so that the others get nothing.
+    /// Whether some ready lane is in full service, so that the others get less or nothing.
     any_in_service: bool,
 }
 
 impl Serving {
     pub(crate) fn of(lanes: &[Lane]) -> Self {
-        Self { any_in_service: lanes.iter().any(|lane| lane.ready && lane.service.is_on()) }
+        Self { any_in_service: lanes.iter().any(|lane| lane.ready && lane.service.is_full()) }
     }
 
-    /// Whether a lane gets work.
+    /// Whether a lane gets work as any other.
     pub(crate) fn has(self, lane: &Lane) -> bool {
-        lane.ready && self.exclusion(lane).is_none()
+        lane.ready && (!self.any_in_service || lane.service.is_full())
+    }
+
+    /// Whether a lane gets a little work, to show what it does with it.
+    pub(crate) fn probes(self, lane: &Lane) -> bool {
+        lane.ready && self.any_in_service && lane.service.is_on() && !lane.service.is_full()
+    }
+
+    /// Whether it gets any.
+    pub(crate) fn serves(self, lane: &Lane) -> bool {
+        self.has(lane) || self.probes(lane)
     }
 
     /// Why a ready lane gets none.
@@ -84,10 +114,11 @@ impl Serving {
 }
 
 /// What is to change of a lane's service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Change {
     Drained(bool),
     Mode(BreakerMode),
+    Breaker(BreakerState),
 }
 
 /// Changes what keeps a lane from service.
@@ -97,6 +128,7 @@ pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     match change {
         Change::Drained(drained) => service.drained = drained,
         Change::Mode(mode) => service.mode = mode,
+        Change::Breaker(breaker) => service.breaker = breaker,
     }
     let (now, is_on) = (service.hash(lane), service.is_on());
     life.hash.replace(&mut service.contribution, now);
@@ -105,6 +137,20 @@ pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     } else if !was_on && is_on {
         life.lanes_out -= 1;
     }
+}
+
+/// The part of its weight that a lane gets of which so many percent are withheld: what has a weight keeps one.
+pub(crate) fn weight_of(weight: i32, withheld_percent: i32) -> i32 {
+    let left = i64::from(weight) * i64::from(100 - withheld_percent) / 100;
+    left.max(i64::from(weight.min(1))) as i32
+}
+
+/// Withholds a part of a lane's weight.
+pub(crate) fn withhold(life: &mut Life, lane: LaneId, withheld_percent: i32) {
+    let lane = &mut life.lanes[lane as usize];
+    lane.withheld_percent = withheld_percent;
+    lane.weight = weight_of(lane.weight_full, withheld_percent);
+    lane.refresh(&mut life.hash);
 }
 
 /// Takes what lanes have that are out of service, if there is another lane for it: their shares of tasks are anybody's, and they let go

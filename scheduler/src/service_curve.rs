@@ -2,6 +2,7 @@
 //!
 //! It owns the estimate; it must not know what is decided from it.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::ServicePoint;
 
 use crate::config::DURATION_NS_MAX;
@@ -16,13 +17,13 @@ const SMOOTHING: i64 = 8;
 const OUTLIER: i64 = 2;
 
 /// Service times of batches by their rows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServiceCurve {
     points: [Point; POINTS],
 }
 
 /// Batches of about one size.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Point {
     /// Smoothed; 0 where there were none.
     rows: i64,

@@ -5,10 +5,11 @@
 //! takes the old hash off and puts the new one on, in any order. Two states with equal components have equal hashes;
 //! a sum of 64-bit hashes tells accidents apart, not forgeries (the journal's chain does that).
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Sum of the hashes of all components.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StateHash(u64);
 
 impl StateHash {
@@ -68,6 +69,8 @@ pub(crate) enum Component {
     Prices = 29,
     Service = 30,
     Rebalancing = 31,
+    Breaker = 40,
+    BreakerConfig = 41,
 }
 
 /// Hash of one component.

@@ -2,6 +2,7 @@
 //!
 //! They own nothing and allocate nothing; the shell must not base decisions on them.
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{GroupIndex, LaneId, PartitionId};
 
 use crate::machine::Scheduler;
@@ -34,7 +35,7 @@ pub struct LaneLoad {
 }
 
 /// Where a partition is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartitionPhase {
     /// Not owned.
     Revoked = 0,

@@ -115,6 +115,12 @@ coverage! {
     lanes_restarted,
     /// Samples of devices that the journal has.
     device_samples,
+    /// Entries of the journal that hold the scheduler's state.
+    checkpoints,
+    /// Lanes that were taken out of service because they failed or were slow.
+    breakers_opened,
+    /// Lanes that came back into service after they were tried.
+    breakers_closed,
     /// Lanes lost because their device had met a critical error.
     xid_errors,
     /// Processes that were asked to end while rows waited, and did.

@@ -39,6 +39,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 low_water_rows: 262_144,
                 route_interval_ns: 0,
                 risk: RiskConfig::default(),
+                breakers: None,
             },
             lanes: (0..lanes).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
             limits: Limits {
@@ -50,6 +51,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
             },
             times: Times {
                 commit_interval_ns: 100_000_000,
+                checkpoint_interval_ns: 60_000_000_000,
                 risk_commit_interval_ns: 5_000_000,
                 device_deadline_ns: 5_000_000_000,
                 device_open_deadline_ns: 5_000_000_000,

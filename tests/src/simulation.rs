@@ -23,7 +23,7 @@ use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Topics};
 use warptape_scheduler::{TASK_POLICIES, in_steps};
-use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
+use warptape_schemas::journal::{BreakerConfig, LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
 
 use crate::coverage::Coverage;
 use crate::devices::SimulatedDevices;
@@ -152,6 +152,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                     price_interval_ns: random.between(0, 1) * random.between(1, 5_000_000),
                     ..RiskConfig::default()
                 },
+                breakers: random.one_in(2).then(|| breakers(random)),
             },
             lanes: (0..lanes)
                 .map(|lane| {
@@ -173,6 +174,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             },
             times: Times {
                 commit_interval_ns: random.between(0, 30_000_000),
+                checkpoint_interval_ns: random.between(1, 50_000_000),
                 risk_commit_interval_ns: 0,
                 device_deadline_ns: 30_000_000,
                 device_open_deadline_ns: 60_000_000,
@@ -411,5 +413,19 @@ fn swap_prices(command: &mut LaneCommand) {
         if let [first, second] = trades[..] {
             rows.price_e9.swap(first, second);
         }
+    }
+}
+
+fn breakers(random: &mut Random) -> BreakerConfig {
+    let probe_ns = random.between(1, 20_000_000);
+    BreakerConfig {
+        losses_max: random.between(0, 3) as i32,
+        window_ns: random.between(1, 60_000_000_000),
+        slow_percent: random.between(0, 400) as i32,
+        slow_ns: random.between(0, 5_000_000),
+        probe_ns,
+        probe_ns_max: probe_ns * random.between(1, 8),
+        probes: random.between(1, 4) as i32,
+        headroom_c: random.between(0, 20) as i32,
     }
 }

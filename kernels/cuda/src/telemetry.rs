@@ -2,7 +2,9 @@
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::event::EventTypes;
-use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
+use nvml_wrapper::enum_wrappers::device::{
+    Clock, EccCounter, MemoryError, TemperatureSensor, TemperatureThreshold,
+};
 use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::event::EventSet;
 use thiserror::Error;
@@ -50,6 +52,7 @@ impl Telemetry {
             memory_used_bytes: memory.as_ref().map(|memory| memory.used),
             memory_free_bytes: memory.as_ref().map(|memory| memory.free),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
+            slowdown_c: device.temperature_threshold(TemperatureThreshold::Slowdown).ok(),
             power_mw: device.power_usage().ok(),
             sm_clock_mhz: device.clock_info(Clock::SM).ok(),
             memory_clock_mhz: device.clock_info(Clock::Memory).ok(),

@@ -73,6 +73,8 @@ pub struct Sample {
     pub memory_free_bytes: Option<u64>,
     /// Temperature of the chip, °C.
     pub temperature_c: Option<u32>,
+    /// Temperature of the chip at which it lowers its clocks, °C.
+    pub slowdown_c: Option<u32>,
     /// Power drawn, mW.
     pub power_mw: Option<u32>,
     /// Clock of the multiprocessors, MHz.

@@ -49,6 +49,8 @@ pub struct Limits {
 pub struct Times {
     /// Time between commits.
     pub commit_interval_ns: i64,
+    /// Time between entries of the journal that hold the scheduler's state.
+    pub checkpoint_interval_ns: i64,
     /// Time between commits while risk results wait.
     pub risk_commit_interval_ns: i64,
     /// How long a lane on a device may take for a batch.

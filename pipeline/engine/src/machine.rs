@@ -15,7 +15,8 @@ use std::mem::take;
 use std::sync::Arc;
 
 use warptape_events::journal::{
-    Arrived, AskPrices, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, Place, Started, Woke,
+    Arrived, AskPrices, Breaker, Decision, Dispatch, Draining, Input, JournalEntry, LaneId, Place, Started,
+    Woke,
 };
 use warptape_events::{DecodeTicks, LifecycleEvent};
 use warptape_record::Record;
@@ -138,6 +139,8 @@ pub enum Command {
         /// Tick records before the new segments, which are folded again.
         records: i64,
     },
+    /// A lane's breaker changed its state: tell people.
+    Breaker(Breaker),
     /// Write a lifecycle record.
     Lifecycle(LifecycleEvent, String),
 }
@@ -337,8 +340,22 @@ impl Core {
         self.prepare_requests();
         self.open_requests();
         self.release_if_settled(now_ns)?;
+        self.write_checkpoint(now_ns)?;
         self.commit_if_due(now_ns)?;
         self.check_commit(now_ns)
+    }
+
+    /// Writes the scheduler's state into the journal, from time to time.
+    fn write_checkpoint(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        let interval_ns = self.config.times.checkpoint_interval_ns;
+        // A process that has done everything commits, and records nothing more.
+        if !self.recorder.is_checkpoint_due(now_ns, interval_ns) || self.is_drained() {
+            return Ok(());
+        }
+        for part in self.recorder.checkpoint(now_ns) {
+            self.step(now_ns, &part)?;
+        }
+        Ok(())
     }
 
     /// Whether everything before the stop is processed and committed.
@@ -400,6 +417,9 @@ impl Core {
             Decision::Expire(expire) => self.expire(now_ns, &expire),
             Decision::Finish(finish) => self.finish_round(now_ns, &finish),
             Decision::Controlled(controlled) => self.controlled(now_ns, controlled),
+            Decision::Breaker(breaker) => self.commands.push(Command::Breaker(breaker)),
+            // What follows from it are decisions of their own.
+            Decision::Headroom(_) => {}
         }
     }
 

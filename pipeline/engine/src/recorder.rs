@@ -1,8 +1,13 @@
 //! Steps the scheduler and keeps the record of every step until it is committed.
 
-use warptape_events::journal::{Decision, Input, JournalEntry};
+use warptape_events::journal::{Checkpoint, Decision, Input, JournalEntry, Started, StateBytes};
 use warptape_events::{ChainError, JournalWriter};
 use warptape_scheduler::{Scheduler, StepError};
+
+/// Entries after which the state is written, so that a replay may begin there.
+const CHECKPOINT_ENTRIES: i64 = 100_000;
+/// Bytes of a state that are written in one entry.
+const PART_BYTES: usize = 128 << 10;
 
 /// The scheduler with its journal: nothing is decided without an entry.
 pub(crate) struct Recorder {
@@ -12,6 +17,10 @@ pub(crate) struct Recorder {
     entries: Vec<(i64, Vec<u8>)>,
     entries_bytes: usize,
     decisions_total: u64,
+    /// How the process began.
+    started: Option<Started>,
+    /// Time and sequence behind the newest start or checkpoint.
+    checked: (i64, i64),
 }
 
 /// Why a step failed: always a fault of the program, since the engine makes the inputs.
@@ -40,6 +49,8 @@ impl Recorder {
             entries: Vec::new(),
             entries_bytes: 0,
             decisions_total: 0,
+            started: None,
+            checked: (0, 0),
         })
     }
 
@@ -48,12 +59,37 @@ impl Recorder {
         let state_hash = self.scheduler.state_hash();
         let mut decisions = Vec::new();
         self.scheduler.step(now_ns, input, &mut decisions)?;
+        if let Input::Started(started) = input {
+            self.started = Some(started.clone());
+            self.checked = (now_ns, self.writer.next_sequence());
+        }
         let mut bytes = Vec::new();
         self.writer.append(now_ns, input, &decisions, state_hash, &mut bytes);
         self.entries_bytes += bytes.len();
         self.entries.push((now_ns, bytes));
         self.decisions_total += decisions.len() as u64;
         Ok(decisions)
+    }
+
+    /// Whether it is time to write the state.
+    pub(crate) fn is_checkpoint_due(&self, now_ns: i64, interval_ns: i64) -> bool {
+        let (checked_ns, checked_sequence) = self.checked;
+        let entries = self.writer.next_sequence() - checked_sequence;
+        entries >= CHECKPOINT_ENTRIES || (entries > 0 && now_ns - checked_ns >= interval_ns)
+    }
+
+    /// The inputs that hold the state, which are to be stepped now, one after the other; none before the process began.
+    pub(crate) fn checkpoint(&mut self, now_ns: i64) -> Vec<Input> {
+        let Some(started) = &self.started else { return Vec::new() };
+        let state = self.scheduler.checkpoint();
+        let parts = state.chunks(PART_BYTES);
+        let count = parts.len() as i32;
+        self.checked = (now_ns, self.writer.next_sequence() + i64::from(count));
+        let input = |(part, state): (i32, &[u8])| {
+            let started = (part == 0).then(|| started.clone());
+            Input::Checkpoint(Checkpoint { started, part, parts: count, state: StateBytes(state.to_vec()) })
+        };
+        (0..).zip(parts).map(input).collect()
     }
 
     /// Sequence of the entry that the next step writes.

@@ -86,6 +86,7 @@ impl Placements {
             | Input::Sealed(_)
             | Input::Priced(_)
             | Input::Sampled(_)
+            | Input::Checkpoint(_)
             | Input::Control(_) => {}
         }
         for decision in &entry.decisions {
@@ -186,6 +187,7 @@ mod tests {
                 low_water_rows: 1,
                 route_interval_ns: 0,
                 risk: RiskConfig::default(),
+                breakers: None,
             },
             lanes: vec![lane(0), lane(1)],
         })

@@ -10,6 +10,7 @@
 //! ```
 
 mod background;
+mod breaker;
 mod commit;
 mod config;
 mod controls;

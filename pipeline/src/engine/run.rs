@@ -8,6 +8,7 @@ use warptape_engine::{AfterAbort, Command, Config, Core, Restored, Stop};
 use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::TickDecoder;
 
+use super::breaker;
 use super::commit::{CommitEvent, Committer};
 use super::controls::{ControlEvent, ControlSource};
 use super::failpoint::{self, Failpoint};
@@ -291,6 +292,7 @@ impl Shell {
             Command::NewSegment { before, partitions, records } => {
                 new_segment(&before, &self.config.core.stages, partitions, records);
             }
+            Command::Breaker(breaker) => breaker::tell(&breaker, self.config.core.device_of(breaker.lane)),
             Command::Lifecycle(event, detail) => {
                 self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
             }
@@ -419,6 +421,9 @@ impl Shell {
         for command in self.core.take_commands() {
             match command {
                 Command::EndLane { lane, hangs } => self.lanes.end(lane, hangs),
+                Command::Breaker(breaker) => {
+                    breaker::tell(&breaker, self.config.core.device_of(breaker.lane))
+                }
                 Command::Lifecycle(event, detail) => {
                     self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
                 }

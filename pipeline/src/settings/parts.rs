@@ -97,6 +97,7 @@ impl Settings {
             },
             times: Times {
                 commit_interval_ns: ns(engine.commit_interval),
+                checkpoint_interval_ns: self.engine.checkpoint_interval_ns,
                 risk_commit_interval_ns: ns(self.risk.commit_interval),
                 device_deadline_ns: ns(engine.device_deadline),
                 device_open_deadline_ns: ns(engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN)),

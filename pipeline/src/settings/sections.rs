@@ -8,7 +8,7 @@ mod stages;
 use std::time::Duration;
 
 use warptape_kernels::SignalParams;
-use warptape_schemas::journal::SchedulerConfig;
+use warptape_schemas::journal::{BreakerConfig, SchedulerConfig};
 use warptape_stages::{MarketConfig, StageConfig};
 
 pub use engine::{EngineSettings, RiskSettings};
@@ -30,6 +30,7 @@ pub const SECTIONS: &[Section] = &[
     EngineSettings::SECTION,
     SchedulerConfig::SECTION,
     RiskSettings::SECTION,
+    BreakerConfig::SECTION,
     StageConfig::SECTION,
     stages::INDICATORS,
     SignalParams::SECTION,

@@ -6,20 +6,11 @@ use warptape_replay::{
 };
 use warptape_schemas::journal::Input;
 use warptape_schemas::tick::Tick;
-use warptape_schemas::{SymbolTable, TickColumns, TickDecoder, decode_journal_entry, encode_tick_batch};
+use warptape_schemas::{SymbolTable, TickColumns, TickDecoder, encode_tick_batch};
 
 use crate::recording::{Plan, Recording, options, record};
 use crate::tampered::Tampered;
-use crate::{journal_only, records, verified};
-
-fn inputs(journal: &[Record]) -> Vec<Input> {
-    journal.iter().map(|record| decode_journal_entry(&record.value).unwrap().input).collect()
-}
-
-/// Where the entries are that `is` says.
-fn positions(journal: &[Record], is: impl Fn(&Input) -> bool) -> Vec<usize> {
-    (0..).zip(inputs(journal)).filter(|(_, input)| is(input)).map(|(index, _)| index).collect()
-}
+use crate::{inputs, journal_only, positions, records, verified};
 
 #[test]
 fn entries_that_are_missing_at_the_end_are_noticed() {

@@ -1,13 +1,13 @@
 //! Journals that were changed.
 
 use warptape_eventlog::{Record, SqliteLog};
-use warptape_replay::{Divergence, JournalDivergence};
+use warptape_replay::{Divergence, JournalDivergence, ReplayError};
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::{JournalWriter, decode_journal_entry, encode_journal_entry};
 
 use crate::recording::{Plan, Random, Recording, empty, options, record};
 use crate::tampered::Tampered;
-use crate::{journal_only, records, verified};
+use crate::{journal_only, positions, records, verified};
 
 /// The divergence of a journal that is changed so.
 fn diverged_journal(recording: &Recording, change: impl FnOnce(&mut Vec<Record>)) -> JournalDivergence {
@@ -214,4 +214,54 @@ fn a_journal_from_before_requests_had_bytes_is_verified() {
 #[test]
 fn a_journal_from_before_lanes_had_classes_is_verified() {
     check_stored(include_str!("../fixtures/journal_6.txt"));
+}
+
+fn checkpointed() -> (Recording, Vec<Record>, Vec<usize>) {
+    let recording = record(Plan { lives: 1, checkpoint: Some(4), ..Plan::small(26) });
+    let journal = records(&recording.log, "journal", 0);
+    let parts = positions(&journal, |input| matches!(input, Input::Checkpoint(_)));
+    (recording, journal, parts)
+}
+
+#[test]
+fn a_journal_is_verified_from_the_first_checkpoint_that_is_left() {
+    let (recording, journal, parts) = checkpointed();
+    for first in [1, parts[0] - 1, parts[0]] {
+        let log = Tampered::trimmed(&recording.log, "journal", 0, journal[first..].to_vec());
+        for options in [options(), journal_only()] {
+            let report = verified(&log, &options).unwrap();
+            assert!(report.is_identical(), "from {first}: {report}");
+            assert_eq!((report.entries as usize, report.processes), (journal.len() - parts[0], 1));
+            let note = format!("were compared from sequence {} on, where a process began or wrote", parts[0]);
+            assert!(report.to_string().contains(&note), "{report}");
+        }
+    }
+    // What is left of a checkpoint is none.
+    let log = Tampered::trimmed(&recording.log, "journal", 0, journal[parts[1]..].to_vec());
+    let error = verified(&log, &options()).unwrap_err();
+    assert!(matches!(error, ReplayError::JournalTrimmed { .. }), "{error}");
+}
+
+#[test]
+fn a_state_that_is_another_one_is_found_from_the_beginning_and_from_itself() {
+    let (recording, journal, parts) = checkpointed();
+    let mut found_from_itself = 0;
+    for (part, &at) in parts.iter().enumerate() {
+        let change = |entry: &mut JournalEntry| match &mut entry.input {
+            Input::Checkpoint(part) => *part.state.0.last_mut().unwrap() ^= 1,
+            other => panic!("{other:?}"),
+        };
+        let mut forged = journal.clone();
+        forge(&mut forged, at, change);
+        let log = Tampered::new(&recording.log, "journal", 0, forged.clone());
+        let Some(Divergence::Journal(divergence)) = verified(&log, &options()).unwrap().divergence else {
+            panic!("part {part} was found identical");
+        };
+        assert_eq!((divergence.offset, fields(&divergence)[0]), (at as i64, "input.Checkpoint.state"));
+        let log = Tampered::trimmed(&recording.log, "journal", 0, forged[parts[0]..].to_vec());
+        let report = verified(&log, &options());
+        found_from_itself += usize::from(!report.is_ok_and(|report| report.is_identical()));
+    }
+    // A byte may be of a sum that is kept for speed: then nothing that follows differs.
+    assert!(found_from_itself > parts.len() / 2, "{found_from_itself} of {} parts", parts.len());
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_replay::{OutputOptions, Phase, Progress, ReplayError, Report, VerifyOptions, verify};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::Input;
 
 use recording::{PARTITIONS, Plan, empty, feed, options, record, run};
 
@@ -127,4 +129,13 @@ fn logs_that_cannot_be_verified_say_why() {
         &with(|outputs| outputs.late = "journal".to_owned()),
         "has 1 partitions and the ticks have 2",
     );
+}
+
+/// Where the entries are that `is` says.
+fn positions(journal: &[Record], is: impl Fn(&Input) -> bool) -> Vec<usize> {
+    (0..).zip(inputs(journal)).filter(|(_, input)| is(input)).map(|(index, _)| index).collect()
+}
+
+fn inputs(journal: &[Record]) -> Vec<Input> {
+    journal.iter().map(|record| decode_journal_entry(&record.value).unwrap().input).collect()
 }

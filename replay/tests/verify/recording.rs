@@ -10,8 +10,8 @@ use warptape_eventlog::{
 use warptape_replay::{OutputOptions, VerifyOptions};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
-    Arrived, Completed, Decision, Draining, GroupArrival, Input, JournalEntry, LaneSpec, PartitionAssigned,
-    RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started,
+    Arrived, Checkpoint, Completed, Decision, Draining, GroupArrival, Input, JournalEntry, LaneSpec,
+    PartitionAssigned, RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
 };
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
@@ -23,6 +23,7 @@ use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake,
 pub const PARTITIONS: i32 = 2;
 const GROUP: &str = "group";
 const TICKS_PER_RECORD: usize = 16;
+const CHECKPOINT_PART_BYTES: usize = 100;
 
 /// A recorded run.
 pub struct Recording {
@@ -44,11 +45,21 @@ pub struct Plan {
     pub idle: Option<(usize, i64)>,
     /// Lives of before journals accounted for what is in the log.
     pub older_lives: usize,
+    /// Records of a life after which the scheduler's state is written.
+    pub checkpoint: Option<usize>,
 }
 
 impl Plan {
     pub fn small(seed: u64) -> Self {
-        Self { seed, records: 12, lives: 2, lateness_ms: &[500], idle: None, older_lives: 0 }
+        Self {
+            seed,
+            records: 12,
+            lives: 2,
+            lateness_ms: &[500],
+            idle: None,
+            older_lives: 0,
+            checkpoint: None,
+        }
     }
 }
 
@@ -80,10 +91,10 @@ pub fn run(log: &SqliteLog, plan: Plan) {
     for life in 0..plan.lives {
         let lateness_ms = plan.lateness_ms[life.min(plan.lateness_ms.len() - 1)];
         if let Some((_, lateness_ms)) = plan.idle.filter(|(before, _)| *before == life) {
-            run.live(lateness_ms, life * plan.records..life * plan.records);
+            run.live(lateness_ms, life * plan.records..life * plan.records, None);
         }
         run.is_older = life < plan.older_lives;
-        run.live(lateness_ms, life * plan.records..(life + 1) * plan.records);
+        run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan.checkpoint);
     }
 }
 
@@ -221,20 +232,21 @@ impl<'a> Run<'a> {
     }
 
     /// A process: it starts, processes these records of each partition, and drains.
-    fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>) {
+    fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>, checkpoint: Option<usize>) {
         let config = stage_config(lateness_ms);
         if std::mem::replace(&mut self.lateness_ms, lateness_ms) != lateness_ms {
             self.partitions.clear();
         }
         self.scheduler = Scheduler::new();
         let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 1);
-        self.step(Input::Started(Started {
+        let started = Started {
             node: "node".to_owned(),
             software: "test".to_owned(),
             stage_config: config.to_json(),
             scheduler: scheduler_config(),
             lanes: vec![lane(0), lane(1)],
-        }));
+        };
+        self.step(Input::Started(started.clone()));
         for partition in 0..PARTITIONS {
             let committed_offset = records.start as i64;
             let fold = || Partition::fold(self.log, partition, &config, committed_offset);
@@ -247,13 +259,29 @@ impl<'a> Run<'a> {
                 snapshot_offset: committed_offset,
             }));
         }
-        for offset in records {
+        for (number, offset) in records.enumerate() {
+            if checkpoint == Some(number) {
+                self.write_checkpoint(&started);
+            }
             for partition in 0..PARTITIONS {
                 self.process(partition, offset as i64);
             }
         }
         self.step(Input::Draining(Draining {}));
         self.commit(Vec::new(), &[]);
+    }
+
+    /// Writes the scheduler's state, in several parts.
+    fn write_checkpoint(&mut self, started: &Started) {
+        let state = self.scheduler.checkpoint();
+        let parts = state.chunks(CHECKPOINT_PART_BYTES);
+        let count = parts.len() as i32;
+        assert!(count > 2);
+        for (part, state) in (0..).zip(parts) {
+            let started = (part == 0).then(|| started.clone());
+            let state = StateBytes(state.to_vec());
+            self.step(Input::Checkpoint(Checkpoint { started, part, parts: count, state }));
+        }
     }
 
     fn step(&mut self, input: Input) {
@@ -299,7 +327,7 @@ impl<'a> Run<'a> {
                 encode_journal_entry(&JournalEntry { input, ..entry.clone() }, &mut other);
                 bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap()
             };
-            let mut later = vec![(place_of(&|started| started.scheduler.risk.quantum_ns = 1), 3)];
+            let mut later = vec![(place_of(&|started| started.scheduler.risk.quantum_ns = 1), 4)];
             later.extend(
                 (0..started.lanes.len())
                     .map(|lane| (place_of(&|started| started.lanes[lane].class = "class".to_owned()), 4)),
@@ -438,6 +466,7 @@ fn scheduler_config() -> SchedulerConfig {
         low_water_rows: 10_000,
         route_interval_ns: 0,
         risk: RiskConfig::default(),
+        breakers: None,
     }
 }
 

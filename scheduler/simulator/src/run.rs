@@ -155,6 +155,7 @@ fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
                 policy: options.policy.clone(),
                 price_interval_ns: options.price_interval_ns,
             },
+            breakers: None,
         },
         lanes: fleet.specs(),
     }

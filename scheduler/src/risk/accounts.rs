@@ -6,35 +6,36 @@
 //! It owns the sums; it must not know tasks or lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{TaskClass, TenantWeight};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::queue::Turn;
 use crate::config::DURATION_NS_MAX;
+use crate::name::Name;
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// Tenants without tasks whose service is remembered, for each class. Beyond, those with the least are forgotten.
 const ABSENT_MAX: usize = 1_024;
 
 /// Every tenant's service.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Accounts {
     weights: BTreeMap<String, i64>,
     classes: [Class; 3],
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Class {
-    known: BTreeMap<Arc<str>, Account>,
+    known: BTreeMap<Name, Account>,
     /// Tenants with tasks, by service.
-    present: BTreeSet<(i64, Arc<str>)>,
+    present: BTreeSet<(i64, Name)>,
     /// Tenants without, by service: all above the least of those that are there.
-    absent: BTreeSet<(i64, Arc<str>)>,
+    absent: BTreeSet<(i64, Name)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Account {
     service_ns: i64,
     tasks: i32,
@@ -66,7 +67,7 @@ impl Accounts {
     }
 
     /// A tenant gets one more task. Gives its name as it is kept.
-    pub(crate) fn join(&mut self, class: TaskClass, tenant: &str, hash: &mut StateHash) -> Arc<str> {
+    pub(crate) fn join(&mut self, class: TaskClass, tenant: &str, hash: &mut StateHash) -> Name {
         let accounts = &mut self.classes[class as usize];
         let name = match accounts.known.get_key_value(tenant) {
             Some((name, _)) => name.clone(),
@@ -85,7 +86,7 @@ impl Accounts {
     }
 
     /// A tenant has one task less.
-    pub(crate) fn leave(&mut self, class: TaskClass, tenant: &Arc<str>, hash: &mut StateHash) {
+    pub(crate) fn leave(&mut self, class: TaskClass, tenant: &Name, hash: &mut StateHash) {
         let accounts = &mut self.classes[class as usize];
         let account = accounts.known.get_mut(tenant).expect("a tenant with tasks is known");
         account.tasks -= 1;
@@ -99,7 +100,7 @@ impl Accounts {
     }
 
     /// Where the tenant stands, which has tasks.
-    pub(crate) fn turn(&self, class: TaskClass, tenant: &Arc<str>) -> Turn {
+    pub(crate) fn turn(&self, class: TaskClass, tenant: &Name) -> Turn {
         let service_ns = self.classes[class as usize].known[tenant].service_ns;
         Turn { class, service_ns, tenant: tenant.clone() }
     }
@@ -133,7 +134,7 @@ impl Accounts {
     }
 
     /// Checks the orders against the accounts, given how many tasks each tenant has.
-    pub(crate) fn audit(&self, tasks: &BTreeMap<(TaskClass, Arc<str>), i32>) {
+    pub(crate) fn audit(&self, tasks: &BTreeMap<(TaskClass, Name), i32>) {
         let mut found = BTreeMap::new();
         for (class, accounts) in
             [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch].into_iter().zip(&self.classes)
@@ -148,7 +149,7 @@ impl Accounts {
             }
             assert_eq!((&accounts.present, &accounts.absent), (&present, &absent), "{class:?}: tenants");
             let least = present.first().map(|(service_ns, _)| *service_ns);
-            let remembered = |turn: &(i64, Arc<str>)| least.is_some_and(|least_ns| turn.0 > least_ns);
+            let remembered = |turn: &(i64, Name)| least.is_some_and(|least_ns| turn.0 > least_ns);
             assert!(absent.iter().all(remembered), "{class:?}: a tenant is remembered for nothing");
             assert!(absent.len() <= ABSENT_MAX, "{class:?}: too many tenants are remembered");
         }

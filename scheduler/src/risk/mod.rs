@@ -24,8 +24,14 @@ mod slices;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use accounts::Accounts;
+use prices::Prices;
+use queue::{Queue, Turn};
+use queues::{Busy, LaneQueue};
+use rates::Rates;
+use serde::{Deserialize, Serialize};
+use task::{Stage, Task, TaskSpec};
 use warptape_events::journal::{
     Admit, Assign, Decision, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason, RiskConfig,
     Share, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
@@ -34,23 +40,18 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::Lane;
 use crate::life::Life;
+use crate::name::Name;
 use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
-use accounts::Accounts;
-use prices::Prices;
-use queue::{Queue, Turn};
-use queues::{Busy, LaneQueue};
-use rates::Rates;
 pub(crate) use slices::run;
 pub(crate) use task::Units;
-use task::{Stage, Task, TaskSpec};
 
 /// Of so many slices, one goes to a less urgent class, the next one in turn with the least urgent one.
 const CLASS_SLICES: i64 = 16;
 
 /// Everything known of tasks.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Risk {
     policy: TaskPolicy,
     tasks: BTreeMap<TaskId, Task>,
@@ -167,7 +168,7 @@ impl Risk {
 
     /// The quanta that a task begins with: as many as that of its tenant's has had which has had the least, so that it neither waits for
     /// all others nor they for it.
-    fn first_quanta(&self, class: TaskClass, tenant: &Arc<str>) -> i64 {
+    fn first_quanta(&self, class: TaskClass, tenant: &Name) -> i64 {
         let queues = [&self.whole, &self.open].into_iter().chain(&self.shares);
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
     }
@@ -181,15 +182,15 @@ impl Risk {
     fn turn(&self, task: &Task) -> Turn {
         match self.policy.order().is_fair() {
             true => self.accounts.turn(task.spec.class, &task.spec.tenant),
-            false => Turn { class: task.spec.class, service_ns: 0, tenant: Arc::default() },
+            false => Turn { class: task.spec.class, service_ns: 0, tenant: Name::default() },
         }
     }
 
     /// The kind that a task waits with, where the policy chooses among kinds.
-    fn kind_of(&self, task: &Task) -> Arc<str> {
+    fn kind_of(&self, task: &Task) -> Name {
         match self.policy {
             TaskPolicy::LpPrice => task.spec.rate_key.clone(),
-            TaskPolicy::First(_) | TaskPolicy::Push(_) => Arc::default(),
+            TaskPolicy::First(_) | TaskPolicy::Push(_) => Name::default(),
         }
     }
 
@@ -563,7 +564,7 @@ pub(crate) fn audit(life: &Life) {
     let risk = &life.risk;
     assert!(risk.complete.is_none(), "a task that is complete was not settled");
     let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
-    let mut by_tenant: BTreeMap<(TaskClass, Arc<str>), i32> = BTreeMap::new();
+    let mut by_tenant: BTreeMap<(TaskClass, Name), i32> = BTreeMap::new();
     for task in risk.tasks.values() {
         audit_task(life, task);
         let spec = &task.spec;

@@ -9,14 +9,15 @@
 //! It owns the question and its answer; it must not solve anything.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{AskPrices, KindDemand, Priced};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::rates::Rates;
 use crate::classes::ClassId;
 use crate::lanes::Lane;
+use crate::name::Name;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 
@@ -35,10 +36,10 @@ const PPM: i128 = 1_000_000;
 const COST_MAX: i64 = 1 << 60;
 
 /// What is known of prices.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Prices {
-    known: BTreeMap<Arc<str>, Known>,
-    demands: BTreeMap<Arc<str>, Demand>,
+    known: BTreeMap<Name, Known>,
+    demands: BTreeMap<Name, Demand>,
     /// The last question, with the kinds that its answer names by position.
     asked: Option<AskPrices>,
     question_next: i64,
@@ -47,14 +48,14 @@ pub(crate) struct Prices {
     contribution: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known {
     price: i64,
     contribution: u64,
 }
 
 /// What came of a kind lately.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Demand {
     cost: i64,
     contribution: u64,
@@ -81,7 +82,7 @@ impl Prices {
     }
 
     /// Counts what came of a kind.
-    pub(crate) fn count(&mut self, key: &Arc<str>, cost: i64, hash: &mut StateHash) {
+    pub(crate) fn count(&mut self, key: &Name, cost: i64, hash: &mut StateHash) {
         if self.demands.len() >= DEMANDS_MAX && !self.demands.contains_key(key) {
             let least = self.demands.iter().min_by_key(|(_, demand)| demand.cost).map(|(key, _)| key.clone());
             let forgotten = least.and_then(|least| self.demands.remove(&least)).expect("demands are known");
@@ -137,10 +138,10 @@ impl Prices {
         for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.weight > 0) {
             *classes.entry(lane.class).or_default() += 1;
         }
-        let demand = |(key, demand): (&Arc<str>, &Demand)| {
+        let demand = |(key, demand): (&Name, &Demand)| {
             let fs_per_cost: Vec<_> = classes.keys().map(|class| rates.fs_per_cost(*class, key)).collect();
             let is_known = fs_per_cost.iter().any(|fs| *fs > 0);
-            is_known.then(|| KindDemand { rate_key: key.as_ref().to_owned(), cost: demand.cost, fs_per_cost })
+            is_known.then(|| KindDemand { rate_key: str::to_owned(key), cost: demand.cost, fs_per_cost })
         };
         let mut kinds: Vec<_> = self.demands.iter().filter_map(demand).collect();
         if kinds.len() > KINDS_MAX {
@@ -156,7 +157,7 @@ impl Prices {
     /// Takes the answer to a question; of one that is not the last, nothing.
     pub(crate) fn answer(&mut self, priced: &Priced, hash: &mut StateHash) {
         let Some(asked) = self.question(priced.question) else { return };
-        let kinds: Vec<Arc<str>> = asked.kinds.iter().map(|kind| kind.rate_key.as_str().into()).collect();
+        let kinds: Vec<Name> = asked.kinds.iter().map(|kind| kind.rate_key.as_str().into()).collect();
         if priced.prices.is_empty() {
             return;
         }

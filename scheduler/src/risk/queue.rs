@@ -3,21 +3,23 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{TaskClass, TaskId};
 
+use crate::name::Name;
+
 /// Where a tenant stands in a class: it orders as lanes choose.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) class: TaskClass,
     /// Service that it has had by its weight.
     pub(crate) service_ns: i64,
-    pub(crate) tenant: Arc<str>,
+    pub(crate) tenant: Name,
 }
 
 /// Where a task stands among those of its tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Due {
     /// Quanta of service that it has had, and those of the others when it came.
     pub(crate) quanta: i64,
@@ -28,16 +30,16 @@ pub(crate) struct Due {
 }
 
 /// Tasks that may be taken from: by kind where the policy chooses among kinds, otherwise all together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queue {
-    kinds: BTreeMap<Arc<str>, Kind>,
+    kinds: BTreeMap<Name, Kind>,
 }
 
 /// What is first of a kind of tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
     /// The kind, where the policy chooses among kinds.
-    pub(crate) kind: &'a Arc<str>,
+    pub(crate) kind: &'a Name,
     pub(crate) turn: &'a Turn,
     pub(crate) due: Due,
 }
@@ -50,16 +52,16 @@ impl Head<'_> {
 }
 
 /// Tasks of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Kind {
     /// Tenants that have tasks here.
     turns: BTreeSet<Turn>,
-    tasks: BTreeMap<(TaskClass, Arc<str>), BTreeSet<Due>>,
+    tasks: BTreeMap<(TaskClass, Name), BTreeSet<Due>>,
 }
 
 impl Queue {
     /// Puts in a task of a tenant whose turn is this.
-    pub(crate) fn insert(&mut self, kind: &Arc<str>, turn: &Turn, due: Due) {
+    pub(crate) fn insert(&mut self, kind: &Name, turn: &Turn, due: Due) {
         let kind = match self.kinds.get_mut(kind) {
             Some(known) => known,
             None => self.kinds.entry(kind.clone()).or_default(),
@@ -72,7 +74,7 @@ impl Queue {
     }
 
     /// Takes out a task that may be here.
-    pub(crate) fn remove(&mut self, kind: &Arc<str>, turn: &Turn, due: Due) {
+    pub(crate) fn remove(&mut self, kind: &Name, turn: &Turn, due: Due) {
         let Some(known) = self.kinds.get_mut(kind) else { return };
         let account = (turn.class, turn.tenant.clone());
         let Some(tasks) = known.tasks.get_mut(&account) else { return };
@@ -116,7 +118,7 @@ impl Queue {
     }
 
     /// The least quanta that a task of a tenant here has had.
-    pub(crate) fn quanta(&self, class: TaskClass, tenant: &Arc<str>) -> Option<i64> {
+    pub(crate) fn quanta(&self, class: TaskClass, tenant: &Name) -> Option<i64> {
         let account = (class, tenant.clone());
         let of_kind = |kind: &Kind| kind.tasks.get(&account)?.first().map(|due| due.quanta);
         self.kinds.values().filter_map(of_kind).min()
@@ -128,8 +130,8 @@ impl Queue {
 }
 
 impl Kind {
-    fn head<'a>(&'a self, name: &'a Arc<str>, class: TaskClass) -> Option<Head<'a>> {
-        let least = Turn { class, service_ns: i64::MIN, tenant: Arc::default() };
+    fn head<'a>(&'a self, name: &'a Name, class: TaskClass) -> Option<Head<'a>> {
+        let least = Turn { class, service_ns: i64::MIN, tenant: Name::default() };
         let turn = self.turns.range(least..).next().filter(|turn| turn.class == class)?;
         let tasks = &self.tasks[&(turn.class, turn.tenant.clone())];
         Some(Head { kind: name, turn, due: *tasks.first().expect("a tenant here has tasks here") })

@@ -3,12 +3,14 @@
 //! It owns the sums and what push policies see of lanes; it must not choose.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::rates::Rates;
 use super::task::Task;
 use crate::config::DURATION_NS_MAX;
 use crate::lanes::Lane;
+use crate::name::Name;
 use crate::policy::task::LaneView;
 use crate::state_hash::{Component, StateHash, hash_component};
 
@@ -19,11 +21,11 @@ const PPM: i128 = 1_000_000;
 const SECOND_FS: i64 = 1_000_000_000_000_000;
 
 /// What waits for one lane alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneQueue {
     tasks: i64,
     /// By rate key.
-    costs: BTreeMap<Arc<str>, i64>,
+    costs: BTreeMap<Name, i64>,
 }
 
 impl LaneQueue {
@@ -45,7 +47,7 @@ impl LaneQueue {
 
     /// What the lane is predicted to take for it, in nanoseconds.
     fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
-        let of_kind = |(key, cost): (&Arc<str>, &i64)| rates.predict_ns(lane.class, key, *cost).unwrap_or(0);
+        let of_kind = |(key, cost): (&Name, &i64)| rates.predict_ns(lane.class, key, *cost).unwrap_or(0);
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 
@@ -69,7 +71,7 @@ impl LaneQueue {
 }
 
 /// How long a lane has worked on slices in the last second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Busy {
     /// Where the present window began; windows follow each other.
     begin_ns: i64,

@@ -4,12 +4,13 @@
 //! one, whose time is mostly that of a launch. It owns the estimate; it must not know who works or for whom.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::classes::ClassId;
 use crate::config::{COST_MAX, DURATION_NS_MAX, UNITS_MAX};
+use crate::name::Name;
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// With each slice, what was before counts for 1/8 less.
@@ -26,12 +27,12 @@ const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).unwrap().checked_mul(SMOOT
 const _: () = assert!(DURATION_NS_MAX.checked_mul(4 * SMOOTHING).is_some());
 
 /// All rates.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rates {
-    classes: Vec<BTreeMap<Arc<str>, Rate>>,
+    classes: Vec<BTreeMap<Name, Rate>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Rate {
     service_ns: i64,
     /// Positive.
@@ -89,7 +90,7 @@ impl Rates {
     pub(crate) fn learn(
         &mut self,
         class: ClassId,
-        key: &Arc<str>,
+        key: &Name,
         slice: i64,
         cost: i64,
         service_ns: i64,

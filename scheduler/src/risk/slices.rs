@@ -52,7 +52,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     loop {
         let before = decisions.len();
         for lane in 0..life.lanes.len() {
-            if life.lanes[lane].is_free() && serving.has(&life.lanes[lane]) && life.room.is_there() {
+            if life.lanes[lane].is_free() && serving.serves(&life.lanes[lane]) && life.room.is_there() {
                 let first = decisions.len();
                 wake_ns = wake_ns.min(serve(life, lane as LaneId, serving, &mut plan, decisions));
                 decisions[first..].iter().for_each(|decision| life.room.take(decision));
@@ -287,7 +287,7 @@ fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &
         from: units.from,
         to: units.to,
         class: turn.class,
-        tenant: turn.tenant.as_ref().to_owned(),
+        tenant: str::to_owned(&turn.tenant),
         tasks_waiting,
         tenant_service_ns: turn.service_ns,
         service_fs_per_cost,

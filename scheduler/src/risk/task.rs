@@ -4,17 +4,17 @@
 //! a lost lane had, in flight or as its share, goes back to `open`, where the lowest units go first: so it is run again
 //! before anything new is begun.
 
-use std::sync::Arc;
-
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, PartitionId, Share, TaskArrived, TaskClass, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::queue::Due;
+use crate::name::Name;
 use crate::policy::task::{self as policy, Order};
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// Units `from..to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Units {
     pub(crate) from: i64,
     pub(crate) to: i64,
@@ -31,7 +31,7 @@ impl Units {
 }
 
 /// How far a task is shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     /// It is to be split before a lane takes anything of it.
     Whole,
@@ -47,7 +47,7 @@ pub(crate) enum Stage {
 const ANY_LANE: LaneId = -1;
 
 /// One task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) spec: TaskSpec,
     pub(crate) stage: Stage,
@@ -69,15 +69,15 @@ pub(crate) struct Task {
 }
 
 /// What is known of a task from its arrival on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TaskSpec {
     pub(crate) id: TaskId,
     pub(crate) arrived_ns: i64,
     pub(crate) partition: PartitionId,
     pub(crate) class: TaskClass,
-    pub(crate) tenant: Arc<str>,
+    pub(crate) tenant: Name,
     pub(crate) deadline_ns: Option<i64>,
-    pub(crate) rate_key: Arc<str>,
+    pub(crate) rate_key: Name,
     pub(crate) unit_cost: i64,
     pub(crate) slice_units_max: i64,
     pub(crate) gang: bool,
@@ -89,7 +89,7 @@ impl Task {
     pub(crate) fn new(
         arrived_ns: i64,
         arrived: &TaskArrived,
-        tenant: Arc<str>,
+        tenant: Name,
         stage: Stage,
         quanta: i64,
         hash: &mut StateHash,

@@ -1,7 +1,9 @@
 //! The scheduler from outside: cases written as text, a simulation against a model engine, placement quality, and
 //! inputs no shell would send.
 
+mod breaker;
 mod cases;
+mod checkpoint;
 mod control;
 mod draws;
 mod fairness;

@@ -3,6 +3,7 @@
 //! It executes decisions in the plainest way and asserts, at every step, what must hold. It knows nothing of how the
 //! scheduler decides: its bookkeeping is separate, and walks wherever the scheduler keeps sums.
 
+mod breaker;
 mod control;
 mod rest;
 mod tasks;
@@ -12,7 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use warptape_events::journal::*;
 use warptape_scheduler::{Scheduler, StepError};
 
+pub use breaker::ModelBreaker;
 pub use tasks::ModelTasks;
+
+/// Steps between checkpoints of a replay, each of which goes on from its last one.
+const CHECKPOINT_STEPS: usize = 16;
 
 /// As `script::started` deals them out, where groups are routed.
 fn kind_of(lane: LaneId) -> LaneKind {
@@ -76,7 +81,7 @@ pub struct ModelLane {
     pub ready: bool,
     pub weight: i32,
     pub drained: bool,
-    pub breaker: BreakerMode,
+    pub breaker: ModelBreaker,
     /// Dispatched and not completed, in order.
     pub in_flight: VecDeque<Dispatch>,
     /// In flight when the lane was lost: completions that may still come, late.
@@ -89,7 +94,11 @@ pub struct ModelLane {
 
 impl ModelLane {
     pub fn is_in_service(&self) -> bool {
-        !self.drained && self.breaker != BreakerMode::Open
+        !self.drained && !self.breaker.is_open()
+    }
+
+    pub fn is_in_full_service(&self) -> bool {
+        self.is_in_service() && !self.breaker.is_half_open()
     }
 }
 
@@ -162,6 +171,7 @@ impl Model {
     /// A good input: applied to the model, given to the scheduler, its decisions executed and everything checked.
     pub fn step(&mut self, input: Input) {
         self.timer_ns = self.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
+        self.count_probe(&input);
         self.apply(&input);
         self.apply_to_tasks(&input);
         let bytes_before: BTreeMap<_, _> = self.waiting_bytes().collect();
@@ -184,6 +194,7 @@ impl Model {
         self.check_owed(&input, &decisions);
         self.check_tasks_owed(&input, &decisions);
         self.check_rest();
+        self.check_breakers();
         self.check_tasks_rest();
         self.check_views();
         self.scheduler.audit();
@@ -245,7 +256,7 @@ impl Model {
             }
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
         }
     }
 
@@ -313,6 +324,8 @@ impl Model {
                 group.bound_for = release.route.map(|route| route.kind);
                 self.check_release(release)
             }
+            Decision::Breaker(change) => self.execute_breaker(change),
+            Decision::Headroom(headroom) => self.execute_headroom(headroom),
             Decision::Controlled(controlled) => format!("controlled {:?}", controlled.outcome),
             _ => self.execute_of_task(decision),
         };
@@ -453,7 +466,7 @@ impl Model {
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
         }
         let mut went = 0;
         for decision in decisions {
@@ -515,8 +528,12 @@ impl Model {
     /// Gives the recorded inputs to a fresh scheduler: it must decide the same and pass through the same hashes.
     pub fn check_replay(&self) {
         let mut scheduler = Scheduler::new();
-        for recorded in &self.journal {
+        for (number, recorded) in self.journal.iter().enumerate() {
             assert_eq!(scheduler.state_hash(), recorded.hash_before);
+            if number % CHECKPOINT_STEPS == 0 {
+                scheduler = Scheduler::from_checkpoint(&scheduler.checkpoint()).expect("it was just written");
+                scheduler.audit();
+            }
             let mut decisions = Vec::new();
             scheduler.step(recorded.at_ns, &recorded.input, &mut decisions).expect("it was accepted before");
             assert_eq!(decisions, recorded.decisions);

@@ -55,6 +55,7 @@ pub fn config() -> SchedulerConfig {
         low_water_rows: 100,
         route_interval_ns: 0,
         risk: RiskConfig::default(),
+        breakers: None,
     }
 }
 
@@ -140,6 +141,15 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
             by: "someone".into(),
             deadline_ns: 1_000_000_000,
             command: parse_command(&words[2..]),
+        }),
+        "sample" => Input::Sampled(Sampled {
+            lane: argument(0),
+            sample: DeviceSample {
+                temperature_c: Some(number(words[3])),
+                slowdown_c: Some(90),
+                ecc_errors_uncorrected: words.get(4).map(|word| number(word)),
+                ..DeviceSample::default()
+            },
         }),
         "woke" => Input::Woke(Woke {}),
         "drain" => Input::Draining(Draining {}),
@@ -269,8 +279,25 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "requests" => config.risk.bytes_max = value,
         "quantum" => config.risk.quantum_ns = value,
         "prices" => config.risk.price_interval_ns = value,
+        "losses" => breakers(config).losses_max = value as i32,
+        "slow" => breakers(config).slow_percent = value as i32,
+        "headroom" => breakers(config).headroom_c = value as i32,
         other => panic!("no such field: {other}"),
     }
+}
+
+/// Breakers that nothing opens but what is asked for, and that are probed after 1,000 ns.
+fn breakers(config: &mut SchedulerConfig) -> &mut BreakerConfig {
+    config.breakers.get_or_insert(BreakerConfig {
+        losses_max: 0,
+        window_ns: 10_000,
+        slow_percent: 0,
+        slow_ns: 100,
+        probe_ns: 1_000,
+        probe_ns_max: 3_000,
+        probes: 2,
+        headroom_c: 0,
+    })
 }
 
 fn describe(decision: &Decision) -> String {
@@ -306,6 +333,12 @@ fn describe(decision: &Decision) -> String {
         Decision::Release(Release { partition, group, lane, epoch, route, cause }) => {
             let why = route.as_ref().map_or(format!("{cause:?}"), describe_route);
             format!("release {partition}/{group} from {lane} epoch {epoch}: {why}")
+        }
+        Decision::Breaker(Breaker { lane, state, reason, measured, limit }) => {
+            format!("breaker of {lane}: {state:?}, {reason:?} {measured} of {limit}")
+        }
+        Decision::Headroom(Headroom { lane, weight_percent, temperature_c, limit_c }) => {
+            format!("weight of {lane}: {weight_percent} %, {temperature_c} of {limit_c} C")
         }
         Decision::Controlled(Controlled { outcome, detail, .. }) => format!("{outcome:?}: {detail}"),
         Decision::Admit(Admit { task, class, tenant, tasks }) => {

@@ -58,6 +58,12 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "assign, shortest-queue",
         "assign, two-choices",
         "assign, weighted-round-robin",
+        "breaker Losses",
+        "breaker Memory",
+        "breaker Probe",
+        "breaker ProbeFailed",
+        "breaker Recovered",
+        "breaker Slow",
         "controlled Done",
         "controlled Refused",
         "dispatch Deadline",
@@ -68,6 +74,9 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "fence",
         "fence, rows kept",
         "finish",
+        "headroom 100",
+        "headroom 25",
+        "headroom 50",
         "pause",
         "place",
         "reject Expired",
@@ -128,9 +137,24 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         low_water_rows: draws.below(high_water_rows),
         route_interval_ns: draws.pick(&[0, 1, 20_000]).unwrap(),
         risk: random_risk(draws),
+        breakers: if draws.percent(70) { Some(random_breakers(draws)) } else { None },
     };
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)
+}
+
+fn random_breakers(draws: &mut Draws) -> BreakerConfig {
+    let probe_ns = draws.pick(&[1, 100, 5_000]).unwrap();
+    BreakerConfig {
+        losses_max: draws.pick(&[0, 1, 2, 5]).unwrap(),
+        window_ns: draws.pick(&[100, 1_000_000]).unwrap(),
+        slow_percent: draws.pick(&[0, 1, 120, 300]).unwrap(),
+        slow_ns: draws.pick(&[0, 500]).unwrap(),
+        probe_ns,
+        probe_ns_max: probe_ns * draws.pick(&[1, 8]).unwrap(),
+        probes: draws.pick(&[1, 2, 4]).unwrap(),
+        headroom_c: draws.pick(&[0, 5, 20]).unwrap(),
+    }
 }
 
 fn random_risk(draws: &mut Draws) -> RiskConfig {
@@ -342,11 +366,16 @@ fn measure(model: &mut Model, draws: &mut Draws) {
 fn sample(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(model.lanes.len() as i64) as LaneId;
     let sample = DeviceSample {
-        temperature_c: draws.pick(&[None, Some(40), Some(90)]).unwrap(),
+        temperature_c: draws.pick(&[None, Some(40), Some(92), Some(94)]).unwrap(),
         throttle_bits: draws.pick(&[None, Some(0), Some(1), Some(0x48)]).unwrap(),
+        slowdown_c: draws.pick(&[None, Some(85), Some(95)]).unwrap(),
+        ecc_errors_uncorrected: draws.pick(&[None, Some(0), Some(0), Some(1), Some(2)]).unwrap(),
         ..DeviceSample::default()
     };
-    model.step(Input::Sampled(Sampled { lane, sample }));
+    // What is withheld comes back only after some samples.
+    for _ in 0..draws.pick(&[1, 1, 1, 11]).unwrap() {
+        model.step(Input::Sampled(Sampled { lane, sample: sample.clone() }));
+    }
 }
 
 /// An operator's command, which may be wrong or late.

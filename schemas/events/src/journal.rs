@@ -6,9 +6,15 @@
 
 mod tasks;
 
+use std::fmt;
+use std::num::ParseIntError;
+
 use serde::{Deserialize, Serialize};
 
-use crate::wire::Wire;
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::hex;
+use crate::wire::{Wire, put_bytes};
 
 pub use crate::control::{
     BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker, UndrainLane,
@@ -53,6 +59,30 @@ pub struct SchedulerConfig {
     pub route_interval_ns: i64,
     /// Limits and weights of risk tasks.
     pub risk: RiskConfig,
+    /// When lanes are taken out of service; `None`: never, as before version 7 of the journal.
+    pub breakers: Option<BreakerConfig>,
+}
+
+/// When a lane's breaker opens, and how it closes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct BreakerConfig {
+    /// Losses of a lane within `window_ns` that open its breaker; 0: none do.
+    pub losses_max: i32,
+    /// Time in which losses are counted, in nanoseconds.
+    pub window_ns: i64,
+    /// A lane that takes so many percent of what its batches are predicted to take, relative to the other lanes, is slow; 0: none is.
+    pub slow_percent: i32,
+    /// How long it has to be slow without a break, in nanoseconds.
+    pub slow_ns: i64,
+    /// Time between the opening and the first probes, in nanoseconds. It doubles with each opening that follows failed probes.
+    pub probe_ns: i64,
+    /// The longest such time, in nanoseconds.
+    pub probe_ns_max: i64,
+    /// Batches and slices that have to succeed before the breaker closes.
+    pub probes: i32,
+    /// A lane whose device has less than this left before it throttles gets a part of its weight alone, in degrees Celsius; 0: all
+    /// have all of it.
+    pub headroom_c: i32,
 }
 
 /// One lane as configured.
@@ -171,6 +201,8 @@ pub enum Input {
     Sampled(Sampled),
     /// An operator's command, as it was read from its topic; answered by [`Decision::Controlled`].
     Control(Control),
+    /// The state before this entry, so that a replay may begin here.
+    Checkpoint(Checkpoint),
 }
 
 /// See [`Input::Started`].
@@ -256,6 +288,55 @@ pub struct Control {
     pub command: ControlCommand,
 }
 
+/// See [`Input::Checkpoint`]. A large state is in several entries, which follow each other; it is that before the first of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Checkpoint {
+    /// How the process began; in the first part alone.
+    pub started: Option<Started>,
+    /// Number of the part, from 0.
+    pub part: i32,
+    /// Number of parts.
+    pub parts: i32,
+    /// The part of the state's bytes, which the scheduler alone reads.
+    pub state: StateBytes,
+}
+
+/// Bytes of a scheduler's state.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StateBytes(pub Vec<u8>);
+
+impl fmt::Debug for StateBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl From<StateBytes> for String {
+    fn from(bytes: StateBytes) -> Self {
+        hex::text(&bytes.0)
+    }
+}
+
+impl TryFrom<String> for StateBytes {
+    type Error = ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, ParseIntError> {
+        let pairs = (0..text.len()).step_by(2).map(|at| text.get(at..at + 2).unwrap_or_default());
+        pairs.map(|pair| u8::from_str_radix(pair, 16)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Wire for StateBytes {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(&self.0, out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        cursor.bytes().map(|bytes| Self(bytes.to_vec()))
+    }
+}
+
 /// How a lane's device fares. What the device does not say is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct DeviceSample {
@@ -285,6 +366,8 @@ pub struct DeviceSample {
     pub ecc_errors_uncorrected: Option<i64>,
     /// The last critical Xid error since the sample before; after it nothing of the device can be trusted.
     pub xid: Option<i64>,
+    /// Temperature at which the device lowers its clocks.
+    pub slowdown_c: Option<i64>,
 }
 
 /// See [`Input::LaneLost`].
@@ -418,6 +501,10 @@ pub enum Decision {
     AskPrices(AskPrices),
     /// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
     Controlled(Controlled),
+    /// A lane's breaker changed its state.
+    Breaker(Breaker),
+    /// The temperature of a lane's device changes how much of its weight counts.
+    Headroom(Headroom),
 }
 
 /// A lane that could take a group, with what spoke for it.
@@ -662,6 +749,65 @@ pub enum ReleaseCause {
     Breaker,
     /// The placement policy would choose another lane now.
     Rebalance,
+}
+
+/// See [`Decision::Breaker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Breaker {
+    /// The lane.
+    pub lane: LaneId,
+    /// The state that the breaker has now.
+    pub state: BreakerState,
+    /// Why.
+    pub reason: BreakerReason,
+    /// What was measured, in the unit of the reason.
+    pub measured: i64,
+    /// What it was held against.
+    pub limit: i64,
+}
+
+/// Whether a lane gets work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BreakerState {
+    /// It does.
+    #[default]
+    Closed,
+    /// It gets none while another lane is in service.
+    Open,
+    /// It gets a little, to show what it does with it.
+    HalfOpen,
+}
+
+/// Why a breaker changed its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BreakerReason {
+    /// The lane was lost too often: losses within the window.
+    Losses,
+    /// It was slow for too long, relative to other lanes: percent of the time predicted.
+    Slow,
+    /// Its device has met memory errors that could not be corrected: errors since the lane began.
+    Memory,
+    /// The time to probe has come: nanoseconds since it opened.
+    Probe,
+    /// A probe failed: the lane was lost, or as slow as before, in percent of the time predicted.
+    ProbeFailed,
+    /// Probes succeeded: their number.
+    Recovered,
+}
+
+/// See [`Decision::Headroom`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Headroom {
+    /// The lane.
+    pub lane: LaneId,
+    /// The part of its weight that counts now, in percent.
+    pub weight_percent: i32,
+    /// Temperature of its device.
+    pub temperature_c: i64,
+    /// Temperature at which the device throttles.
+    pub limit_c: i64,
 }
 
 /// See [`Decision::Controlled`].

@@ -167,6 +167,7 @@ fn input_branch(input: &Input) -> u32 {
         Input::Priced(_) => 15,
         Input::Sampled(_) => 16,
         Input::Control(_) => 17,
+        Input::Checkpoint(_) => 18,
     }
 }
 
@@ -190,6 +191,8 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Assign(_) => 15,
         Decision::AskPrices(_) => 16,
         Decision::Controlled(_) => 17,
+        Decision::Breaker(_) => 18,
+        Decision::Headroom(_) => 19,
     }
 }
 

@@ -222,7 +222,35 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             policy: "lp-price@1".into(),
             price_interval_ns: 1_000_000_000,
         },
+        breakers: Some(BreakerConfig {
+            losses_max: 3,
+            window_ns: 60_000_000_000,
+            slow_percent: 500,
+            slow_ns: 250_000_000,
+            probe_ns: 5_000_000_000,
+            probe_ns_max: 300_000_000_000,
+            probes: 8,
+            headroom_c: 5,
+        }),
     };
+    let reasons = [
+        BreakerReason::Losses,
+        BreakerReason::Slow,
+        BreakerReason::Memory,
+        BreakerReason::Probe,
+        BreakerReason::ProbeFailed,
+        BreakerReason::Recovered,
+    ];
+    let states = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen];
+    let breaker =
+        |(reason, state)| Decision::Breaker(Breaker { lane: 2, state, reason, measured: 3, limit: -1 });
+    let mut breakers: Vec<_> = reasons.into_iter().zip(states.into_iter().cycle()).map(breaker).collect();
+    breakers.push(Decision::Headroom(Headroom {
+        lane: 2,
+        weight_percent: 50,
+        temperature_c: 84,
+        limit_c: 87,
+    }));
     let route = |kind, break_even_rows| Route {
         kind,
         rows: 4_000,
@@ -239,6 +267,13 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         peers: (0..).zip(links).map(|(lane, link)| Peer { lane, link }).collect(),
         ..LaneSpec::new(4, "cuda:0", 900)
     });
+    let started = Started {
+        node: "demo".into(),
+        software: "0.1.0".into(),
+        stage_config: "{\"bars\":[\"1s\"]}".into(),
+        scheduler,
+        lanes,
+    };
     let place = Place {
         partition: 3,
         group: 7,
@@ -284,13 +319,13 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         })
     };
     vec![
+        (Input::Started(started.clone()), breakers),
         (
-            Input::Started(Started {
-                node: "demo".into(),
-                software: "0.1.0".into(),
-                stage_config: "{\"bars\":[\"1s\"]}".into(),
-                scheduler,
-                lanes,
+            Input::Checkpoint(Checkpoint {
+                started: Some(started),
+                part: 0,
+                parts: 2,
+                state: StateBytes(vec![1, 0xfe, 0]),
             }),
             vec![],
         ),
@@ -337,6 +372,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                     throttle_bits: Some(i64::MAX),
                     ecc_errors_uncorrected: Some(0),
                     xid: None,
+                    slowdown_c: None,
                 }),
             }),
             vec![Decision::Resume(Resume { partition: 0, waiting_rows: 1, low_water_rows: 2 })],
@@ -509,8 +545,17 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         (
             Input::Sampled(Sampled {
                 lane: 2,
-                sample: DeviceSample { temperature_c: Some(71), xid: Some(79), ..DeviceSample::default() },
+                sample: DeviceSample {
+                    temperature_c: Some(71),
+                    xid: Some(79),
+                    slowdown_c: Some(87),
+                    ..DeviceSample::default()
+                },
             }),
+            vec![],
+        ),
+        (
+            Input::Checkpoint(Checkpoint { started: None, part: 1, parts: 2, state: StateBytes(vec![]) }),
             vec![],
         ),
     ];

@@ -1,7 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Decision, Input};
+use warptape_schemas::journal::{BreakerState, Checkpoint, Decision, Input};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
@@ -53,9 +53,16 @@ impl World {
                     coverage.moves_to_device += usize::from(!from_device);
                 }
                 Input::Sampled(_) => coverage.device_samples += 1,
+                Input::Checkpoint(_) => coverage.checkpoints += 1,
                 _ => {}
             }
             let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
+            for decision in &entry.decisions {
+                if let Decision::Breaker(breaker) = decision {
+                    coverage.breakers_opened += usize::from(breaker.state == BreakerState::Open);
+                    coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
+                }
+            }
             coverage.releases += entry.decisions.iter().filter(releases).count();
         }
         coverage.moves_cut = coverage.releases - coverage.moves_to_host - coverage.moves_to_device;
@@ -76,6 +83,12 @@ impl World {
             }
             if matches!(entry.input, Input::Started(_)) {
                 scheduler = Scheduler::new();
+            }
+            if let Input::Checkpoint(Checkpoint { part: 0, parts: 1, state, .. }) = &entry.input {
+                if scheduler.checkpoint() != state.0 {
+                    return Err(failed(&"not the state that the inputs before it give"));
+                }
+                scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| failed(&error))?;
             }
             let hash = format!("{:016x}", scheduler.state_hash());
             let mut decisions = Vec::new();

@@ -265,7 +265,7 @@ impl Process {
                 world.coverage.handed_over += usize::from(detail.ends_with(", committed"));
                 world.coverage.handed_over_late += usize::from(detail.ends_with("not committed in time"));
             }
-            Command::Hurry | Command::NewSegment { .. } | Command::Lifecycle(..) => {}
+            Command::Hurry | Command::NewSegment { .. } | Command::Breaker(_) | Command::Lifecycle(..) => {}
         }
     }
 
@@ -495,7 +495,9 @@ impl Process {
         }
         let xid = (!world.healing && world.random.one_in(20)).then_some(79);
         world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
-        let sample = Sample { xid, temperature_c: Some(60), ..Sample::default() };
+        let (temperature_c, slowdown_c) = (Some(world.random.between(60, 95) as u32), Some(90));
+        let ecc_errors_uncorrected = Some(u64::from(world.random.one_in(20)));
+        let sample = Sample { xid, temperature_c, slowdown_c, ecc_errors_uncorrected, ..Sample::default() };
         let device = self.config.core.device_of(index).to_owned();
         let told = self.core.on_sample(world.now_ns, &device, &sample);
         self.told(told)?;

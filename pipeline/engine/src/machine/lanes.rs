@@ -266,5 +266,6 @@ fn recorded(sample: &Sample, memory_bytes: [usize; 3]) -> DeviceSample {
         throttle_bits: long(sample.throttle_bits),
         ecc_errors_uncorrected: long(sample.ecc_errors_uncorrected),
         xid: long(sample.xid),
+        slowdown_c: wide(sample.slowdown_c),
     }
 }

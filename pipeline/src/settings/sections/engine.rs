@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use warptape_scheduler::{STEP_BYTES_MAX, TASK_POLICIES, in_steps};
-use warptape_schemas::journal::{RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight};
+use warptape_schemas::journal::{BreakerConfig, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight};
 
 use super::super::declaration::{choice, integer, list, section, text, whole};
 use super::super::syntax;
@@ -51,6 +51,8 @@ section! {
         device_deadline as device_deadline_ms: Duration = integer(5_000, 10..=600_000, milliseconds);
         /// Time between transactions, in milliseconds.
         commit_interval as commit_interval_ms: Duration = integer(100, 1..=60_000, milliseconds);
+        /// Time between entries of the journal that hold the scheduler's whole state, in seconds: a replay may begin at them.
+        checkpoint_interval_ns as checkpoint_interval_s: i64 = integer(60, 1..=86_400, |seconds| seconds * NS_PER_S);
         /// Source records of a partition between two snapshots of its state.
         snapshot_interval_records: i64 = integer(20_000, 1..=1_000_000_000, whole);
         /// Records taken from the log at once.
@@ -89,6 +91,31 @@ section! {
     }
     and {
         risk: RiskConfig = |values| RiskSettings::read(values).config();
+        breakers: Option<BreakerConfig> = |values| Some(BreakerConfig::read(values));
+    }
+}
+
+section! {
+    "breakers": "When a lane that fails or is slow gets no work, and how it comes back.";
+    into BreakerConfig {
+        /// Losses of a lane within the window that take it out of service; 0: none do.
+        losses_max: i32 = integer(3, 0..=100, whole);
+        /// Time in which losses are counted, in seconds.
+        window_ns as window_s: i64 = integer(60, 1..=86_400, |seconds| seconds * NS_PER_S);
+        /// A lane is slow whose batches take so many percent of what is predicted, beside the other lanes; 0: none is.
+        slow_percent: i32 = integer(500, 0..=10_000, whole);
+        /// How long it has to be slow without a break, in milliseconds.
+        slow_ns as slow_ms: i64 = integer(250, 0..=600_000, |ms| ms * 1_000_000);
+        /// Time until a lane that is out of service is tried with one group of symbols and slices, in milliseconds; twice
+        /// as long each time that it fails.
+        probe_ns as probe_ms: i64 = integer(2_000, 1..=3_600_000, |ms| ms * 1_000_000);
+        /// The longest such time, in seconds.
+        probe_ns_max as probe_max_s: i64 = integer(300, 1..=86_400, |seconds| seconds * NS_PER_S);
+        /// Batches and slices that have to go well before it is in service again.
+        probes: i32 = integer(8, 1..=10_000, whole);
+        /// A lane whose GPU has less than this left before it throttles counts with half of its weight, and with a quarter
+        /// below half of this, in degrees Celsius; 0: always with all of it.
+        headroom_c: i32 = integer(5, 0..=100, whole);
     }
 }
 

@@ -2,13 +2,14 @@
 
 mod rendezvous;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::SchedulerConfig;
 
 use super::named;
 use crate::lanes::Lane;
 
 /// The rule that scores lanes for a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PlacementPolicy {
     /// Weighted rendezvous hashing.
     Rendezvous,

@@ -17,6 +17,7 @@ mod shortest_queue;
 mod two_choices;
 mod weighted_round_robin;
 
+use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, SchedulerConfig, TaskId};
 
 use super::named;
@@ -39,7 +40,7 @@ pub const TASK_POLICIES: [&str; 11] = [
 ];
 
 /// The rule by which lanes get tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TaskPolicy {
     /// A free lane takes from the first task in an order.
     First(Order),
@@ -50,7 +51,7 @@ pub(crate) enum TaskPolicy {
 }
 
 /// The rule by which a task gets its lane when it arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Push {
     /// The next lane in turn.
     RoundRobin,
@@ -115,7 +116,7 @@ pub(crate) struct LaneView {
 }
 
 /// What push policies remember.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turns {
     /// The lane that had the last turn.
     pub(crate) last: LaneId,

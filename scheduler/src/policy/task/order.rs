@@ -1,7 +1,9 @@
 //! Orders in which the tasks of a class wait.
 
+use serde::{Deserialize, Serialize};
+
 /// What goes first within a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// The tenant with the least service by its weight; of a tenant the task with the fewest turns, the earliest deadline, the first to arrive.
     Fair,
@@ -20,7 +22,7 @@ pub(crate) enum Order {
 const AGEING: i64 = 16;
 
 /// What orders go by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Due {
     /// Turns that it has had.
     pub(crate) quanta: i64,

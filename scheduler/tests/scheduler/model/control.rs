@@ -6,9 +6,9 @@ use warptape_scheduler::TASK_POLICIES;
 use super::{Model, kind_of, predictions};
 
 impl Model {
-    /// Whether a lane gets work: one in service, or any that is ready where none of these is.
+    /// Whether a lane gets work: one in service, or any that is ready where none is in full service.
     pub fn serves(&self, lane: LaneId) -> bool {
-        let any = self.lanes.iter().any(|lane| lane.ready && lane.is_in_service());
+        let any = self.lanes.iter().any(|lane| lane.ready && lane.is_in_full_service());
         let lane = &self.lanes[lane as usize];
         lane.ready && (lane.is_in_service() || !any)
     }
@@ -47,7 +47,7 @@ impl Model {
             ControlCommand::DrainLane(drain) => self.lanes[drain.lane as usize].drained = true,
             ControlCommand::UndrainLane(undrain) => self.lanes[undrain.lane as usize].drained = false,
             ControlCommand::WeighLane(weigh) => self.lanes[weigh.lane as usize].weight = weigh.weight,
-            ControlCommand::SetBreaker(set) => self.lanes[set.lane as usize].breaker = set.to,
+            ControlCommand::SetBreaker(set) => self.lanes[set.lane as usize].breaker.set(set.to),
             ControlCommand::Rebalance(_) => assert!(!self.draining, "groups are to move at the end"),
             ControlCommand::WeighTenant(weigh) => assert!((1..=1_000).contains(&weigh.weight)),
             ControlCommand::ChoosePolicy(choice) => {

@@ -57,7 +57,10 @@ impl Model {
             let bytes: i64 = lane.in_flight.iter().map(|dispatch| dispatch.bytes).sum();
             assert_eq!(load.slice, lane.slice.as_ref().map(|slice| slice.slice));
             let found = (load.ready, load.groups_placed as usize, load.in_flight_rows, load.in_flight_bytes);
-            assert_eq!((load.in_service, load.weight), (lane.is_in_service(), lane.weight));
+            assert_eq!(
+                (load.in_service, load.weight),
+                (lane.is_in_service(), lane.breaker.weight_of(lane.weight))
+            );
             assert_eq!(found, (lane.ready, self.groups_on(load.lane), rows, bytes));
             let batches = self.scheduler.in_flight(load.lane).map(|flight| flight.batch);
             assert!(batches.eq(lane.in_flight.iter().map(|dispatch| dispatch.batch)));

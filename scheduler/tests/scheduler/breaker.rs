@@ -1,0 +1,309 @@
+//! Breakers: lanes that fail or are slow get no work, are tried, and come back.
+
+use std::collections::BTreeMap;
+
+use warptape_events::journal::*;
+use warptape_scheduler::Scheduler;
+
+use crate::script::{assigned, check, config, started};
+
+#[test]
+fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
+    check(
+        "
+        > 0 start 2 losses=2
+        > 0 assign 0 4
+        place 0/0 on 0 epoch 1
+        place 0/1 on 0 epoch 1
+        place 0/2 on 1 epoch 1
+        place 0/3 on 1 epoch 1
+        > 10 lost 1
+        fence 1: 2 groups, gone
+        restore 0 for 1
+        > 20 assign 0 4
+        place 0/0 on 0 epoch 2
+        place 0/1 on 0 epoch 2
+        place 0/2 on 0 epoch 2
+        place 0/3 on 0 epoch 2
+        > 30 ready 1
+        > 40 lost 1
+        fence 1: 0 groups, gone
+        breaker of 1: Open, Losses 2 of 2
+        wake 1040
+        > 50 ready 1
+        > 60 arrive 0 0:3 1:3 2:3 3:3
+        dispatch 0 to 0: 0/0:3 0/1:3 0/2:3 0/3:1 (10 rows, 10 bytes, Full, oldest 60, finish 60)
+        > 70 complete 0 0 50
+        dispatch 1 to 0: 0/3:2 (2 rows, 2 bytes, Idle, oldest 60, finish 80)
+        > 90 complete 0 1 10
+        > 1040 woke
+        breaker of 1: HalfOpen, Probe 1000 of 1000
+        release 0/2 from 0 epoch 2: Rebalance
+        release 0/3 from 0 epoch 2: Rebalance
+        > 1050 released 0 2 0 2
+        place 0/2 on 1 epoch 3
+        > 1060 arrive 0 2:3
+        dispatch 2 to 1: 0/2:3 (3 rows, 3 bytes, Idle, oldest 1060, finish 1060)
+        > 1070 complete 1 2 50
+        > 1080 arrive 0 2:3
+        dispatch 3 to 1: 0/2:3 (3 rows, 3 bytes, Idle, oldest 1080, finish 1129)
+        > 1090 complete 1 3 50
+        breaker of 1: Closed, Recovered 2 of 2
+        > 1100 released 0 3 0 2
+        place 0/3 on 1 epoch 3
+        ",
+    );
+}
+
+#[test]
+fn a_hot_device_counts_with_less_of_its_weight_until_it_has_been_cool_for_some_time() {
+    check(
+        "
+        > 0 start 2 headroom=10 weights=8,8
+        > 0 assign 0 4
+        place 0/0 on 0 epoch 1
+        place 0/1 on 0 epoch 1
+        place 0/2 on 1 epoch 1
+        place 0/3 on 1 epoch 1
+        > 10 sample 1 80
+        > 20 sample 1 81
+        weight of 1: 50 %, 81 of 90 C
+        > 30 sample 1 87
+        weight of 1: 25 %, 87 of 90 C
+        > 40 sample 1 82
+        > 50 control weight 1 100
+        Done: lane 1 weighs 100, and weighed 8; groups stay where they are until `rebalance`
+        > 60 assign 1 4
+        place 1/0 on 1 epoch 1
+        place 1/1 on 1 epoch 1
+        place 1/2 on 1 epoch 1
+        place 1/3 on 1 epoch 1
+        > 70 sample 1 70
+        > 71 sample 1 70
+        > 72 sample 1 70
+        > 73 sample 1 70
+        > 74 sample 1 70
+        > 75 sample 1 70
+        > 76 sample 1 70
+        > 77 sample 1 70
+        > 78 sample 1 70
+        weight of 1: 100 %, 70 of 90 C
+        > 79 sample 1 70
+        ",
+    );
+}
+
+#[test]
+fn memory_errors_that_come_in_addition_open_a_breaker_and_an_operator_closes_it() {
+    check(
+        "
+        > 0 start 2 losses=1
+        > 0 assign 0 4
+        place 0/0 on 0 epoch 1
+        place 0/1 on 0 epoch 1
+        place 0/2 on 1 epoch 1
+        place 0/3 on 1 epoch 1
+        > 10 sample 1 40 7
+        > 20 sample 1 40 7
+        > 30 sample 1 40 8
+        breaker of 1: Open, Memory 1 of 0
+        release 0/2 from 1 epoch 1: Breaker
+        release 0/3 from 1 epoch 1: Breaker
+        wake 1030
+        > 40 released 0 2 1 1
+        place 0/2 on 0 epoch 2
+        > 50 control breaker 1 closed
+        Done: the breaker of lane 1 is held closed: groups that are best there move to it
+        release 0/0 from 0 epoch 1: Rebalance
+        release 0/2 from 0 epoch 2: Rebalance
+        > 60 sample 1 40 9
+        ",
+    );
+}
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MS;
+const LANES: usize = 4;
+const GROUPS: i32 = 64;
+
+/// Lanes in virtual time: rows come once a millisecond to each group, batches take 20 µs and 5 µs for each row, and more on a slow lane.
+struct Fleet {
+    scheduler: Scheduler,
+    at_ns: i64,
+    wake_ns: Option<i64>,
+    /// What is to come, in order.
+    events: BTreeMap<(i64, u64), Input>,
+    events_known: u64,
+    lane_free_ns: [i64; LANES],
+    /// The lane's factor at a time.
+    factor: fn(LaneId, i64) -> i64,
+    /// Groups by lane.
+    placed: BTreeMap<GroupIndex, LaneId>,
+    /// When the oldest row of each batch came, and when the batch was finished.
+    batches: Vec<(i64, i64)>,
+    breakers: Vec<(i64, Breaker)>,
+    moves: usize,
+}
+
+impl Fleet {
+    fn start(factor: fn(LaneId, i64) -> i64) -> Self {
+        let breakers = BreakerConfig {
+            losses_max: 3,
+            window_ns: 60 * SECOND,
+            slow_percent: 500,
+            slow_ns: 250 * MS,
+            probe_ns: 2 * SECOND,
+            probe_ns_max: 300 * SECOND,
+            probes: 8,
+            headroom_c: 5,
+        };
+        let config = SchedulerConfig {
+            lane_credit_rows: 1 << 20,
+            lane_credit_bytes: 1 << 30,
+            lane_batches_max: 2,
+            batch_rows_max: 1 << 16,
+            row_deadline_ns: 5 * MS,
+            high_water_rows: 1 << 20,
+            low_water_rows: 1 << 19,
+            breakers: Some(breakers),
+            ..config()
+        };
+        let mut fleet = Self {
+            scheduler: Scheduler::new(),
+            at_ns: 0,
+            wake_ns: None,
+            events: BTreeMap::new(),
+            events_known: 0,
+            lane_free_ns: [0; LANES],
+            factor,
+            placed: BTreeMap::new(),
+            batches: Vec::new(),
+            breakers: Vec::new(),
+            moves: 0,
+        };
+        fleet.step(&started(config, &[1; LANES]));
+        fleet.step(&assigned(0, GROUPS));
+        fleet
+    }
+
+    fn at(&mut self, at_ns: i64, input: Input) {
+        self.events_known += 1;
+        self.events.insert((at_ns, self.events_known), input);
+    }
+
+    fn run_to(&mut self, end_ns: i64) {
+        for number in self.at_ns / MS + 1..end_ns / MS {
+            let groups = (0..GROUPS).map(|group| GroupArrival { group, rows: 1, bytes: 40 }).collect();
+            self.at(number * MS, Input::Arrived(Arrived { partition: 0, next_offset: number, groups }));
+        }
+        loop {
+            let next_ns = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
+            let (at_ns, input) = match (self.wake_ns, next_ns) {
+                (Some(wake_ns), next) if next.is_none_or(|next_ns| wake_ns <= next_ns) => {
+                    (wake_ns, Input::Woke(Woke {}))
+                }
+                (_, None) => return,
+                (_, Some(_)) => {
+                    let ((at_ns, _), input) = self.events.pop_first().unwrap();
+                    (at_ns, input)
+                }
+            };
+            if at_ns >= end_ns {
+                // A breaker's probe may be asked for at any time to come.
+                return;
+            }
+            self.at_ns = at_ns;
+            self.step(&input);
+        }
+    }
+
+    fn step(&mut self, input: &Input) {
+        self.wake_ns = self.wake_ns.filter(|wake_ns| *wake_ns > self.at_ns);
+        let mut decisions = Vec::new();
+        self.scheduler.step(self.at_ns, input, &mut decisions).expect("good input");
+        for decision in decisions {
+            match decision {
+                Decision::WakeAt(wake) => self.wake_ns = Some(wake.at_ns),
+                Decision::Place(place) => {
+                    self.placed.insert(place.group, place.lane);
+                    self.moves += 1;
+                }
+                Decision::Dispatch(dispatch) => self.run_batch(&dispatch),
+                Decision::Release(Release { partition, group, lane, epoch, .. }) => {
+                    let free_ns = self.lane_free_ns[lane as usize].max(self.at_ns);
+                    self.at(free_ns + MS, Input::Released(Released { partition, group, lane, epoch }));
+                }
+                Decision::Breaker(breaker) => self.breakers.push((self.at_ns, breaker)),
+                other => panic!("nothing of the kind is asked for: {other:?}"),
+            }
+        }
+    }
+
+    fn run_batch(&mut self, dispatch: &Dispatch) {
+        let lane = dispatch.lane;
+        let begin_ns = self.lane_free_ns[lane as usize].max(self.at_ns);
+        let service_ns = (20_000 + 5_000 * dispatch.rows) * (self.factor)(lane, begin_ns);
+        let end_ns = begin_ns + service_ns;
+        self.lane_free_ns[lane as usize] = end_ns;
+        self.batches.push((dispatch.oldest_arrival_ns, end_ns));
+        let completed = Completed { lane, batch: dispatch.batch, service_ns, sample: None };
+        self.at(end_ns, Input::Completed(completed));
+    }
+
+    /// The time that 99 of 100 batches took at most that were finished in a range, from their oldest row on.
+    fn p99_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let within = self.batches.iter().filter(|(_, end_ns)| (from_ns..to_ns).contains(end_ns));
+        let mut waits: Vec<i64> = within.map(|(arrived_ns, end_ns)| end_ns - arrived_ns).collect();
+        waits.sort_unstable();
+        waits[waits.len() * 99 / 100]
+    }
+
+    fn reasons(&self) -> Vec<BreakerReason> {
+        self.breakers.iter().map(|(_, breaker)| breaker.reason).collect()
+    }
+}
+
+#[test]
+fn a_lane_that_is_slow_for_ten_seconds_gets_no_work_meanwhile_and_its_groups_come_home() {
+    let factor =
+        |lane, at_ns: i64| if lane == 2 && (5 * SECOND..15 * SECOND).contains(&at_ns) { 10 } else { 1 };
+    let mut fleet = Fleet::start(factor);
+    fleet.run_to(5 * SECOND);
+    let (home, moves) = (fleet.placed.clone(), fleet.moves);
+    let p99_ns = fleet.p99_ns(SECOND, 5 * SECOND);
+    assert!(fleet.breakers.is_empty(), "{:?}", fleet.breakers);
+
+    fleet.run_to(30 * SECOND);
+    use BreakerReason::{Probe, ProbeFailed, Recovered, Slow};
+    assert_eq!(fleet.reasons(), [Slow, Probe, ProbeFailed, Probe, ProbeFailed, Probe, Recovered]);
+    assert!(fleet.breakers.iter().all(|(_, breaker)| breaker.lane == 2));
+    let [opened_ns, .., closed_ns] = fleet.breakers.iter().map(|(at_ns, _)| *at_ns).collect::<Vec<_>>()[..]
+    else {
+        panic!("checked above");
+    };
+    assert!(opened_ns < 6 * SECOND, "{opened_ns}");
+    assert!((15 * SECOND..20 * SECOND).contains(&closed_ns), "{closed_ns}");
+    // All is as before two seconds after the lane became slow, but for the moments in which one group shows that it still is.
+    assert!(fleet.p99_ns(7 * SECOND - 100 * MS, 7 * SECOND) <= 2 * p99_ns);
+    assert!(fleet.p99_ns(6 * SECOND + 500 * MS, 30 * SECOND) <= 2 * p99_ns);
+    // Each group of the lane went and came back; half of them went with each probe that failed.
+    let of_lane = |placed: &BTreeMap<GroupIndex, LaneId>| placed.values().filter(|lane| **lane == 2).count();
+    let at_home = of_lane(&home);
+    assert!(of_lane(&fleet.placed) >= at_home);
+    assert!(fleet.moves - moves <= 6 * at_home, "{} moves of {at_home} groups", fleet.moves - moves);
+}
+
+#[test]
+fn where_all_lanes_become_slow_together_none_is_slow() {
+    let mut fleet = Fleet::start(|_, at_ns| if at_ns > 5 * SECOND { 10 } else { 1 });
+    fleet.run_to(20 * SECOND);
+    assert!(fleet.breakers.is_empty(), "{:?}", fleet.breakers);
+}
+
+#[test]
+fn a_lane_that_is_slow_for_a_moment_stays() {
+    let factor = |lane, at_ns: i64| if lane == 1 && at_ns % SECOND < 150 * MS { 10 } else { 1 };
+    let mut fleet = Fleet::start(factor);
+    fleet.run_to(20 * SECOND);
+    assert!(fleet.breakers.is_empty(), "{:?}", fleet.breakers);
+}

@@ -1,0 +1,133 @@
+//! The model's side of breakers: which changes of state may follow each other, and when.
+
+use warptape_events::journal::*;
+
+use super::Model;
+
+/// What the model knows of a lane's breaker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModelBreaker {
+    /// What an operator said.
+    pub mode: BreakerMode,
+    pub state: BreakerState,
+    since_ns: i64,
+    /// Work that was finished since it is half open.
+    probes: i32,
+    /// Likewise while there was no other lane.
+    probes_for_want: i32,
+    /// Percent of the lane's weight that count.
+    weight_percent: Option<i32>,
+}
+
+impl ModelBreaker {
+    pub fn is_open(&self) -> bool {
+        self.mode == BreakerMode::Open || (self.mode == BreakerMode::Auto && self.state == BreakerState::Open)
+    }
+
+    pub fn is_half_open(&self) -> bool {
+        self.mode == BreakerMode::Auto && self.state == BreakerState::HalfOpen
+    }
+
+    /// An operator says what it is to be.
+    pub fn set(&mut self, mode: BreakerMode) {
+        if self.mode == mode {
+            return;
+        }
+        *self = Self { mode, weight_percent: self.weight_percent, ..Self::default() };
+    }
+
+    /// The part of a weight that counts.
+    pub fn weight_of(&self, weight: i32) -> i32 {
+        self.weight_percent
+            .map_or(weight, |percent| (i64::from(weight) * i64::from(percent) / 100) as i32)
+            .max(weight.min(1))
+    }
+}
+
+impl Model {
+    /// What is probed with work was finished.
+    pub(super) fn count_probe(&mut self, input: &Input) {
+        let (lane, is_current) = match input {
+            Input::Completed(completed) => {
+                let current = self.lanes[completed.lane as usize].in_flight.front().map(|batch| batch.batch);
+                (completed.lane, current == Some(completed.batch))
+            }
+            Input::SliceDone(done) => {
+                let current = self.lanes[done.lane as usize].slice.as_ref().map(|slice| slice.slice);
+                (done.lane, current == Some(done.slice))
+            }
+            _ => return,
+        };
+        let has_other = self.has_another_in_full_service(lane);
+        let breaker = &mut self.lanes[lane as usize].breaker;
+        // For want of another lane it is probed on, whatever it shows.
+        breaker.probes += i32::from(is_current);
+        breaker.probes_for_want += i32::from(is_current && !has_other);
+    }
+
+    fn has_another_in_full_service(&self, lane: LaneId) -> bool {
+        let mut others = (0..).zip(&self.lanes).filter(|(other, _)| *other != lane);
+        others.any(|(_, other)| other.ready && other.is_in_full_service())
+    }
+
+    pub(super) fn execute_breaker(&mut self, change: &Breaker) -> String {
+        let &Breaker { lane, state, reason, measured, limit } = change;
+        let config = self.config.breakers.expect("there are breakers");
+        let at_ns = self.at_ns;
+        let has_other = self.has_another_in_full_service(lane);
+        let breaker = &mut self.lanes[lane as usize].breaker;
+        match (breaker.state, state, reason) {
+            (BreakerState::Closed, BreakerState::Open, BreakerReason::Losses) => {
+                assert!(measured >= limit && limit == i64::from(config.losses_max), "{change:?}");
+            }
+            (BreakerState::Closed, BreakerState::Open, BreakerReason::Slow) => {
+                assert!(measured >= limit && limit == i64::from(config.slow_percent), "{change:?}");
+            }
+            (BreakerState::Closed, BreakerState::Open, BreakerReason::Memory) => {
+                assert!(measured > 0, "{change:?}")
+            }
+            (BreakerState::Open, BreakerState::HalfOpen, BreakerReason::Probe) => {
+                assert_eq!(measured, at_ns - breaker.since_ns);
+                assert!(measured >= limit && limit <= config.probe_ns_max, "{change:?}");
+            }
+            (BreakerState::HalfOpen, BreakerState::Open, BreakerReason::ProbeFailed) => (),
+            (BreakerState::HalfOpen, BreakerState::Closed, BreakerReason::Recovered) => {
+                assert!(breaker.probes >= config.probes && measured >= limit, "{change:?}");
+            }
+            other => panic!("no such change: {other:?}"),
+        }
+        if state == BreakerState::Open {
+            assert!(breaker.mode == BreakerMode::Auto, "an operator holds it");
+            assert!(has_other, "nobody is left for the work");
+        }
+        (breaker.state, breaker.since_ns) = (state, at_ns);
+        (breaker.probes, breaker.probes_for_want) = (0, 0);
+        format!("breaker {reason:?}")
+    }
+
+    pub(super) fn execute_headroom(&mut self, headroom: &Headroom) -> String {
+        let least = self.config.breakers.expect("there are breakers").headroom_c;
+        assert!((1..=100).contains(&headroom.weight_percent), "{headroom:?}");
+        let is_hot = headroom.limit_c - headroom.temperature_c < i64::from(least);
+        assert!(is_hot || headroom.weight_percent == 100, "{headroom:?}");
+        self.lanes[headroom.lane as usize].breaker.weight_percent = Some(headroom.weight_percent);
+        format!("headroom {}", headroom.weight_percent)
+    }
+
+    /// Open breakers are probed in time, and probes come to an end.
+    pub(super) fn check_breakers(&self) {
+        let Some(config) = self.config.breakers else { return };
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let breaker = &lane.breaker;
+            if breaker.state == BreakerState::Open && lane.ready && !self.draining {
+                let due_ns = breaker.since_ns + config.probe_ns_max;
+                let will_wake = self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns.max(self.at_ns + 1));
+                assert!(will_wake, "lane {index} stays out of service for ever");
+            }
+            // Slow ones count anew once, where there was no other lane.
+            let most = 2 * (config.probes + 1) + breaker.probes_for_want;
+            let is_over = breaker.state != BreakerState::HalfOpen || breaker.probes <= most;
+            assert!(is_over, "lane {index} is probed for ever");
+        }
+    }
+}
