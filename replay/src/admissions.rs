@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use warptape_schemas::journal::{AsOf, Decision, Expire, Input, JournalEntry, Reject, TaskArrived, TaskId};
+use warptape_schemas::journal::{
+    AsOf, Decision, Expire, Input, JournalEntry, Reject, Shed, TaskArrived, TaskId,
+};
 
 use crate::segments::ConfigId;
 
@@ -37,11 +39,12 @@ struct Start {
 }
 
 /// How a task ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AdmissionEnd {
     Finished,
     Rejected(Reject),
     Expired(Expire),
+    Shed(Shed),
     /// The request was withdrawn, or cancelled.
     Dropped,
 }
@@ -79,8 +82,9 @@ impl Admissions {
         for decision in &entry.decisions {
             match decision {
                 Decision::Finish(finish) => self.end(finish.task, AdmissionEnd::Finished),
-                Decision::Reject(reject) => self.end(reject.task, AdmissionEnd::Rejected(*reject)),
+                Decision::Reject(reject) => self.end(reject.task, AdmissionEnd::Rejected(reject.clone())),
                 Decision::Expire(expire) => self.end(expire.task, AdmissionEnd::Expired(*expire)),
+                Decision::Shed(shed) => self.end(shed.task, AdmissionEnd::Shed(*shed)),
                 _ => {}
             }
         }
@@ -138,7 +142,7 @@ impl Admissions {
 impl Admission {
     /// How the request ended.
     pub(crate) fn end(&self) -> AdmissionEnd {
-        self.end.expect("those without an end are not gathered")
+        self.end.clone().expect("those without an end are not gathered")
     }
 }
 

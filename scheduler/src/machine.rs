@@ -1,6 +1,6 @@
 //! The state machine: one input in, decisions out.
 //!
-//! It owns the order in which the rules act: the input itself, then what it ends of tasks, then what leaves lanes, then dispatch over all
+//! It owns the order in which the rules act: the input itself, then what ends or is shed of tasks, then what leaves lanes, then dispatch over all
 //! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
 //! not hold rules of its own.
 
@@ -83,6 +83,8 @@ impl Scheduler {
             placement::place_all(life, decisions);
         }
         risk::settle(life, decisions);
+        // Lanes that waited for a gang may be free by that.
+        risk::shed(life, decisions);
         risk::ask_prices(life, decisions);
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
         service::evacuate(life, decisions);
@@ -90,8 +92,9 @@ impl Scheduler {
         let move_ns = rebalance::go_on(life, decisions);
         let batch_ns = dispatch::release(life, decisions);
         let slice_ns = risk::run(life, decisions);
+        let shed_ns = risk::shed_at_ns(life);
         let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
-        life.wake_by(batch_ns.min(slice_ns).min(move_ns).min(rest_ns), decisions);
+        life.wake_by(batch_ns.min(slice_ns).min(shed_ns).min(move_ns).min(rest_ns), decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
         Ok(())

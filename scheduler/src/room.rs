@@ -76,6 +76,7 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
             Decision::RunSlice(RunSlice { tenant, .. }) => 8 * LONG + 2 * INT + 2 * BRANCH + text(tenant),
             Decision::Release(Release { .. }) => 3 * INT + LONG + route + BRANCH,
             Decision::Expire(_) => 2 * LONG + INT,
+            Decision::Shed(_) => 4 * LONG + 2 * BRANCH,
             _ => 0,
         }
 }

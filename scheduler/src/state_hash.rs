@@ -74,6 +74,10 @@ pub(crate) enum Component {
     Predictor = 43,
     SlicePrediction = 44,
     TaskPrediction = 45,
+    Quota = 46,
+    Congestion = 47,
+    QueueConfig = 48,
+    TaskBegun = 49,
 }
 
 /// Hash of one component.

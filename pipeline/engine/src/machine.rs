@@ -399,6 +399,7 @@ impl Core {
             Decision::Reject(reject) => self.reject(now_ns, &reject),
             Decision::RunSlice(run) => self.run_slice(now_ns, &run),
             Decision::Expire(expire) => self.expire(now_ns, &expire),
+            Decision::Shed(shed) => self.shed(now_ns, &shed),
             Decision::Finish(finish) => self.finish_round(now_ns, &finish),
             Decision::Controlled(controlled) => self.controlled(now_ns, controlled),
         }

@@ -17,10 +17,12 @@
 
 mod accounts;
 mod ageing;
+mod congestion;
 mod predictor;
 mod prices;
 mod queue;
 mod queues;
+mod quotas;
 mod rates;
 mod reserve;
 mod shares;
@@ -31,8 +33,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use warptape_events::journal::{
-    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason,
-    RiskConfig, Share, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
+    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, QueueConfig, Quota, Reject,
+    RejectReason, RiskConfig, Share, Shed, ShedReason, SliceDone, SplitPolicy, TaskArrived, TaskClass,
+    TaskId, TenantWeight,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -43,9 +46,12 @@ use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use accounts::Accounts;
 use ageing::Ageing;
+use congestion::Congestion;
 use prices::Prices;
 use queue::{Queue, Turn};
 use queues::{Busy, LaneQueue};
+pub(crate) use quotas::Quotas;
+use quotas::Refusal;
 use rates::Rates;
 use reserve::Reserve;
 pub(crate) use slices::run;
@@ -65,6 +71,9 @@ pub(crate) struct Risk {
     /// Tasks that have a deadline, by it.
     deadlines: BTreeSet<(i64, TaskId)>,
     accounts: Accounts,
+    quotas: Quotas,
+    /// Whether tasks wait for too long; none where that is not looked at.
+    congestion: Option<Congestion>,
     rates: Rates,
     /// Tasks that are to be split.
     whole: Queue,
@@ -106,6 +115,8 @@ impl Risk {
             bytes: 0,
             deadlines: BTreeSet::new(),
             accounts: Accounts::new(&config.tenant_weights),
+            quotas: Quotas::new(&config.queues.quotas),
+            congestion: Congestion::is_on(&config.queues).then(Congestion::default),
             rates: Rates::new(classes, config.predictor > 0),
             whole: Queue::default(),
             aside: BTreeSet::new(),
@@ -237,6 +248,9 @@ impl Risk {
         }
         self.waiting -= i32::from(task.is_waiting());
         self.ageing.remove(task.since_ns, due.task);
+        if let Some(congestion) = &mut self.congestion {
+            congestion.remove(task.spec.class, task.spec.arrived_ns, due.task);
+        }
     }
 
     /// Puts a task into the queues that it belongs to now.
@@ -259,6 +273,9 @@ impl Risk {
         self.waiting += i32::from(task.is_waiting());
         if task.is_waiting() {
             self.ageing.insert(task.since_ns, due.task);
+        }
+        if let Some(congestion) = self.congestion.as_mut().filter(|_| !task.has_begun) {
+            congestion.insert(task.spec.class, task.spec.arrived_ns, due.task);
         }
     }
 
@@ -286,6 +303,7 @@ impl Risk {
             self.deadlines.remove(&(deadline_ns, spec.id));
         }
         self.accounts.leave(spec.class, &spec.tenant, hash);
+        self.quotas.leave(&spec.tenant, hash);
         if task.slices_running > 0 {
             lanes.iter_mut().for_each(|lane| lane.void_slice(spec.id, hash));
         }
@@ -299,32 +317,25 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
     let (task, deadline_ns) = (arrived.task, arrived.deadline_ns);
     risk.task_next = risk.task_next.max(task + 1);
     risk.refresh(hash);
-    let (tasks, tasks_max) = (risk.tasks.len() as i32, config.risk.tasks_max);
-    let (bytes, bytes_max) = (risk.bytes + arrived.bytes, config.risk.bytes_max);
-    let is_overloaded = tasks >= tasks_max || (tasks > 0 && bytes > bytes_max);
-    let reason = if deadline_ns.is_some_and(|deadline_ns| deadline_ns <= *at_ns) {
-        Some(RejectReason::Expired)
-    } else if arrived.first_unit == 0 && is_overloaded {
-        Some(RejectReason::Overloaded)
-    } else {
-        None
-    };
-    if let Some(reason) = reason {
-        let reject = Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max };
+    if let Some(reject) = refuse(risk, &config.risk, arrived, *at_ns) {
         decisions.push(Decision::Reject(reject));
         return;
     }
+    let tasks = risk.tasks.len() as i32;
+    let bytes = risk.bytes + arrived.bytes;
     let stage = match config.risk.split {
         SplitPolicy::Dynamic if !arrived.gang => Stage::Shared,
         _ => Stage::Whole,
     };
     let tenant = risk.accounts.join(arrived.class, &arrived.tenant, hash);
+    risk.quotas.join(&tenant, arrived.first_unit == 0, *at_ns, hash);
     let quanta = match config.risk.quantum_ns {
         0 => 0,
         _ => risk.first_quanta(arrived.class, &tenant),
     };
     let mut new = Task::new(*at_ns, arrived, tenant, stage, quanta, hash);
     new.since_ns = if risk.ageing.is_on() { *at_ns } else { 0 };
+    new.has_begun = risk.congestion.is_some() && arrived.first_unit > 0;
     new.rest_ns = risk.rest_ns(&new, lanes);
     new.refresh(hash);
     risk.tasks.insert(task, new);
@@ -342,6 +353,76 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
         }
         TaskPolicy::First(_) => {}
         TaskPolicy::Push(_) => decisions.extend(assign(life, task).map(Decision::Assign)),
+    }
+}
+
+/// Why a task is not accepted, if it is not. A later round of a task is accepted whatever else there is.
+fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -> Option<Reject> {
+    let TaskArrived { task, deadline_ns, .. } = *arrived;
+    let (tasks, tasks_max) = (risk.tasks.len() as i32, config.tasks_max);
+    let (bytes, bytes_max) = (risk.bytes + arrived.bytes, config.bytes_max);
+    let (reason, quota) = (RejectReason::Overloaded, String::new());
+    let reject = Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max, quota };
+    if deadline_ns.is_some_and(|deadline_ns| deadline_ns <= at_ns) {
+        return Some(Reject { reason: RejectReason::Expired, ..reject });
+    }
+    if arrived.first_unit > 0 {
+        return None;
+    }
+    if tasks >= tasks_max || (tasks > 0 && bytes > bytes_max) {
+        return Some(reject);
+    }
+    // What is critical is admitted however long others wait.
+    let limit = match &risk.congestion {
+        Some(congestion) if arrived.class != TaskClass::Critical => congestion.limit(tasks_max.into()),
+        _ => tasks_max.into(),
+    };
+    let number = |count: i64| i32::try_from(count).unwrap_or(i32::MAX);
+    let refused = |reason, quota: &str, tasks: i64, tasks_max: i64| Reject {
+        reason,
+        quota: quota.to_owned(),
+        tasks: number(tasks),
+        tasks_max: number(tasks_max),
+        ..reject
+    };
+    match risk.quotas.check(&arrived.tenant, limit, at_ns) {
+        Ok(()) => None,
+        Err(Refusal::Limit { quota, tasks, limit }) => {
+            Some(refused(RejectReason::Quota, &quota, tasks, limit))
+        }
+        Err(Refusal::Rate { quota, rate_per_s }) => Some(refused(RejectReason::Rate, &quota, 0, rate_per_s)),
+        Err(Refusal::Guaranteed { quota, claimed, tasks_max }) => {
+            Some(match limit < i64::from(config.tasks_max) {
+                true => refused(RejectReason::Congested, "", tasks.into(), limit),
+                false => refused(RejectReason::Quota, &quota, claimed, tasks_max),
+            })
+        }
+    }
+}
+
+/// When to look again whether tasks wait for too long, whatever comes.
+pub(crate) fn shed_at_ns(life: &Life) -> i64 {
+    let next_ns = |congestion: &Congestion| congestion.next_ns(&life.config.risk.queues, life.at_ns);
+    life.risk.congestion.as_ref().map_or(i64::MAX, next_ns)
+}
+
+/// Sheds tasks that have not begun, if tasks have waited for too long.
+pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
+    let Life { risk, lanes, config, hash, at_ns, room, .. } = life;
+    let (queues, tasks) = (&config.risk.queues, (risk.tasks.len() as i64, i64::from(config.risk.tasks_max)));
+    let Some(congestion) = &mut risk.congestion else { return };
+    for victim in congestion.look(queues, *at_ns, tasks, hash) {
+        let decision = Decision::Shed(Shed {
+            task: victim.task,
+            reason: ShedReason::StandingDelay,
+            class: victim.class,
+            waited_ns: victim.waited_ns,
+            target_ns: queues.delay_target_ns,
+            number: victim.number,
+        });
+        risk.forget(victim.task, lanes, hash);
+        room.take(&decision);
+        decisions.push(decision);
     }
 }
 
@@ -576,12 +657,32 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         (0, 0) => 0,
         (percent, ageing_ns) => hash_component(Component::RiskWaits, [i64::from(percent), ageing_ns]),
     };
+    let queues = queues_hash(&config.queues);
     let predictor = match config.predictor {
         0 => 0,
         version => hash_component(Component::Predictor, [i64::from(version)]),
     };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    [bytes, quantum, policy, waits, predictor].into_iter().fold(tenants, u64::wrapping_add)
+    [bytes, quantum, policy, waits, predictor, queues].into_iter().fold(tenants, u64::wrapping_add)
+}
+
+/// Nothing of the default, likewise.
+fn queues_hash(config: &QueueConfig) -> u64 {
+    if *config == QueueConfig::default() {
+        return 0;
+    }
+    let quotas = (0..).zip(&config.quotas).map(|(index, quota)| {
+        let Quota { name, parent, guaranteed, lendable, limit, rate_per_s, burst } = quota;
+        let names = [name, parent].map(|name| xxh3_64(name.as_bytes()) as i64);
+        let [guaranteed, lendable, limit, rate, burst] =
+            [guaranteed, lendable, limit, rate_per_s, burst].map(|number| i64::from(*number));
+        hash_component(
+            Component::QueueConfig,
+            [index, names[0], names[1], guaranteed, lendable, limit, rate, burst],
+        )
+    });
+    let rest = [config.delay_target_ns, config.delay_interval_ns, i64::from(config.in_flight_min)];
+    quotas.fold(hash_component(Component::QueueConfig, rest), u64::wrapping_add)
 }
 
 /// Hash of everything here, by walking.
@@ -595,6 +696,8 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
         risk.rates.walked_hash(),
         turns_hash(&risk.turns),
         risk.prices.walked_hash(),
+        risk.quotas.walked_hash(),
+        risk.congestion.as_ref().map_or(0, Congestion::hash),
     ];
     tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
 }
@@ -608,10 +711,15 @@ pub(crate) fn audit(life: &Life) {
     assert!(risk.complete.is_none(), "a task that is complete was not settled");
     let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
     let mut by_tenant: BTreeMap<(TaskClass, Arc<str>), i32> = BTreeMap::new();
+    let mut of_quotas: BTreeMap<Arc<str>, i64> = BTreeMap::new();
     for task in risk.tasks.values() {
         audit_task(life, task);
         let spec = &task.spec;
         *by_tenant.entry((spec.class, spec.tenant.clone())).or_default() += 1;
+        *of_quotas.entry(spec.tenant.clone()).or_default() += 1;
+        if let Some(congestion) = fresh.congestion.as_mut().filter(|_| !task.has_begun) {
+            congestion.insert(spec.class, spec.arrived_ns, spec.id);
+        }
         fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
         let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
         match task.stage {
@@ -631,6 +739,8 @@ pub(crate) fn audit(life: &Life) {
         fresh.bytes += spec.bytes;
     }
     risk.accounts.audit(&by_tenant);
+    risk.quotas.audit(&life.config.risk.queues.quotas, &of_quotas);
+    risk.congestion.iter().zip(&fresh.congestion).for_each(|(kept, fresh)| kept.audit(fresh));
     assert_eq!(
         (&risk.deadlines, risk.waiting, risk.bytes),
         (&fresh.deadlines, fresh.waiting, fresh.bytes),

@@ -375,6 +375,7 @@ fn start(
     let predicted = rates.predict(class, &task.spec.rate_key, task.cost(units.count()));
     let has_predictor = rates.has_predictor();
     task.slices_running += 1;
+    task.has_begun = risk.congestion.is_some();
     if risk.ageing.is_on() {
         task.since_ns = *at_ns;
     }

@@ -69,6 +69,8 @@ pub(crate) struct Task {
     pub(crate) rest_ns: i64,
     /// Since when it has had no slice; 0 where tasks do not age.
     pub(crate) since_ns: i64,
+    /// Whether a slice of it has begun, or it is a later round of a task; no where delay is not looked at.
+    pub(crate) has_begun: bool,
     contribution: u64,
 }
 
@@ -125,6 +127,7 @@ impl Task {
             quanta,
             rest_ns: 0,
             since_ns: 0,
+            has_begun: false,
             contribution: 0,
         };
         hash.add(all.hash(task.spec.id, ANY_LANE));
@@ -162,6 +165,15 @@ impl Task {
             .wrapping_add(self.rest_hash())
             .wrapping_add(self.since_hash())
             .wrapping_add(self.prediction_hash())
+            .wrapping_add(self.begun_hash())
+    }
+
+    /// Nothing where it has not, or delay is not looked at.
+    fn begun_hash(&self) -> u64 {
+        match self.has_begun {
+            false => 0,
+            true => hash_component(Component::TaskBegun, [self.spec.id]),
+        }
     }
 
     /// Nothing of none.

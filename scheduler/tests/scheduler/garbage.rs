@@ -59,6 +59,9 @@ fn start() -> impl Strategy<Value = Input> {
                 config.risk.critical_percent = 100;
                 config.risk.ageing_ns = fields.0;
                 config.risk.predictor = 1;
+                config.risk.queues.delay_target_ns = fields.0;
+                config.risk.queues.delay_interval_ns = 1;
+                config.risk.queues.in_flight_min = 1;
             }
             26..29 => {
                 config.risk.policy = "lp-price".to_owned();

@@ -181,6 +181,9 @@ impl Model {
             if let (Input::TaskArrived(arrived), Decision::Admit(_)) = (&input, decision) {
                 self.know_task(arrived);
             }
+            if let Input::TaskArrived(arrived) = &input {
+                self.check_quotas(arrived, decision);
+            }
         }
         self.check_bytes(bytes_before, &input, &decisions);
         self.check_owed(&input, &decisions);

@@ -250,6 +250,9 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
     if field == "policy" {
         return value.clone_into(&mut config.risk.policy);
     }
+    if let Some(name) = field.strip_prefix("quota-") {
+        return config.risk.queues.quotas.push(parse_quota(name, value));
+    }
     if let Some(tenant) = field.strip_prefix("tenant-") {
         let (tenant, weight) = (tenant.to_owned(), number(value) as i32);
         return config.risk.tenant_weights.push(TenantWeight { tenant, weight });
@@ -272,7 +275,25 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "critical" => config.risk.critical_percent = value as i32,
         "ageing" => config.risk.ageing_ns = value,
         "predictor" => config.risk.predictor = value as i32,
+        "target" => config.risk.queues.delay_target_ns = value,
+        "interval" => config.risk.queues.delay_interval_ns = value,
+        "least" => config.risk.queues.in_flight_min = value as i32,
         other => panic!("no such field: {other}"),
+    }
+}
+
+/// `NAME[@PARENT]`, and `GUARANTEED:LENDABLE:LIMIT[:RATE:BURST]`.
+fn parse_quota(name: &str, numbers: &str) -> Quota {
+    let (name, parent) = name.split_once('@').unwrap_or((name, ""));
+    let numbers: Vec<i32> = numbers.split(':').map(|word| number(word) as i32).collect();
+    Quota {
+        name: name.into(),
+        parent: parent.into(),
+        guaranteed: numbers[0],
+        lendable: numbers[1],
+        limit: numbers[2],
+        rate_per_s: numbers.get(3).copied().unwrap_or(0),
+        burst: numbers.get(4).copied().unwrap_or(0),
     }
 }
 
@@ -314,10 +335,11 @@ fn describe(decision: &Decision) -> String {
         Decision::Admit(Admit { task, class, tenant, tasks }) => {
             format!("admit {task}: {class:?} of {tenant}, {tasks} known")
         }
-        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max }) => {
+        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max, quota }) => {
             let due = deadline_ns.map_or(String::new(), |deadline_ns| format!(", due {deadline_ns}"));
+            let of = if quota.is_empty() { String::new() } else { format!(" for {quota}") };
             let bytes = if *bytes > 0 { format!(", {bytes} of {bytes_max} bytes") } else { String::new() };
-            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{bytes}{due}")
+            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{bytes}{due}{of}")
         }
         Decision::Split(Split { task, policy, gang, shares }) => {
             let share = |Share { lane, from, to, score }: &Share| format!(" {lane}:{from}..{to} by {score}");
@@ -358,6 +380,9 @@ fn describe(decision: &Decision) -> String {
         Decision::Finish(Finish { task, slices, service_ns, predicted_ns }) => {
             let of = if *predicted_ns > 0 { format!(" of {predicted_ns}") } else { String::new() };
             format!("finish {task}: {slices} slices, {service_ns}{of} ns")
+        }
+        Decision::Shed(Shed { task, reason, class, waited_ns, target_ns, number }) => {
+            format!("shed {task}: {class:?}, {reason:?}, {waited_ns} of {target_ns} ns, number {number}")
         }
         Decision::Drift(Drift { slice, lane, rate_key, predicted_ns, service_ns, slices }) => {
             format!(

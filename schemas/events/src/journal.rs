@@ -420,6 +420,8 @@ pub enum Decision {
     Controlled(Controlled),
     /// Slices of a kind of tasks take other times than predicted, again and again: what was known of them on a class of lanes is forgotten.
     Drift(Drift),
+    /// A task that has not begun is given up because tasks wait for too long.
+    Shed(Shed),
 }
 
 /// A lane that could take a group, with what spoke for it.

@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x20df_abaa_5854_91ad
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x3397_84f1_a87c_6efa
 );
 known!(
     /// Stage state at an offset.

@@ -191,6 +191,7 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::AskPrices(_) => 16,
         Decision::Controlled(_) => 17,
         Decision::Drift(_) => 18,
+        Decision::Shed(_) => 19,
     }
 }
 

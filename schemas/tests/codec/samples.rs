@@ -224,6 +224,20 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             critical_percent: 25,
             ageing_ns: 1_000_000_000,
             predictor: 1,
+            queues: QueueConfig {
+                quotas: vec![Quota {
+                    name: "desk".into(),
+                    parent: "firm".into(),
+                    guaranteed: 8,
+                    lendable: 4,
+                    limit: 100,
+                    rate_per_s: 50,
+                    burst: 10,
+                }],
+                delay_target_ns: 20_000_000,
+                delay_interval_ns: 100_000_000,
+                in_flight_min: 4,
+            },
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -433,6 +447,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             deadline_ns,
             bytes: 67_108_865,
             bytes_max: 64 << 20,
+            quota: if reason == RejectReason::Expired { String::new() } else { "desk".into() },
         })
     };
     let run = |slice, lane, class, (from, to)| {
@@ -495,6 +510,14 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             Input::TaskDropped(TaskDropped { task: 2 }),
             vec![
                 Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 }),
+                Decision::Shed(Shed {
+                    task: 6,
+                    reason: ShedReason::StandingDelay,
+                    class: TaskClass::Batch,
+                    waited_ns: 140_000_000,
+                    target_ns: 20_000_000,
+                    number: 2,
+                }),
                 Decision::Drift(Drift {
                     slice: 9,
                     lane: 1,

@@ -1,7 +1,7 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
 use warptape_events::journal::{
-    AsOf, Expire, Finish, Input, LaneId, Priced, Reject, RunSlice, SliceDone, TaskArrived, TaskClass,
+    AsOf, Expire, Finish, Input, LaneId, Priced, Reject, RunSlice, Shed, SliceDone, TaskArrived, TaskClass,
     TaskDropped, TaskId,
 };
 use warptape_events::risk::{RiskOutcome, RiskRequest};
@@ -289,6 +289,10 @@ impl Core {
 
     pub(super) fn expire(&mut self, now_ns: i64, expire: &Expire) {
         self.answer(now_ns, expire.task, RiskOutcome::Error(refusals::expired(expire)));
+    }
+
+    pub(super) fn shed(&mut self, now_ns: i64, shed: &Shed) {
+        self.answer(now_ns, shed.task, RiskOutcome::Error(refusals::shed(shed)));
     }
 
     /// All units of a round are done.

@@ -97,6 +97,13 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             milliseconds(of.number("service_ns")),
             milliseconds(of.number("predicted_ns")),
         ),
+        "Shed" => format!(
+            "task {} ({}) is shed after {}: tasks have waited longer than {} for a while",
+            of.text("task"),
+            of.text("class"),
+            milliseconds(of.number("waited_ns")),
+            milliseconds(of.number("target_ns")),
+        ),
         "Drift" => format!(
             "slice {} of {} took {} on lane {}, where {} were predicted, and those before it likewise: {} slices are forgotten",
             of.text("slice"),
@@ -210,6 +217,20 @@ impl Fields<'_> {
                 self.text("bytes_max"),
             ),
             Some("EXPIRED") => format!("its deadline {} has passed", self.time("deadline_ns")),
+            Some("QUOTA") => format!(
+                "by the quota of {}, of which {} of {} tasks are known or guaranteed to others",
+                self.text("quota"),
+                self.text("tasks"),
+                self.text("tasks_max"),
+            ),
+            Some("RATE") => {
+                format!("{} may ask {} times in a second", self.text("quota"), self.text("tasks_max"))
+            }
+            Some("CONGESTED") => format!(
+                "tasks have waited for too long, so that {} may be known for now, and {} are",
+                self.text("tasks_max"),
+                self.text("tasks"),
+            ),
             other => other.unwrap_or_default().to_owned(),
         };
         format!("task {} is refused: {why}", self.text("task"))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use warptape_scheduler::{STEP_BYTES_MAX, TASK_POLICIES, in_steps};
-use warptape_schemas::journal::{RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight};
+use warptape_schemas::journal::{QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight};
 
 use super::super::declaration::{choice, integer, list, section, text, whole};
 use super::super::syntax;
@@ -123,6 +123,25 @@ section! {
         /// Time in which a task gets no slice, in milliseconds, after which it goes before all others in one slice of sixteen, whatever its
         /// class; 0: never.
         ageing_ns as ageing_ms: i64 = integer(1_000, 0..=86_400_000, |ms| ms * 1_000_000);
+        /// Tasks that a tenant, or a cohort of tenants, may have known at a time, and how often it may ask: `desk parent=firm guaranteed=20
+        /// lendable=10 limit=200 rate=50 burst=100`, each word optional. What is guaranteed and not lent is there whatever others have;
+        /// docs/scheduling.md says more. A parent comes before those that name it.
+        quotas: Vec<Quota> = list(
+            &[],
+            256,
+            "`NAME`, and with spaces between `parent=NAME`, `guaranteed=TASKS`, `lendable=TASKS`, `limit=TASKS`, `rate=REQUESTS_A_SECOND` and \
+             `burst=REQUESTS`",
+            syntax::is_quota,
+            |items| items.iter().map(quota).collect(),
+        );
+        /// Time that a task may wait to begin, in milliseconds. When the most urgent ones that wait have waited longer for
+        /// `delay_interval_ms`, tasks that have not begun are shed, batch first, critical ones never; 0: never.
+        delay_target_ns as delay_target_ms: i64 = integer(0, 0..=86_400_000, |ms| ms * 1_000_000);
+        /// Time for which tasks wait too long before one is shed, in milliseconds; the next ones follow ever faster.
+        delay_interval_ns as delay_interval_ms: i64 = integer(100, 1..=86_400_000, |ms| ms * 1_000_000);
+        /// Where it is positive, the number of tasks that may be known follows the delay, between this and `tasks_max`: it shrinks while
+        /// tasks wait for longer than `delay_target_ms`, and grows again. It refuses no critical task.
+        in_flight_min: i32 = integer(0, 0..=1_000_000, whole);
         /// How the units of a task are shared out: every free lane takes the next ones (`dynamic`), each lane gets as
         /// many (`equal`), or in proportion to its weight (`score`).
         split: SplitPolicy = choice(&["dynamic", "equal", "score"], |word| match word {
@@ -142,6 +161,10 @@ section! {
     }
 }
 
+fn quota(text: &String) -> Quota {
+    syntax::quota(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
+}
+
 fn tenant_weight(text: &String) -> TenantWeight {
     syntax::tenant_weight(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
 }
@@ -156,6 +179,10 @@ impl RiskSettings {
             policy,
             critical_percent,
             ageing_ns,
+            quotas,
+            delay_target_ns,
+            delay_interval_ns,
+            in_flight_min,
             split,
             tenant_weights,
             commit_interval: _,
@@ -171,6 +198,7 @@ impl RiskSettings {
             critical_percent,
             ageing_ns,
             predictor: PREDICTOR,
+            queues: QueueConfig { quotas, delay_target_ns, delay_interval_ns, in_flight_min },
             split,
             tenant_weights,
         }

@@ -27,6 +27,7 @@ pub struct ModelTask {
     predicted_ns: i64,
     /// Since when it has had no slice.
     since_ns: i64,
+    has_begun: bool,
 }
 
 /// All tasks of a process life.
@@ -143,8 +144,15 @@ impl Model {
                 "admit".to_owned()
             }
             Decision::Reject(reject) => {
-                assert_eq!(reject.tasks as usize, self.tasks.known.len());
+                let is_of_quota = matches!(reject.reason, RejectReason::Quota | RejectReason::Rate);
+                assert!(is_of_quota || reject.tasks as usize == self.tasks.known.len(), "{reject:?}");
                 match reject.reason {
+                    RejectReason::Quota => assert!(reject.tasks >= reject.tasks_max, "{reject:?}"),
+                    RejectReason::Rate => assert!(self.quota(&reject.quota).rate_per_s > 0, "{reject:?}"),
+                    RejectReason::Congested => {
+                        assert!(self.config.risk.queues.in_flight_min > 0, "{reject:?}");
+                        assert!(reject.tasks_max < self.config.risk.tasks_max, "{reject:?}");
+                    }
                     RejectReason::Expired => assert!(reject.deadline_ns.unwrap() <= self.at_ns),
                     RejectReason::Overloaded => {
                         let is_too_much = reject.tasks > 0 && reject.bytes > self.config.risk.bytes_max;
@@ -193,6 +201,18 @@ impl Model {
                 self.tasks.finished.push((finish.task, next));
                 "finish".to_owned()
             }
+            Decision::Shed(shed) => {
+                let task = self.tasks.known.remove(&shed.task).expect("an unknown task is shed");
+                assert!(self.config.risk.queues.delay_target_ns > 0 && shed.number > 0, "{shed:?}");
+                assert!(
+                    task.arrived.first_unit == 0 && task.slices_done == 0,
+                    "a task that has begun is shed"
+                );
+                assert_eq!((self.running(shed.task), task.arrived.class), (0, shed.class));
+                let is_less_urgent = |other: &ModelTask| other.arrived.class > shed.class && !other.has_begun;
+                assert!(!self.tasks.known.values().any(is_less_urgent), "a less urgent task stays");
+                format!("shed {:?}", shed.class)
+            }
             Decision::Drift(drift) => {
                 assert!(
                     self.config.risk.predictor > 0 && drift.slices > 0 && drift.predicted_ns >= 0,
@@ -214,6 +234,47 @@ impl Model {
                 "ask for prices".to_owned()
             }
             _ => unreachable!("the other decisions are executed before"),
+        }
+    }
+
+    fn quota(&self, name: &str) -> &Quota {
+        let mut quotas = self.config.risk.queues.quotas.iter();
+        quotas.find(|quota| quota.name == name).expect("the quota is configured")
+    }
+
+    /// Tasks of a quota and of those below it.
+    fn tasks_of(&self, quota: &Quota) -> i32 {
+        let is_below = |tenant: &str| {
+            let own = self.config.risk.queues.quotas.iter().find(|known| known.name == tenant);
+            own.is_some_and(|own| own.name == quota.name || own.parent == quota.name)
+        };
+        self.tasks.known.values().filter(|task| is_below(&task.arrived.tenant)).count() as i32
+    }
+
+    /// After a request was admitted: limits hold. After it was refused for others: it had what it is guaranteed and does not lend.
+    pub(super) fn check_quotas(&self, arrived: &TaskArrived, decision: &Decision) {
+        let quotas = &self.config.risk.queues.quotas;
+        match decision {
+            Decision::Admit(_) if arrived.first_unit == 0 => {
+                let own = quotas.iter().find(|quota| quota.name == arrived.tenant);
+                let above = own.and_then(|own| quotas.iter().find(|quota| quota.name == own.parent));
+                for quota in own.into_iter().chain(above).filter(|quota| quota.limit > 0) {
+                    assert!(
+                        self.tasks_of(quota) <= quota.limit,
+                        "{quota:?} has {} tasks",
+                        self.tasks_of(quota)
+                    );
+                }
+            }
+            Decision::Reject(Reject {
+                reason: RejectReason::Quota | RejectReason::Congested, quota, ..
+            }) => {
+                let own = quotas.iter().find(|known| known.name == arrived.tenant);
+                let has = |own: &Quota| self.tasks_of(own) >= own.guaranteed - own.lendable;
+                let is_limit = own.is_some_and(|own| !quota.is_empty() && *quota != own.name);
+                assert!(is_limit || own.is_none_or(has), "{own:?} does not get what is guaranteed");
+            }
+            _ => {}
         }
     }
 
@@ -320,7 +381,7 @@ impl Model {
         let is_first = lost.is_none_or(|lost| lost == slots.start);
         assert!(is_first || task.arrived.gang, "what came back goes first");
         task.units[slots].fill(Unit::Running);
-        task.since_ns = self.at_ns;
+        (task.since_ns, task.has_begun) = (self.at_ns, true);
         assert!(slice.upper_ns == 0 || slice.upper_ns >= slice.predicted_finish_ns - self.at_ns, "{slice:?}");
         self.lanes[lane as usize].slice = Some(slice.clone());
         self.lanes[lane as usize].slice_begun_ns = self.at_ns;
@@ -405,9 +466,17 @@ impl Model {
     pub(super) fn know_task(&mut self, arrived: &TaskArrived) {
         let is_whole = arrived.gang || self.config.risk.split != SplitPolicy::Dynamic;
         let units = vec![Unit::Open(None); arrived.units as usize];
-        let (arrived, since_ns) = (arrived.clone(), self.at_ns);
-        let task =
-            ModelTask { arrived, units, is_whole, slices_done: 0, service_ns: 0, predicted_ns: 0, since_ns };
+        let (arrived, since_ns, has_begun) = (arrived.clone(), self.at_ns, arrived.first_unit > 0);
+        let task = ModelTask {
+            arrived,
+            units,
+            is_whole,
+            slices_done: 0,
+            service_ns: 0,
+            predicted_ns: 0,
+            since_ns,
+            has_begun,
+        };
         self.tasks.known.insert(task.arrived.task, task);
     }
 }

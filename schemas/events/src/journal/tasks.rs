@@ -37,6 +37,8 @@ pub struct RiskConfig {
     pub ageing_ns: i64,
     /// Version of what predicts the time of slices by their size; 0, as before there was this field: time is in proportion to cost.
     pub predictor: i32,
+    /// Who may have how many tasks, and what follows when tasks wait for too long.
+    pub queues: QueueConfig,
 }
 
 impl Default for RiskConfig {
@@ -54,8 +56,42 @@ impl Default for RiskConfig {
             critical_percent: 0,
             ageing_ns: 0,
             predictor: 0,
+            queues: QueueConfig::default(),
         }
     }
+}
+
+/// Who may have how many tasks, and what follows when tasks wait for too long. Without anything here, as before there was this record, tasks
+/// are refused for `tasks_max` and `bytes_max` alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct QueueConfig {
+    /// Quotas of tenants; a parent comes before those that name it.
+    pub quotas: Vec<Quota>,
+    /// Time that a task may wait to begin, in nanoseconds: when the most urgent ones wait longer for an interval, tasks are shed; 0: never.
+    pub delay_target_ns: i64,
+    /// That interval, in nanoseconds.
+    pub delay_interval_ns: i64,
+    /// Tasks that may be known at least, however long they wait: in between and `tasks_max` the limit follows the delay; 0: it is `tasks_max`.
+    pub in_flight_min: i32,
+}
+
+/// Tasks that a tenant, or a cohort of them, may have known at a time, and how often it may ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Quota {
+    /// The tenant, or a name that others have as their parent.
+    pub name: String,
+    /// The quota above this one; empty: none.
+    pub parent: String,
+    /// Tasks that it may have whatever others have.
+    pub guaranteed: i32,
+    /// Of those, how many others may use while it does not; they come back when they are done.
+    pub lendable: i32,
+    /// Tasks that it may have with what it borrows; 0: as many as there is room for.
+    pub limit: i32,
+    /// Requests that it may make in a second in the long run; 0: as many as it likes.
+    pub rate_per_s: i32,
+    /// Requests that it may make at once.
+    pub burst: i32,
 }
 
 /// How the units of a task are shared out.
@@ -225,18 +261,24 @@ pub enum RejectReason {
     Overloaded,
     /// Its deadline was not in the future.
     Expired,
+    /// A quota of its tenant has as many tasks as it may have, or what there is room for is guaranteed to others.
+    Quota,
+    /// Requests of a quota of its tenant come faster than they may.
+    Rate,
+    /// Tasks have waited for too long, so that fewer may be known than otherwise.
+    Congested,
 }
 
 /// See [`Decision::Reject`](super::Decision::Reject).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reject {
     /// The task.
     pub task: TaskId,
     /// Why.
     pub reason: RejectReason,
-    /// Tasks known.
+    /// Tasks known; of the quota, where that is the reason.
     pub tasks: i32,
-    /// Tasks that may be known.
+    /// Tasks that may be known; where the rate is the reason, requests that the quota may make in a second.
     pub tasks_max: i32,
     /// Its deadline, ns since the epoch; `None`: none.
     pub deadline_ns: Option<i64>,
@@ -244,6 +286,33 @@ pub struct Reject {
     pub bytes: i64,
     /// Bytes of requests that may be known.
     pub bytes_max: i64,
+    /// The quota that is the reason; empty where none is.
+    pub quota: String,
+}
+
+/// See [`Decision::Shed`](super::Decision::Shed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Shed {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: ShedReason,
+    /// Its class.
+    pub class: TaskClass,
+    /// How long it has waited, in nanoseconds.
+    pub waited_ns: i64,
+    /// How long tasks may wait, in nanoseconds.
+    pub target_ns: i64,
+    /// The how many-th task it is since the delay became a standing one.
+    pub number: i64,
+}
+
+/// Why a task is shed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ShedReason {
+    /// Tasks have waited longer than they may for an interval.
+    StandingDelay,
 }
 
 /// Units of a task that a lane gets.
