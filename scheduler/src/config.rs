@@ -9,7 +9,7 @@ use thiserror::Error;
 use warptape_events::journal::{LaneKind, LaneSpec, QueueConfig, Quota, SchedulerConfig, TenantWeight};
 
 use crate::policy::placement::PlacementPolicy;
-use crate::policy::task::{TASK_POLICIES, TaskPolicy};
+use crate::policy::task::{EXPLORE_PPM_MAX, TASK_POLICIES, TaskPolicy};
 use crate::risk::Quotas;
 
 /// Lanes of one process.
@@ -134,6 +134,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("risk.quantum_ns", config.risk.quantum_ns, 0, DURATION_NS_MAX),
         ("risk.price_interval_ns", config.risk.price_interval_ns, 0, DURATION_NS_MAX),
         ("risk.critical_percent", i64::from(config.risk.critical_percent), 0, 100),
+        ("risk.explore_ppm", i64::from(config.risk.explore_ppm), 0, i64::from(EXPLORE_PPM_MAX)),
         ("risk.predictor", i64::from(config.risk.predictor), 0, 1),
         ("risk.ageing_ns", config.risk.ageing_ns, 0, DURATION_NS_MAX),
     ];
@@ -350,6 +351,7 @@ mod tests {
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
         check(|c| c.risk.tasks_max = TASKS_MAX + 1, &["risk.tasks_max"]);
         check(|c| c.risk.bytes_max = 0, &["risk.bytes_max"]);
+        check(|c| c.risk.explore_ppm = 20_001, &["risk.explore_ppm"]);
         check(|c| c.risk.critical_percent = 101, &["risk.critical_percent"]);
         check(|c| c.risk.ageing_ns = -1, &["risk.ageing_ns"]);
         check(|c| c.risk.queues.in_flight_min = 1, &["risk.in_flight_min"]);

@@ -78,6 +78,7 @@ pub(crate) enum Component {
     Congestion = 47,
     QueueConfig = 48,
     TaskBegun = 49,
+    Explores = 50,
 }
 
 /// Hash of one component.

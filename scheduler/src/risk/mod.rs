@@ -34,14 +34,14 @@ use std::sync::Arc;
 
 use warptape_events::journal::{
     Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, QueueConfig, Quota, Reject,
-    RejectReason, RiskConfig, Share, Shed, ShedReason, SliceDone, SplitPolicy, TaskArrived, TaskClass,
-    TaskId, TenantWeight,
+    RejectReason, RiskConfig, Share, Shed, ShedReason, SliceDone, SliceReason, SplitPolicy, TaskArrived,
+    TaskClass, TaskId, TenantWeight,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::Lane;
 use crate::life::Life;
-use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
+use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use accounts::Accounts;
@@ -446,17 +446,21 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
         return None;
     }
     let Life { risk, hash, config, .. } = life;
-    let lane = push.choose(&views, id, &mut risk.turns, config);
+    let preferred = push.choose(&views, id, &mut risk.turns, config);
     let now = turns_hash(&risk.turns);
     hash.replace(&mut risk.turns_contribution, now);
-    let LaneView { tasks, backlog_ns, task_ns, .. } =
-        *views.iter().find(|view| view.lane == lane).expect("one of them was chosen");
+    let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");
+    let address = ("lane/explore", config.placement_seed, id);
+    let Choice { index, is_explored, propensity_ppm } =
+        choose(address, config.risk.explore_ppm, views.len(), preferred);
+    let LaneView { lane, tasks, backlog_ns, task_ns, .. } = views[index];
+    let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
     risk.dequeue(id);
     let task = risk.task_mut(id);
     let units = task.open[0];
     task.split(&[Share { lane, from: units.from, to: units.to, score: 1 }], hash);
     risk.enqueue(id);
-    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns })
+    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm })
 }
 
 /// Hash of what push policies remember: nothing before the first turn.
@@ -658,12 +662,16 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         (percent, ageing_ns) => hash_component(Component::RiskWaits, [i64::from(percent), ageing_ns]),
     };
     let queues = queues_hash(&config.queues);
+    let explores = match config.explore_ppm {
+        0 => 0,
+        explore_ppm => hash_component(Component::Explores, [i64::from(explore_ppm)]),
+    };
     let predictor = match config.predictor {
         0 => 0,
         version => hash_component(Component::Predictor, [i64::from(version)]),
     };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    [bytes, quantum, policy, waits, predictor, queues].into_iter().fold(tenants, u64::wrapping_add)
+    [bytes, quantum, policy, waits, predictor, queues, explores].into_iter().fold(tenants, u64::wrapping_add)
 }
 
 /// Nothing of the default, likewise.

@@ -13,6 +13,8 @@
 //!
 //! It owns the choice and the size of a slice; it must not change what a task is.
 
+use std::collections::BTreeMap;
+
 use warptape_events::journal::{
     Decision, LaneId, Reserve, RunSlice, Share, SliceReason, Split, SplitPolicy, TaskClass, TaskId,
 };
@@ -24,7 +26,7 @@ use super::task::{Stage, TaskSpec};
 use crate::config::GANG_WAIT_SLICES;
 use crate::lanes::{Lane, Slice};
 use crate::life::Life;
-use crate::policy::task::{Offer, TaskPolicy};
+use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose};
 use crate::service::Serving;
 
 /// Where a task's units are.
@@ -38,8 +40,27 @@ enum Source {
     Whole,
 }
 
+/// What a lane is to work on.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    source: Source,
+    task: TaskId,
+    reason: SliceReason,
+    /// How likely this was, in parts per million.
+    propensity_ppm: i32,
+}
+
+impl Next {
+    /// What nobody draws.
+    fn certain((source, task): (Source, TaskId), reason: SliceReason) -> Self {
+        Self { source, task, reason, propensity_ppm: CERTAIN_PPM }
+    }
+}
+
 /// Aged tasks that are looked at for a lane: those that have waited longest may all be for other lanes.
 const AGED_MAX: usize = 64;
+/// Tasks of each source among which a lane draws.
+const EXPLORED_MAX: usize = 64;
 
 /// Gives every free lane a slice, if there is one for it and the step has room. Returns when to look again whatever comes.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
@@ -89,7 +110,8 @@ fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut
     let mut splits = splits(life, serving, lane);
     // A round ends the search, splits a task or gives up splitting.
     loop {
-        let Some((source, task, reason)) = next_beside(life, lane, splits) else { return i64::MAX };
+        let Some(next) = next_beside(life, lane, splits) else { return i64::MAX };
+        let Next { source, task, .. } = next;
         let next_ns = life.risk.reserves[lane as usize].next_ns();
         if next_ns > life.at_ns {
             return next_ns;
@@ -101,7 +123,7 @@ fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut
         if source != Source::Whole {
             let Life { risk, lanes, hash, at_ns, .. } = &mut *life;
             risk.reserves[lane as usize].begin(&lanes[lane as usize], *at_ns, hash);
-            start(life, lane, source, task, reason, decisions);
+            start(life, lane, next, decisions);
         } else {
             let shares = shares_of(life, serving, task);
             match shares.iter().any(|share| share.lane == lane) {
@@ -117,11 +139,11 @@ fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut
 }
 
 /// The task that a lane is to work on beside its ticks.
-fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, SliceReason)> {
+fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let aged = || aged_for(life, lane, splits);
     let critical = || {
         let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
-        Some((first.0, first.1, SliceReason::Reserved))
+        Some(Next::certain(first, SliceReason::Reserved))
     };
     match life.risk.ageing.is_turn(life.risk.slice_next) {
         true => aged().or_else(critical),
@@ -130,7 +152,7 @@ fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskI
 }
 
 /// The aged task that has waited longest of those that a lane may begin with at once.
-fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, SliceReason)> {
+fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let source = |id: TaskId| {
         let task = &life.risk.tasks[&id];
         match task.stage {
@@ -142,7 +164,7 @@ fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, 
         }
     };
     let mut aged = life.risk.ageing.aged(life.at_ns).take(AGED_MAX);
-    aged.find_map(|task| Some((source(task)?, task, SliceReason::Aged)))
+    aged.find_map(|task| Some(Next::certain((source(task)?, task), SliceReason::Aged)))
 }
 
 /// Gangs that let others go first are tried again.
@@ -181,7 +203,7 @@ fn serve(
     // Every round ends the search, splits a task, puts a gang aside, has one back (which waits or begins then, or is none of
     // this lane's) or gives up splitting.
     loop {
-        let Some((source, task, reason)) = next(life, lane, splits) else {
+        let Some(next) = next(life, lane, splits) else {
             // Nobody is there to go before a gang that was put aside.
             match life.risk.aside.first().filter(|_| splits) {
                 Some(&(_, task)) => set_stage(life, task, Stage::Whole),
@@ -189,8 +211,9 @@ fn serve(
             }
             continue;
         };
-        if source != Source::Whole {
-            start(life, lane, source, task, reason, decisions);
+        let task = next.task;
+        if next.source != Source::Whole {
+            start(life, lane, next, decisions);
             return i64::MAX;
         }
         let Plan { shares, .. } = match plan.take() {
@@ -204,7 +227,7 @@ fn serve(
         } else if shares.iter().all(|share| life.lanes[share.lane as usize].is_free()) {
             split(life, task, shares, decisions);
             for share in shares {
-                start(life, share.lane, Source::Share, task, SliceReason::Order, decisions);
+                start(life, share.lane, Next::certain((Source::Share, task), SliceReason::Order), decisions);
             }
             return i64::MAX;
         } else if let Some(until_ns) = reserve(life, task, shares, decisions) {
@@ -220,7 +243,7 @@ fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
 }
 
 /// The task that a free lane is to work on.
-fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, SliceReason)> {
+fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let risk = &life.risk;
     let slice = risk.slice_next;
     if risk.ageing.is_turn(slice)
@@ -228,7 +251,7 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, Slic
     {
         return Some(aged);
     }
-    let of_order = |(source, task)| (source, task, SliceReason::Order);
+    let of_order = |first| Next::certain(first, SliceReason::Order);
     if life.config.risk.quantum_ns > 0 && slice % CLASS_SLICES == CLASS_SLICES - 1 {
         let first = |class| first_to_begin(life, lane, splits, class);
         let classes = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch];
@@ -240,7 +263,36 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, Slic
     }
     // Of equals the first: units that came back before those of the lane's own share.
     let first = heads(life, lane, splits, None).min_by(|(_, one), (_, other)| one.order(other));
-    first.map(|(source, head)| of_order((source, head.due.task)))
+    let (source, head) = first?;
+    let preferred = (source, head.due.task);
+    Some(match life.config.risk.explore_ppm > 0 && begins(life, source, &head) {
+        true => explore(life, lane, splits, head.turn.class, preferred),
+        false => of_order(preferred),
+    })
+}
+
+/// Draws among the tasks of a class that a free lane may begin with, of which the order prefers one, or leaves it at that.
+fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred: (Source, TaskId)) -> Next {
+    let risk = &life.risk;
+    let whole = risk.whole.tasks_of(class).filter(|task| splits && !risk.tasks[task].spec.gang);
+    let sources = [
+        (Source::Open, risk.open.tasks_of(class).take(EXPLORED_MAX).collect::<Vec<_>>()),
+        (Source::Share, risk.shares[lane as usize].tasks_of(class).take(EXPLORED_MAX).collect()),
+        (Source::Whole, whole.take(EXPLORED_MAX).collect()),
+    ];
+    // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
+    let mut others: BTreeMap<TaskId, Source> = BTreeMap::new();
+    for (source, tasks) in sources {
+        tasks.into_iter().for_each(|task| _ = others.entry(task).or_insert(source));
+    }
+    others.insert(preferred.1, preferred.0);
+    let position = others.keys().position(|task| *task == preferred.1).expect("it was inserted");
+    let address = ("task/explore", life.config.placement_seed, risk.slice_next);
+    let choice = choose(address, life.config.risk.explore_ppm, others.len(), position);
+    let Choice { index, is_explored, propensity_ppm } = choice;
+    let (&task, &source) = others.iter().nth(index).expect("the index is drawn below their number");
+    let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
+    Next { source, task, reason, propensity_ppm }
 }
 
 /// What is first of each source, of a class or of the most urgent one.
@@ -348,14 +400,8 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
 }
 
 /// Has a lane without a slice work on units of a task.
-fn start(
-    life: &mut Life,
-    lane: LaneId,
-    source: Source,
-    id: TaskId,
-    reason: SliceReason,
-    decisions: &mut Vec<Decision>,
-) {
+fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
+    let Next { source, task: id, reason, propensity_ppm } = next;
     let Life { risk, lanes, config, hash, at_ns, .. } = life;
     let tasks_waiting = risk.waiting;
     let TaskSpec { class: task_class, tenant, .. } = &risk.tasks[&id].spec;
@@ -409,5 +455,6 @@ fn start(
         predicted_finish_ns: finish_ns,
         reason,
         upper_ns,
+        propensity_ppm,
     }));
 }

@@ -277,6 +277,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "predictor" => config.risk.predictor = value as i32,
         "target" => config.risk.queues.delay_target_ns = value,
         "interval" => config.risk.queues.delay_interval_ns = value,
+        "explore" => config.risk.explore_ppm = value as i32,
         "least" => config.risk.queues.in_flight_min = value as i32,
         other => panic!("no such field: {other}"),
     }
@@ -363,11 +364,13 @@ fn describe(decision: &Decision) -> String {
             predicted_finish_ns,
             reason,
             upper_ns,
+            propensity_ppm,
         }) => {
             let why = match reason {
                 SliceReason::Order => String::new(),
                 other => format!(", {other:?}"),
             };
+            let why = if *propensity_ppm < 1_000_000 { format!("{why}, {propensity_ppm} ppm") } else { why };
             let upper = if *upper_ns > 0 { format!(" of at most {upper_ns}") } else { String::new() };
             format!(
                 "slice {slice} of {task} on {lane}: {from}..{to} ({class:?} of {tenant} after {tenant_service_ns}, \
@@ -389,8 +392,12 @@ fn describe(decision: &Decision) -> String {
                 "drift of {rate_key} on {lane}: slice {slice} took {service_ns} of {predicted_ns} ns, {slices} slices forgotten"
             )
         }
-        Decision::Assign(Assign { task, lane, tasks, backlog_ns, task_ns }) => {
-            format!("assign {task} to {lane}: {tasks} tasks, {backlog_ns} ns, then {task_ns} ns")
+        Decision::Assign(Assign { task, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm }) => {
+            let drawn = match propensity_ppm {
+                1_000_000 => String::new(),
+                ppm => format!(", {reason:?}, {ppm} ppm"),
+            };
+            format!("assign {task} to {lane}: {tasks} tasks, {backlog_ns} ns, then {task_ns} ns{drawn}")
         }
         Decision::AskPrices(AskPrices { question, lanes, kinds }) => {
             let kind =

@@ -53,6 +53,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "admit",
         "ask for prices",
         "assign, earliest-completion",
+        "assign, explored",
         "assign, round-robin",
         "assign, score-utilization",
         "assign, shortest-queue",
@@ -87,11 +88,14 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "shed Batch",
         "shed Interactive",
         "slice Batch, Aged",
+        "slice Batch, Explored",
         "slice Batch, Order",
         "slice Critical, Aged",
+        "slice Critical, Explored",
         "slice Critical, Order",
         "slice Critical, Reserved",
         "slice Interactive, Aged",
+        "slice Interactive, Explored",
         "slice Interactive, Order",
         "split Equal",
         "split Equal, gang",
@@ -163,6 +167,7 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         ageing_ns: draws.pick(&[0, 1, 4_000]).unwrap(),
         predictor: draws.pick(&[0, 1]).unwrap(),
         queues: random_queues(draws),
+        explore_ppm: draws.pick(&[0, 20_000]).unwrap(),
     }
 }
 

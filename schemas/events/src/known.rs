@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x3397_84f1_a87c_6efa
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xbe05_2cd2_c0df_0f0c
 );
 known!(
     /// Stage state at an offset.

@@ -238,6 +238,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 delay_interval_ns: 100_000_000,
                 in_flight_min: 4,
             },
+            explore_ppm: 10_000,
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -465,6 +466,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             predicted_finish_ns: 1_722_470_400_000_250_000,
             reason: if slice == 0 { SliceReason::Order } else { SliceReason::Aged },
             upper_ns: 260_000,
+            propensity_ppm: 990_000,
         })
     };
     let split = |policy, gang| {
@@ -532,7 +534,15 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         (
             Input::Priced(Priced { question: 3, prices: vec![0, 1, i64::MAX] }),
             vec![
-                Decision::Assign(Assign { task: 5, lane: 2, tasks: 3, backlog_ns: 1_000_000, task_ns: 0 }),
+                Decision::Assign(Assign {
+                    task: 5,
+                    lane: 2,
+                    tasks: 3,
+                    backlog_ns: 1_000_000,
+                    task_ns: 0,
+                    reason: SliceReason::Explored,
+                    propensity_ppm: 5_000,
+                }),
                 Decision::AskPrices(AskPrices {
                     question: 4,
                     lanes: vec![8, 4],

@@ -254,6 +254,7 @@ impl Fields<'_> {
         let why = match self.fields["reason"].as_str() {
             Some("RESERVED") => "because it is critical and the lane has time in reserve",
             Some("AGED") => "because it has waited longest",
+            Some("EXPLORED") => "because it was drawn at random",
             _ => "because it is free",
         };
         format!(

@@ -123,6 +123,9 @@ section! {
         /// Time in which a task gets no slice, in milliseconds, after which it goes before all others in one slice of sixteen, whatever its
         /// class; 0: never.
         ageing_ns as ageing_ms: i64 = integer(1_000, 0..=86_400_000, |ms| ms * 1_000_000);
+        /// Share of choices that are drawn at random among all that could be made, in parts per million, so that policies can be compared by
+        /// what the journal has: 10,000 is one per cent. 0: none.
+        explore_ppm: i32 = integer(0, 0..=20_000, whole);
         /// Tasks that a tenant, or a cohort of tenants, may have known at a time, and how often it may ask: `desk parent=firm guaranteed=20
         /// lendable=10 limit=200 rate=50 burst=100`, each word optional. What is guaranteed and not lent is there whatever others have;
         /// docs/scheduling.md says more. A parent comes before those that name it.
@@ -179,6 +182,7 @@ impl RiskSettings {
             policy,
             critical_percent,
             ageing_ns,
+            explore_ppm,
             quotas,
             delay_target_ns,
             delay_interval_ns,
@@ -198,6 +202,7 @@ impl RiskSettings {
             critical_percent,
             ageing_ns,
             predictor: PREDICTOR,
+            explore_ppm,
             queues: QueueConfig { quotas, delay_target_ns, delay_interval_ns, in_flight_min },
             split,
             tenant_weights,

@@ -222,7 +222,11 @@ impl Model {
             }
             Decision::Assign(assign) => {
                 self.execute_assign(assign);
-                format!("assign, {}", self.config.risk.policy)
+                self.check_propensity(assign.reason, assign.propensity_ppm);
+                match assign.reason {
+                    SliceReason::Explored => "assign, explored".to_owned(),
+                    _ => format!("assign, {}", self.config.risk.policy),
+                }
             }
             Decision::AskPrices(ask) => {
                 let question = self.tasks.asked.as_ref().map_or(0, |asked| asked.question + 1);
@@ -347,6 +351,8 @@ impl Model {
         let is_turn = (takes_turns && slice.slice % 16 == 15) || is_aged;
         let age_ns = self.config.risk.ageing_ns;
         assert!(!is_aged || (age_ns > 0 && chosen.since_ns + age_ns <= self.at_ns), "a young task is aged");
+        let is_drawn = slice.reason == SliceReason::Explored;
+        self.check_propensity(slice.reason, slice.propensity_ppm);
         let reserved = slice.reason == SliceReason::Reserved;
         assert!(!reserved || slice.class == TaskClass::Critical, "{slice:?}");
         let open = |task: &&ModelTask| !task.is_whole && task.units.contains(&Unit::Open(None));
@@ -359,7 +365,7 @@ impl Model {
             // Those that begin as a gang begin whatever else there is for one of their lanes.
             let gang = arrived.gang && !chosen.is_whole;
             assert!(other.arrived.class >= slice.class || gang || is_turn, "a higher class waits");
-            let same_class = other.arrived.class == slice.class && !gang && !is_turn;
+            let same_class = other.arrived.class == slice.class && !gang && !is_turn && !is_drawn;
             let same = same_class && other.arrived.tenant == slice.tenant;
             let (due, other_due) = (chosen.due(), other.due());
             match self.config.risk.policy.as_str() {
@@ -387,11 +393,24 @@ impl Model {
         self.lanes[lane as usize].slice_begun_ns = self.at_ns;
     }
 
+    /// What is drawn is unlikely, and what is not is likely.
+    fn check_propensity(&self, reason: SliceReason, propensity_ppm: i32) {
+        let explore_ppm = self.config.risk.explore_ppm;
+        let expected = match reason {
+            SliceReason::Order => 1_000_000 - explore_ppm..=1_000_000,
+            SliceReason::Explored => 1..=1_000_000,
+            SliceReason::Reserved | SliceReason::Aged => 1_000_000..=1_000_000,
+        };
+        assert!(expected.contains(&propensity_ppm), "{reason:?} with {propensity_ppm} ppm");
+        assert!(explore_ppm > 0 || propensity_ppm == 1_000_000);
+    }
+
     /// A lane that has ticks begins a slice: with no other under way, of its reserve, and of a task that may use that.
     fn execute_beside(&mut self, slice: &RunSlice) {
         let lane = &self.lanes[slice.lane as usize];
         assert!(lane.ready && lane.slice.is_none(), "a slice goes to a lane that has one");
-        assert_ne!(slice.reason, SliceReason::Order, "a slice goes to a lane that has something to do");
+        let may = matches!(slice.reason, SliceReason::Reserved | SliceReason::Aged);
+        assert!(may, "a slice goes to a lane that has something to do");
         assert!(self.reserve_ns(slice.lane) <= self.at_ns, "a lane takes more than its reserve");
         self.tasks.beside.insert(slice.lane, (self.at_ns, None));
     }

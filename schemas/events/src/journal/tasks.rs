@@ -39,6 +39,9 @@ pub struct RiskConfig {
     pub predictor: i32,
     /// Who may have how many tasks, and what follows when tasks wait for too long.
     pub queues: QueueConfig,
+    /// Share of choices of a task by a lane, or of a lane for a task, that are drawn at random among all that could be made, in parts per
+    /// million; 0, as before there was this field: none.
+    pub explore_ppm: i32,
 }
 
 impl Default for RiskConfig {
@@ -57,6 +60,7 @@ impl Default for RiskConfig {
             ageing_ns: 0,
             predictor: 0,
             queues: QueueConfig::default(),
+            explore_ppm: 0,
         }
     }
 }
@@ -238,6 +242,11 @@ pub struct Assign {
     pub backlog_ns: i64,
     /// What it is predicted to take for this one, in nanoseconds; 0 while unknown.
     pub task_ns: i64,
+    /// Why this lane: `ORDER`, or `EXPLORED`.
+    pub reason: SliceReason,
+    /// How likely the choice was, in parts per million, besides what the policy itself draws: by the draws of `lane/explore` that the number of
+    /// the task addresses.
+    pub propensity_ppm: i32,
 }
 
 /// See [`Decision::Admit`](super::Decision::Admit).
@@ -385,6 +394,9 @@ pub struct RunSlice {
     /// Time that nineteen of twenty such slices are predicted to keep, in nanoseconds; 0 where nothing is known, or slices are not predicted
     /// by their size. The mean is that until the predicted end; what it took is in `SliceDone`.
     pub upper_ns: i64,
+    /// How likely the choice was, in parts per million: below a million where choices are drawn, by the draws of `task/explore` that the
+    /// number of the slice addresses.
+    pub propensity_ppm: i32,
 }
 
 /// Why it is the turn of a task.
@@ -398,6 +410,8 @@ pub enum SliceReason {
     Reserved,
     /// It has waited longest of all, and longer than `ageing_ns`.
     Aged,
+    /// It was drawn at random among those that it could have been.
+    Explored,
 }
 
 /// See [`Decision::Expire`](super::Decision::Expire).
