@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn every_decision_has_words_without_gaps() {
-        const NAMES: [&str; 18] = [
+        const NAMES: [&str; 20] = [
             "Place",
             "Dispatch",
             "Pause",
@@ -364,6 +364,8 @@ mod tests {
             "Assign",
             "AskPrices",
             "Controlled",
+            "Drift",
+            "Shed",
         ];
         let schema: Value =
             serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();
