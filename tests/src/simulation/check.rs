@@ -1,7 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Decision, Input};
+use warptape_schemas::journal::{Decision, Input, SliceReason};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
@@ -54,6 +54,14 @@ impl World {
                 }
                 Input::Sampled(_) => coverage.device_samples += 1,
                 _ => {}
+            }
+            for decision in &entry.decisions {
+                let Decision::RunSlice(slice) = decision else { continue };
+                match slice.reason {
+                    SliceReason::Order | SliceReason::Explored => {}
+                    SliceReason::Reserved => coverage.slices_reserved += 1,
+                    SliceReason::Aged => coverage.slices_aged += 1,
+                }
             }
             let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
             coverage.releases += entry.decisions.iter().filter(releases).count();
