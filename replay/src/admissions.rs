@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use warptape_schemas::journal::{AsOf, Decision, Expire, Input, JournalEntry, Reject, TaskArrived, TaskId};
+use warptape_schemas::journal::{
+    AsOf, Decision, Expire, Input, JournalEntry, Reject, Shed, TaskArrived, TaskId,
+};
 
 use crate::segments::ConfigId;
 
@@ -37,11 +39,12 @@ struct Start {
 }
 
 /// How a task ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AdmissionEnd {
     Finished,
     Rejected(Reject),
     Expired(Expire),
+    Shed(Shed),
     /// The request was withdrawn, or cancelled.
     Dropped,
 }
@@ -79,8 +82,9 @@ impl Admissions {
         for decision in &entry.decisions {
             match decision {
                 Decision::Finish(finish) => self.end(finish.task, AdmissionEnd::Finished),
-                Decision::Reject(reject) => self.end(reject.task, AdmissionEnd::Rejected(*reject)),
+                Decision::Reject(reject) => self.end(reject.task, AdmissionEnd::Rejected(reject.clone())),
                 Decision::Expire(expire) => self.end(expire.task, AdmissionEnd::Expired(*expire)),
+                Decision::Shed(shed) => self.end(shed.task, AdmissionEnd::Shed(*shed)),
                 _ => {}
             }
         }
@@ -138,13 +142,13 @@ impl Admissions {
 impl Admission {
     /// How the request ended.
     pub(crate) fn end(&self) -> AdmissionEnd {
-        self.end.expect("those without an end are not gathered")
+        self.end.clone().expect("those without an end are not gathered")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::journal::{Finish, Started, TaskClass, TaskDropped};
+    use warptape_schemas::journal::{Finish, RiskConfig, Started, TaskClass, TaskDropped};
 
     use super::*;
 
@@ -158,8 +162,7 @@ mod tests {
             "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
             "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
-            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 1,
-                "quantum_ns": 0, "policy": "fair@1", "price_interval_ns": 1}
+            "risk": RiskConfig::default()
         }));
         Input::Started(Started {
             node: node.to_owned(),
@@ -192,7 +195,7 @@ mod tests {
     }
 
     fn finish(task: TaskId) -> Vec<Decision> {
-        vec![Decision::Finish(Finish { task, slices: 1, service_ns: 1 })]
+        vec![Decision::Finish(Finish { task, slices: 1, service_ns: 1, predicted_ns: 1 })]
     }
 
     #[test]

@@ -6,10 +6,13 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use thiserror::Error;
-use warptape_events::journal::{BreakerConfig, LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
+use warptape_events::journal::{
+    BreakerConfig, LaneKind, LaneSpec, QueueConfig, Quota, SchedulerConfig, TenantWeight,
+};
 
 use crate::policy::placement::PlacementPolicy;
-use crate::policy::task::{TASK_POLICIES, TaskPolicy};
+use crate::policy::task::{EXPLORE_PPM_MAX, TASK_POLICIES, TaskPolicy};
+use crate::risk::Quotas;
 
 /// Lanes of one process.
 pub const LANES_MAX: usize = 256;
@@ -41,6 +44,10 @@ pub const TEXT_BYTES_MAX: usize = 256;
 pub const TENANT_WEIGHT_MAX: i32 = 1_000;
 /// Tenants with a weight of their own.
 pub const TENANT_WEIGHTS_MAX: usize = 1_024;
+/// Quotas of tenants.
+pub const QUOTAS_MAX: usize = 256;
+/// Requests in a second that a quota may name.
+pub const QUOTA_RATE_MAX: i32 = 1_000_000;
 /// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever is to be decided.
 pub const STEP_BYTES_MAX: i64 = 256 << 10;
 /// Losses of a lane that may be counted before its breaker opens.
@@ -132,6 +139,10 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
         ("risk.quantum_ns", config.risk.quantum_ns, 0, DURATION_NS_MAX),
         ("risk.price_interval_ns", config.risk.price_interval_ns, 0, DURATION_NS_MAX),
+        ("risk.critical_percent", i64::from(config.risk.critical_percent), 0, 100),
+        ("risk.explore_ppm", i64::from(config.risk.explore_ppm), 0, i64::from(EXPLORE_PPM_MAX)),
+        ("risk.predictor", i64::from(config.risk.predictor), 0, 1),
+        ("risk.ageing_ns", config.risk.ageing_ns, 0, DURATION_NS_MAX),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {
@@ -150,6 +161,90 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     }
     mistakes.extend(check_tenants(&config.risk.tenant_weights));
     mistakes.extend(config.breakers.iter().flat_map(check_breakers));
+    mistakes.extend(check_queues(&config.risk.queues, config.risk.tasks_max));
+    mistakes
+}
+
+fn check_queues(queues: &QueueConfig, tasks_max: i32) -> Vec<ConfigMistake> {
+    let mut mistakes = Vec::new();
+    let ranges = [
+        ("risk.delay_target_ns", queues.delay_target_ns, 0, DURATION_NS_MAX),
+        ("risk.delay_interval_ns", queues.delay_interval_ns, 0, DURATION_NS_MAX),
+        ("risk.in_flight_min", i64::from(queues.in_flight_min), 0, i64::from(TASKS_MAX)),
+    ];
+    for (field, found, min, max) in ranges {
+        if found < min || found > max {
+            mistakes.push(mistake(field, found, format!("it must be from {min} to {max}")));
+        }
+    }
+    if queues.delay_target_ns > 0 && queues.delay_interval_ns == 0 {
+        let allowed = "it must be positive where delay_target_ns is".to_owned();
+        let mistake = mistake("risk.delay_interval_ns", 0, allowed);
+        mistakes.push(ConfigMistake { against: Some("delay_target_ns"), ..mistake });
+    }
+    if queues.in_flight_min > 0 && queues.delay_target_ns == 0 {
+        let allowed = "the limit follows the delay, so delay_target_ns must be positive".to_owned();
+        let mistake = mistake("risk.in_flight_min", queues.in_flight_min, allowed);
+        mistakes.push(ConfigMistake { against: Some("delay_target_ns"), ..mistake });
+    }
+    if queues.in_flight_min > tasks_max {
+        let mistake = mistake(
+            "risk.in_flight_min",
+            queues.in_flight_min,
+            format!("it must be up to tasks_max ({tasks_max})"),
+        );
+        mistakes.push(ConfigMistake { against: Some("tasks_max"), ..mistake });
+    }
+    if queues.quotas.len() > QUOTAS_MAX {
+        let found = format!("a list of {}", queues.quotas.len());
+        mistakes.push(mistake("risk.quotas", found, format!("there may be up to {QUOTAS_MAX} quotas")));
+        return mistakes;
+    }
+    mistakes.extend(check_quotas(&queues.quotas, tasks_max));
+    mistakes
+}
+
+fn check_quotas(quotas: &[Quota], tasks_max: i32) -> Vec<ConfigMistake> {
+    let mut mistakes = Vec::new();
+    let mut wrong = |index: usize, field: &str, found: &dyn Display, allowed: String| {
+        mistakes.push(mistake(format!("risk.quotas[{index}].{field}"), found, allowed));
+    };
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for (index, quota) in quotas.iter().enumerate() {
+        let Quota { name, parent, guaranteed, lendable, limit, rate_per_s, burst } = quota;
+        if !parent.is_empty() && !seen.contains(parent.as_str()) {
+            wrong(index, "parent", parent, "it must be a quota that comes before this one".to_owned());
+        }
+        if name.is_empty() || name.len() > TEXT_BYTES_MAX || !seen.insert(name) {
+            wrong(index, "name", name, format!("it must be named once, with 1 to {TEXT_BYTES_MAX} bytes"));
+        }
+        let ranges = [
+            ("guaranteed", guaranteed, 0, TASKS_MAX),
+            ("lendable", lendable, 0, *guaranteed),
+            ("limit", limit, 0, TASKS_MAX),
+            ("rate_per_s", rate_per_s, 0, QUOTA_RATE_MAX),
+            ("burst", burst, 0, TASKS_MAX),
+        ];
+        for (field, found, min, max) in ranges {
+            if !(min..=max).contains(found) {
+                wrong(index, field, found, format!("it must be from {min} to {max}"));
+            }
+        }
+        if *limit > 0 && limit < guaranteed {
+            wrong(
+                index,
+                "limit",
+                limit,
+                format!("it must be what is guaranteed ({guaranteed}) at least, or 0"),
+            );
+        }
+    }
+    let claimed = Quotas::new(if mistakes.is_empty() { quotas } else { &[] }).claimed();
+    if claimed > i64::from(tasks_max) {
+        let allowed = format!("what is guaranteed and not lent must fit into tasks_max ({tasks_max})");
+        let mistake = mistake("risk.quotas", format!("{claimed} tasks"), allowed);
+        mistakes.push(ConfigMistake { against: Some("tasks_max"), ..mistake });
+    }
     mistakes
 }
 
@@ -281,6 +376,26 @@ mod tests {
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
         check(|c| c.risk.tasks_max = TASKS_MAX + 1, &["risk.tasks_max"]);
         check(|c| c.risk.bytes_max = 0, &["risk.bytes_max"]);
+        check(|c| c.risk.explore_ppm = 20_001, &["risk.explore_ppm"]);
+        check(|c| c.risk.critical_percent = 101, &["risk.critical_percent"]);
+        check(|c| c.risk.ageing_ns = -1, &["risk.ageing_ns"]);
+        check(|c| c.risk.queues.in_flight_min = 1, &["risk.in_flight_min"]);
+        check(|c| c.risk.queues.delay_target_ns = 1, &["risk.delay_interval_ns"]);
+        let quota = |name: &str, parent: &str, guaranteed, lendable, limit| Quota {
+            name: name.into(),
+            parent: parent.into(),
+            guaranteed,
+            lendable,
+            limit,
+            rate_per_s: 0,
+            burst: 0,
+        };
+        let quotas = |quotas: Vec<Quota>| move |c: &mut SchedulerConfig| c.risk.queues.quotas = quotas;
+        check(quotas(vec![quota("a", "", 2, 1, 2), quota("b", "a", 0, 0, 0)]), &[]);
+        check(quotas(vec![quota("b", "a", 0, 0, 0), quota("a", "", 0, 0, 0)]), &["risk.quotas[0].parent"]);
+        check(quotas(vec![quota("a", "", 0, 0, 0); 2]), &["risk.quotas[1].name"]);
+        check(quotas(vec![quota("a", "", 2, 3, 1)]), &["risk.quotas[0].lendable", "risk.quotas[0].limit"]);
+        check(quotas(vec![quota("a", "", 10_001, 0, 0)]), &["risk.quotas"]);
         let weights = |weights: &[i32]| {
             weights.iter().map(|&weight| TenantWeight { tenant: "a".into(), weight }).collect()
         };

@@ -1,6 +1,6 @@
 //! The state machine: one input in, decisions out.
 //!
-//! It owns the order in which the rules act: the input itself, then what it ends of tasks, then what leaves lanes, then dispatch over all
+//! It owns the order in which the rules act: the input itself, then what ends or is shed of tasks, then what leaves lanes, then dispatch over all
 //! lanes, then slices of tasks for lanes that are free, then backpressure. What a step has no room for, the next one does. It must
 //! not hold rules of its own.
 
@@ -73,7 +73,7 @@ impl Scheduler {
             Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
             Input::SliceDone(done) => {
                 let is_current = !life.lanes[done.lane as usize].is_void_slice(done.slice);
-                risk::slice_done(life, done);
+                risk::slice_done(life, done, decisions);
                 if is_current {
                     breaker::work_done(life, done.lane, decisions);
                 }
@@ -91,6 +91,8 @@ impl Scheduler {
             placement::place_all(life, decisions);
         }
         risk::settle(life, decisions);
+        // Lanes that waited for a gang may be free by that.
+        risk::shed(life, decisions);
         risk::ask_prices(life, decisions);
         let probe_ns = breaker::probe(life, decisions);
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
@@ -99,8 +101,10 @@ impl Scheduler {
         let move_ns = rebalance::go_on(life, decisions);
         let batch_ns = dispatch::release(life, decisions);
         let slice_ns = risk::run(life, decisions);
+        let shed_ns = risk::shed_at_ns(life);
         let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
-        life.wake_by(batch_ns.min(slice_ns).min(move_ns).min(probe_ns).min(rest_ns), decisions);
+        let waits_ns = shed_ns.min(move_ns).min(probe_ns).min(rest_ns);
+        life.wake_by(batch_ns.min(slice_ns).min(waits_ns), decisions);
         backpressure::settle(life, decisions);
         life.refresh_clock();
         Ok(())

@@ -69,8 +69,19 @@ pub(crate) enum Component {
     Prices = 29,
     Service = 30,
     Rebalancing = 31,
-    Breaker = 40,
-    BreakerConfig = 41,
+    Reserve = 40,
+    RiskWaits = 41,
+    TaskSince = 42,
+    Predictor = 43,
+    SlicePrediction = 44,
+    TaskPrediction = 45,
+    Quota = 46,
+    Congestion = 47,
+    QueueConfig = 48,
+    TaskBegun = 49,
+    Explores = 50,
+    Breaker = 60,
+    BreakerConfig = 61,
 }
 
 /// Hash of one component.

@@ -75,6 +75,12 @@ coverage! {
     risk_answers,
     /// Those that expired.
     risk_expired,
+    /// Those that were shed because tasks waited for too long.
+    risk_shed,
+    /// Slices that lanes with ticks did of critical tasks.
+    slices_reserved,
+    /// Slices of tasks that had waited longest.
+    slices_aged,
     /// Those that expired before the market was taken for them.
     expired_before_taken,
     /// Those that have something from the market.

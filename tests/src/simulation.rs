@@ -23,7 +23,9 @@ use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Topics};
 use warptape_scheduler::{TASK_POLICIES, in_steps};
-use warptape_schemas::journal::{BreakerConfig, LaneSpec, RiskConfig, SchedulerConfig, SplitPolicy};
+use warptape_schemas::journal::{
+    BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig, SplitPolicy,
+};
 
 use crate::coverage::Coverage;
 use crate::devices::SimulatedDevices;
@@ -150,6 +152,15 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                         false => TASK_POLICIES[random.index(TASK_POLICIES.len())].to_owned(),
                     },
                     price_interval_ns: random.between(0, 1) * random.between(1, 5_000_000),
+                    critical_percent: random.between(0, 1) as i32 * random.between(1, 100) as i32,
+                    ageing_ns: random.between(0, 1) * random.between(1, 5_000_000),
+                    predictor: random.between(0, 1) as i32,
+                    explore_ppm: random.between(0, 20_000) as i32,
+                    queues: QueueConfig {
+                        delay_target_ns: random.between(0, 1) * random.between(1, 50_000_000),
+                        delay_interval_ns: random.between(1, 50_000_000),
+                        ..QueueConfig::default()
+                    },
                     ..RiskConfig::default()
                 },
                 breakers: random.one_in(2).then(|| breakers(random)),

@@ -410,11 +410,13 @@ impl Core {
                 self.commands.push(Command::Lane(release.lane, command));
             }
             // What follows from these are decisions of their own.
+            Decision::Drift(_) => {}
             Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
             Decision::AskPrices(question) => self.commands.push(Command::AskPrices(question)),
             Decision::Reject(reject) => self.reject(now_ns, &reject),
             Decision::RunSlice(run) => self.run_slice(now_ns, &run),
             Decision::Expire(expire) => self.expire(now_ns, &expire),
+            Decision::Shed(shed) => self.shed(now_ns, &shed),
             Decision::Finish(finish) => self.finish_round(now_ns, &finish),
             Decision::Controlled(controlled) => self.controlled(now_ns, controlled),
             Decision::Breaker(breaker) => self.commands.push(Command::Breaker(breaker)),

@@ -2,8 +2,8 @@
 
 use warptape_eventlog::KafkaOptions;
 use warptape_eventlog::kafka::is_broker_list;
-use warptape_scheduler::TENANT_WEIGHT_MAX;
-use warptape_schemas::journal::{LaneSpec, TenantWeight};
+use warptape_scheduler::{QUOTA_RATE_MAX, TASKS_MAX, TENANT_WEIGHT_MAX};
+use warptape_schemas::journal::{LaneSpec, Quota, TenantWeight};
 
 use warptape_hot::HotUrl;
 
@@ -43,6 +43,33 @@ pub fn tenant_weight(text: &str) -> Option<TenantWeight> {
 /// `TENANT=WEIGHT`.
 pub fn is_tenant_weight(text: &str) -> bool {
     tenant_weight(text).is_some()
+}
+
+/// What a tenant, or a cohort of tenants, may have known at a time: a name, and words with a value each.
+pub fn quota(text: &str) -> Option<Quota> {
+    let mut words = text.split_whitespace();
+    let name = words.next().filter(|name| is_name(name))?.to_owned();
+    let mut quota =
+        Quota { name, parent: String::new(), guaranteed: 0, lendable: 0, limit: 0, rate_per_s: 0, burst: 1 };
+    for word in words {
+        let (what, value) = word.split_once('=')?;
+        let up_to = |max| value.parse().ok().filter(|number| (0..=max).contains(number));
+        match what {
+            "parent" if is_name(value) => value.clone_into(&mut quota.parent),
+            "guaranteed" => quota.guaranteed = up_to(TASKS_MAX)?,
+            "lendable" => quota.lendable = up_to(TASKS_MAX)?,
+            "limit" => quota.limit = up_to(TASKS_MAX)?,
+            "rate" => quota.rate_per_s = up_to(QUOTA_RATE_MAX)?,
+            "burst" => quota.burst = up_to(TASKS_MAX)?,
+            _ => return None,
+        }
+    }
+    Some(quota)
+}
+
+/// Whether [`quota`] can read it.
+pub fn is_quota(text: &str) -> bool {
+    quota(text).is_some()
 }
 
 /// Beginning of the names of keys in Redis.

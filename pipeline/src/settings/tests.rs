@@ -69,6 +69,13 @@ fn nothing_given_is_the_defaults() {
         quantum_ns: 20_000_000,
         policy: "fair@1".to_owned(),
         price_interval_ns: 1_000_000_000,
+        critical_percent: 25,
+        ageing_ns: 1_000_000_000,
+        predictor: 1,
+        queues: warptape_schemas::journal::QueueConfig {
+            delay_interval_ns: 100_000_000,
+            ..Default::default()
+        },
         ..Default::default()
     };
     assert_eq!(settings.scheduler.risk, risk);
@@ -202,7 +209,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check(
         "[qqqq]\nzzzz = 1",
         "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [kafka], \
-         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [stages], [stages.indicators], \
+         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [breakers], [stages], [stages.indicators], \
          [stages.signals], [stages.market]",
     );
     assert_eq!(
@@ -227,6 +234,11 @@ fn relations_between_keys() {
         found("[risk]\ntenant_weights = [\"a=2\", \"a=3\"]"),
         ["risk.tenant_weights @ w.toml:2: [\"a=2\", \"a=3\"]"]
     );
+    assert_eq!(
+        found("[risk]\nquotas = [\"a parent=b\", \"b\"]"),
+        ["risk.quotas @ w.toml:2: [\"a parent=b\", \"b\"]"]
+    );
+    assert_eq!(found("[risk]\nin_flight_min = 9"), ["risk.in_flight_min @ w.toml:2: 9"]);
     assert_eq!(
         found("[stages.indicators]\nema_fast = 50\nema_slow = 50"),
         ["stages.indicators.ema_fast @ w.toml:2: 50"]

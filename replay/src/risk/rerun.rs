@@ -53,9 +53,9 @@ pub(super) fn answered(
         Ok(task) => task,
         Err(error) => {
             // The scheduler may have been asked about one whose deadline had passed before anything was known of it.
-            let error = match end {
+            let error = match &end {
                 AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired => {
-                    refusals::rejected(&reject)
+                    refusals::rejected(reject)
                 }
                 _ => error,
             };
@@ -63,16 +63,17 @@ pub(super) fn answered(
         }
     };
     let as_of = task.as_of().to_vec();
-    let cost_ns = match end {
+    let cost_ns = match &end {
         // Its deadline may have passed before anything was known of it.
         AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired && found.cost_ns == 0 => 0,
         _ => task.cost_ns(),
     };
-    let outcome = match end {
+    let outcome = match &end {
         AdmissionEnd::Finished if cancelled.is_some() || cost_ns > found.cost_max_ns => withdrawn(),
         AdmissionEnd::Finished => outcome_of(&task, before(), &found.outcome, isa),
-        AdmissionEnd::Rejected(reject) => RiskOutcome::Error(refusals::rejected(&reject)),
-        AdmissionEnd::Expired(expire) => RiskOutcome::Error(refusals::expired(&expire)),
+        AdmissionEnd::Rejected(reject) => RiskOutcome::Error(refusals::rejected(reject)),
+        AdmissionEnd::Expired(expire) => RiskOutcome::Error(refusals::expired(expire)),
+        AdmissionEnd::Shed(shed) => RiskOutcome::Error(refusals::shed(shed)),
         AdmissionEnd::Dropped => cancelled.cloned().map_or_else(withdrawn, RiskOutcome::Error),
     };
     // A task of which a round was being concluded was not known to the scheduler when it was cancelled.

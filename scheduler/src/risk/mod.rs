@@ -8,42 +8,54 @@
 //! ```
 //!
 //! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`), and a slice is as short as
-//! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. It owns tasks and their order; it must not know what a unit
+//! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. A share of the time of a lane that has ticks is kept for
+//! tasks that are critical or aged (`reserve`, `ageing`). It owns tasks and their order; it must not know what a unit
 //! is. No step walks over all tasks, but that in which a partition is revoked.
 //!
 //! With `risk.quantum_ns` a large task does not keep others waiting until it is done: a tenant's tasks take turns of that much service,
 //! and of [`CLASS_SLICES`] slices one goes to a less urgent class.
 
 mod accounts;
+mod ageing;
+mod congestion;
+mod predictor;
 mod prices;
 mod queue;
 mod queues;
+mod quotas;
 mod rates;
+mod reserve;
 mod shares;
 mod slices;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use accounts::Accounts;
-use prices::Prices;
-use queue::{Queue, Turn};
-use queues::{Busy, LaneQueue};
-use rates::Rates;
 use serde::{Deserialize, Serialize};
 use task::{Stage, Task, TaskSpec};
 use warptape_events::journal::{
-    Admit, Assign, Decision, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason, RiskConfig,
-    Share, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
+    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, QueueConfig, Quota, Reject,
+    RejectReason, RiskConfig, Share, Shed, ShedReason, SliceDone, SliceReason, SplitPolicy, TaskArrived,
+    TaskClass, TaskId, TenantWeight,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::Lane;
 use crate::life::Life;
 use crate::name::Name;
-use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
+use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
+use accounts::Accounts;
+use ageing::Ageing;
+use congestion::Congestion;
+use prices::Prices;
+use queue::{Queue, Turn};
+use queues::{Busy, LaneQueue};
+pub(crate) use quotas::Quotas;
+use quotas::Refusal;
+use rates::Rates;
+use reserve::Reserve;
 pub(crate) use slices::run;
 pub(crate) use task::Units;
 
@@ -60,6 +72,9 @@ pub(crate) struct Risk {
     /// Tasks that have a deadline, by it.
     deadlines: BTreeSet<(i64, TaskId)>,
     accounts: Accounts,
+    quotas: Quotas,
+    /// Whether tasks wait for too long; none where that is not looked at.
+    congestion: Option<Congestion>,
     rates: Rates,
     /// Tasks that are to be split.
     whole: Queue,
@@ -73,6 +88,10 @@ pub(crate) struct Risk {
     queues: Vec<LaneQueue>,
     /// How much each lane worked lately, where the policy asks.
     busy: Vec<Busy>,
+    /// What each lane has in reserve for tasks while it has ticks.
+    reserves: Vec<Reserve>,
+    /// Tasks by how long they wait.
+    ageing: Ageing,
     /// What push policies remember.
     turns: Turns,
     turns_contribution: u64,
@@ -97,13 +116,17 @@ impl Risk {
             bytes: 0,
             deadlines: BTreeSet::new(),
             accounts: Accounts::new(&config.tenant_weights),
-            rates: Rates::new(classes),
+            quotas: Quotas::new(&config.queues.quotas),
+            congestion: Congestion::is_on(&config.queues).then(Congestion::default),
+            rates: Rates::new(classes, config.predictor > 0),
             whole: Queue::default(),
             aside: BTreeSet::new(),
             open: Queue::default(),
             shares: (0..lanes).map(|_| Queue::default()).collect(),
             queues: vec![LaneQueue::default(); lanes],
             busy: vec![Busy::default(); lanes],
+            reserves: vec![Reserve::default(); lanes],
+            ageing: Ageing::new(config.ageing_ns),
             turns: Turns::default(),
             turns_contribution: 0,
             prices: Prices::default(),
@@ -202,7 +225,10 @@ impl Risk {
         }
         let cost = task.cost(task.units_left);
         let classes: BTreeSet<_> = lanes.iter().filter(|lane| lane.ready).map(|lane| lane.class).collect();
-        let on = |class| self.rates.predict_ns(class, &task.spec.rate_key, cost);
+        let on = |class| {
+            let predicted = self.rates.predict_work(class, &task.spec.rate_key, cost)?;
+            Some(if self.policy.order().is_cautious() { predicted.upper_ns } else { predicted.mean_ns })
+        };
         classes.into_iter().filter_map(on).min().unwrap_or(0)
     }
 
@@ -222,6 +248,10 @@ impl Risk {
             }
         }
         self.waiting -= i32::from(task.is_waiting());
+        self.ageing.remove(task.since_ns, due.task);
+        if let Some(congestion) = &mut self.congestion {
+            congestion.remove(task.spec.class, task.spec.arrived_ns, due.task);
+        }
     }
 
     /// Puts a task into the queues that it belongs to now.
@@ -242,6 +272,12 @@ impl Risk {
             }
         }
         self.waiting += i32::from(task.is_waiting());
+        if task.is_waiting() {
+            self.ageing.insert(task.since_ns, due.task);
+        }
+        if let Some(congestion) = self.congestion.as_mut().filter(|_| !task.has_begun) {
+            congestion.insert(task.spec.class, task.spec.arrived_ns, due.task);
+        }
     }
 
     /// Adds to the service of a task's tenant, and moves the tenant in every queue.
@@ -268,6 +304,7 @@ impl Risk {
             self.deadlines.remove(&(deadline_ns, spec.id));
         }
         self.accounts.leave(spec.class, &spec.tenant, hash);
+        self.quotas.leave(&spec.tenant, hash);
         if task.slices_running > 0 {
             lanes.iter_mut().for_each(|lane| lane.void_slice(spec.id, hash));
         }
@@ -281,31 +318,25 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
     let (task, deadline_ns) = (arrived.task, arrived.deadline_ns);
     risk.task_next = risk.task_next.max(task + 1);
     risk.refresh(hash);
-    let (tasks, tasks_max) = (risk.tasks.len() as i32, config.risk.tasks_max);
-    let (bytes, bytes_max) = (risk.bytes + arrived.bytes, config.risk.bytes_max);
-    let is_overloaded = tasks >= tasks_max || (tasks > 0 && bytes > bytes_max);
-    let reason = if deadline_ns.is_some_and(|deadline_ns| deadline_ns <= *at_ns) {
-        Some(RejectReason::Expired)
-    } else if arrived.first_unit == 0 && is_overloaded {
-        Some(RejectReason::Overloaded)
-    } else {
-        None
-    };
-    if let Some(reason) = reason {
-        let reject = Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max };
+    if let Some(reject) = refuse(risk, &config.risk, arrived, *at_ns) {
         decisions.push(Decision::Reject(reject));
         return;
     }
+    let tasks = risk.tasks.len() as i32;
+    let bytes = risk.bytes + arrived.bytes;
     let stage = match config.risk.split {
         SplitPolicy::Dynamic if !arrived.gang => Stage::Shared,
         _ => Stage::Whole,
     };
     let tenant = risk.accounts.join(arrived.class, &arrived.tenant, hash);
+    risk.quotas.join(&tenant, arrived.first_unit == 0, *at_ns, hash);
     let quanta = match config.risk.quantum_ns {
         0 => 0,
         _ => risk.first_quanta(arrived.class, &tenant),
     };
     let mut new = Task::new(*at_ns, arrived, tenant, stage, quanta, hash);
+    new.since_ns = if risk.ageing.is_on() { *at_ns } else { 0 };
+    new.has_begun = risk.congestion.is_some() && arrived.first_unit > 0;
     new.rest_ns = risk.rest_ns(&new, lanes);
     new.refresh(hash);
     risk.tasks.insert(task, new);
@@ -323,6 +354,76 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
         }
         TaskPolicy::First(_) => {}
         TaskPolicy::Push(_) => decisions.extend(assign(life, task).map(Decision::Assign)),
+    }
+}
+
+/// Why a task is not accepted, if it is not. A later round of a task is accepted whatever else there is.
+fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -> Option<Reject> {
+    let TaskArrived { task, deadline_ns, .. } = *arrived;
+    let (tasks, tasks_max) = (risk.tasks.len() as i32, config.tasks_max);
+    let (bytes, bytes_max) = (risk.bytes + arrived.bytes, config.bytes_max);
+    let (reason, quota) = (RejectReason::Overloaded, String::new());
+    let reject = Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max, quota };
+    if deadline_ns.is_some_and(|deadline_ns| deadline_ns <= at_ns) {
+        return Some(Reject { reason: RejectReason::Expired, ..reject });
+    }
+    if arrived.first_unit > 0 {
+        return None;
+    }
+    if tasks >= tasks_max || (tasks > 0 && bytes > bytes_max) {
+        return Some(reject);
+    }
+    // What is critical is admitted however long others wait.
+    let limit = match &risk.congestion {
+        Some(congestion) if arrived.class != TaskClass::Critical => congestion.limit(tasks_max.into()),
+        _ => tasks_max.into(),
+    };
+    let number = |count: i64| i32::try_from(count).unwrap_or(i32::MAX);
+    let refused = |reason, quota: &str, tasks: i64, tasks_max: i64| Reject {
+        reason,
+        quota: quota.to_owned(),
+        tasks: number(tasks),
+        tasks_max: number(tasks_max),
+        ..reject
+    };
+    match risk.quotas.check(&arrived.tenant, limit, at_ns) {
+        Ok(()) => None,
+        Err(Refusal::Limit { quota, tasks, limit }) => {
+            Some(refused(RejectReason::Quota, &quota, tasks, limit))
+        }
+        Err(Refusal::Rate { quota, rate_per_s }) => Some(refused(RejectReason::Rate, &quota, 0, rate_per_s)),
+        Err(Refusal::Guaranteed { quota, claimed, tasks_max }) => {
+            Some(match limit < i64::from(config.tasks_max) {
+                true => refused(RejectReason::Congested, "", tasks.into(), limit),
+                false => refused(RejectReason::Quota, &quota, claimed, tasks_max),
+            })
+        }
+    }
+}
+
+/// When to look again whether tasks wait for too long, whatever comes.
+pub(crate) fn shed_at_ns(life: &Life) -> i64 {
+    let next_ns = |congestion: &Congestion| congestion.next_ns(&life.config.risk.queues, life.at_ns);
+    life.risk.congestion.as_ref().map_or(i64::MAX, next_ns)
+}
+
+/// Sheds tasks that have not begun, if tasks have waited for too long.
+pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
+    let Life { risk, lanes, config, hash, at_ns, room, .. } = life;
+    let (queues, tasks) = (&config.risk.queues, (risk.tasks.len() as i64, i64::from(config.risk.tasks_max)));
+    let Some(congestion) = &mut risk.congestion else { return };
+    for victim in congestion.look(queues, *at_ns, tasks, hash) {
+        let decision = Decision::Shed(Shed {
+            task: victim.task,
+            reason: ShedReason::StandingDelay,
+            class: victim.class,
+            waited_ns: victim.waited_ns,
+            target_ns: queues.delay_target_ns,
+            number: victim.number,
+        });
+        risk.forget(victim.task, lanes, hash);
+        room.take(&decision);
+        decisions.push(decision);
     }
 }
 
@@ -346,17 +447,21 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
         return None;
     }
     let Life { risk, hash, config, .. } = life;
-    let lane = push.choose(&views, id, &mut risk.turns, config);
+    let preferred = push.choose(&views, id, &mut risk.turns, config);
     let now = turns_hash(&risk.turns);
     hash.replace(&mut risk.turns_contribution, now);
-    let LaneView { tasks, backlog_ns, task_ns, .. } =
-        *views.iter().find(|view| view.lane == lane).expect("one of them was chosen");
+    let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");
+    let address = ("lane/explore", config.placement_seed, id);
+    let Choice { index, is_explored, propensity_ppm } =
+        choose(address, config.risk.explore_ppm, views.len(), preferred);
+    let LaneView { lane, tasks, backlog_ns, task_ns, .. } = views[index];
+    let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
     risk.dequeue(id);
     let task = risk.task_mut(id);
     let units = task.open[0];
     task.split(&[Share { lane, from: units.from, to: units.to, score: 1 }], hash);
     risk.enqueue(id);
-    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns })
+    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm })
 }
 
 /// Hash of what push policies remember: nothing before the first turn.
@@ -402,13 +507,15 @@ pub(crate) fn priced(life: &mut Life, priced: &Priced) {
 }
 
 /// A lane is done with its slice.
-pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
+pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, at_ns, .. } = &mut *life;
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
     }
     let slice = lane.end_slice(*at_ns, hash);
+    let percent = config.risk.critical_percent;
+    risk.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
     if risk.policy == TaskPolicy::Push(Push::ScoreUtilization) {
         risk.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
@@ -417,6 +524,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
     risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
     let cost = task.cost(slice.units.count());
+    task.predicted_ns = task.predicted_ns.saturating_add(slice.predicted_ns);
     task.slices_running -= 1;
     task.slices_done += 1;
     task.units_left -= slice.units.count();
@@ -428,7 +536,18 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
     if task.units_left == 0 {
         risk.complete = Some(id);
     }
-    risk.rates.learn(lane.class, &task.spec.rate_key, slice.slice, cost, done.service_ns, hash);
+    let rate_key = &task.spec.rate_key;
+    let learnt = rates::Done { slice: slice.slice, cost, service_ns: done.service_ns };
+    if let Some(drifted) = risk.rates.learn(lane.class, rate_key, learnt, hash) {
+        decisions.push(Decision::Drift(Drift {
+            slice: slice.slice,
+            lane: done.lane,
+            rate_key: str::to_owned(rate_key),
+            predicted_ns: drifted.predicted_ns,
+            service_ns: done.service_ns,
+            slices: drifted.slices,
+        }));
+    }
     // What it was predicted to take was charged when it began.
     let weighted_ns = risk.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
     let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
@@ -471,6 +590,7 @@ pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
 /// What a lane had of tasks, in flight or as its share, goes back to be done by others.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     let Life { risk, lanes, hash, .. } = life;
+    risk.reserves[lane as usize].clear(hash);
     let mut hit: BTreeSet<_> = risk.shares[lane as usize].tasks().collect();
     let slice = lanes[lane as usize].slice().filter(|slice| slice.task.is_some());
     hit.extend(slice.and_then(|slice| slice.task));
@@ -507,8 +627,8 @@ pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     if let Some(id) = risk.complete.take()
         && risk.knows(id)
     {
-        let Task { slices_done: slices, service_ns, .. } = risk.forget(id, lanes, hash);
-        decisions.push(Decision::Finish(Finish { task: id, slices, service_ns }));
+        let Task { slices_done: slices, service_ns, predicted_ns, .. } = risk.forget(id, lanes, hash);
+        decisions.push(Decision::Finish(Finish { task: id, slices, service_ns, predicted_ns }));
     }
 }
 
@@ -538,13 +658,46 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
             hash_component(Component::TaskPolicy, [xxh3_64(policy.as_bytes()) as i64, interval_ns])
         }
     };
+    let waits = match (config.critical_percent, config.ageing_ns) {
+        (0, 0) => 0,
+        (percent, ageing_ns) => hash_component(Component::RiskWaits, [i64::from(percent), ageing_ns]),
+    };
+    let queues = queues_hash(&config.queues);
+    let explores = match config.explore_ppm {
+        0 => 0,
+        explore_ppm => hash_component(Component::Explores, [i64::from(explore_ppm)]),
+    };
+    let predictor = match config.predictor {
+        0 => 0,
+        version => hash_component(Component::Predictor, [i64::from(version)]),
+    };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    tenants.wrapping_add(bytes).wrapping_add(quantum).wrapping_add(policy)
+    [bytes, quantum, policy, waits, predictor, queues, explores].into_iter().fold(tenants, u64::wrapping_add)
+}
+
+/// Nothing of the default, likewise.
+fn queues_hash(config: &QueueConfig) -> u64 {
+    if *config == QueueConfig::default() {
+        return 0;
+    }
+    let quotas = (0..).zip(&config.quotas).map(|(index, quota)| {
+        let Quota { name, parent, guaranteed, lendable, limit, rate_per_s, burst } = quota;
+        let names = [name, parent].map(|name| xxh3_64(name.as_bytes()) as i64);
+        let [guaranteed, lendable, limit, rate, burst] =
+            [guaranteed, lendable, limit, rate_per_s, burst].map(|number| i64::from(*number));
+        hash_component(
+            Component::QueueConfig,
+            [index, names[0], names[1], guaranteed, lendable, limit, rate, burst],
+        )
+    });
+    let rest = [config.delay_target_ns, config.delay_interval_ns, i64::from(config.in_flight_min)];
+    quotas.fold(hash_component(Component::QueueConfig, rest), u64::wrapping_add)
 }
 
 /// Hash of everything here, by walking.
 pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     let busy = risk.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
+    let reserves = risk.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
     let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
     let rest = [
         risk.hash(),
@@ -552,8 +705,10 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
         risk.rates.walked_hash(),
         turns_hash(&risk.turns),
         risk.prices.walked_hash(),
+        risk.quotas.walked_hash(),
+        risk.congestion.as_ref().map_or(0, Congestion::hash),
     ];
-    tasks.chain(rest).chain(busy).fold(0, u64::wrapping_add)
+    tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
 }
 
 /// Computes again, by walking, what is kept.
@@ -565,10 +720,15 @@ pub(crate) fn audit(life: &Life) {
     assert!(risk.complete.is_none(), "a task that is complete was not settled");
     let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
     let mut by_tenant: BTreeMap<(TaskClass, Name), i32> = BTreeMap::new();
+    let mut of_quotas: BTreeMap<Name, i64> = BTreeMap::new();
     for task in risk.tasks.values() {
         audit_task(life, task);
         let spec = &task.spec;
         *by_tenant.entry((spec.class, spec.tenant.clone())).or_default() += 1;
+        *of_quotas.entry(spec.tenant.clone()).or_default() += 1;
+        if let Some(congestion) = fresh.congestion.as_mut().filter(|_| !task.has_begun) {
+            congestion.insert(spec.class, spec.arrived_ns, spec.id);
+        }
         fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
         let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
         match task.stage {
@@ -582,9 +742,14 @@ pub(crate) fn audit(life: &Life) {
             fresh.queues[*lane as usize].add(task, units.count());
         }
         fresh.waiting += i32::from(task.is_waiting());
+        if task.is_waiting() {
+            fresh.ageing.insert(task.since_ns, spec.id);
+        }
         fresh.bytes += spec.bytes;
     }
     risk.accounts.audit(&by_tenant);
+    risk.quotas.audit(&life.config.risk.queues.quotas, &of_quotas);
+    risk.congestion.iter().zip(&fresh.congestion).for_each(|(kept, fresh)| kept.audit(fresh));
     assert_eq!(
         (&risk.deadlines, risk.waiting, risk.bytes),
         (&fresh.deadlines, fresh.waiting, fresh.bytes),
@@ -593,6 +758,7 @@ pub(crate) fn audit(life: &Life) {
     assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
     assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");
     assert_eq!(risk.queues, fresh.queues, "what waits for each lane alone");
+    assert_eq!(risk.ageing, fresh.ageing, "tasks by how long they wait");
 }
 
 fn audit_task(life: &Life, task: &Task) {

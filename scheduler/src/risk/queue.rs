@@ -124,6 +124,16 @@ impl Queue {
         self.kinds.values().filter_map(of_kind).min()
     }
 
+    /// Tasks of a class, by kind, tenant and due.
+    pub(crate) fn tasks_of(&self, class: TaskClass) -> impl Iterator<Item = TaskId> {
+        let first = (class, Name::default());
+        let of_kind = move |kind: &'_ Kind| {
+            let tenants = kind.tasks.range(first.clone()..).take_while(move |((of, _), _)| *of == class);
+            tenants.flat_map(|(_, tasks)| tasks.iter().map(|due| due.task)).collect::<Vec<_>>()
+        };
+        self.kinds.values().flat_map(of_kind)
+    }
+
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
         self.kinds.values().flat_map(|kind| kind.tasks.values().flatten()).map(|due| due.task)
     }

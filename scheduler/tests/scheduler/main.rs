@@ -14,4 +14,5 @@ mod room;
 mod routing;
 mod script;
 mod simulation;
+mod starvation;
 mod tasks;

@@ -88,6 +88,8 @@ pub struct ModelLane {
     pub voided: Vec<i64>,
     /// The slice that it works on.
     pub slice: Option<RunSlice>,
+    /// When it began that.
+    pub slice_begun_ns: i64,
     /// Slices it worked on when it was lost.
     pub slices_voided: Vec<i64>,
 }
@@ -188,6 +190,9 @@ impl Model {
             }
             if let (Input::TaskArrived(arrived), Decision::Admit(_)) = (&input, decision) {
                 self.know_task(arrived);
+            }
+            if let Input::TaskArrived(arrived) = &input {
+                self.check_quotas(arrived, decision);
             }
         }
         self.check_bytes(bytes_before, &input, &decisions);

@@ -260,6 +260,9 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
     if field == "policy" {
         return value.clone_into(&mut config.risk.policy);
     }
+    if let Some(name) = field.strip_prefix("quota-") {
+        return config.risk.queues.quotas.push(parse_quota(name, value));
+    }
     if let Some(tenant) = field.strip_prefix("tenant-") {
         let (tenant, weight) = (tenant.to_owned(), number(value) as i32);
         return config.risk.tenant_weights.push(TenantWeight { tenant, weight });
@@ -282,6 +285,13 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "losses" => breakers(config).losses_max = value as i32,
         "slow" => breakers(config).slow_percent = value as i32,
         "headroom" => breakers(config).headroom_c = value as i32,
+        "critical" => config.risk.critical_percent = value as i32,
+        "ageing" => config.risk.ageing_ns = value,
+        "predictor" => config.risk.predictor = value as i32,
+        "target" => config.risk.queues.delay_target_ns = value,
+        "interval" => config.risk.queues.delay_interval_ns = value,
+        "explore" => config.risk.explore_ppm = value as i32,
+        "least" => config.risk.queues.in_flight_min = value as i32,
         other => panic!("no such field: {other}"),
     }
 }
@@ -298,6 +308,21 @@ fn breakers(config: &mut SchedulerConfig) -> &mut BreakerConfig {
         probes: 2,
         headroom_c: 0,
     })
+}
+
+/// `NAME[@PARENT]`, and `GUARANTEED:LENDABLE:LIMIT[:RATE:BURST]`.
+fn parse_quota(name: &str, numbers: &str) -> Quota {
+    let (name, parent) = name.split_once('@').unwrap_or((name, ""));
+    let numbers: Vec<i32> = numbers.split(':').map(|word| number(word) as i32).collect();
+    Quota {
+        name: name.into(),
+        parent: parent.into(),
+        guaranteed: numbers[0],
+        lendable: numbers[1],
+        limit: numbers[2],
+        rate_per_s: numbers.get(3).copied().unwrap_or(0),
+        burst: numbers.get(4).copied().unwrap_or(0),
+    }
 }
 
 fn describe(decision: &Decision) -> String {
@@ -344,10 +369,11 @@ fn describe(decision: &Decision) -> String {
         Decision::Admit(Admit { task, class, tenant, tasks }) => {
             format!("admit {task}: {class:?} of {tenant}, {tasks} known")
         }
-        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max }) => {
+        Decision::Reject(Reject { task, reason, tasks, tasks_max, deadline_ns, bytes, bytes_max, quota }) => {
             let due = deadline_ns.map_or(String::new(), |deadline_ns| format!(", due {deadline_ns}"));
+            let of = if quota.is_empty() { String::new() } else { format!(" for {quota}") };
             let bytes = if *bytes > 0 { format!(", {bytes} of {bytes_max} bytes") } else { String::new() };
-            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{bytes}{due}")
+            format!("reject {task}: {reason:?}, {tasks} of {tasks_max} known{bytes}{due}{of}")
         }
         Decision::Split(Split { task, policy, gang, shares }) => {
             let share = |Share { lane, from, to, score }: &Share| format!(" {lane}:{from}..{to} by {score}");
@@ -369,20 +395,42 @@ fn describe(decision: &Decision) -> String {
             tenant_service_ns,
             service_fs_per_cost,
             predicted_finish_ns,
+            reason,
+            upper_ns,
+            propensity_ppm,
         }) => {
+            let why = match reason {
+                SliceReason::Order => String::new(),
+                other => format!(", {other:?}"),
+            };
+            let why = if *propensity_ppm < 1_000_000 { format!("{why}, {propensity_ppm} ppm") } else { why };
+            let upper = if *upper_ns > 0 { format!(" of at most {upper_ns}") } else { String::new() };
             format!(
                 "slice {slice} of {task} on {lane}: {from}..{to} ({class:?} of {tenant} after {tenant_service_ns}, \
-                 {tasks_waiting} waiting, {service_fs_per_cost} fs, finish {predicted_finish_ns})"
+                 {tasks_waiting} waiting, {service_fs_per_cost} fs, finish {predicted_finish_ns}{upper}{why})"
             )
         }
         Decision::Expire(Expire { task, deadline_ns, slices_running }) => {
             format!("expire {task}: due {deadline_ns}, {slices_running} running")
         }
-        Decision::Finish(Finish { task, slices, service_ns }) => {
-            format!("finish {task}: {slices} slices, {service_ns} ns")
+        Decision::Finish(Finish { task, slices, service_ns, predicted_ns }) => {
+            let of = if *predicted_ns > 0 { format!(" of {predicted_ns}") } else { String::new() };
+            format!("finish {task}: {slices} slices, {service_ns}{of} ns")
         }
-        Decision::Assign(Assign { task, lane, tasks, backlog_ns, task_ns }) => {
-            format!("assign {task} to {lane}: {tasks} tasks, {backlog_ns} ns, then {task_ns} ns")
+        Decision::Shed(Shed { task, reason, class, waited_ns, target_ns, number }) => {
+            format!("shed {task}: {class:?}, {reason:?}, {waited_ns} of {target_ns} ns, number {number}")
+        }
+        Decision::Drift(Drift { slice, lane, rate_key, predicted_ns, service_ns, slices }) => {
+            format!(
+                "drift of {rate_key} on {lane}: slice {slice} took {service_ns} of {predicted_ns} ns, {slices} slices forgotten"
+            )
+        }
+        Decision::Assign(Assign { task, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm }) => {
+            let drawn = match propensity_ppm {
+                1_000_000 => String::new(),
+                ppm => format!(", {reason:?}, {ppm} ppm"),
+            };
+            format!("assign {task} to {lane}: {tasks} tasks, {backlog_ns} ns, then {task_ns} ns{drawn}")
         }
         Decision::AskPrices(AskPrices { question, lanes, kinds }) => {
             let kind =

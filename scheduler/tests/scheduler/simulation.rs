@@ -53,6 +53,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "admit",
         "ask for prices",
         "assign, earliest-completion",
+        "assign, explored",
         "assign, round-robin",
         "assign, score-utilization",
         "assign, shortest-queue",
@@ -70,6 +71,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "dispatch Drain",
         "dispatch Full",
         "dispatch Idle",
+        "drift",
         "expire",
         "fence",
         "fence, rows kept",
@@ -79,8 +81,11 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "headroom 50",
         "pause",
         "place",
+        "reject Congested",
         "reject Expired",
         "reject Overloaded",
+        "reject Quota",
+        "reject Rate",
         "release Breaker",
         "release Drained",
         "release Rebalance",
@@ -89,9 +94,18 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "reserve",
         "restore",
         "resume",
-        "slice Batch",
-        "slice Critical",
-        "slice Interactive",
+        "shed Batch",
+        "shed Interactive",
+        "slice Batch, Aged",
+        "slice Batch, Explored",
+        "slice Batch, Order",
+        "slice Critical, Aged",
+        "slice Critical, Explored",
+        "slice Critical, Order",
+        "slice Critical, Reserved",
+        "slice Interactive, Aged",
+        "slice Interactive, Explored",
+        "slice Interactive, Order",
         "split Equal",
         "split Equal, gang",
         "split Score",
@@ -121,7 +135,7 @@ fn run(seed: u64) -> BTreeMap<String, i64> {
 fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
     let batch_rows_max = draws.range(1, 40);
     let high_water_rows = draws.range(1, 200);
-    let config = SchedulerConfig {
+    let mut config = SchedulerConfig {
         placement_policy: match draws.pick(&[0, 0, 1, 500, 100_000]).unwrap() {
             0 => "rendezvous".into(),
             bytes => in_steps("rendezvous", bytes),
@@ -139,6 +153,8 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         risk: random_risk(draws),
         breakers: if draws.percent(70) { Some(random_breakers(draws)) } else { None },
     };
+    // What is guaranteed has to fit.
+    config.risk.queues.quotas.truncate(if config.risk.tasks_max < 4 { 0 } else { usize::MAX });
     let weights = (0..draws.range(1, 6)).map(|_| draws.pick(&[0, 1, 1, 3]).unwrap()).collect();
     (config, weights)
 }
@@ -171,6 +187,29 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
             false => draws.pick(&TASK_POLICIES).unwrap().to_owned(),
         },
         price_interval_ns: draws.pick(&[0, 1, 2_000]).unwrap(),
+        critical_percent: draws.pick(&[0, 25, 100]).unwrap(),
+        ageing_ns: draws.pick(&[0, 1, 4_000]).unwrap(),
+        predictor: draws.pick(&[0, 1]).unwrap(),
+        queues: random_queues(draws),
+        explore_ppm: draws.pick(&[0, 20_000]).unwrap(),
+    }
+}
+
+fn random_queues(draws: &mut Draws) -> QueueConfig {
+    let mut quota = |name: &str, parent: &str| {
+        let guaranteed = draws.below(2) as i32;
+        let (lendable, limit) = (draws.range(0, guaranteed.into()) as i32, draws.pick(&[0, 1, 3]).unwrap());
+        let rate_per_s = draws.pick(&[0, 0, 1_000_000]).unwrap();
+        let burst = draws.range(0, 3) as i32;
+        Quota { name: name.into(), parent: parent.into(), guaranteed, lendable, limit, rate_per_s, burst }
+    };
+    let all = vec![quota("firm", ""), quota("a", "firm"), quota("b", "firm"), quota("c", "")];
+    let delay_target_ns = draws.pick(&[0, 0, 100, 2_000]).unwrap();
+    QueueConfig {
+        quotas: all.into_iter().take(draws.below(5) as usize).collect(),
+        delay_target_ns,
+        delay_interval_ns: draws.pick(&[1, 500, 5_000]).unwrap(),
+        in_flight_min: if delay_target_ns > 0 { draws.below(2) as i32 } else { 0 },
     }
 }
 

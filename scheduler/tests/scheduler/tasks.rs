@@ -175,6 +175,97 @@ fn classes_of_slices(quantum_ns: i64, slices: i64) -> Vec<TaskClass> {
 }
 
 #[test]
+fn lanes_with_ticks_keep_time_for_critical_and_aged_tasks() {
+    check(
+        "
+        > 0 start 1 slice=100 critical=25 ageing=1000 batches=1
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 arrive 0 0:5
+        dispatch 0 to 0: 0/0:5 (5 rows, 5 bytes, Idle, oldest 10, finish 10)
+        > 20 task 0 class=batch
+        admit 0: Batch of a, 1 known
+        wake 1020
+        > 30 task 1 class=critical units=2 max=1
+        admit 1: Critical of a, 2 known
+        slice 0 of 1 on 0: 0..1 (Critical of a after 0, 2 waiting, 0 fs, finish 30, Reserved)
+        > 80 done 0 0 50
+        wake 230
+        > 230 woke
+        slice 1 of 1 on 0: 1..2 (Critical of a after 50, 2 waiting, 50000000 fs, finish 280, Reserved)
+        wake 1020
+        > 240 done 0 1 10
+        finish 1: 2 slices, 60 ns
+        > 1020 woke
+        slice 2 of 0 on 0: 0..1 (Batch of a after 0, 1 waiting, 30000000 fs, finish 1050, Aged)
+        ",
+    );
+}
+
+#[test]
+fn quotas_and_rates_refuse_and_say_which() {
+    check(
+        "
+        > 0 start 1 tasks=4 quota-firm=2:0:3 quota-a@firm=1:0:0:2:1 quota-b=0:0:1
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 task 0 tenant=b
+        admit 0: Interactive of b, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of b after 0, 1 waiting, 0 fs, finish 10)
+        > 20 task 1 tenant=b
+        reject 1: Quota, 1 of 1 known for b
+        > 30 task 2 tenant=x
+        admit 2: Interactive of x, 2 known
+        > 40 task 3 tenant=x
+        reject 3: Quota, 4 of 4 known for x
+        > 50 task 4 tenant=a
+        admit 4: Interactive of a, 3 known
+        > 60 task 5 tenant=a
+        reject 5: Rate, 0 of 2 known for a
+        > 1000000000 task 6 tenant=a
+        admit 6: Interactive of a, 4 known
+        > 1000000000 task 7 tenant=firm
+        reject 7: Overloaded, 4 of 4 known
+        ",
+    );
+}
+
+#[test]
+fn standing_delay_sheds_tasks_and_lowers_the_limit() {
+    check(
+        "
+        > 0 start 1 target=50 interval=100 least=1
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 0 task 0
+        admit 0: Interactive of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        > 0 task 1
+        admit 1: Interactive of a, 2 known
+        wake 50
+        > 0 task 2 class=batch
+        admit 2: Batch of a, 3 known
+        > 0 task 3 class=critical
+        admit 3: Critical of a, 4 known
+        > 50 woke
+        wake 150
+        > 150 woke
+        shed 2: Batch, StandingDelay, 150 of 50 ns, number 1
+        wake 250
+        > 160 task 4
+        reject 4: Congested, 3 of 3 known
+        > 170 task 5 class=critical
+        admit 5: Critical of a, 4 known
+        > 180 task 6
+        reject 6: Congested, 4 of 3 known
+        > 250 woke
+        shed 1: Interactive, StandingDelay, 250 of 50 ns, number 2
+        > 300 woke
+        ",
+    );
+}
+
+#[test]
 fn some_slices_go_to_less_urgent_classes() {
     let classes = classes_of_slices(200, 65);
     let count = |wanted: TaskClass| classes.iter().filter(|&&class| class == wanted).count();

@@ -505,6 +505,10 @@ pub enum Decision {
     Breaker(Breaker),
     /// The temperature of a lane's device changes how much of its weight counts.
     Headroom(Headroom),
+    /// Slices of a kind of tasks take other times than predicted, again and again: what was known of them on a class of lanes is forgotten.
+    Drift(Drift),
+    /// A task that has not begun is given up because tasks wait for too long.
+    Shed(Shed),
 }
 
 /// A lane that could take a group, with what spoke for it.

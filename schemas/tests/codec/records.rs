@@ -193,6 +193,8 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Controlled(_) => 17,
         Decision::Breaker(_) => 18,
         Decision::Headroom(_) => 19,
+        Decision::Drift(_) => 20,
+        Decision::Shed(_) => 21,
     }
 }
 

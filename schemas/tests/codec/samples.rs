@@ -221,6 +221,24 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             quantum_ns: 50_000_000,
             policy: "lp-price@1".into(),
             price_interval_ns: 1_000_000_000,
+            critical_percent: 25,
+            ageing_ns: 1_000_000_000,
+            predictor: 1,
+            queues: QueueConfig {
+                quotas: vec![Quota {
+                    name: "desk".into(),
+                    parent: "firm".into(),
+                    guaranteed: 8,
+                    lendable: 4,
+                    limit: 100,
+                    rate_per_s: 50,
+                    burst: 10,
+                }],
+                delay_target_ns: 20_000_000,
+                delay_interval_ns: 100_000_000,
+                in_flight_min: 4,
+            },
+            explore_ppm: 10_000,
         },
         breakers: Some(BreakerConfig {
             losses_max: 3,
@@ -466,6 +484,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             deadline_ns,
             bytes: 67_108_865,
             bytes_max: 64 << 20,
+            quota: if reason == RejectReason::Expired { String::new() } else { "desk".into() },
         })
     };
     let run = |slice, lane, class, (from, to)| {
@@ -481,6 +500,9 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             tenant_service_ns: 1_500_000,
             service_fs_per_cost: 1_980_000,
             predicted_finish_ns: 1_722_470_400_000_250_000,
+            reason: if slice == 0 { SliceReason::Order } else { SliceReason::Aged },
+            upper_ns: 260_000,
+            propensity_ppm: 990_000,
         })
     };
     let split = |policy, gang| {
@@ -516,7 +538,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         (
             Input::SliceDone(SliceDone { lane: 0, slice: 0, service_ns: 49_000 }),
             vec![
-                Decision::Finish(Finish { task: 1, slices: 1, service_ns: 49_000 }),
+                Decision::Finish(Finish { task: 1, slices: 1, service_ns: 49_000, predicted_ns: 50_000 }),
                 split(SplitPolicy::Score, true),
                 run(1, 0, TaskClass::Interactive, (0, 512)),
                 run(2, 1, TaskClass::Batch, (5_429, 5_941)),
@@ -524,13 +546,39 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         ),
         (
             Input::TaskDropped(TaskDropped { task: 2 }),
-            vec![Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 })],
+            vec![
+                Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 }),
+                Decision::Shed(Shed {
+                    task: 6,
+                    reason: ShedReason::StandingDelay,
+                    class: TaskClass::Batch,
+                    waited_ns: 140_000_000,
+                    target_ns: 20_000_000,
+                    number: 2,
+                }),
+                Decision::Drift(Drift {
+                    slice: 9,
+                    lane: 1,
+                    rate_key: "asian/f64".into(),
+                    predicted_ns: 500_000,
+                    service_ns: 1_500_000,
+                    slices: 800,
+                }),
+            ],
         ),
         (Input::Sealed(Sealed { partitions: sealed() }), vec![]),
         (
             Input::Priced(Priced { question: 3, prices: vec![0, 1, i64::MAX] }),
             vec![
-                Decision::Assign(Assign { task: 5, lane: 2, tasks: 3, backlog_ns: 1_000_000, task_ns: 0 }),
+                Decision::Assign(Assign {
+                    task: 5,
+                    lane: 2,
+                    tasks: 3,
+                    backlog_ns: 1_000_000,
+                    task_ns: 0,
+                    reason: SliceReason::Explored,
+                    propensity_ppm: 5_000,
+                }),
                 Decision::AskPrices(AskPrices {
                     question: 4,
                     lanes: vec![8, 4],

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use warptape_events::journal::{Expire, Reject, RejectReason};
+use warptape_events::journal::{Expire, Reject, RejectReason, Shed};
 use warptape_events::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
 use warptape_events::{DecodeError, encode_risk_result};
 use xxhash_rust::xxh3::xxh3_128;
@@ -55,6 +55,24 @@ pub fn rejected(reject: &Reject) -> RiskError {
             (RiskErrorCode::Overloaded, message)
         }
         RejectReason::Expired => (RiskErrorCode::Expired, "the deadline had passed on arrival".to_owned()),
+        RejectReason::Quota => {
+            let Reject { tasks, tasks_max, quota, .. } = reject;
+            let message = format!(
+                "{quota} is refused by its quota: {tasks} requests wait, {tasks_max} may: ask again later"
+            );
+            (RiskErrorCode::Overloaded, message)
+        }
+        RejectReason::Rate => {
+            let Reject { tasks_max, quota, .. } = reject;
+            let message = format!("{quota} may ask {tasks_max} times in a second: ask more slowly");
+            (RiskErrorCode::Overloaded, message)
+        }
+        RejectReason::Congested => {
+            let Reject { tasks, tasks_max, .. } = reject;
+            let message =
+                format!("requests wait for too long: {tasks} wait, {tasks_max} may for now: ask again later");
+            (RiskErrorCode::Overloaded, message)
+        }
     };
     RiskError { code, field: String::new(), message }
 }
@@ -63,6 +81,17 @@ pub fn rejected(reject: &Reject) -> RiskError {
 pub fn expired(expire: &Expire) -> RiskError {
     let message = format!("the deadline passed, {} slices were under way", expire.slices_running);
     RiskError { code: RiskErrorCode::Expired, field: "deadline_ns".to_owned(), message }
+}
+
+/// The scheduler shed it.
+pub fn shed(shed: &Shed) -> RiskError {
+    let milliseconds = |ns: i64| ns / 1_000_000;
+    let message = format!(
+        "shed after {} ms: requests have waited longer than {} ms for a while: ask again later",
+        milliseconds(shed.waited_ns),
+        milliseconds(shed.target_ns),
+    );
+    RiskError { code: RiskErrorCode::Overloaded, field: String::new(), message }
 }
 
 /// It would take longer than is allowed.

@@ -1,7 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{BreakerState, Checkpoint, Decision, Input};
+use warptape_schemas::journal::{BreakerState, Checkpoint, Decision, Input, SliceReason};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
@@ -58,9 +58,17 @@ impl World {
             }
             let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
             for decision in &entry.decisions {
-                if let Decision::Breaker(breaker) = decision {
-                    coverage.breakers_opened += usize::from(breaker.state == BreakerState::Open);
-                    coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
+                match decision {
+                    Decision::Breaker(breaker) => {
+                        coverage.breakers_opened += usize::from(breaker.state == BreakerState::Open);
+                        coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
+                    }
+                    Decision::RunSlice(slice) => match slice.reason {
+                        SliceReason::Order | SliceReason::Explored => {}
+                        SliceReason::Reserved => coverage.slices_reserved += 1,
+                        SliceReason::Aged => coverage.slices_aged += 1,
+                    },
+                    _ => {}
                 }
             }
             coverage.releases += entry.decisions.iter().filter(releases).count();

@@ -8,7 +8,7 @@ use warptape_eventlog::Record;
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::read_request;
 use warptape_schemas::journal::Priced;
-use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult, TaskClass};
 use warptape_schemas::{decode_risk_result, encode_risk_request};
 use warptape_stages::SymbolMarket;
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
@@ -287,6 +287,8 @@ impl World {
                 self.coverage.risk_of_market += usize::from(!result.as_of.is_empty());
                 let expired = matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Expired);
                 self.coverage.risk_expired += usize::from(expired);
+                let overloaded = matches!(&result.outcome, RiskOutcome::Error(error) if error.code == RiskErrorCode::Overloaded);
+                self.coverage.risk_shed += usize::from(overloaded);
                 self.coverage.expired_before_taken += usize::from(expired && markets.is_none());
             }
         }
@@ -308,6 +310,11 @@ fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_
         // The market may not have been taken yet.
         let of_task = || RiskTask::new(request, market_of).is_ok_and(|task| task.as_of() == result.as_of);
         return is_overdue && (result.as_of.is_empty() || of_task());
+    }
+    if code == Some(RiskErrorCode::Overloaded) {
+        // Which task is shed is no function of the log; that no critical one is, is.
+        let of_task = RiskTask::new(request, market_of).is_ok_and(|task| task.as_of() == result.as_of);
+        return request.class != TaskClass::Critical && of_task;
     }
     let panicked = RiskOutcome::Error(refusals::panicked());
     match RiskTask::new(request, market_of) {

@@ -91,10 +91,35 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             of.time("deadline_ns"),
         ),
         "Finish" => format!(
-            "task {} is done, in {} slices and {} of lanes' time",
+            "task {} is done, in {} slices and {} of lanes' time, where {} were predicted",
             of.text("task"),
             of.text("slices"),
             milliseconds(of.number("service_ns")),
+            milliseconds(of.number("predicted_ns")),
+        ),
+        "Shed" => format!(
+            "task {} ({}) is shed after {}: tasks have waited longer than {} for a while",
+            of.text("task"),
+            of.text("class"),
+            milliseconds(of.number("waited_ns")),
+            milliseconds(of.number("target_ns")),
+        ),
+        "Drift" => format!(
+            "slice {} of {} took {} on lane {}, where {} were predicted, and those before it likewise: {} slices are forgotten",
+            of.text("slice"),
+            of.text("rate_key"),
+            milliseconds(of.number("service_ns")),
+            of.text("lane"),
+            milliseconds(of.number("predicted_ns")),
+            of.text("slices"),
+        ),
+        "Breaker" => of.breaker(),
+        "Headroom" => format!(
+            "lane {} counts with {} % of its weight: its device has {} °C, and throttles at {} °C",
+            of.text("lane"),
+            of.text("weight_percent"),
+            of.text("temperature_c"),
+            of.text("limit_c"),
         ),
         // Of a newer version.
         _ => fields.to_string(),
@@ -115,6 +140,27 @@ impl Fields<'_> {
 
     fn number(&self, name: &str) -> i64 {
         self.fields[name].as_i64().unwrap_or(0)
+    }
+
+    fn breaker(&self) -> String {
+        let state = match self.fields["state"].as_str() {
+            Some("OPEN") => "gets no work",
+            Some("HALF_OPEN") => "is tried with a little work",
+            _ => "gets work again",
+        };
+        let (measured, limit) = (self.text("measured"), self.text("limit"));
+        let why = match self.fields["reason"].as_str() {
+            Some("LOSSES") => format!("it was lost {measured} times lately, and {limit} are too many"),
+            Some("SLOW") => {
+                format!("beside the other lanes its batches take {measured} % of what they should, {limit} % is the limit")
+            }
+            Some("MEMORY") => format!("{measured} errors of its device's memory could not be corrected"),
+            Some("PROBE") => format!("it has been out of service for {}", milliseconds(self.number("measured"))),
+            Some("PROBE_FAILED") => format!("it failed when it was tried, with {measured} % of the time predicted"),
+            Some("RECOVERED") => format!("{measured} tries went well"),
+            other => format!("{other:?}"),
+        };
+        format!("lane {} {state}: {why}", self.text("lane"))
     }
 
     fn time(&self, name: &str) -> String {
@@ -200,6 +246,20 @@ impl Fields<'_> {
                 self.text("bytes_max"),
             ),
             Some("EXPIRED") => format!("its deadline {} has passed", self.time("deadline_ns")),
+            Some("QUOTA") => format!(
+                "by the quota of {}, of which {} of {} tasks are known or guaranteed to others",
+                self.text("quota"),
+                self.text("tasks"),
+                self.text("tasks_max"),
+            ),
+            Some("RATE") => {
+                format!("{} may ask {} times in a second", self.text("quota"), self.text("tasks_max"))
+            }
+            Some("CONGESTED") => format!(
+                "tasks have waited for too long, so that {} may be known for now, and {} are",
+                self.text("tasks_max"),
+                self.text("tasks"),
+            ),
             other => other.unwrap_or_default().to_owned(),
         };
         format!("task {} is refused: {why}", self.text("task"))
@@ -220,9 +280,14 @@ impl Fields<'_> {
     }
 
     fn run_slice(&self) -> String {
+        let why = match self.fields["reason"].as_str() {
+            Some("RESERVED") => "because it is critical and the lane has time in reserve",
+            Some("AGED") => "because it has waited longest",
+            Some("EXPLORED") => "because it was drawn at random",
+            _ => "because it is free",
+        };
         format!(
-            "lane {} does units {} to {} of task {}, because it is free: {} ({}) has had the least service, {}, and {} \
-             tasks wait; the end is predicted in {}",
+            "lane {} does units {} to {} of task {}, {why}: {} ({}) has had {} of service, and {} tasks wait; the end is predicted in {}",
             self.text("lane"),
             self.text("from"),
             self.text("to"),
@@ -309,7 +374,7 @@ mod tests {
 
     #[test]
     fn every_decision_has_words_without_gaps() {
-        const NAMES: [&str; 18] = [
+        const NAMES: [&str; 22] = [
             "Place",
             "Dispatch",
             "Pause",
@@ -328,6 +393,10 @@ mod tests {
             "Assign",
             "AskPrices",
             "Controlled",
+            "Breaker",
+            "Headroom",
+            "Drift",
+            "Shed",
         ];
         let schema: Value =
             serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();

@@ -262,6 +262,11 @@ fn value(key: &'static crate::settings::Key, draws: &mut Draws) -> Option<String
             let tenants = draws.below(1_025);
             Some((0..tenants).map(|tenant| format!("{tenant:0>64}=1000")).collect::<Vec<_>>().join(","))
         }
+        ("risk.quotas", _) => {
+            let quotas = draws.below(257);
+            let quota = |quota| format!("{quota:0>64} limit=1000000 rate=1000000 burst=1000000");
+            Some((0..quotas).map(quota).collect::<Vec<_>>().join(","))
+        }
         (_, &Kind::Integer { min, max, .. }) => match draws.below(4) {
             0 => Some(min.to_string()),
             1 => Some(max.to_string()),

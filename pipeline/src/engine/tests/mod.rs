@@ -6,8 +6,8 @@ mod segments;
 
 use serde_json::{Value, json};
 use warptape_engine::{
-    Answered, Assigned, Command, CommitRequest, Conclusion, Core, LaneNews, Preparation, ReadRequest,
-    Restored, Slice,
+    Answered, Assigned, Command, CommitRequest, Conclusion, Config, Core, LaneCommand, LaneNews, Preparation,
+    ReadRequest, Restored, Slice,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
@@ -37,6 +37,10 @@ struct Shell {
     /// What was committed since it was taken.
     commits: Vec<CommitRequest>,
     batches: usize,
+    /// Whether lanes never finish a batch.
+    holds_batches: bool,
+    /// Slices that lanes were told to do: when, and whether they were of critical tasks.
+    slices: Vec<(i64, bool)>,
     /// Requests that lay there when the partition came.
     requests_before: i64,
 }
@@ -49,11 +53,17 @@ impl Shell {
 
     /// The same, with requests that lay there.
     fn begin_with(sealed_offset: i64, requests_before: i64) -> Self {
+        Self::begin_changed(sealed_offset, requests_before, |_| ())
+    }
+
+    /// The same, under a configuration that is changed.
+    fn begin_changed(sealed_offset: i64, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let mut core_config = config.core.clone();
         // Each turn commits what there is.
         core_config.times.commit_interval_ns = 0;
+        change(&mut core_config);
         let core =
             Core::new(core_config, Box::new(TickDecoder::new()), None).expect("a new journal can be begun");
         let lane = LaneStages::on_host(&config.core.stages, Isa::Baseline);
@@ -68,6 +78,8 @@ impl Shell {
             told: Vec::new(),
             commits: Vec::new(),
             batches: 0,
+            holds_batches: false,
+            slices: Vec::new(),
             requests_before,
         };
         shell.core.begin(0).expect(TOLD);
@@ -101,11 +113,13 @@ impl Shell {
                     Command::Prepare(preparation) => self.preparations.push(preparation),
                     Command::Abandon { number } => self.abandoned.push(number),
                     Command::Conclude(conclusion) => self.conclusions.push(conclusion),
-                    Command::Slice(lane, Slice { slice, task, units }) => {
+                    Command::Slice(lane, Slice { slice, task, units, critical }) => {
+                        self.slices.push((now_ns, critical));
                         let partial = task.run(Isa::Baseline, units);
                         let done = LaneNews::SliceDone { slice, service_ns: 1, partial };
                         self.core.on_lane(now_ns, lane, 0, done).expect(TOLD);
                     }
+                    Command::Lane(_, LaneCommand::Run(_)) if self.holds_batches => {}
                     Command::Lane(lane, command) => match self.lane.obey(command).expect("it is on the host")
                     {
                         Some(LaneResult::Batch { batch, parts }) => {

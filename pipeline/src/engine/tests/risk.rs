@@ -93,16 +93,51 @@ fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
     }
 }
 
+/// A request of a class.
+fn request_of(class: &str, offset: i64) -> ReadRequest {
+    let mut request = request(offset, None, &json!(100.0));
+    let asked = request.request.as_mut().expect("it can be read");
+    asked.class = serde_json::from_value(json!(class)).expect("a class");
+    request
+}
+
+#[test]
+fn requests_begin_though_a_lane_is_never_without_ticks() {
+    const MILLISECOND: i64 = 1_000_000;
+    let begins = |critical_percent: i32| {
+        let mut shell = Shell::begin_changed(0, 0, |config| {
+            config.lanes.truncate(1);
+            config.scheduler.risk.critical_percent = critical_percent;
+        });
+        assert!(shell.tick(0, 0));
+        shell.holds_batches = true;
+        shell.tick(10 * MILLISECOND, 1);
+        let asked_ns = 20 * MILLISECOND;
+        shell.read(asked_ns, vec![request_of("BATCH", 0), request_of("CRITICAL", 1)]);
+        shell.turn(asked_ns);
+        shell.prepare(asked_ns);
+        shell.prepare(asked_ns);
+        for at_ns in (asked_ns..3_000 * MILLISECOND).step_by(MILLISECOND as usize) {
+            shell.turn(at_ns);
+        }
+        let first_ns = |is_critical| {
+            let mut slices = shell.slices.iter().filter(|(_, critical)| *critical == is_critical);
+            slices.next().map(|(at_ns, _)| (at_ns - asked_ns) / MILLISECOND)
+        };
+        [first_ns(true), first_ns(false)]
+    };
+    // The critical one at once, the other one when it is aged; without a reserve none.
+    assert_eq!(begins(25), [Some(0), Some(1_000)]);
+    assert_eq!(begins(0), [None, None]);
+}
+
 #[test]
 fn the_most_urgent_request_is_prepared_first() {
     // The market is older than it has been: all of them wait.
     let mut shell = Shell::begin(1);
     let classes = ["BATCH", "INTERACTIVE", "BATCH", "CRITICAL", "INTERACTIVE"];
     for (class, offset) in classes.into_iter().zip(0..) {
-        let mut request = request(offset, None, &json!(100.0));
-        let asked = request.request.as_mut().expect("it can be read");
-        asked.class = serde_json::from_value(json!(class)).expect("a class");
-        shell.read(0, vec![request]);
+        shell.read(0, vec![request_of(class, offset)]);
     }
     assert!(shell.preparations.is_empty());
     shell.tick(1, 0);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use warptape_scheduler::{STEP_BYTES_MAX, TASK_POLICIES, in_steps};
-use warptape_schemas::journal::{BreakerConfig, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight};
+use warptape_schemas::journal::{
+    BreakerConfig, QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight,
+};
 
 use super::super::declaration::{choice, integer, list, section, text, whole};
 use super::super::syntax;
@@ -14,6 +16,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 const RISK_QUANTUM_NS: i64 = 20_000_000;
 /// Time between looks at whether prices of kinds of tasks are to be found anew.
 const PRICE_INTERVAL_NS: i64 = NS_PER_S;
+/// Version of what predicts the time of slices.
+const PREDICTOR: i32 = 1;
 
 section! {
     "engine": "The loop that reads ticks, feeds lanes and commits.";
@@ -142,6 +146,34 @@ section! {
         /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`).
         /// docs/scheduling.md says which is for what.
         policy: String = choice(&TASK_POLICIES, |name| format!("{name}@1"));
+        /// Share of the time of a lane that has ticks, in percent, that is kept for critical tasks, and for tasks of other classes that have
+        /// waited for `ageing_ms`; 0: ticks leave nothing to tasks while lanes are never without.
+        critical_percent: i32 = integer(25, 0..=100, whole);
+        /// Time in which a task gets no slice, in milliseconds, after which it goes before all others in one slice of sixteen, whatever its
+        /// class; 0: never.
+        ageing_ns as ageing_ms: i64 = integer(1_000, 0..=86_400_000, |ms| ms * 1_000_000);
+        /// Share of choices that are drawn at random among all that could be made, in parts per million, so that policies can be compared by
+        /// what the journal has: 10,000 is one per cent. 0: none.
+        explore_ppm: i32 = integer(0, 0..=20_000, whole);
+        /// Tasks that a tenant, or a cohort of tenants, may have known at a time, and how often it may ask: `desk parent=firm guaranteed=20
+        /// lendable=10 limit=200 rate=50 burst=100`, each word optional. What is guaranteed and not lent is there whatever others have;
+        /// docs/scheduling.md says more. A parent comes before those that name it.
+        quotas: Vec<Quota> = list(
+            &[],
+            256,
+            "`NAME`, and with spaces between `parent=NAME`, `guaranteed=TASKS`, `lendable=TASKS`, `limit=TASKS`, `rate=REQUESTS_A_SECOND` and \
+             `burst=REQUESTS`",
+            syntax::is_quota,
+            |items| items.iter().map(quota).collect(),
+        );
+        /// Time that a task may wait to begin, in milliseconds. When the most urgent ones that wait have waited longer for
+        /// `delay_interval_ms`, tasks that have not begun are shed, batch first, critical ones never; 0: never.
+        delay_target_ns as delay_target_ms: i64 = integer(0, 0..=86_400_000, |ms| ms * 1_000_000);
+        /// Time for which tasks wait too long before one is shed, in milliseconds; the next ones follow ever faster.
+        delay_interval_ns as delay_interval_ms: i64 = integer(100, 1..=86_400_000, |ms| ms * 1_000_000);
+        /// Where it is positive, the number of tasks that may be known follows the delay, between this and `tasks_max`: it shrinks while
+        /// tasks wait for longer than `delay_target_ms`, and grows again. It refuses no critical task.
+        in_flight_min: i32 = integer(0, 0..=1_000_000, whole);
         /// How the units of a task are shared out: every free lane takes the next ones (`dynamic`), each lane gets as
         /// many (`equal`), or in proportion to its weight (`score`).
         split: SplitPolicy = choice(&["dynamic", "equal", "score"], |word| match word {
@@ -161,6 +193,10 @@ section! {
     }
 }
 
+fn quota(text: &String) -> Quota {
+    syntax::quota(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
+}
+
 fn tenant_weight(text: &String) -> TenantWeight {
     syntax::tenant_weight(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
 }
@@ -173,6 +209,13 @@ impl RiskSettings {
             tasks_max,
             bytes_max,
             policy,
+            critical_percent,
+            ageing_ns,
+            explore_ppm,
+            quotas,
+            delay_target_ns,
+            delay_interval_ns,
+            in_flight_min,
             split,
             tenant_weights,
             commit_interval: _,
@@ -185,6 +228,11 @@ impl RiskSettings {
             quantum_ns: RISK_QUANTUM_NS,
             policy,
             price_interval_ns: PRICE_INTERVAL_NS,
+            critical_percent,
+            ageing_ns,
+            predictor: PREDICTOR,
+            explore_ppm,
+            queues: QueueConfig { quotas, delay_target_ns, delay_interval_ns, in_flight_min },
             split,
             tenant_weights,
         }

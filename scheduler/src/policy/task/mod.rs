@@ -8,7 +8,9 @@
 //!
 //! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
 
+mod draw;
 mod earliest_completion;
+mod exploration;
 mod lp_price;
 mod order;
 mod round_robin;
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, SchedulerConfig, TaskId};
 
 use super::named;
+pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 

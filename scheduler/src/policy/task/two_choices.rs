@@ -1,21 +1,12 @@
 //! The power of two choices: of two lanes that are drawn, the one with fewer tasks.
 
 use warptape_events::journal::{LaneId, TaskId};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::LaneView;
+use super::draw::draw;
 
 pub(super) fn choose(lanes: &[LaneView], task: TaskId, seed: i64) -> LaneId {
-    let stream = xxh3_64_with_seed(b"task/two-choices", seed as u64);
-    let draw = |number: u64| {
-        let mut address = [0u8; 24];
-        address[..8].copy_from_slice(&stream.to_le_bytes());
-        address[8..16].copy_from_slice(&task.to_le_bytes());
-        address[16..].copy_from_slice(&number.to_le_bytes());
-        let index = (u128::from(xxh3_64(&address)) * lanes.len() as u128) >> 64;
-        &lanes[index as usize]
-    };
-    let (one, other) = (draw(0), draw(1));
+    let [one, other] = [0, 1].map(|number| &lanes[draw("task/two-choices", seed, task, number, lanes.len())]);
     if other.tasks < one.tasks { other.lane } else { one.lane }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use warptape_events::journal::*;
 
 use super::Model;
+use crate::starvation::Starvation;
 
 /// What became of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,11 @@ pub struct ModelTask {
     is_whole: bool,
     slices_done: i64,
     service_ns: i64,
+    /// What its slices were predicted to take, if slices are predicted by their size.
+    predicted_ns: i64,
+    /// Since when it has had no slice.
+    since_ns: i64,
+    has_begun: bool,
 }
 
 /// All tasks of a process life.
@@ -34,6 +40,10 @@ pub struct ModelTasks {
     pub finished: Vec<(TaskId, i64)>,
     /// The last question for prices.
     pub asked: Option<AskPrices>,
+    /// Looks for tasks that starve.
+    starvation: Starvation,
+    /// Of each lane: when its last slice beside ticks began, and what that took once it is done.
+    beside: BTreeMap<LaneId, (i64, Option<i64>)>,
 }
 
 impl ModelTask {
@@ -93,6 +103,7 @@ impl Model {
 
     fn lose_slices(&mut self, lane: LaneId) {
         self.reopen_shares(lane);
+        self.tasks.beside.remove(&lane);
         let lost = &mut self.lanes[lane as usize];
         let Some(slice) = lost.slice.take() else { return };
         lost.slices_voided.push(slice.slice);
@@ -110,12 +121,18 @@ impl Model {
         }
         let slice = lane.slice.take().unwrap();
         assert_eq!(slice.slice, done.slice);
+        if let Some((_, took_ns @ None)) = self.tasks.beside.get_mut(&done.lane) {
+            *took_ns = Some(done.service_ns);
+        }
         if let Some(task) = self.tasks.known.get_mut(&slice.task) {
             let slots = task.slots(slice.from, slice.to);
             assert!(task.units[slots.clone()].iter().all(|unit| *unit == Unit::Running));
             task.units[slots].fill(Unit::Done);
             task.slices_done += 1;
             task.service_ns += done.service_ns;
+            if self.config.risk.predictor > 0 {
+                task.predicted_ns += slice.predicted_finish_ns - lane.slice_begun_ns;
+            }
         }
     }
 
@@ -127,8 +144,15 @@ impl Model {
                 "admit".to_owned()
             }
             Decision::Reject(reject) => {
-                assert_eq!(reject.tasks as usize, self.tasks.known.len());
+                let is_of_quota = matches!(reject.reason, RejectReason::Quota | RejectReason::Rate);
+                assert!(is_of_quota || reject.tasks as usize == self.tasks.known.len(), "{reject:?}");
                 match reject.reason {
+                    RejectReason::Quota => assert!(reject.tasks >= reject.tasks_max, "{reject:?}"),
+                    RejectReason::Rate => assert!(self.quota(&reject.quota).rate_per_s > 0, "{reject:?}"),
+                    RejectReason::Congested => {
+                        assert!(self.config.risk.queues.in_flight_min > 0, "{reject:?}");
+                        assert!(reject.tasks_max < self.config.risk.tasks_max, "{reject:?}");
+                    }
                     RejectReason::Expired => assert!(reject.deadline_ns.unwrap() <= self.at_ns),
                     RejectReason::Overloaded => {
                         let is_too_much = reject.tasks > 0 && reject.bytes > self.config.risk.bytes_max;
@@ -154,7 +178,7 @@ impl Model {
             }
             Decision::RunSlice(slice) => {
                 self.execute_slice(slice);
-                format!("slice {:?}", slice.class)
+                format!("slice {:?}, {:?}", slice.class, slice.reason)
             }
             Decision::Expire(expire) => {
                 let task = self.tasks.known.remove(&expire.task).expect("an unknown task expires");
@@ -172,13 +196,37 @@ impl Model {
                     "a task with units left is finished"
                 );
                 assert_eq!((finish.slices, finish.service_ns), (task.slices_done, task.service_ns));
+                assert_eq!(finish.predicted_ns, task.predicted_ns);
                 let next = task.arrived.first_unit + task.arrived.units;
                 self.tasks.finished.push((finish.task, next));
                 "finish".to_owned()
             }
+            Decision::Shed(shed) => {
+                let task = self.tasks.known.remove(&shed.task).expect("an unknown task is shed");
+                assert!(self.config.risk.queues.delay_target_ns > 0 && shed.number > 0, "{shed:?}");
+                assert!(
+                    task.arrived.first_unit == 0 && task.slices_done == 0,
+                    "a task that has begun is shed"
+                );
+                assert_eq!((self.running(shed.task), task.arrived.class), (0, shed.class));
+                let is_less_urgent = |other: &ModelTask| other.arrived.class > shed.class && !other.has_begun;
+                assert!(!self.tasks.known.values().any(is_less_urgent), "a less urgent task stays");
+                format!("shed {:?}", shed.class)
+            }
+            Decision::Drift(drift) => {
+                assert!(
+                    self.config.risk.predictor > 0 && drift.slices > 0 && drift.predicted_ns >= 0,
+                    "{drift:?}"
+                );
+                "drift".to_owned()
+            }
             Decision::Assign(assign) => {
                 self.execute_assign(assign);
-                format!("assign, {}", self.config.risk.policy)
+                self.check_propensity(assign.reason, assign.propensity_ppm);
+                match assign.reason {
+                    SliceReason::Explored => "assign, explored".to_owned(),
+                    _ => format!("assign, {}", self.config.risk.policy),
+                }
             }
             Decision::AskPrices(ask) => {
                 let question = self.tasks.asked.as_ref().map_or(0, |asked| asked.question + 1);
@@ -190,6 +238,47 @@ impl Model {
                 "ask for prices".to_owned()
             }
             _ => unreachable!("the other decisions are executed before"),
+        }
+    }
+
+    fn quota(&self, name: &str) -> &Quota {
+        let mut quotas = self.config.risk.queues.quotas.iter();
+        quotas.find(|quota| quota.name == name).expect("the quota is configured")
+    }
+
+    /// Tasks of a quota and of those below it.
+    fn tasks_of(&self, quota: &Quota) -> i32 {
+        let is_below = |tenant: &str| {
+            let own = self.config.risk.queues.quotas.iter().find(|known| known.name == tenant);
+            own.is_some_and(|own| own.name == quota.name || own.parent == quota.name)
+        };
+        self.tasks.known.values().filter(|task| is_below(&task.arrived.tenant)).count() as i32
+    }
+
+    /// After a request was admitted: limits hold. After it was refused for others: it had what it is guaranteed and does not lend.
+    pub(super) fn check_quotas(&self, arrived: &TaskArrived, decision: &Decision) {
+        let quotas = &self.config.risk.queues.quotas;
+        match decision {
+            Decision::Admit(_) if arrived.first_unit == 0 => {
+                let own = quotas.iter().find(|quota| quota.name == arrived.tenant);
+                let above = own.and_then(|own| quotas.iter().find(|quota| quota.name == own.parent));
+                for quota in own.into_iter().chain(above).filter(|quota| quota.limit > 0) {
+                    assert!(
+                        self.tasks_of(quota) <= quota.limit,
+                        "{quota:?} has {} tasks",
+                        self.tasks_of(quota)
+                    );
+                }
+            }
+            Decision::Reject(Reject {
+                reason: RejectReason::Quota | RejectReason::Congested, quota, ..
+            }) => {
+                let own = quotas.iter().find(|known| known.name == arrived.tenant);
+                let has = |own: &Quota| self.tasks_of(own) >= own.guaranteed - own.lendable;
+                let is_limit = own.is_some_and(|own| !quota.is_empty() && *quota != own.name);
+                assert!(is_limit || own.is_none_or(has), "{own:?} does not get what is guaranteed");
+            }
+            _ => {}
         }
     }
 
@@ -244,7 +333,9 @@ impl Model {
 
     fn execute_slice(&mut self, slice: &RunSlice) {
         let lane = slice.lane;
-        assert!(self.is_free(lane), "a slice goes to a lane that has something to do");
+        if !self.is_free(lane) {
+            self.execute_beside(slice);
+        }
         assert!(self.serves(lane), "a slice goes to a lane that is out of service");
         assert_eq!(slice.slice, self.tasks.slice_next, "slices are numbered in order");
         self.tasks.slice_next += 1;
@@ -256,12 +347,25 @@ impl Model {
         assert_eq!((slice.class, &slice.tenant), (arrived.class, &arrived.tenant));
         // With a quantum, tasks of a tenant take turns, and every sixteenth slice may go to a less urgent class.
         let takes_turns = self.config.risk.quantum_ns > 0;
-        let is_turn = takes_turns && slice.slice % 16 == 15;
+        let is_aged = slice.reason == SliceReason::Aged;
+        let is_turn = (takes_turns && slice.slice % 16 == 15) || is_aged;
+        let age_ns = self.config.risk.ageing_ns;
+        assert!(!is_aged || (age_ns > 0 && chosen.since_ns + age_ns <= self.at_ns), "a young task is aged");
+        let is_drawn = slice.reason == SliceReason::Explored;
+        self.check_propensity(slice.reason, slice.propensity_ppm);
+        let reserved = slice.reason == SliceReason::Reserved;
+        assert!(!reserved || slice.class == TaskClass::Critical, "{slice:?}");
+        let open = |task: &&ModelTask| !task.is_whole && task.units.contains(&Unit::Open(None));
+        let aged = self.tasks.known.values().filter(open);
+        let aged = aged.filter(|task| age_ns > 0 && task.since_ns + age_ns <= self.at_ns);
+        let longest = aged.map(|task| (task.since_ns, task.arrived.task)).min();
+        self.tasks.starvation.observe(longest.map(|(_, task)| task), slice.task).unwrap();
+        let chosen = &self.tasks.known[&slice.task];
         for other in self.tasks.known.values().filter(|other| other.is_for(lane)) {
             // Those that begin as a gang begin whatever else there is for one of their lanes.
             let gang = arrived.gang && !chosen.is_whole;
             assert!(other.arrived.class >= slice.class || gang || is_turn, "a higher class waits");
-            let same_class = other.arrived.class == slice.class && !gang && !is_turn;
+            let same_class = other.arrived.class == slice.class && !gang && !is_turn && !is_drawn;
             let same = same_class && other.arrived.tenant == slice.tenant;
             let (due, other_due) = (chosen.due(), other.due());
             match self.config.risk.policy.as_str() {
@@ -283,7 +387,42 @@ impl Model {
         let is_first = lost.is_none_or(|lost| lost == slots.start);
         assert!(is_first || task.arrived.gang, "what came back goes first");
         task.units[slots].fill(Unit::Running);
+        (task.since_ns, task.has_begun) = (self.at_ns, true);
+        assert!(slice.upper_ns == 0 || slice.upper_ns >= slice.predicted_finish_ns - self.at_ns, "{slice:?}");
         self.lanes[lane as usize].slice = Some(slice.clone());
+        self.lanes[lane as usize].slice_begun_ns = self.at_ns;
+    }
+
+    /// What is drawn is unlikely, and what is not is likely.
+    fn check_propensity(&self, reason: SliceReason, propensity_ppm: i32) {
+        let explore_ppm = self.config.risk.explore_ppm;
+        let expected = match reason {
+            SliceReason::Order => 1_000_000 - explore_ppm..=1_000_000,
+            SliceReason::Explored => 1..=1_000_000,
+            SliceReason::Reserved | SliceReason::Aged => 1_000_000..=1_000_000,
+        };
+        assert!(expected.contains(&propensity_ppm), "{reason:?} with {propensity_ppm} ppm");
+        assert!(explore_ppm > 0 || propensity_ppm == 1_000_000);
+    }
+
+    /// A lane that has ticks begins a slice: with no other under way, of its reserve, and of a task that may use that.
+    fn execute_beside(&mut self, slice: &RunSlice) {
+        let lane = &self.lanes[slice.lane as usize];
+        assert!(lane.ready && lane.slice.is_none(), "a slice goes to a lane that has one");
+        let may = matches!(slice.reason, SliceReason::Reserved | SliceReason::Aged);
+        assert!(may, "a slice goes to a lane that has something to do");
+        assert!(self.reserve_ns(slice.lane) <= self.at_ns, "a lane takes more than its reserve");
+        self.tasks.beside.insert(slice.lane, (self.at_ns, None));
+    }
+
+    /// When a lane may begin a slice beside ticks.
+    fn reserve_ns(&self, lane: LaneId) -> i64 {
+        let percent = i128::from(self.config.risk.critical_percent);
+        match self.tasks.beside.get(&lane) {
+            _ if percent == 0 => i64::MAX,
+            Some((begun_ns, Some(took_ns))) => begun_ns + (i128::from(*took_ns) * 100 / percent) as i64,
+            _ => 0,
+        }
     }
 
     /// What some inputs owe whatever else they bring.
@@ -324,6 +463,17 @@ impl Model {
         let serving = (0..self.lanes.len() as LaneId).filter(|lane| self.serves(*lane));
         for lane in serving.filter(|_| !self.may_be_short()) {
             let wants = known.values().any(|task| task.is_for(lane));
+            let age_ns = self.config.risk.ageing_ns;
+            let is_aged = |task: &ModelTask| age_ns > 0 && task.since_ns + age_ns <= self.at_ns;
+            let is_urgent = |task: &ModelTask| task.arrived.class == TaskClass::Critical || is_aged(task);
+            let urgent = known.values().any(|task| task.is_for(lane) && is_urgent(task));
+            let state = &self.lanes[lane as usize];
+            if urgent && state.slice.is_none() && !self.is_free(lane) && self.config.risk.critical_percent > 0
+            {
+                let reserve_ns = self.reserve_ns(lane);
+                assert!(reserve_ns > self.at_ns, "lane {lane} keeps its reserve from a task that may use it");
+                assert!(self.timer_ns.is_some_and(|timer_ns| timer_ns <= reserve_ns), "nobody wakes for it");
+            }
             assert!(gang_waits || !wants || !self.is_free(lane), "lane {lane} rests and a task waits");
             if gang_waits && self.is_free(lane) {
                 assert!(!wants || self.timer_ns.is_some(), "lane {lane} waits for a gang for ever");
@@ -335,7 +485,17 @@ impl Model {
     pub(super) fn know_task(&mut self, arrived: &TaskArrived) {
         let is_whole = arrived.gang || self.config.risk.split != SplitPolicy::Dynamic;
         let units = vec![Unit::Open(None); arrived.units as usize];
-        let task = ModelTask { arrived: arrived.clone(), units, is_whole, slices_done: 0, service_ns: 0 };
-        self.tasks.known.insert(arrived.task, task);
+        let (arrived, since_ns, has_begun) = (arrived.clone(), self.at_ns, arrived.first_unit > 0);
+        let task = ModelTask {
+            arrived,
+            units,
+            is_whole,
+            slices_done: 0,
+            service_ns: 0,
+            predicted_ns: 0,
+            since_ns,
+            has_begun,
+        };
+        self.tasks.known.insert(task.arrived.task, task);
     }
 }

@@ -29,6 +29,19 @@ pub struct RiskConfig {
     pub policy: String,
     /// Time between looks at whether prices of kinds of tasks are to be found anew, in nanoseconds; 0: never.
     pub price_interval_ns: i64,
+    /// Share of a lane's time, in percent, that slices of critical tasks may take beside batches of ticks; 0, as before there was this
+    /// field: a lane that has ticks begins no slice.
+    pub critical_percent: i32,
+    /// Time without a slice, in nanoseconds, after which a task is aged: of every sixteen slices one is for the task that has waited
+    /// longest, whatever its class. 0, as before there was this field: never.
+    pub ageing_ns: i64,
+    /// Version of what predicts the time of slices by their size; 0, as before there was this field: time is in proportion to cost.
+    pub predictor: i32,
+    /// Who may have how many tasks, and what follows when tasks wait for too long.
+    pub queues: QueueConfig,
+    /// Share of choices of a task by a lane, or of a lane for a task, that are drawn at random among all that could be made, in parts per
+    /// million; 0, as before there was this field: none.
+    pub explore_ppm: i32,
 }
 
 impl Default for RiskConfig {
@@ -43,8 +56,46 @@ impl Default for RiskConfig {
             quantum_ns: 0,
             policy: String::new(),
             price_interval_ns: 0,
+            critical_percent: 0,
+            ageing_ns: 0,
+            predictor: 0,
+            queues: QueueConfig::default(),
+            explore_ppm: 0,
         }
     }
+}
+
+/// Who may have how many tasks, and what follows when tasks wait for too long. Without anything here, as before there was this record, tasks
+/// are refused for `tasks_max` and `bytes_max` alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct QueueConfig {
+    /// Quotas of tenants; a parent comes before those that name it.
+    pub quotas: Vec<Quota>,
+    /// Time that a task may wait to begin, in nanoseconds: when the most urgent ones wait longer for an interval, tasks are shed; 0: never.
+    pub delay_target_ns: i64,
+    /// That interval, in nanoseconds.
+    pub delay_interval_ns: i64,
+    /// Tasks that may be known at least, however long they wait: in between and `tasks_max` the limit follows the delay; 0: it is `tasks_max`.
+    pub in_flight_min: i32,
+}
+
+/// Tasks that a tenant, or a cohort of them, may have known at a time, and how often it may ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Quota {
+    /// The tenant, or a name that others have as their parent.
+    pub name: String,
+    /// The quota above this one; empty: none.
+    pub parent: String,
+    /// Tasks that it may have whatever others have.
+    pub guaranteed: i32,
+    /// Of those, how many others may use while it does not; they come back when they are done.
+    pub lendable: i32,
+    /// Tasks that it may have with what it borrows; 0: as many as there is room for.
+    pub limit: i32,
+    /// Requests that it may make in a second in the long run; 0: as many as it likes.
+    pub rate_per_s: i32,
+    /// Requests that it may make at once.
+    pub burst: i32,
 }
 
 /// How the units of a task are shared out.
@@ -191,6 +242,11 @@ pub struct Assign {
     pub backlog_ns: i64,
     /// What it is predicted to take for this one, in nanoseconds; 0 while unknown.
     pub task_ns: i64,
+    /// Why this lane: `ORDER`, or `EXPLORED`.
+    pub reason: SliceReason,
+    /// How likely the choice was, in parts per million, besides what the policy itself draws: by the draws of `lane/explore` that the number of
+    /// the task addresses.
+    pub propensity_ppm: i32,
 }
 
 /// See [`Decision::Admit`](super::Decision::Admit).
@@ -214,18 +270,24 @@ pub enum RejectReason {
     Overloaded,
     /// Its deadline was not in the future.
     Expired,
+    /// A quota of its tenant has as many tasks as it may have, or what there is room for is guaranteed to others.
+    Quota,
+    /// Requests of a quota of its tenant come faster than they may.
+    Rate,
+    /// Tasks have waited for too long, so that fewer may be known than otherwise.
+    Congested,
 }
 
 /// See [`Decision::Reject`](super::Decision::Reject).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reject {
     /// The task.
     pub task: TaskId,
     /// Why.
     pub reason: RejectReason,
-    /// Tasks known.
+    /// Tasks known; of the quota, where that is the reason.
     pub tasks: i32,
-    /// Tasks that may be known.
+    /// Tasks that may be known; where the rate is the reason, requests that the quota may make in a second.
     pub tasks_max: i32,
     /// Its deadline, ns since the epoch; `None`: none.
     pub deadline_ns: Option<i64>,
@@ -233,6 +295,33 @@ pub struct Reject {
     pub bytes: i64,
     /// Bytes of requests that may be known.
     pub bytes_max: i64,
+    /// The quota that is the reason; empty where none is.
+    pub quota: String,
+}
+
+/// See [`Decision::Shed`](super::Decision::Shed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Shed {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: ShedReason,
+    /// Its class.
+    pub class: TaskClass,
+    /// How long it has waited, in nanoseconds.
+    pub waited_ns: i64,
+    /// How long tasks may wait, in nanoseconds.
+    pub target_ns: i64,
+    /// The how many-th task it is since the delay became a standing one.
+    pub number: i64,
+}
+
+/// Why a task is shed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ShedReason {
+    /// Tasks have waited longer than they may for an interval.
+    StandingDelay,
 }
 
 /// Units of a task that a lane gets.
@@ -281,7 +370,7 @@ pub struct RunSlice {
     pub slice: i64,
     /// The task.
     pub task: TaskId,
-    /// The lane: it was free, and nothing waited for it.
+    /// The lane. With the reason `ORDER` it was free, and nothing waited for it; otherwise it may have batches in flight.
     pub lane: LaneId,
     /// First unit.
     pub from: i64,
@@ -300,6 +389,29 @@ pub struct RunSlice {
     pub service_fs_per_cost: i64,
     /// Predicted end of the slice, ns since the epoch.
     pub predicted_finish_ns: i64,
+    /// Why it is the turn of this task.
+    pub reason: SliceReason,
+    /// Time that nineteen of twenty such slices are predicted to keep, in nanoseconds; 0 where nothing is known, or slices are not predicted
+    /// by their size. The mean is that until the predicted end; what it took is in `SliceDone`.
+    pub upper_ns: i64,
+    /// How likely the choice was, in parts per million: below a million where choices are drawn, by the draws of `task/explore` that the
+    /// number of the slice addresses.
+    pub propensity_ppm: i32,
+}
+
+/// Why it is the turn of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SliceReason {
+    /// It is first in the order of the policy; journals from before there were reasons say this of every slice.
+    #[default]
+    Order,
+    /// It is critical, and the lane, which has ticks to work on, has time in reserve for such tasks.
+    Reserved,
+    /// It has waited longest of all, and longer than `ageing_ns`.
+    Aged,
+    /// It was drawn at random among those that it could have been.
+    Explored,
 }
 
 /// See [`Decision::Expire`](super::Decision::Expire).
@@ -322,4 +434,23 @@ pub struct Finish {
     pub slices: i64,
     /// Time that lanes worked on them, in nanoseconds.
     pub service_ns: i64,
+    /// Time that they were predicted to take, in nanoseconds; 0 where slices are not predicted by their size.
+    pub predicted_ns: i64,
+}
+
+/// See [`Decision::Drift`](super::Decision::Drift).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Drift {
+    /// The slice that showed it.
+    pub slice: i64,
+    /// Its lane, which stands for its class.
+    pub lane: LaneId,
+    /// What the speed of the task's units is known by.
+    pub rate_key: String,
+    /// What the slice was predicted to take, in nanoseconds.
+    pub predicted_ns: i64,
+    /// What it took, in nanoseconds.
+    pub service_ns: i64,
+    /// Slices that were forgotten.
+    pub slices: i64,
 }

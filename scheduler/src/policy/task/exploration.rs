@@ -1,0 +1,56 @@
+//! Exploration: a small share of choices is drawn at random among all that could have been made, so that what another policy would have
+//! done can be estimated from the journal: each choice says how likely it was.
+
+use serde::{Deserialize, Serialize};
+
+use super::draw::draw;
+
+/// All of it, in parts per million.
+pub(crate) const CERTAIN_PPM: i32 = 1_000_000;
+/// The greatest share of choices that is drawn: two per cent.
+pub(crate) const EXPLORE_PPM_MAX: i32 = 20_000;
+
+/// What was chosen of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    pub(crate) index: usize,
+    pub(crate) is_explored: bool,
+    /// How likely this choice was, in parts per million.
+    pub(crate) propensity_ppm: i32,
+}
+
+/// Chooses one of `count`, of which the policy prefers one. `stream` and `counter` address the draws.
+pub(crate) fn choose(
+    (stream, seed, counter): (&str, i64, i64),
+    explore_ppm: i32,
+    count: usize,
+    preferred: usize,
+) -> Choice {
+    let is_explored = (draw(stream, seed, counter, 0, CERTAIN_PPM as usize) as i32) < explore_ppm;
+    let index = if is_explored { draw(stream, seed, counter, 1, count) } else { preferred };
+    let drawn_ppm = explore_ppm / i32::try_from(count).unwrap_or(i32::MAX);
+    let stays_ppm = if index == preferred { CERTAIN_PPM - explore_ppm } else { 0 };
+    Choice { index, is_explored, propensity_ppm: stays_ppm + drawn_ppm }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_choices_are_drawn_as_they_say() {
+        let choices: Vec<_> =
+            (0..100_000).map(|counter| choose(("test", 7, counter), 20_000, 4, 2)).collect();
+        let explored = choices.iter().filter(|choice| choice.is_explored).count();
+        assert!((1_850..2_150).contains(&explored), "{explored}");
+        for index in 0..4 {
+            let chosen: Vec<_> = choices.iter().filter(|choice| choice.index == index).collect();
+            let expected_ppm = if index == 2 { 985_000 } else { 5_000 };
+            assert!(chosen.iter().all(|choice| choice.propensity_ppm == expected_ppm), "{index}");
+            let expected = expected_ppm as usize / 10;
+            assert!(chosen.len().abs_diff(expected) < 120, "{index}: {} of {expected}", chosen.len());
+        }
+        let off = choose(("test", 7, 1), 0, 4, 2);
+        assert_eq!(off, Choice { index: 2, is_explored: false, propensity_ppm: CERTAIN_PPM });
+    }
+}
