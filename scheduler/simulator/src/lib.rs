@@ -10,6 +10,7 @@
 //! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number. It owns the model of lanes
 //! and arrivals; it must not schedule anything.
 
+pub mod clairvoyant;
 mod draws;
 mod fleet;
 mod outcome;
@@ -17,6 +18,6 @@ mod run;
 mod workload;
 
 pub use fleet::{Class, Fleet};
-pub use outcome::{Interval, Outcome, interval, jain};
+pub use outcome::{Interval, Outcome, PARTS, interval, jain};
 pub use run::{Options, run};
 pub use workload::{Arrival, Burst, Kind, Tenant, Workload};

@@ -7,7 +7,7 @@ use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
 
 use crate::fleet::Fleet;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, PARTS};
 use crate::workload::{Arrival, Workload};
 
 /// How the scheduler is configured in a run.
@@ -67,7 +67,11 @@ struct Run<'a> {
     tasks_by_tenant: Vec<i64>,
     known: HashMap<TaskId, usize>,
     outcome: Outcome,
+    /// Tasks that arrived.
+    arrived: usize,
     warmup: usize,
+    /// Time up to which the tasks that are there are counted.
+    counted_ns: i64,
     last_arrival_ns: i64,
 }
 
@@ -90,9 +94,12 @@ pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> 
         outcome: Outcome {
             busy_s: vec![0.0; fleet.classes.len()],
             service_by_weight: vec![0.0; workload.tenants.len()],
+            present: vec![0.0; PARTS],
             ..Outcome::default()
         },
+        arrived: 0,
         warmup: (options.warmup * arrivals.len() as f64) as usize,
+        counted_ns: BEGIN_NS,
         last_arrival_ns: BEGIN_NS + arrivals.last().map_or(0, |arrival| arrival.at_ns),
     };
     run.step(BEGIN_NS, &Input::Started(started(fleet, workload, options)));
@@ -111,12 +118,15 @@ pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> 
     let mut at_ns = BEGIN_NS;
     while let Some(Reverse((event_ns, _, event))) = run.events.pop() {
         at_ns = event_ns;
+        run.count_present(event_ns);
         run.happen(event_ns, event);
-        if run.known.is_empty() && run.outcome_is_complete() {
+        if run.known.is_empty() && run.arrived == arrivals.len() {
             break;
         }
     }
     run.outcome.arrivals_s = seconds(run.last_arrival_ns - BEGIN_NS);
+    let first_measured = arrivals.get(run.warmup).map_or(run.last_arrival_ns, |first| BEGIN_NS + first.at_ns);
+    run.outcome.measured_s = seconds(run.last_arrival_ns - first_measured);
     run.outcome.drain_s = seconds((at_ns - run.last_arrival_ns).max(0));
     run.outcome.completions_s.sort_by(f64::total_cmp);
     run.outcome
@@ -166,10 +176,28 @@ impl Run<'_> {
         self.events.push(Reverse((at_ns, self.events_known, event)));
     }
 
-    fn outcome_is_complete(&self) -> bool {
-        let done = self.outcome.completions_s.len() + self.outcome.rejected + self.outcome.expired;
-        done + self.warmup.min(self.arrivals.len()) >= self.arrivals.len()
-            && self.events.iter().all(|Reverse((_, _, event))| !matches!(event, Event::Arrives { .. }))
+    /// Counts the tasks that were there until now, as shares of the parts of time.
+    fn count_present(&mut self, at_ns: i64) {
+        let until_ns = at_ns.min(self.last_arrival_ns);
+        let part_ns = (self.last_arrival_ns - BEGIN_NS) as f64 / PARTS as f64;
+        while self.counted_ns < until_ns {
+            let part = (((self.counted_ns - BEGIN_NS) as f64 / part_ns) as usize).min(PARTS - 1);
+            let end_ns = BEGIN_NS + ((part + 1) as f64 * part_ns) as i64;
+            // The last part has what rounding leaves.
+            let end_ns =
+                if part + 1 == PARTS { until_ns } else { end_ns.clamp(self.counted_ns + 1, until_ns) };
+            let passed = (end_ns - self.counted_ns) as f64 / part_ns;
+            self.outcome.present[part] += passed * self.known.len() as f64;
+            self.counted_ns = end_ns;
+        }
+    }
+
+    fn is_measured(&self, task: TaskId) -> bool {
+        task as usize >= self.warmup
+    }
+
+    fn work_s(&self, task: usize) -> f64 {
+        self.arrivals[task].units as f64 / self.workload.units_per_s
     }
 
     fn happen(&mut self, at_ns: i64, event: Event) {
@@ -180,16 +208,20 @@ impl Run<'_> {
             }
             Event::Priced { question, prices } => Input::Priced(Priced { question, prices }),
             Event::Arrives { task } => {
+                self.arrived = task + 1;
+                if self.is_measured(task as TaskId) {
+                    self.outcome.offered_s += self.work_s(task);
+                }
                 if let Some(next) = self.arrivals.get(task + 1) {
                     self.at(BEGIN_NS + next.at_ns, Event::Arrives { task: task + 1 });
                 }
-                Input::TaskArrived(self.arrived(task))
+                Input::TaskArrived(self.task_arrived(task))
             }
         };
         self.step(at_ns, &input);
     }
 
-    fn arrived(&self, task: usize) -> TaskArrived {
+    fn task_arrived(&self, task: usize) -> TaskArrived {
         let arrival = &self.arrivals[task];
         let kind = &self.workload.kinds[arrival.kind];
         TaskArrived {
@@ -230,16 +262,17 @@ impl Run<'_> {
                 self.known.insert(admit.task, task);
                 self.tasks_by_tenant[self.arrivals[task].tenant] += 1;
             }
-            Decision::Reject(_) => self.outcome.rejected += 1,
+            Decision::Reject(reject) => self.outcome.rejected += usize::from(self.is_measured(reject.task)),
             Decision::Expire(expire) => {
                 self.forget(expire.task);
-                self.outcome.expired += 1;
+                self.outcome.expired += usize::from(self.is_measured(expire.task));
             }
             Decision::Finish(finish) => {
                 let task = self.forget(finish.task);
-                if task >= self.warmup {
+                if self.is_measured(finish.task) {
                     let arrived_ns = BEGIN_NS + self.arrivals[task].at_ns;
                     self.outcome.completions_s.push(seconds(at_ns - arrived_ns));
+                    self.outcome.in_time_s += self.work_s(task);
                 }
             }
             Decision::RunSlice(slice) => self.run_slice(at_ns, &slice),

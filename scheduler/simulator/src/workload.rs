@@ -95,10 +95,14 @@ impl Workload {
         }
     }
 
+    /// The share of each kind in the work.
+    pub fn mix(&self) -> Vec<f64> {
+        self.kinds.iter().map(|kind| kind.share).collect()
+    }
+
     /// Tasks in a second.
     pub fn rate(&self, fleet: &Fleet) -> f64 {
-        let mix: Vec<f64> = self.kinds.iter().map(|kind| kind.share).collect();
-        let work_per_s = self.load * fleet.capacity(&mix);
+        let work_per_s = self.load * fleet.capacity(&self.mix());
         // A kind's share of tasks is its share of work by the size of its tasks.
         work_per_s * self.kinds.iter().map(|kind| kind.share / kind.mean_s).sum::<f64>()
     }

@@ -182,10 +182,13 @@ fn first_of<'a>(
     let offer = |head: &Head<'_>| Offer {
         price: life.risk.prices.price(head.kind),
         fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, head.kind),
+        turn_ns: head.due.due_ns.saturating_sub(life.at_ns),
     };
-    // What is worth most; of those that are worth about as much what is first.
+    // Of the kinds that are worth about as much as the best one the first says which tenant is next; of that tenant's kinds the most urgent one is taken.
     let best = queue.heads_of(class).map(|head| offer(&head)).max_by(|one, other| one.worth(*other))?;
-    queue.heads_of(class).filter(|head| offer(head).is_about(best)).min_by(Head::order)
+    let first = queue.heads_of(class).filter(|head| offer(head).is_about(best)).min_by(Head::order)?;
+    let of_tenant = queue.heads_of(class).filter(|head| head.turn == first.turn);
+    of_tenant.max_by(|one, other| offer(one).urgency(offer(other)).then_with(|| other.order(one)))
 }
 
 /// Whether a lane begins with it at once, which with a gang it may not.
