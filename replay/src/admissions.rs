@@ -144,7 +144,7 @@ impl Admission {
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::journal::{Finish, Started, TaskClass, TaskDropped};
+    use warptape_schemas::journal::{Finish, RiskConfig, Started, TaskClass, TaskDropped};
 
     use super::*;
 
@@ -158,8 +158,7 @@ mod tests {
             "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
             "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
-            "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 1,
-                "quantum_ns": 0, "policy": "fair@1", "price_interval_ns": 1}
+            "risk": RiskConfig::default()
         }));
         Input::Started(Started {
             node: node.to_owned(),
@@ -192,7 +191,7 @@ mod tests {
     }
 
     fn finish(task: TaskId) -> Vec<Decision> {
-        vec![Decision::Finish(Finish { task, slices: 1, service_ns: 1 })]
+        vec![Decision::Finish(Finish { task, slices: 1, service_ns: 1, predicted_ns: 1 })]
     }
 
     #[test]

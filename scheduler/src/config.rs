@@ -128,6 +128,9 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
         ("risk.quantum_ns", config.risk.quantum_ns, 0, DURATION_NS_MAX),
         ("risk.price_interval_ns", config.risk.price_interval_ns, 0, DURATION_NS_MAX),
+        ("risk.critical_percent", i64::from(config.risk.critical_percent), 0, 100),
+        ("risk.predictor", i64::from(config.risk.predictor), 0, 1),
+        ("risk.ageing_ns", config.risk.ageing_ns, 0, DURATION_NS_MAX),
     ];
     for (field, found, min, max) in ranges {
         if found < min || found > max {
@@ -258,6 +261,8 @@ mod tests {
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
         check(|c| c.risk.tasks_max = TASKS_MAX + 1, &["risk.tasks_max"]);
         check(|c| c.risk.bytes_max = 0, &["risk.bytes_max"]);
+        check(|c| c.risk.critical_percent = 101, &["risk.critical_percent"]);
+        check(|c| c.risk.ageing_ns = -1, &["risk.ageing_ns"]);
         let weights = |weights: &[i32]| {
             weights.iter().map(|&weight| TenantWeight { tenant: "a".into(), weight }).collect()
         };

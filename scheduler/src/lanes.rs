@@ -72,6 +72,8 @@ pub(crate) struct Slice {
     pub(crate) charged_ns: i64,
     /// Its predicted end.
     pub(crate) finish_ns: i64,
+    /// What it is predicted to take; 0 where slices are not predicted by their size.
+    pub(crate) predicted_ns: i64,
 }
 
 impl InFlight {
@@ -133,10 +135,14 @@ impl Lane {
         match self.slice {
             None if void_below == 0 => 0,
             None => hash_component(Component::Slice, [lane, void_below]),
-            Some(Slice { slice, task, units, charged_ns, finish_ns }) => {
+            Some(Slice { slice, task, units, charged_ns, finish_ns, predicted_ns }) => {
                 let task = task.unwrap_or(-1);
                 let fields = [lane, void_below, slice, task, units.from, units.to, charged_ns, finish_ns];
-                hash_component(Component::Slice, fields)
+                let prediction = match predicted_ns {
+                    0 => 0,
+                    predicted_ns => hash_component(Component::SlicePrediction, [lane, slice, predicted_ns]),
+                };
+                hash_component(Component::Slice, fields).wrapping_add(prediction)
             }
         }
     }
@@ -166,10 +172,19 @@ impl Lane {
         (0..self.slices_void_below).contains(&slice)
     }
 
-    /// Books a slice on a free lane.
-    pub(crate) fn start_slice(&mut self, slice: Slice, hash: &mut StateHash) {
-        debug_assert!(self.is_free(), "only a free lane gets a slice");
-        self.free_ns = slice.finish_ns;
+    /// Whether it has batches to work on, or rows that wait for it, and no slice.
+    pub(crate) fn has_ticks_alone(&self) -> bool {
+        self.ready && self.slice.is_none() && !self.is_free()
+    }
+
+    /// Books a slice, which takes so long as far as is known, on a lane that has none.
+    pub(crate) fn start_slice(&mut self, slice: Slice, predicted_ns: i64, hash: &mut StateHash) {
+        debug_assert!(self.ready && self.slice.is_none(), "a lane works on one slice at a time");
+        self.free_ns = match self.is_free() {
+            true => slice.finish_ns,
+            // Predicted as if the slice waited for the batches, beside which it runs.
+            false => self.free_ns.max(slice.finish_ns - predicted_ns).saturating_add(predicted_ns),
+        };
         self.slice = Some(slice);
         self.refresh_slice(hash);
         self.refresh(hash);

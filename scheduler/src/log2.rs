@@ -25,9 +25,52 @@ pub fn log2(value: u64) -> u64 {
     result
 }
 
+/// `2^(log / 2³²)`, rounded down, up to an error of 2⁻³⁰ of it; `u64::MAX` where it is larger than that.
+///
+/// The fraction is a product: one factor for each of its bits, 2 to the power of that bit.
+pub fn exp2(log: u64) -> u64 {
+    let exponent = log >> FRACTION_BITS;
+    if exponent >= 64 {
+        return u64::MAX;
+    }
+    // In [1, 2), with 63 bits after the point.
+    let mut mantissa = 1u64 << 63;
+    for (bit, root) in ROOTS.iter().enumerate() {
+        if log >> (FRACTION_BITS as usize - 1 - bit) & 1 == 1 {
+            mantissa = ((u128::from(mantissa) * u128::from(*root)) >> 63) as u64;
+        }
+    }
+    mantissa >> (63 - exponent)
+}
+
+/// 2 to the power of 1/2, 1/4, 1/8 and so on, with 63 bits after the point: each is the square root of the one before.
+const ROOTS: [u64; FRACTION_BITS as usize] = {
+    let mut roots = [0; FRACTION_BITS as usize];
+    let mut last = 1u128 << 64;
+    let mut bit = 0;
+    while bit < roots.len() {
+        last = (last << 63).isqrt();
+        roots[bit] = last as u64;
+        bit += 1;
+    }
+    roots
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn powers_undo_logarithms() {
+        assert_eq!((exp2(0), exp2(10 << FRACTION_BITS), exp2(63 << FRACTION_BITS)), (1, 1_024, 1 << 63));
+        assert_eq!((exp2(64 << FRACTION_BITS), exp2(u64::MAX)), (u64::MAX, u64::MAX));
+        // The square root of 2^41, and 10^12 by its logarithm.
+        assert_eq!(exp2(41 << (FRACTION_BITS - 1)), 1_482_910);
+        for value in [3, 10, 1_000_003, 1_000_000_000_000, u64::MAX / 3] {
+            let found = exp2(log2(value));
+            assert!(value.abs_diff(found) <= 1 + value / (1 << 29), "{value}: {found}");
+        }
+    }
 
     fn check(value: u64, whole: u64, fraction: u64) {
         let expected = (whole << FRACTION_BITS) + fraction;

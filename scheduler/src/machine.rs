@@ -70,7 +70,7 @@ impl Scheduler {
             Input::Measured(measured) => routing::measured(life, measured.lane, &measured.points),
             Input::Released(released) => take_back(life, released, decisions),
             Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
-            Input::SliceDone(done) => risk::slice_done(life, done),
+            Input::SliceDone(done) => risk::slice_done(life, done, decisions),
             Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
             // It is in the journal for those who account for what is in the log; nothing is decided by it.
             Input::Sealed(_) => {}

@@ -73,7 +73,7 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
             Decision::Reserve(Reserve { lanes, busy, .. }) => {
                 2 * LONG + list(lanes.len(), INT) + list(busy.len(), INT)
             }
-            Decision::RunSlice(RunSlice { tenant, .. }) => 7 * LONG + 2 * INT + BRANCH + text(tenant),
+            Decision::RunSlice(RunSlice { tenant, .. }) => 8 * LONG + 2 * INT + 2 * BRANCH + text(tenant),
             Decision::Release(Release { .. }) => 3 * INT + LONG + route + BRANCH,
             Decision::Expire(_) => 2 * LONG + INT,
             _ => 0,
@@ -85,7 +85,8 @@ mod tests {
     use warptape_events::encode_journal_entry;
     use warptape_events::journal::{
         Candidate, Exclusion, ExclusionReason, Expire, Input, JournalEntry, LaneKind, LaneTelemetry,
-        PolicyRef, ReleaseCause, ReleaseReason, Route, Share, SplitPolicy, Take, TaskClass, Woke,
+        PolicyRef, ReleaseCause, ReleaseReason, Route, Share, SliceReason, SplitPolicy, Take, TaskClass,
+        Woke,
     };
 
     use super::*;
@@ -157,6 +158,8 @@ mod tests {
                 tenant_service_ns: long,
                 service_fs_per_cost: long,
                 predicted_finish_ns: long,
+                reason: SliceReason::Aged,
+                upper_ns: long,
             }));
         }
         let route = Route {

@@ -68,6 +68,12 @@ pub(crate) enum Component {
     Prices = 29,
     Service = 30,
     Rebalancing = 31,
+    Reserve = 40,
+    RiskWaits = 41,
+    TaskSince = 42,
+    Predictor = 43,
+    SlicePrediction = 44,
+    TaskPrediction = 45,
 }
 
 /// Hash of one component.

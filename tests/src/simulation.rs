@@ -150,6 +150,9 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                         false => TASK_POLICIES[random.index(TASK_POLICIES.len())].to_owned(),
                     },
                     price_interval_ns: random.between(0, 1) * random.between(1, 5_000_000),
+                    critical_percent: random.between(0, 1) as i32 * random.between(1, 100) as i32,
+                    ageing_ns: random.between(0, 1) * random.between(1, 5_000_000),
+                    predictor: random.between(0, 1) as i32,
                     ..RiskConfig::default()
                 },
             },

@@ -32,9 +32,7 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundThread<Job, Done> {
         let work = move || {
             yield_to_others();
             for job in received {
-                let since = processor_time();
-                let done = run(job);
-                if sent.send((done, processor_time().saturating_sub(since))).is_err() {
+                if sent.send(run_at_once(|| run(job))).is_err() {
                     return;
                 }
             }
@@ -56,6 +54,13 @@ fn yield_to_others() {
     if let Err(error) = rustix::process::nice(LESS) {
         tracing::debug!(%error, "a thread beside the engine's has the priority of all others");
     }
+}
+
+/// Does something on the calling thread, which yields to nobody; with what time it took of a processor.
+pub fn run_at_once<Done>(run: impl FnOnce() -> Done) -> (Done, Duration) {
+    let since = processor_time();
+    let done = run();
+    (done, processor_time().saturating_sub(since))
 }
 
 /// Time that the calling thread has had of a processor.

@@ -52,6 +52,8 @@ pub struct Slice {
     pub task: Arc<RiskTask>,
     /// The units.
     pub units: Range<i64>,
+    /// Whether the task is critical: then it does not yield the processor to ticks, of whose time the scheduler gives it a bounded share.
+    pub critical: bool,
 }
 
 /// The state of a group on its way to a lane.

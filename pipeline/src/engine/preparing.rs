@@ -10,8 +10,13 @@ use crossbeam_channel::Receiver;
 use warptape_engine::{Concluded, Conclusion, Preparation, Prepared};
 use warptape_schemas::journal::{AskPrices, Priced};
 
-use super::background::BackgroundJobs;
+use super::background::{BackgroundJobs, Haste};
 use super::{Clock, EngineError};
+
+/// What is done for a critical task does not yield.
+fn haste(is_critical: bool) -> Haste {
+    if is_critical { Haste::AtOnce } else { Haste::Yields }
+}
 
 /// Makes tasks of requests, except of those for which nobody waits any more when their turn comes.
 pub(super) struct Preparing {
@@ -35,7 +40,8 @@ impl Preparing {
         self.wanted.retain(|_, is_wanted| Arc::strong_count(is_wanted) > 1);
         let is_wanted = Arc::new(AtomicBool::new(true));
         self.wanted.insert(preparation.number(), is_wanted.clone());
-        self.thread.run((preparation, is_wanted))
+        let haste = haste(preparation.is_critical());
+        self.thread.run((preparation, is_wanted), haste)
     }
 
     /// Notes that nobody waits for a preparation any more.
@@ -74,7 +80,7 @@ impl Pricing {
     }
 
     pub(super) fn run(&self, asked: AskPrices) -> Result<(), EngineError> {
-        self.0.run(asked)
+        self.0.run(asked, Haste::Yields)
     }
 
     pub(super) fn done(&self) -> &Receiver<Priced> {
@@ -101,7 +107,8 @@ impl Concluding {
     }
 
     pub(super) fn run(&self, conclusion: Conclusion) -> Result<(), EngineError> {
-        self.0.run(conclusion)
+        let haste = haste(conclusion.is_critical());
+        self.0.run(conclusion, haste)
     }
 
     pub(super) fn done(&self) -> &Receiver<Concluded> {

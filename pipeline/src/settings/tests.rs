@@ -69,6 +69,9 @@ fn nothing_given_is_the_defaults() {
         quantum_ns: 20_000_000,
         policy: "fair@1".to_owned(),
         price_interval_ns: 1_000_000_000,
+        critical_percent: 25,
+        ageing_ns: 1_000_000_000,
+        predictor: 1,
         ..Default::default()
     };
     assert_eq!(settings.scheduler.risk, risk);

@@ -164,6 +164,7 @@ fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
                 quantum_ns: options.quantum_ns,
                 policy: options.policy.clone(),
                 price_interval_ns: options.price_interval_ns,
+                ..RiskConfig::default()
             },
         },
         lanes: fleet.specs(),

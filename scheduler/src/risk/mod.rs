@@ -8,17 +8,21 @@
 //! ```
 //!
 //! Ticks go first: a lane gets a slice only when it has nothing else to do (`slices`), and a slice is as short as
-//! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. It owns tasks and their order; it must not know what a unit
+//! `risk.slice_ns`: what comes meanwhile shares the processor with it so long. A share of the time of a lane that has ticks is kept for
+//! tasks that are critical or aged (`reserve`, `ageing`). It owns tasks and their order; it must not know what a unit
 //! is. No step walks over all tasks, but that in which a partition is revoked.
 //!
 //! With `risk.quantum_ns` a large task does not keep others waiting until it is done: a tenant's tasks take turns of that much service,
 //! and of [`CLASS_SLICES`] slices one goes to a less urgent class.
 
 mod accounts;
+mod ageing;
+mod predictor;
 mod prices;
 mod queue;
 mod queues;
 mod rates;
+mod reserve;
 mod shares;
 mod slices;
 mod task;
@@ -27,8 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use warptape_events::journal::{
-    Admit, Assign, Decision, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason, RiskConfig,
-    Share, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
+    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason,
+    RiskConfig, Share, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId, TenantWeight,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -38,10 +42,12 @@ use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use accounts::Accounts;
+use ageing::Ageing;
 use prices::Prices;
 use queue::{Queue, Turn};
 use queues::{Busy, LaneQueue};
 use rates::Rates;
+use reserve::Reserve;
 pub(crate) use slices::run;
 pub(crate) use task::Units;
 use task::{Stage, Task, TaskSpec};
@@ -72,6 +78,10 @@ pub(crate) struct Risk {
     queues: Vec<LaneQueue>,
     /// How much each lane worked lately, where the policy asks.
     busy: Vec<Busy>,
+    /// What each lane has in reserve for tasks while it has ticks.
+    reserves: Vec<Reserve>,
+    /// Tasks by how long they wait.
+    ageing: Ageing,
     /// What push policies remember.
     turns: Turns,
     turns_contribution: u64,
@@ -96,13 +106,15 @@ impl Risk {
             bytes: 0,
             deadlines: BTreeSet::new(),
             accounts: Accounts::new(&config.tenant_weights),
-            rates: Rates::new(classes),
+            rates: Rates::new(classes, config.predictor > 0),
             whole: Queue::default(),
             aside: BTreeSet::new(),
             open: Queue::default(),
             shares: (0..lanes).map(|_| Queue::default()).collect(),
             queues: vec![LaneQueue::default(); lanes],
             busy: vec![Busy::default(); lanes],
+            reserves: vec![Reserve::default(); lanes],
+            ageing: Ageing::new(config.ageing_ns),
             turns: Turns::default(),
             turns_contribution: 0,
             prices: Prices::default(),
@@ -201,7 +213,10 @@ impl Risk {
         }
         let cost = task.cost(task.units_left);
         let classes: BTreeSet<_> = lanes.iter().filter(|lane| lane.ready).map(|lane| lane.class).collect();
-        let on = |class| self.rates.predict_ns(class, &task.spec.rate_key, cost);
+        let on = |class| {
+            let predicted = self.rates.predict_work(class, &task.spec.rate_key, cost)?;
+            Some(if self.policy.order().is_cautious() { predicted.upper_ns } else { predicted.mean_ns })
+        };
         classes.into_iter().filter_map(on).min().unwrap_or(0)
     }
 
@@ -221,6 +236,7 @@ impl Risk {
             }
         }
         self.waiting -= i32::from(task.is_waiting());
+        self.ageing.remove(task.since_ns, due.task);
     }
 
     /// Puts a task into the queues that it belongs to now.
@@ -241,6 +257,9 @@ impl Risk {
             }
         }
         self.waiting += i32::from(task.is_waiting());
+        if task.is_waiting() {
+            self.ageing.insert(task.since_ns, due.task);
+        }
     }
 
     /// Adds to the service of a task's tenant, and moves the tenant in every queue.
@@ -305,6 +324,7 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
         _ => risk.first_quanta(arrived.class, &tenant),
     };
     let mut new = Task::new(*at_ns, arrived, tenant, stage, quanta, hash);
+    new.since_ns = if risk.ageing.is_on() { *at_ns } else { 0 };
     new.rest_ns = risk.rest_ns(&new, lanes);
     new.refresh(hash);
     risk.tasks.insert(task, new);
@@ -401,13 +421,15 @@ pub(crate) fn priced(life: &mut Life, priced: &Priced) {
 }
 
 /// A lane is done with its slice.
-pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
+pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, at_ns, .. } = &mut *life;
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
     }
     let slice = lane.end_slice(*at_ns, hash);
+    let percent = config.risk.critical_percent;
+    risk.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
     if risk.policy == TaskPolicy::Push(Push::ScoreUtilization) {
         risk.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
@@ -416,6 +438,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
     risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
     let cost = task.cost(slice.units.count());
+    task.predicted_ns = task.predicted_ns.saturating_add(slice.predicted_ns);
     task.slices_running -= 1;
     task.slices_done += 1;
     task.units_left -= slice.units.count();
@@ -427,7 +450,18 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone) {
     if task.units_left == 0 {
         risk.complete = Some(id);
     }
-    risk.rates.learn(lane.class, &task.spec.rate_key, slice.slice, cost, done.service_ns, hash);
+    let rate_key = &task.spec.rate_key;
+    let learnt = rates::Done { slice: slice.slice, cost, service_ns: done.service_ns };
+    if let Some(drifted) = risk.rates.learn(lane.class, rate_key, learnt, hash) {
+        decisions.push(Decision::Drift(Drift {
+            slice: slice.slice,
+            lane: done.lane,
+            rate_key: rate_key.as_ref().to_owned(),
+            predicted_ns: drifted.predicted_ns,
+            service_ns: done.service_ns,
+            slices: drifted.slices,
+        }));
+    }
     // What it was predicted to take was charged when it began.
     let weighted_ns = risk.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
     let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
@@ -470,6 +504,7 @@ pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
 /// What a lane had of tasks, in flight or as its share, goes back to be done by others.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     let Life { risk, lanes, hash, .. } = life;
+    risk.reserves[lane as usize].clear(hash);
     let mut hit: BTreeSet<_> = risk.shares[lane as usize].tasks().collect();
     let slice = lanes[lane as usize].slice().filter(|slice| slice.task.is_some());
     hit.extend(slice.and_then(|slice| slice.task));
@@ -506,8 +541,8 @@ pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     if let Some(id) = risk.complete.take()
         && risk.knows(id)
     {
-        let Task { slices_done: slices, service_ns, .. } = risk.forget(id, lanes, hash);
-        decisions.push(Decision::Finish(Finish { task: id, slices, service_ns }));
+        let Task { slices_done: slices, service_ns, predicted_ns, .. } = risk.forget(id, lanes, hash);
+        decisions.push(Decision::Finish(Finish { task: id, slices, service_ns, predicted_ns }));
     }
 }
 
@@ -537,13 +572,22 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
             hash_component(Component::TaskPolicy, [xxh3_64(policy.as_bytes()) as i64, interval_ns])
         }
     };
+    let waits = match (config.critical_percent, config.ageing_ns) {
+        (0, 0) => 0,
+        (percent, ageing_ns) => hash_component(Component::RiskWaits, [i64::from(percent), ageing_ns]),
+    };
+    let predictor = match config.predictor {
+        0 => 0,
+        version => hash_component(Component::Predictor, [i64::from(version)]),
+    };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    tenants.wrapping_add(bytes).wrapping_add(quantum).wrapping_add(policy)
+    [bytes, quantum, policy, waits, predictor].into_iter().fold(tenants, u64::wrapping_add)
 }
 
 /// Hash of everything here, by walking.
 pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     let busy = risk.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
+    let reserves = risk.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
     let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
     let rest = [
         risk.hash(),
@@ -552,7 +596,7 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
         turns_hash(&risk.turns),
         risk.prices.walked_hash(),
     ];
-    tasks.chain(rest).chain(busy).fold(0, u64::wrapping_add)
+    tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
 }
 
 /// Computes again, by walking, what is kept.
@@ -581,6 +625,9 @@ pub(crate) fn audit(life: &Life) {
             fresh.queues[*lane as usize].add(task, units.count());
         }
         fresh.waiting += i32::from(task.is_waiting());
+        if task.is_waiting() {
+            fresh.ageing.insert(task.since_ns, spec.id);
+        }
         fresh.bytes += spec.bytes;
     }
     risk.accounts.audit(&by_tenant);
@@ -592,6 +639,7 @@ pub(crate) fn audit(life: &Life) {
     assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
     assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");
     assert_eq!(risk.queues, fresh.queues, "what waits for each lane alone");
+    assert_eq!(risk.ageing, fresh.ageing, "tasks by how long they wait");
 }
 
 fn audit_task(life: &Life, task: &Task) {

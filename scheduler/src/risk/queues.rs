@@ -45,7 +45,9 @@ impl LaneQueue {
 
     /// What the lane is predicted to take for it, in nanoseconds.
     fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
-        let of_kind = |(key, cost): (&Arc<str>, &i64)| rates.predict_ns(lane.class, key, *cost).unwrap_or(0);
+        let of_kind = |(key, cost): (&Arc<str>, &i64)| {
+            rates.predict_work(lane.class, key, *cost).map_or(0, |predicted| predicted.mean_ns)
+        };
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 
@@ -58,7 +60,9 @@ impl LaneQueue {
             lane: lane.id,
             tasks: self.tasks + i64::from(lane.slice().is_some()),
             backlog_ns: self.backlog_ns(lane, rates).saturating_add(running_ns),
-            task_ns: rates.predict_ns(lane.class, key, task.cost(task.units_left)).unwrap_or(0),
+            task_ns: rates
+                .predict_work(lane.class, key, task.cost(task.units_left))
+                .map_or(0, |predicted| predicted.mean_ns),
             speed: match fs_per_cost {
                 0 => i64::from(lane.weight.max(1)),
                 fs_per_cost => (SECOND_FS / fs_per_cost).max(1),

@@ -1,13 +1,15 @@
 //! What lanes of a class take for a unit of cost, by the key that tasks give, learnt from every slice.
 //!
 //! The rate is time by cost of the last slices, those before counting ever less: so a large slice tells more than a small
-//! one, whose time is mostly that of a launch. It owns the estimate; it must not know who works or for whom.
+//! one, whose time is mostly that of a launch. What a slice takes is predicted by its size (`predictor`), unless the journal is from before
+//! there was that, and by the rate where too little is known of its size. It owns the estimates; it must not know who works or for whom.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::predictor::{Drifted, Prediction, Predictor};
 use crate::classes::ClassId;
 use crate::config::{COST_MAX, DURATION_NS_MAX, UNITS_MAX};
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -29,6 +31,8 @@ const _: () = assert!(DURATION_NS_MAX.checked_mul(4 * SMOOTHING).is_some());
 #[derive(Debug)]
 pub(crate) struct Rates {
     classes: Vec<BTreeMap<Arc<str>, Rate>>,
+    /// Whether slices are predicted by their size.
+    has_predictor: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,14 +44,41 @@ struct Rate {
     cost_max: i64,
     /// The last slice.
     slice: i64,
+    predictor: Option<Predictor>,
     contribution: u64,
+}
+
+/// A slice that is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) slice: i64,
+    pub(crate) cost: i64,
+    pub(crate) service_ns: i64,
 }
 
 impl Rate {
     fn hash(&self, class: usize, key: &str) -> u64 {
         let key = xxh3_64(key.as_bytes()) as i64;
         let fields = [class as i64, key, self.service_ns, self.cost, self.cost_max, self.slice];
-        hash_component(Component::Rate, fields)
+        let predictor = self.predictor.as_ref().map_or(0, |predictor| {
+            hash_component(Component::Predictor, [class as i64, key, predictor.hash() as i64])
+        });
+        hash_component(Component::Rate, fields).wrapping_add(predictor)
+    }
+
+    /// Time for so much cost at this rate.
+    fn at_rate_ns(&self, cost: i64) -> i64 {
+        let ns = i128::from(cost) * i128::from(self.service_ns) / i128::from(self.cost);
+        bounded(ns, DURATION_NS_MAX)
+    }
+
+    /// What a slice is predicted to take.
+    fn predict(&self, cost: i64) -> Prediction {
+        let by_size = self.predictor.as_ref().and_then(|predictor| predictor.predict(cost));
+        by_size.unwrap_or_else(|| {
+            let mean_ns = self.at_rate_ns(cost);
+            Prediction { mean_ns, upper_ns: mean_ns }
+        })
     }
 }
 
@@ -56,8 +87,8 @@ fn bounded(wide: i128, max: i64) -> i64 {
 }
 
 impl Rates {
-    pub(crate) fn new(classes: usize) -> Self {
-        Self { classes: (0..classes).map(|_| BTreeMap::new()).collect() }
+    pub(crate) fn new(classes: usize, has_predictor: bool) -> Self {
+        Self { classes: (0..classes).map(|_| BTreeMap::new()).collect(), has_predictor }
     }
 
     fn rate(&self, class: ClassId, key: &str) -> Option<&Rate> {
@@ -70,10 +101,31 @@ impl Rates {
         self.rate(class, key).map_or(0, |rate| bounded(fs(rate), i64::MAX))
     }
 
-    /// Time for so much cost in nanoseconds; `None` while unknown.
-    pub(crate) fn predict_ns(&self, class: ClassId, key: &str, cost: i64) -> Option<i64> {
-        let ns = |rate: &Rate| i128::from(cost) * i128::from(rate.service_ns) / i128::from(rate.cost);
-        self.rate(class, key).map(|rate| bounded(ns(rate), DURATION_NS_MAX))
+    /// What a slice of so much cost is predicted to take; `None` while nothing is known.
+    pub(crate) fn predict(&self, class: ClassId, key: &str, cost: i64) -> Option<Prediction> {
+        self.rate(class, key).map(|rate| rate.predict(cost))
+    }
+
+    /// What so much cost is predicted to take, in slices as large as the largest so far; `None` while nothing is known.
+    pub(crate) fn predict_work(&self, class: ClassId, key: &str, cost: i64) -> Option<Prediction> {
+        let rate = self.rate(class, key)?;
+        let (slices, rest) = (cost / rate.cost_max, cost % rate.cost_max);
+        if rate.predictor.is_none() || slices == 0 {
+            return Some(rate.predict(cost));
+        }
+        let (each, last) = (rate.predict(rate.cost_max), (rest > 0).then(|| rate.predict(rest)));
+        let sum = |of: fn(Prediction) -> i64| {
+            let wide = i128::from(slices) * i128::from(of(each)) + i128::from(last.map_or(0, of));
+            bounded(wide, DURATION_NS_MAX)
+        };
+        let (mean_ns, upper_ns) =
+            (sum(|prediction| prediction.mean_ns), sum(|prediction| prediction.upper_ns));
+        Some(Prediction { mean_ns, upper_ns })
+    }
+
+    /// Whether slices are predicted by their size.
+    pub(crate) fn has_predictor(&self) -> bool {
+        self.has_predictor
     }
 
     /// Units of a slice that takes about the wanted time: one at least, and one while nothing is known.
@@ -85,16 +137,14 @@ impl Rates {
         (bounded(wanted, grown) / unit_cost).max(1)
     }
 
-    /// Learns what a slice of so much cost took.
+    /// Learns what a slice took. Gives what was forgotten before, if what was known had drifted.
     pub(crate) fn learn(
         &mut self,
         class: ClassId,
         key: &Arc<str>,
-        slice: i64,
-        cost: i64,
-        service_ns: i64,
+        done: Done,
         hash: &mut StateHash,
-    ) {
+    ) -> Option<Drifted> {
         let class = class.index();
         let rates = &mut self.classes[class];
         if rates.len() >= RATES_MAX && !rates.contains_key(key) {
@@ -103,6 +153,14 @@ impl Rates {
             hash.remove(forgotten.contribution);
         }
         let rate = rates.entry(key.clone()).or_default();
+        let Done { slice, cost, service_ns } = done;
+        let drifted = match self.has_predictor {
+            true => rate.predictor.get_or_insert_default().learn(cost, service_ns),
+            false => None,
+        };
+        if drifted.is_some() {
+            (rate.service_ns, rate.cost) = (0, 0);
+        }
         // Time loses the share that cost does, to the last unit, so that a rate that does not change stays as it is.
         let kept = rate.cost - rate.cost / SMOOTHING;
         let kept_ns = i128::from(rate.service_ns) * i128::from(kept) / i128::from(rate.cost.max(1));
@@ -112,6 +170,7 @@ impl Rates {
         rate.slice = slice;
         let now = rate.hash(class, key);
         hash.replace(&mut rate.contribution, now);
+        drifted
     }
 
     /// Hash of everything here, by walking.
@@ -131,10 +190,38 @@ mod tests {
 
     const CLASS: ClassId = ClassId::of_kind(LaneKind::Host);
 
+    impl Rates {
+        fn predict_mean_ns(&self, class: ClassId, key: &str, cost: i64) -> Option<i64> {
+            self.predict(class, key, cost).map(|predicted| predicted.mean_ns)
+        }
+    }
+
+    #[test]
+    fn work_is_predicted_slice_by_slice_and_drift_forgets_the_rate() {
+        let (mut rates, mut hash) = (Rates::new(2, true), StateHash::default());
+        let mut learn = |rates: &mut Rates, slice, cost, service_ns| {
+            let drifted = rates.learn(CLASS, &"key".into(), Done { slice, cost, service_ns }, &mut hash);
+            assert_eq!(hash.value(), rates.walked_hash());
+            drifted
+        };
+        // A launch of 1,000 and a nanosecond for each unit.
+        for slice in 0..40 {
+            assert_eq!(learn(&mut rates, slice, 4_000, 5_000), None);
+            assert_eq!(learn(&mut rates, slice, 1_000, 2_000), None);
+        }
+        assert_eq!(rates.predict(CLASS, "key", 1_000).map(|predicted| predicted.mean_ns), Some(2_000));
+        let work = rates.predict_work(CLASS, "key", 9_000).unwrap();
+        assert_eq!(work.mean_ns, 12_000, "two slices and a small one");
+        assert!(work.upper_ns >= work.mean_ns);
+        let drifted = (0..9).find_map(|slice| learn(&mut rates, slice, 4_000, 50_000)).expect("it is slower");
+        assert!((5_000..50_000).contains(&drifted.predicted_ns) && drifted.slices >= 80, "{drifted:?}");
+        assert_eq!(rates.fs_per_cost(CLASS, "key"), 12_500_000);
+    }
+
     fn learnt(slices: &[(i64, i64)]) -> (Rates, StateHash) {
-        let (mut rates, mut hash) = (Rates::new(2), StateHash::default());
+        let (mut rates, mut hash) = (Rates::new(2, false), StateHash::default());
         for (slice, &(cost, service_ns)) in (0..).zip(slices) {
-            rates.learn(CLASS, &"key".into(), slice, cost, service_ns, &mut hash);
+            rates.learn(CLASS, &"key".into(), Done { slice, cost, service_ns }, &mut hash);
         }
         assert_eq!(hash.value(), rates.walked_hash());
         (rates, hash)
@@ -164,17 +251,17 @@ mod tests {
         let (rates, _) = learnt(&[(1_000, 1_000_000), (1, 20_000)]);
         // 875 + 1 of cost in 875,000 + 20,000 ns.
         assert_eq!(rates.fs_per_cost(CLASS, "key"), 1_021_689_497);
-        assert_eq!(rates.predict_ns(CLASS, "key", 10_000), Some(10_216_894));
-        assert_eq!(rates.predict_ns(ClassId::of_kind(LaneKind::Device), "key", 1), None);
+        assert_eq!(rates.predict_mean_ns(CLASS, "key", 10_000), Some(10_216_894));
+        assert_eq!(rates.predict_mean_ns(ClassId::of_kind(LaneKind::Device), "key", 1), None);
     }
 
     #[test]
     fn nothing_leaves_the_range() {
         let (rates, _) = learnt(&[(UNITS_MAX * COST_MAX, i64::MAX); 100]);
-        assert!(rates.predict_ns(CLASS, "key", UNITS_MAX * COST_MAX).unwrap() <= DURATION_NS_MAX);
+        assert!(rates.predict_mean_ns(CLASS, "key", UNITS_MAX * COST_MAX).unwrap() <= DURATION_NS_MAX);
         assert!(rates.slice_units(CLASS, "key", 1, 1) >= 1);
         let (rates, _) = learnt(&[(1, i64::MAX)]);
-        assert_eq!(rates.predict_ns(CLASS, "key", UNITS_MAX), Some(DURATION_NS_MAX));
+        assert_eq!(rates.predict_mean_ns(CLASS, "key", UNITS_MAX), Some(DURATION_NS_MAX));
         assert_eq!(rates.fs_per_cost(CLASS, "key"), i64::MAX);
     }
 
@@ -182,13 +269,13 @@ mod tests {
     fn the_key_that_was_not_met_for_longest_is_forgotten() {
         let (mut rates, mut hash) = learnt(&[(1, 10)]);
         for slice in 1..=RATES_MAX as i64 {
-            assert!(slice < 3 || rates.predict_ns(CLASS, "0002", 1).is_some());
+            assert!(slice < 3 || rates.predict_mean_ns(CLASS, "0002", 1).is_some());
             let key = if slice == 1 { "key".into() } else { format!("{slice:04}").into() };
-            rates.learn(CLASS, &key, slice, 1, 10, &mut hash);
+            rates.learn(CLASS, &key, Done { slice, cost: 1, service_ns: 10 }, &mut hash);
         }
-        rates.learn(CLASS, &"new".into(), 5_000, 1, 10, &mut hash);
-        assert_eq!(rates.predict_ns(CLASS, "key", 1), None);
-        assert_eq!(rates.predict_ns(CLASS, "0002", 1), Some(10));
+        rates.learn(CLASS, &"new".into(), Done { slice: 5_000, cost: 1, service_ns: 10 }, &mut hash);
+        assert_eq!(rates.predict_mean_ns(CLASS, "key", 1), None);
+        assert_eq!(rates.predict_mean_ns(CLASS, "0002", 1), Some(10));
         assert_eq!(hash.value(), rates.walked_hash());
     }
 }

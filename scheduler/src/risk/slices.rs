@@ -7,12 +7,14 @@
 //!     ├─ open tasks ──────┼──► the first by class, tenant, deadline, arrival ──► RunSlice
 //!     └─ whole tasks ─────┘         │
 //!                                   └─ whole: Split; a gang: all of its lanes, or Reserve
+//!
+//!   a lane has ticks and no slice: if it has time in reserve, a task that is critical or aged, likewise, but no gang
 //! ```
 //!
 //! It owns the choice and the size of a slice; it must not change what a task is.
 
 use warptape_events::journal::{
-    Decision, LaneId, Reserve, RunSlice, Share, Split, SplitPolicy, TaskClass, TaskId,
+    Decision, LaneId, Reserve, RunSlice, Share, SliceReason, Split, SplitPolicy, TaskClass, TaskId,
 };
 
 use super::CLASS_SLICES;
@@ -36,6 +38,9 @@ enum Source {
     Whole,
 }
 
+/// Aged tasks that are looked at for a lane: those that have waited longest may all be for other lanes.
+const AGED_MAX: usize = 64;
+
 /// Gives every free lane a slice, if there is one for it and the step has room. Returns when to look again whatever comes.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     // What is told to wait goes first, and tasks whose deadlines have passed may be among it.
@@ -58,12 +63,86 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
                 decisions[first..].iter().for_each(|decision| life.room.take(decision));
             }
         }
+        for lane in 0..life.lanes.len() {
+            if has_reserve(life) && life.lanes[lane].has_ticks_alone() && serving.has(&life.lanes[lane]) {
+                wake_ns = wake_ns.min(serve_beside(life, lane as LaneId, serving, decisions));
+            }
+        }
         // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
         if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
             break;
         }
     }
+    if has_reserve(life) {
+        wake_ns = wake_ns.min(life.risk.ageing.next_ns(life.at_ns));
+    }
     wake_ns.min(life.risk.aside.first().map_or(i64::MAX, |(until_ns, _)| *until_ns))
+}
+
+/// Whether lanes that have ticks keep time in reserve.
+fn has_reserve(life: &Life) -> bool {
+    life.config.risk.critical_percent > 0
+}
+
+/// Gives a lane that has ticks a slice of a task that is critical or aged, if it has time in reserve. Returns when it has.
+fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
+    let mut splits = splits(life, serving, lane);
+    // A round ends the search, splits a task or gives up splitting.
+    loop {
+        let Some((source, task, reason)) = next_beside(life, lane, splits) else { return i64::MAX };
+        let next_ns = life.risk.reserves[lane as usize].next_ns();
+        if next_ns > life.at_ns {
+            return next_ns;
+        }
+        if !life.room.is_there() {
+            return i64::MAX;
+        }
+        let first = decisions.len();
+        if source != Source::Whole {
+            let Life { risk, lanes, hash, at_ns, .. } = &mut *life;
+            risk.reserves[lane as usize].begin(&lanes[lane as usize], *at_ns, hash);
+            start(life, lane, source, task, reason, decisions);
+        } else {
+            let shares = shares_of(life, serving, task);
+            match shares.iter().any(|share| share.lane == lane) {
+                true => split(life, task, &shares, decisions),
+                false => splits = false,
+            }
+        }
+        decisions[first..].iter().for_each(|decision| life.room.take(decision));
+        if source != Source::Whole {
+            return i64::MAX;
+        }
+    }
+}
+
+/// The task that a lane is to work on beside its ticks.
+fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, SliceReason)> {
+    let aged = || aged_for(life, lane, splits);
+    let critical = || {
+        let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
+        Some((first.0, first.1, SliceReason::Reserved))
+    };
+    match life.risk.ageing.is_turn(life.risk.slice_next) {
+        true => aged().or_else(critical),
+        false => critical().or_else(aged),
+    }
+}
+
+/// The aged task that has waited longest of those that a lane may begin with at once.
+fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, SliceReason)> {
+    let source = |id: TaskId| {
+        let task = &life.risk.tasks[&id];
+        match task.stage {
+            // Units that came back go before those of the lane's own share.
+            Stage::Shared if !task.open.is_empty() => Some(Source::Open),
+            Stage::Shared if task.share_of(lane).is_some() => Some(Source::Share),
+            Stage::Whole if splits && !task.spec.gang => Some(Source::Whole),
+            Stage::Shared | Stage::Whole | Stage::Reserved(_) | Stage::Aside(_) => None,
+        }
+    };
+    let mut aged = life.risk.ageing.aged(life.at_ns).take(AGED_MAX);
+    aged.find_map(|task| Some((source(task)?, task, SliceReason::Aged)))
 }
 
 /// Gangs that let others go first are tried again.
@@ -102,7 +181,7 @@ fn serve(
     // Every round ends the search, splits a task, puts a gang aside, has one back (which waits or begins then, or is none of
     // this lane's) or gives up splitting.
     loop {
-        let Some((source, task)) = next(life, lane, splits) else {
+        let Some((source, task, reason)) = next(life, lane, splits) else {
             // Nobody is there to go before a gang that was put aside.
             match life.risk.aside.first().filter(|_| splits) {
                 Some(&(_, task)) => set_stage(life, task, Stage::Whole),
@@ -111,7 +190,7 @@ fn serve(
             continue;
         };
         if source != Source::Whole {
-            start(life, lane, source, task, decisions);
+            start(life, lane, source, task, reason, decisions);
             return i64::MAX;
         }
         let Plan { shares, .. } = match plan.take() {
@@ -124,7 +203,9 @@ fn serve(
             split(life, task, shares, decisions);
         } else if shares.iter().all(|share| life.lanes[share.lane as usize].is_free()) {
             split(life, task, shares, decisions);
-            shares.iter().for_each(|share| start(life, share.lane, Source::Share, task, decisions));
+            for share in shares {
+                start(life, share.lane, Source::Share, task, SliceReason::Order, decisions);
+            }
             return i64::MAX;
         } else if let Some(until_ns) = reserve(life, task, shares, decisions) {
             return until_ns;
@@ -138,30 +219,49 @@ fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
     life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(has_weight)
 }
 
-/// The task that a lane is to work on.
-fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId)> {
+/// The task that a free lane is to work on.
+fn next(life: &Life, lane: LaneId, splits: bool) -> Option<(Source, TaskId, SliceReason)> {
     let risk = &life.risk;
-    let queues = [
-        (Source::Open, Some(&risk.open)),
-        (Source::Share, Some(&risk.shares[lane as usize])),
-        (Source::Whole, splits.then_some(&risk.whole)),
-    ];
-    let heads = |class: Option<TaskClass>| {
-        let first = move |(source, queue)| Some((source, first_of(life, lane, queue?, class)?));
-        queues.into_iter().filter_map(first)
-    };
-    if life.config.risk.quantum_ns > 0 && risk.slice_next % CLASS_SLICES == CLASS_SLICES - 1 {
-        let of_class = |class| heads(Some(class)).filter(|(source, head)| begins(life, *source, head));
+    let slice = risk.slice_next;
+    if risk.ageing.is_turn(slice)
+        && let Some(aged) = aged_for(life, lane, splits)
+    {
+        return Some(aged);
+    }
+    let of_order = |(source, task)| (source, task, SliceReason::Order);
+    if life.config.risk.quantum_ns > 0 && slice % CLASS_SLICES == CLASS_SLICES - 1 {
+        let first = |class| first_to_begin(life, lane, splits, class);
         let classes = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch];
-        let mut there = classes.into_iter().filter(|&class| of_class(class).next().is_some()).skip(1);
-        let is_least = risk.slice_next / CLASS_SLICES % 2 == 0;
-        if let Some(class) = if is_least { there.last() } else { there.next() } {
-            let first = of_class(class).min_by(|(_, one), (_, other)| one.order(other));
-            return first.map(|(source, head)| (source, head.due.task));
+        let mut there = classes.into_iter().filter_map(first).skip(1);
+        let is_least = slice / CLASS_SLICES % 2 == 0;
+        if let Some(first) = if is_least { there.last() } else { there.next() } {
+            return Some(of_order(first));
         }
     }
     // Of equals the first: units that came back before those of the lane's own share.
-    let first = heads(None).min_by(|(_, one), (_, other)| one.order(other));
+    let first = heads(life, lane, splits, None).min_by(|(_, one), (_, other)| one.order(other));
+    first.map(|(source, head)| of_order((source, head.due.task)))
+}
+
+/// What is first of each source, of a class or of the most urgent one.
+fn heads(
+    life: &Life,
+    lane: LaneId,
+    splits: bool,
+    class: Option<TaskClass>,
+) -> impl Iterator<Item = (Source, Head<'_>)> {
+    let queues = [
+        (Source::Open, Some(&life.risk.open)),
+        (Source::Share, Some(&life.risk.shares[lane as usize])),
+        (Source::Whole, splits.then_some(&life.risk.whole)),
+    ];
+    queues.into_iter().filter_map(move |(source, queue)| Some((source, first_of(life, lane, queue?, class)?)))
+}
+
+/// The first task of a class that the lane begins with at once.
+fn first_to_begin(life: &Life, lane: LaneId, splits: bool, class: TaskClass) -> Option<(Source, TaskId)> {
+    let begin = heads(life, lane, splits, Some(class)).filter(|(source, head)| begins(life, *source, head));
+    let first = begin.min_by(|(_, one), (_, other)| one.order(other));
     first.map(|(source, head)| (source, head.due.task))
 }
 
@@ -250,8 +350,15 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
     }
 }
 
-/// Has a free lane work on units of a task.
-fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &mut Vec<Decision>) {
+/// Has a lane without a slice work on units of a task.
+fn start(
+    life: &mut Life,
+    lane: LaneId,
+    source: Source,
+    id: TaskId,
+    reason: SliceReason,
+    decisions: &mut Vec<Decision>,
+) {
     let Life { risk, lanes, config, hash, at_ns, .. } = life;
     let tasks_waiting = risk.waiting;
     let TaskSpec { class: task_class, tenant, .. } = &risk.tasks[&id].spec;
@@ -268,21 +375,28 @@ fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &
         Source::Share => task.take_share(lane, units_max, hash),
         Source::Open | Source::Whole => task.take_open(units_max, hash),
     };
-    let predicted_ns = rates.predict_ns(class, &task.spec.rate_key, task.cost(units.count()));
+    let predicted = rates.predict(class, &task.spec.rate_key, task.cost(units.count()));
+    let has_predictor = rates.has_predictor();
     task.slices_running += 1;
+    if risk.ageing.is_on() {
+        task.since_ns = *at_ns;
+    }
     task.refresh(hash);
     risk.enqueue(id);
 
     // What is not known costs next to nothing until it is done: who comes meanwhile begins at the least that was charged,
     // and would stay behind by all that was charged too much.
-    let predicted_ns = predicted_ns.unwrap_or(0);
+    let predicted_ns = predicted.map_or(0, |predicted| predicted.mean_ns);
+    let upper_ns = predicted.filter(|_| has_predictor).map_or(0, |predicted| predicted.upper_ns);
     let charged_ns = risk.accounts.weighted_ns(&turn.tenant, predicted_ns);
     risk.charge(id, charged_ns, hash);
     let slice = risk.slice_next;
     risk.slice_next += 1;
     risk.refresh(hash);
     let finish_ns = *at_ns + predicted_ns;
-    worker.start_slice(Slice { slice, task: Some(id), units, charged_ns, finish_ns }, hash);
+    let by_size_ns = if has_predictor { predicted_ns } else { 0 };
+    let running = Slice { slice, task: Some(id), units, charged_ns, finish_ns, predicted_ns: by_size_ns };
+    worker.start_slice(running, predicted_ns, hash);
     decisions.push(Decision::RunSlice(RunSlice {
         slice,
         task: id,
@@ -295,5 +409,7 @@ fn start(life: &mut Life, lane: LaneId, source: Source, id: TaskId, decisions: &
         tenant_service_ns: turn.service_ns,
         service_fs_per_cost,
         predicted_finish_ns: finish_ns,
+        reason,
+        upper_ns,
     }));
 }

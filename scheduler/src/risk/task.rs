@@ -60,11 +60,15 @@ pub(crate) struct Task {
     pub(crate) slices_running: i32,
     pub(crate) slices_done: i64,
     pub(crate) service_ns: i64,
+    /// What its slices that are done were predicted to take, in nanoseconds; 0 where slices are not predicted by their size.
+    pub(crate) predicted_ns: i64,
     /// Quanta of service that it has had, and those of its tenant's others when it came.
     pub(crate) quanta: i64,
     /// What the rest of it was predicted to take on the fastest class of lanes when that was last looked at, in nanoseconds; 0 where the
     /// policy does not ask.
     pub(crate) rest_ns: i64,
+    /// Since when it has had no slice; 0 where tasks do not age.
+    pub(crate) since_ns: i64,
     contribution: u64,
 }
 
@@ -117,8 +121,10 @@ impl Task {
             slices_running: 0,
             slices_done: 0,
             service_ns: 0,
+            predicted_ns: 0,
             quanta,
             rest_ns: 0,
+            since_ns: 0,
             contribution: 0,
         };
         hash.add(all.hash(task.spec.id, ANY_LANE));
@@ -154,6 +160,24 @@ impl Task {
             .wrapping_add(self.bytes_hash())
             .wrapping_add(self.quanta_hash())
             .wrapping_add(self.rest_hash())
+            .wrapping_add(self.since_hash())
+            .wrapping_add(self.prediction_hash())
+    }
+
+    /// Nothing of none.
+    fn prediction_hash(&self) -> u64 {
+        match self.predicted_ns {
+            0 => 0,
+            predicted_ns => hash_component(Component::TaskPrediction, [self.spec.id, predicted_ns]),
+        }
+    }
+
+    /// Nothing where tasks do not age.
+    fn since_hash(&self) -> u64 {
+        match self.since_ns {
+            0 => 0,
+            since_ns => hash_component(Component::TaskSince, [self.spec.id, since_ns]),
+        }
     }
 
     /// Nothing where the policy does not ask.

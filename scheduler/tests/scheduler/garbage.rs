@@ -55,6 +55,11 @@ fn start() -> impl Strategy<Value = Input> {
                 config.risk.policy = TASK_POLICIES[which as usize % TASK_POLICIES.len()].to_owned();
                 config.risk.price_interval_ns = fields.0;
             }
+            29..31 => {
+                config.risk.critical_percent = 100;
+                config.risk.ageing_ns = fields.0;
+                config.risk.predictor = 1;
+            }
             26..29 => {
                 config.risk.policy = "lp-price".to_owned();
                 config.risk.price_interval_ns = 1;

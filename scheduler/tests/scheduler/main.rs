@@ -12,4 +12,5 @@ mod room;
 mod routing;
 mod script;
 mod simulation;
+mod starvation;
 mod tasks;

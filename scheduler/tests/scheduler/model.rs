@@ -83,6 +83,8 @@ pub struct ModelLane {
     pub voided: Vec<i64>,
     /// The slice that it works on.
     pub slice: Option<RunSlice>,
+    /// When it began that.
+    pub slice_begun_ns: i64,
     /// Slices it worked on when it was lost.
     pub slices_voided: Vec<i64>,
 }

@@ -269,6 +269,9 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "requests" => config.risk.bytes_max = value,
         "quantum" => config.risk.quantum_ns = value,
         "prices" => config.risk.price_interval_ns = value,
+        "critical" => config.risk.critical_percent = value as i32,
+        "ageing" => config.risk.ageing_ns = value,
+        "predictor" => config.risk.predictor = value as i32,
         other => panic!("no such field: {other}"),
     }
 }
@@ -336,17 +339,30 @@ fn describe(decision: &Decision) -> String {
             tenant_service_ns,
             service_fs_per_cost,
             predicted_finish_ns,
+            reason,
+            upper_ns,
         }) => {
+            let why = match reason {
+                SliceReason::Order => String::new(),
+                other => format!(", {other:?}"),
+            };
+            let upper = if *upper_ns > 0 { format!(" of at most {upper_ns}") } else { String::new() };
             format!(
                 "slice {slice} of {task} on {lane}: {from}..{to} ({class:?} of {tenant} after {tenant_service_ns}, \
-                 {tasks_waiting} waiting, {service_fs_per_cost} fs, finish {predicted_finish_ns})"
+                 {tasks_waiting} waiting, {service_fs_per_cost} fs, finish {predicted_finish_ns}{upper}{why})"
             )
         }
         Decision::Expire(Expire { task, deadline_ns, slices_running }) => {
             format!("expire {task}: due {deadline_ns}, {slices_running} running")
         }
-        Decision::Finish(Finish { task, slices, service_ns }) => {
-            format!("finish {task}: {slices} slices, {service_ns} ns")
+        Decision::Finish(Finish { task, slices, service_ns, predicted_ns }) => {
+            let of = if *predicted_ns > 0 { format!(" of {predicted_ns}") } else { String::new() };
+            format!("finish {task}: {slices} slices, {service_ns}{of} ns")
+        }
+        Decision::Drift(Drift { slice, lane, rate_key, predicted_ns, service_ns, slices }) => {
+            format!(
+                "drift of {rate_key} on {lane}: slice {slice} took {service_ns} of {predicted_ns} ns, {slices} slices forgotten"
+            )
         }
         Decision::Assign(Assign { task, lane, tasks, backlog_ns, task_ns }) => {
             format!("assign {task} to {lane}: {tasks} tasks, {backlog_ns} ns, then {task_ns} ns")

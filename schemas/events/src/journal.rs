@@ -418,6 +418,8 @@ pub enum Decision {
     AskPrices(AskPrices),
     /// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
     Controlled(Controlled),
+    /// Slices of a kind of tasks take other times than predicted, again and again: what was known of them on a class of lanes is forgotten.
+    Drift(Drift),
 }
 
 /// A lane that could take a group, with what spoke for it.

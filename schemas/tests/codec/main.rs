@@ -4,6 +4,7 @@ mod avro;
 mod damaged;
 mod golden;
 mod journal_chain;
+mod reason_words;
 mod records;
 mod rejected;
 mod risk;

@@ -190,6 +190,7 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Assign(_) => 15,
         Decision::AskPrices(_) => 16,
         Decision::Controlled(_) => 17,
+        Decision::Drift(_) => 18,
     }
 }
 

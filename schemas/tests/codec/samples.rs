@@ -221,6 +221,9 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             quantum_ns: 50_000_000,
             policy: "lp-price@1".into(),
             price_interval_ns: 1_000_000_000,
+            critical_percent: 25,
+            ageing_ns: 1_000_000_000,
+            predictor: 1,
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -445,6 +448,8 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             tenant_service_ns: 1_500_000,
             service_fs_per_cost: 1_980_000,
             predicted_finish_ns: 1_722_470_400_000_250_000,
+            reason: if slice == 0 { SliceReason::Order } else { SliceReason::Aged },
+            upper_ns: 260_000,
         })
     };
     let split = |policy, gang| {
@@ -480,7 +485,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         (
             Input::SliceDone(SliceDone { lane: 0, slice: 0, service_ns: 49_000 }),
             vec![
-                Decision::Finish(Finish { task: 1, slices: 1, service_ns: 49_000 }),
+                Decision::Finish(Finish { task: 1, slices: 1, service_ns: 49_000, predicted_ns: 50_000 }),
                 split(SplitPolicy::Score, true),
                 run(1, 0, TaskClass::Interactive, (0, 512)),
                 run(2, 1, TaskClass::Batch, (5_429, 5_941)),
@@ -488,7 +493,17 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         ),
         (
             Input::TaskDropped(TaskDropped { task: 2 }),
-            vec![Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 })],
+            vec![
+                Decision::Expire(Expire { task: 4, deadline_ns: 5, slices_running: 2 }),
+                Decision::Drift(Drift {
+                    slice: 9,
+                    lane: 1,
+                    rate_key: "asian/f64".into(),
+                    predicted_ns: 500_000,
+                    service_ns: 1_500_000,
+                    slices: 800,
+                }),
+            ],
         ),
         (Input::Sealed(Sealed { partitions: sealed() }), vec![]),
         (

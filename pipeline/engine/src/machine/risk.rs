@@ -1,8 +1,8 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
 use warptape_events::journal::{
-    AsOf, Expire, Finish, Input, LaneId, Priced, Reject, RunSlice, SliceDone, TaskArrived, TaskDropped,
-    TaskId,
+    AsOf, Expire, Finish, Input, LaneId, Priced, Reject, RunSlice, SliceDone, TaskArrived, TaskClass,
+    TaskDropped, TaskId,
 };
 use warptape_events::risk::{RiskOutcome, RiskRequest};
 use warptape_events::{DecodeError, LifecycleEvent};
@@ -274,7 +274,8 @@ impl Core {
 
     pub(super) fn run_slice(&mut self, now_ns: i64, run: &RunSlice) {
         let task = self.risk.begin_slice(now_ns, run);
-        let slice = Slice { slice: run.slice, task, units: run.from..run.to };
+        let critical = run.class == TaskClass::Critical;
+        let slice = Slice { slice: run.slice, task, units: run.from..run.to, critical };
         self.commands.push(Command::Slice(run.lane, slice));
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use warptape_events::journal::TaskId;
+use warptape_events::journal::{TaskClass, TaskId};
 use warptape_stages::risk::Finished;
 
 use super::{EncodedResult, OpenTask};
@@ -34,6 +34,11 @@ impl Conclusion {
     /// Whether ticks should not wait for it.
     pub(crate) fn is_long(&self) -> bool {
         self.open.is_long_to_finish()
+    }
+
+    /// Whether the task is critical.
+    pub fn is_critical(&self) -> bool {
+        self.open.asked.class == TaskClass::Critical
     }
 
     /// Puts it together; `now_ns` tells the time when that is done.

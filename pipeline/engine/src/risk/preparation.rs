@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use warptape_events::journal::AsOf;
-use warptape_events::risk::{RiskError, RiskRequest};
+use warptape_events::risk::{RiskError, RiskRequest, TaskClass};
 use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
 
 /// A request whose turn has come.
@@ -35,6 +35,11 @@ impl Preparation {
     /// By which [`crate::Command::Abandon`] names it.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether the request is critical.
+    pub fn is_critical(&self) -> bool {
+        self.request.class == TaskClass::Critical
     }
 
     /// Leaves it, because nobody wants it any more.

@@ -91,10 +91,20 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             of.time("deadline_ns"),
         ),
         "Finish" => format!(
-            "task {} is done, in {} slices and {} of lanes' time",
+            "task {} is done, in {} slices and {} of lanes' time, where {} were predicted",
             of.text("task"),
             of.text("slices"),
             milliseconds(of.number("service_ns")),
+            milliseconds(of.number("predicted_ns")),
+        ),
+        "Drift" => format!(
+            "slice {} of {} took {} on lane {}, where {} were predicted, and those before it likewise: {} slices are forgotten",
+            of.text("slice"),
+            of.text("rate_key"),
+            milliseconds(of.number("service_ns")),
+            of.text("lane"),
+            milliseconds(of.number("predicted_ns")),
+            of.text("slices"),
         ),
         // Of a newer version.
         _ => fields.to_string(),
@@ -220,9 +230,13 @@ impl Fields<'_> {
     }
 
     fn run_slice(&self) -> String {
+        let why = match self.fields["reason"].as_str() {
+            Some("RESERVED") => "because it is critical and the lane has time in reserve",
+            Some("AGED") => "because it has waited longest",
+            _ => "because it is free",
+        };
         format!(
-            "lane {} does units {} to {} of task {}, because it is free: {} ({}) has had the least service, {}, and {} \
-             tasks wait; the end is predicted in {}",
+            "lane {} does units {} to {} of task {}, {why}: {} ({}) has had {} of service, and {} tasks wait; the end is predicted in {}",
             self.text("lane"),
             self.text("from"),
             self.text("to"),

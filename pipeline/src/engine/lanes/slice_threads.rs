@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use warptape_background::BackgroundThread;
+use warptape_background::{BackgroundThread, run_at_once};
 use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::LaneId;
@@ -42,13 +42,17 @@ impl SliceThreads {
         // A lane has one slice at a time.
         let (on_host, received) = unbounded();
         let name = format!("risk-{}", reporter.lane);
+        // Those of critical tasks do not yield the processor: the thread that asks does them itself.
         let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
         let background = BackgroundThread::start(&name, run);
         let work = reporter.clone();
         let started = background.map(|background| {
             start_thread(&name, move || {
                 work.work(&received, |slice| {
-                    let (partial, took) = background.run(slice);
+                    let (partial, took) = match slice.critical {
+                        true => run_at_once(|| run(slice)),
+                        false => background.run(slice),
+                    };
                     Ok((partial, took.as_nanos() as i64))
                 });
             })
@@ -166,7 +170,7 @@ mod tests {
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
         let (threads, of_device) = SliceThreads::start(reporter, Isa::Baseline, true);
         for (slice, task) in [(0, implied_task()), (1, weights_task())] {
-            threads.run(Slice { slice, task: Arc::new(task), units: 0..1 });
+            threads.run(Slice { slice, task: Arc::new(task), units: 0..1, critical: false });
         }
         drop(threads);
         let of_device: Vec<i64> = of_device.expect("it has one").iter().map(|slice| slice.slice).collect();
@@ -184,7 +188,7 @@ mod tests {
         let expected = task.run(Isa::Baseline, 0..1);
         // So many that the lane's thread may well be held up, and still comes to the batch before they are done.
         for slice in 0..SLICES {
-            let slice = Slice { slice, task: task.clone(), units: 0..1 };
+            let slice = Slice { slice, task: task.clone(), units: 0..1, critical: slice % 2 == 0 };
             lane.run_slice(slice);
         }
         let batch = LaneBatch { batch: 3, parts: Vec::new() };
@@ -212,7 +216,7 @@ mod tests {
         let (threads, _) = SliceThreads::start(reporter, Isa::Baseline, false);
         // Units that the task does not have, then one that it has.
         for (slice, units) in [(0, 5..6), (1, 0..1)] {
-            threads.run(Slice { slice, task: task.clone(), units });
+            threads.run(Slice { slice, task: task.clone(), units, critical: false });
         }
         drop(threads);
         let partials: Vec<Partial> = told.iter().map(partial).collect();

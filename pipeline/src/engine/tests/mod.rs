@@ -101,7 +101,7 @@ impl Shell {
                     Command::Prepare(preparation) => self.preparations.push(preparation),
                     Command::Abandon { number } => self.abandoned.push(number),
                     Command::Conclude(conclusion) => self.conclusions.push(conclusion),
-                    Command::Slice(lane, Slice { slice, task, units }) => {
+                    Command::Slice(lane, Slice { slice, task, units, .. }) => {
                         let partial = task.run(Isa::Baseline, units);
                         let done = LaneNews::SliceDone { slice, service_ns: 1, partial };
                         self.core.on_lane(now_ns, lane, 0, done).expect(TOLD);

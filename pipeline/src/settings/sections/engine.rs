@@ -14,6 +14,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 const RISK_QUANTUM_NS: i64 = 20_000_000;
 /// Time between looks at whether prices of kinds of tasks are to be found anew.
 const PRICE_INTERVAL_NS: i64 = NS_PER_S;
+/// Version of what predicts the time of slices.
+const PREDICTOR: i32 = 1;
 
 section! {
     "engine": "The loop that reads ticks, feeds lanes and commits.";
@@ -115,6 +117,12 @@ section! {
         /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`).
         /// docs/scheduling.md says which is for what.
         policy: String = choice(&TASK_POLICIES, |name| format!("{name}@1"));
+        /// Share of the time of a lane that has ticks, in percent, that is kept for critical tasks, and for tasks of other classes that have
+        /// waited for `ageing_ms`; 0: ticks leave nothing to tasks while lanes are never without.
+        critical_percent: i32 = integer(25, 0..=100, whole);
+        /// Time in which a task gets no slice, in milliseconds, after which it goes before all others in one slice of sixteen, whatever its
+        /// class; 0: never.
+        ageing_ns as ageing_ms: i64 = integer(1_000, 0..=86_400_000, |ms| ms * 1_000_000);
         /// How the units of a task are shared out: every free lane takes the next ones (`dynamic`), each lane gets as
         /// many (`equal`), or in proportion to its weight (`score`).
         split: SplitPolicy = choice(&["dynamic", "equal", "score"], |word| match word {
@@ -146,6 +154,8 @@ impl RiskSettings {
             tasks_max,
             bytes_max,
             policy,
+            critical_percent,
+            ageing_ns,
             split,
             tenant_weights,
             commit_interval: _,
@@ -158,6 +168,9 @@ impl RiskSettings {
             quantum_ns: RISK_QUANTUM_NS,
             policy,
             price_interval_ns: PRICE_INTERVAL_NS,
+            critical_percent,
+            ageing_ns,
+            predictor: PREDICTOR,
             split,
             tenant_weights,
         }

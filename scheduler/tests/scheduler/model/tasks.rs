@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use warptape_events::journal::*;
 
 use super::Model;
+use crate::starvation::Starvation;
 
 /// What became of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub struct ModelTask {
     is_whole: bool,
     slices_done: i64,
     service_ns: i64,
+    /// What its slices were predicted to take, if slices are predicted by their size.
+    predicted_ns: i64,
+    /// Since when it has had no slice.
+    since_ns: i64,
 }
 
 /// All tasks of a process life.
@@ -34,6 +39,10 @@ pub struct ModelTasks {
     pub finished: Vec<(TaskId, i64)>,
     /// The last question for prices.
     pub asked: Option<AskPrices>,
+    /// Looks for tasks that starve.
+    starvation: Starvation,
+    /// Of each lane: when its last slice beside ticks began, and what that took once it is done.
+    beside: BTreeMap<LaneId, (i64, Option<i64>)>,
 }
 
 impl ModelTask {
@@ -93,6 +102,7 @@ impl Model {
 
     fn lose_slices(&mut self, lane: LaneId) {
         self.reopen_shares(lane);
+        self.tasks.beside.remove(&lane);
         let lost = &mut self.lanes[lane as usize];
         let Some(slice) = lost.slice.take() else { return };
         lost.slices_voided.push(slice.slice);
@@ -110,12 +120,18 @@ impl Model {
         }
         let slice = lane.slice.take().unwrap();
         assert_eq!(slice.slice, done.slice);
+        if let Some((_, took_ns @ None)) = self.tasks.beside.get_mut(&done.lane) {
+            *took_ns = Some(done.service_ns);
+        }
         if let Some(task) = self.tasks.known.get_mut(&slice.task) {
             let slots = task.slots(slice.from, slice.to);
             assert!(task.units[slots.clone()].iter().all(|unit| *unit == Unit::Running));
             task.units[slots].fill(Unit::Done);
             task.slices_done += 1;
             task.service_ns += done.service_ns;
+            if self.config.risk.predictor > 0 {
+                task.predicted_ns += slice.predicted_finish_ns - lane.slice_begun_ns;
+            }
         }
     }
 
@@ -154,7 +170,7 @@ impl Model {
             }
             Decision::RunSlice(slice) => {
                 self.execute_slice(slice);
-                format!("slice {:?}", slice.class)
+                format!("slice {:?}, {:?}", slice.class, slice.reason)
             }
             Decision::Expire(expire) => {
                 let task = self.tasks.known.remove(&expire.task).expect("an unknown task expires");
@@ -172,9 +188,17 @@ impl Model {
                     "a task with units left is finished"
                 );
                 assert_eq!((finish.slices, finish.service_ns), (task.slices_done, task.service_ns));
+                assert_eq!(finish.predicted_ns, task.predicted_ns);
                 let next = task.arrived.first_unit + task.arrived.units;
                 self.tasks.finished.push((finish.task, next));
                 "finish".to_owned()
+            }
+            Decision::Drift(drift) => {
+                assert!(
+                    self.config.risk.predictor > 0 && drift.slices > 0 && drift.predicted_ns >= 0,
+                    "{drift:?}"
+                );
+                "drift".to_owned()
             }
             Decision::Assign(assign) => {
                 self.execute_assign(assign);
@@ -244,7 +268,9 @@ impl Model {
 
     fn execute_slice(&mut self, slice: &RunSlice) {
         let lane = slice.lane;
-        assert!(self.is_free(lane), "a slice goes to a lane that has something to do");
+        if !self.is_free(lane) {
+            self.execute_beside(slice);
+        }
         assert!(self.serves(lane), "a slice goes to a lane that is out of service");
         assert_eq!(slice.slice, self.tasks.slice_next, "slices are numbered in order");
         self.tasks.slice_next += 1;
@@ -256,7 +282,18 @@ impl Model {
         assert_eq!((slice.class, &slice.tenant), (arrived.class, &arrived.tenant));
         // With a quantum, tasks of a tenant take turns, and every sixteenth slice may go to a less urgent class.
         let takes_turns = self.config.risk.quantum_ns > 0;
-        let is_turn = takes_turns && slice.slice % 16 == 15;
+        let is_aged = slice.reason == SliceReason::Aged;
+        let is_turn = (takes_turns && slice.slice % 16 == 15) || is_aged;
+        let age_ns = self.config.risk.ageing_ns;
+        assert!(!is_aged || (age_ns > 0 && chosen.since_ns + age_ns <= self.at_ns), "a young task is aged");
+        let reserved = slice.reason == SliceReason::Reserved;
+        assert!(!reserved || slice.class == TaskClass::Critical, "{slice:?}");
+        let open = |task: &&ModelTask| !task.is_whole && task.units.contains(&Unit::Open(None));
+        let aged = self.tasks.known.values().filter(open);
+        let aged = aged.filter(|task| age_ns > 0 && task.since_ns + age_ns <= self.at_ns);
+        let longest = aged.map(|task| (task.since_ns, task.arrived.task)).min();
+        self.tasks.starvation.observe(longest.map(|(_, task)| task), slice.task).unwrap();
+        let chosen = &self.tasks.known[&slice.task];
         for other in self.tasks.known.values().filter(|other| other.is_for(lane)) {
             // Those that begin as a gang begin whatever else there is for one of their lanes.
             let gang = arrived.gang && !chosen.is_whole;
@@ -283,7 +320,29 @@ impl Model {
         let is_first = lost.is_none_or(|lost| lost == slots.start);
         assert!(is_first || task.arrived.gang, "what came back goes first");
         task.units[slots].fill(Unit::Running);
+        task.since_ns = self.at_ns;
+        assert!(slice.upper_ns == 0 || slice.upper_ns >= slice.predicted_finish_ns - self.at_ns, "{slice:?}");
         self.lanes[lane as usize].slice = Some(slice.clone());
+        self.lanes[lane as usize].slice_begun_ns = self.at_ns;
+    }
+
+    /// A lane that has ticks begins a slice: with no other under way, of its reserve, and of a task that may use that.
+    fn execute_beside(&mut self, slice: &RunSlice) {
+        let lane = &self.lanes[slice.lane as usize];
+        assert!(lane.ready && lane.slice.is_none(), "a slice goes to a lane that has one");
+        assert_ne!(slice.reason, SliceReason::Order, "a slice goes to a lane that has something to do");
+        assert!(self.reserve_ns(slice.lane) <= self.at_ns, "a lane takes more than its reserve");
+        self.tasks.beside.insert(slice.lane, (self.at_ns, None));
+    }
+
+    /// When a lane may begin a slice beside ticks.
+    fn reserve_ns(&self, lane: LaneId) -> i64 {
+        let percent = i128::from(self.config.risk.critical_percent);
+        match self.tasks.beside.get(&lane) {
+            _ if percent == 0 => i64::MAX,
+            Some((begun_ns, Some(took_ns))) => begun_ns + (i128::from(*took_ns) * 100 / percent) as i64,
+            _ => 0,
+        }
     }
 
     /// What some inputs owe whatever else they bring.
@@ -324,6 +383,17 @@ impl Model {
         let serving = (0..self.lanes.len() as LaneId).filter(|lane| self.serves(*lane));
         for lane in serving.filter(|_| !self.may_be_short()) {
             let wants = known.values().any(|task| task.is_for(lane));
+            let age_ns = self.config.risk.ageing_ns;
+            let is_aged = |task: &ModelTask| age_ns > 0 && task.since_ns + age_ns <= self.at_ns;
+            let is_urgent = |task: &ModelTask| task.arrived.class == TaskClass::Critical || is_aged(task);
+            let urgent = known.values().any(|task| task.is_for(lane) && is_urgent(task));
+            let state = &self.lanes[lane as usize];
+            if urgent && state.slice.is_none() && !self.is_free(lane) && self.config.risk.critical_percent > 0
+            {
+                let reserve_ns = self.reserve_ns(lane);
+                assert!(reserve_ns > self.at_ns, "lane {lane} keeps its reserve from a task that may use it");
+                assert!(self.timer_ns.is_some_and(|timer_ns| timer_ns <= reserve_ns), "nobody wakes for it");
+            }
             assert!(gang_waits || !wants || !self.is_free(lane), "lane {lane} rests and a task waits");
             if gang_waits && self.is_free(lane) {
                 assert!(!wants || self.timer_ns.is_some(), "lane {lane} waits for a gang for ever");
@@ -335,7 +405,9 @@ impl Model {
     pub(super) fn know_task(&mut self, arrived: &TaskArrived) {
         let is_whole = arrived.gang || self.config.risk.split != SplitPolicy::Dynamic;
         let units = vec![Unit::Open(None); arrived.units as usize];
-        let task = ModelTask { arrived: arrived.clone(), units, is_whole, slices_done: 0, service_ns: 0 };
-        self.tasks.known.insert(arrived.task, task);
+        let (arrived, since_ns) = (arrived.clone(), self.at_ns);
+        let task =
+            ModelTask { arrived, units, is_whole, slices_done: 0, service_ns: 0, predicted_ns: 0, since_ns };
+        self.tasks.known.insert(task.arrived.task, task);
     }
 }

@@ -29,6 +29,14 @@ pub struct RiskConfig {
     pub policy: String,
     /// Time between looks at whether prices of kinds of tasks are to be found anew, in nanoseconds; 0: never.
     pub price_interval_ns: i64,
+    /// Share of a lane's time, in percent, that slices of critical tasks may take beside batches of ticks; 0, as before there was this
+    /// field: a lane that has ticks begins no slice.
+    pub critical_percent: i32,
+    /// Time without a slice, in nanoseconds, after which a task is aged: of every sixteen slices one is for the task that has waited
+    /// longest, whatever its class. 0, as before there was this field: never.
+    pub ageing_ns: i64,
+    /// Version of what predicts the time of slices by their size; 0, as before there was this field: time is in proportion to cost.
+    pub predictor: i32,
 }
 
 impl Default for RiskConfig {
@@ -43,6 +51,9 @@ impl Default for RiskConfig {
             quantum_ns: 0,
             policy: String::new(),
             price_interval_ns: 0,
+            critical_percent: 0,
+            ageing_ns: 0,
+            predictor: 0,
         }
     }
 }
@@ -281,7 +292,7 @@ pub struct RunSlice {
     pub slice: i64,
     /// The task.
     pub task: TaskId,
-    /// The lane: it was free, and nothing waited for it.
+    /// The lane. With the reason `ORDER` it was free, and nothing waited for it; otherwise it may have batches in flight.
     pub lane: LaneId,
     /// First unit.
     pub from: i64,
@@ -300,6 +311,24 @@ pub struct RunSlice {
     pub service_fs_per_cost: i64,
     /// Predicted end of the slice, ns since the epoch.
     pub predicted_finish_ns: i64,
+    /// Why it is the turn of this task.
+    pub reason: SliceReason,
+    /// Time that nineteen of twenty such slices are predicted to keep, in nanoseconds; 0 where nothing is known, or slices are not predicted
+    /// by their size. The mean is that until the predicted end; what it took is in `SliceDone`.
+    pub upper_ns: i64,
+}
+
+/// Why it is the turn of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SliceReason {
+    /// It is first in the order of the policy; journals from before there were reasons say this of every slice.
+    #[default]
+    Order,
+    /// It is critical, and the lane, which has ticks to work on, has time in reserve for such tasks.
+    Reserved,
+    /// It has waited longest of all, and longer than `ageing_ns`.
+    Aged,
 }
 
 /// See [`Decision::Expire`](super::Decision::Expire).
@@ -322,4 +351,23 @@ pub struct Finish {
     pub slices: i64,
     /// Time that lanes worked on them, in nanoseconds.
     pub service_ns: i64,
+    /// Time that they were predicted to take, in nanoseconds; 0 where slices are not predicted by their size.
+    pub predicted_ns: i64,
+}
+
+/// See [`Decision::Drift`](super::Decision::Drift).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Drift {
+    /// The slice that showed it.
+    pub slice: i64,
+    /// Its lane, which stands for its class.
+    pub lane: LaneId,
+    /// What the speed of the task's units is known by.
+    pub rate_key: String,
+    /// What the slice was predicted to take, in nanoseconds.
+    pub predicted_ns: i64,
+    /// What it took, in nanoseconds.
+    pub service_ns: i64,
+    /// Slices that were forgotten.
+    pub slices: i64,
 }

@@ -1,0 +1,92 @@
+//! Time that lanes keep in reserve for tasks while they have ticks to work on.
+//!
+//! A slice of the reserve runs beside the batches of its lane. Once it is done the lane begins no other such slice before so much time has
+//! passed since its beginning that it took the configured share of that: in any time, slices of the reserve take that share and one
+//! slice more. It owns the times; it must not know which tasks may use them.
+
+use crate::config::DURATION_NS_MAX;
+use crate::lanes::Lane;
+use crate::state_hash::{Component, StateHash, hash_component};
+
+const PERCENT: i64 = 100;
+
+const _: () = assert!(DURATION_NS_MAX.checked_mul(PERCENT).is_some());
+
+/// What one lane has in reserve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reserve {
+    /// When a slice of the reserve began that is not done.
+    begun_ns: Option<i64>,
+    /// Before this time the lane begins no slice of the reserve.
+    next_ns: i64,
+    contribution: u64,
+}
+
+impl Reserve {
+    /// When the lane may begin a slice beside its batches.
+    pub(crate) fn next_ns(&self) -> i64 {
+        self.next_ns
+    }
+
+    /// A slice of the reserve begins.
+    pub(crate) fn begin(&mut self, lane: &Lane, at_ns: i64, hash: &mut StateHash) {
+        self.begun_ns = Some(at_ns);
+        self.refresh(lane, hash);
+    }
+
+    /// A slice of the lane is done that took so long; nothing changes if it was none of the reserve.
+    pub(crate) fn end(&mut self, lane: &Lane, service_ns: i64, percent: i32, hash: &mut StateHash) {
+        let Some(begun_ns) = self.begun_ns.take() else { return };
+        // The share may be 0 by now only in a configuration that never lets a slice of the reserve begin.
+        let period_ns = service_ns.min(DURATION_NS_MAX) * PERCENT / i64::from(percent.max(1));
+        self.next_ns = begun_ns.saturating_add(period_ns);
+        self.refresh(lane, hash);
+    }
+
+    /// The lane is lost: it comes back with all of its time.
+    pub(crate) fn clear(&mut self, hash: &mut StateHash) {
+        hash.remove(std::mem::take(self).contribution);
+    }
+
+    /// Nothing before the first slice of the reserve.
+    pub(crate) fn hash(&self, lane: &Lane) -> u64 {
+        match (self.begun_ns, self.next_ns) {
+            (None, 0) => 0,
+            (begun_ns, next_ns) => {
+                hash_component(Component::Reserve, [i64::from(lane.id), begun_ns.unwrap_or(-1), next_ns])
+            }
+        }
+    }
+
+    fn refresh(&mut self, lane: &Lane, hash: &mut StateHash) {
+        let now = self.hash(lane);
+        hash.replace(&mut self.contribution, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_events::journal::{LaneKind, LaneSpec};
+
+    use super::*;
+    use crate::classes::ClassId;
+
+    #[test]
+    fn slices_of_the_reserve_take_their_share() {
+        let lane = Lane::new(&LaneSpec::new(0, "cpu:0", 1), ClassId::of_kind(LaneKind::Host));
+        let (mut reserve, mut hash) = (Reserve::default(), StateHash::default());
+        let mut next = |reserve: &mut Reserve, at_ns, service_ns| {
+            reserve.begin(&lane, at_ns, &mut hash);
+            reserve.end(&lane, service_ns, 25, &mut hash);
+            assert_eq!(hash.value(), reserve.hash(&lane));
+            reserve.next_ns()
+        };
+        assert_eq!(next(&mut reserve, 1_000, 500), 3_000);
+        assert_eq!(next(&mut reserve, 3_000, 0), 3_000);
+        assert!(next(&mut reserve, 3_000, i64::MAX) > 4 * DURATION_NS_MAX);
+        reserve.end(&lane, 7, 25, &mut hash);
+        assert!(reserve.next_ns() > 4 * DURATION_NS_MAX, "a slice that is none of the reserve costs nothing");
+        reserve.clear(&mut hash);
+        assert_eq!((reserve.next_ns(), hash.value()), (0, 0));
+    }
+}
