@@ -74,6 +74,7 @@ pub(crate) enum Component {
     Predictor = 43,
     SlicePrediction = 44,
     TaskPrediction = 45,
+    Stealing = 70,
 }
 
 /// Hash of one component.

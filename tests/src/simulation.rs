@@ -153,6 +153,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                     critical_percent: random.between(0, 1) as i32 * random.between(1, 100) as i32,
                     ageing_ns: random.between(0, 1) * random.between(1, 5_000_000),
                     predictor: random.between(0, 1) as i32,
+                    steals: random.one_in(2),
                     ..RiskConfig::default()
                 },
             },

@@ -72,6 +72,7 @@ fn nothing_given_is_the_defaults() {
         critical_percent: 25,
         ageing_ns: 1_000_000_000,
         predictor: 1,
+        steals: true,
         ..Default::default()
     };
     assert_eq!(settings.scheduler.risk, risk);

@@ -25,6 +25,7 @@ mod rates;
 mod reserve;
 mod shares;
 mod slices;
+mod steal;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -580,8 +581,12 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         0 => 0,
         version => hash_component(Component::Predictor, [i64::from(version)]),
     };
+    let steals = match config.steals {
+        false => 0,
+        true => hash_component(Component::Stealing, []),
+    };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    [bytes, quantum, policy, waits, predictor].into_iter().fold(tenants, u64::wrapping_add)
+    [bytes, quantum, policy, waits, predictor, steals].into_iter().fold(tenants, u64::wrapping_add)
 }
 
 /// Hash of everything here, by walking.

@@ -20,6 +20,7 @@ use warptape_events::journal::{
 use super::CLASS_SLICES;
 use super::queue::{Head, Queue};
 use super::shares::shares;
+use super::steal;
 use super::task::{Stage, TaskSpec};
 use crate::config::GANG_WAIT_SLICES;
 use crate::lanes::{Lane, Slice};
@@ -29,11 +30,13 @@ use crate::service::Serving;
 
 /// Where a task's units are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     /// Any lane may take them.
     Open,
     /// They are of the lane's share.
     Share,
+    /// They are of this lane's share, which another one takes.
+    Other(LaneId),
     /// The task is to be split.
     Whole,
 }
@@ -73,6 +76,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             break;
         }
     }
+    steal::run(life, serving, decisions);
     if has_reserve(life) {
         wake_ns = wake_ns.min(life.risk.ageing.next_ns(life.at_ns));
     }
@@ -214,7 +218,7 @@ fn serve(
 }
 
 /// Whether the lane may get a share of a task: not while it stands by.
-fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
+pub(super) fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
     let has_weight = |other: &Lane| serving.has(other) && other.weight > 0;
     life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(has_weight)
 }
@@ -351,7 +355,7 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
 }
 
 /// Has a lane without a slice work on units of a task.
-fn start(
+pub(super) fn start(
     life: &mut Life,
     lane: LaneId,
     source: Source,
@@ -373,6 +377,7 @@ fn start(
     let units_max = wanted.min(task.spec.slice_units_max);
     let units = match source {
         Source::Share => task.take_share(lane, units_max, hash),
+        Source::Other(owner) => task.take_end_of_share(owner, units_max, hash),
         Source::Open | Source::Whole => task.take_open(units_max, hash),
     };
     let predicted = rates.predict(class, &task.spec.rate_key, task.cost(units.count()));
@@ -411,5 +416,9 @@ fn start(
         predicted_finish_ns: finish_ns,
         reason,
         upper_ns,
+        stolen_from: match source {
+            Source::Other(owner) => Some(owner),
+            Source::Open | Source::Share | Source::Whole => None,
+        },
     }));
 }

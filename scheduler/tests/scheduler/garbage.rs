@@ -59,6 +59,7 @@ fn start() -> impl Strategy<Value = Input> {
                 config.risk.critical_percent = 100;
                 config.risk.ageing_ns = fields.0;
                 config.risk.predictor = 1;
+                config.risk.steals = true;
             }
             26..29 => {
                 config.risk.policy = "lp-price".to_owned();

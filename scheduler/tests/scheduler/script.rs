@@ -272,6 +272,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "critical" => config.risk.critical_percent = value as i32,
         "ageing" => config.risk.ageing_ns = value,
         "predictor" => config.risk.predictor = value as i32,
+        "steals" => config.risk.steals = value > 0,
         other => panic!("no such field: {other}"),
     }
 }
@@ -341,10 +342,12 @@ fn describe(decision: &Decision) -> String {
             predicted_finish_ns,
             reason,
             upper_ns,
+            stolen_from,
         }) => {
-            let why = match reason {
-                SliceReason::Order => String::new(),
-                other => format!(", {other:?}"),
+            let why = match (reason, stolen_from) {
+                (SliceReason::Order, None) => String::new(),
+                (other, Some(owner)) => format!(", {other:?} from {owner}"),
+                (other, None) => format!(", {other:?}"),
             };
             let upper = if *upper_ns > 0 { format!(" of at most {upper_ns}") } else { String::new() };
             format!(

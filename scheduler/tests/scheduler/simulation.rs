@@ -83,11 +83,14 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "resume",
         "slice Batch, Aged",
         "slice Batch, Order",
+        "slice Batch, Stolen",
         "slice Critical, Aged",
         "slice Critical, Order",
         "slice Critical, Reserved",
+        "slice Critical, Stolen",
         "slice Interactive, Aged",
         "slice Interactive, Order",
+        "slice Interactive, Stolen",
         "split Equal",
         "split Equal, gang",
         "split Score",
@@ -155,6 +158,7 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         critical_percent: draws.pick(&[0, 25, 100]).unwrap(),
         ageing_ns: draws.pick(&[0, 1, 4_000]).unwrap(),
         predictor: draws.pick(&[0, 1]).unwrap(),
+        steals: draws.percent(50),
     }
 }
 

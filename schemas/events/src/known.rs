@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x20df_abaa_5854_91ad
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x9e49_7817_4123_9de2
 );
 known!(
     /// Stage state at an offset.

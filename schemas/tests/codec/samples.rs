@@ -224,6 +224,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             critical_percent: 25,
             ageing_ns: 1_000_000_000,
             predictor: 1,
+            steals: true,
         },
     };
     let route = |kind, break_even_rows| Route {
@@ -448,8 +449,13 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             tenant_service_ns: 1_500_000,
             service_fs_per_cost: 1_980_000,
             predicted_finish_ns: 1_722_470_400_000_250_000,
-            reason: if slice == 0 { SliceReason::Order } else { SliceReason::Aged },
+            reason: match slice {
+                0 => SliceReason::Order,
+                2 => SliceReason::Stolen,
+                _ => SliceReason::Aged,
+            },
             upper_ns: 260_000,
+            stolen_from: (slice == 2).then_some(5),
         })
     };
     let split = |policy, gang| {

@@ -233,6 +233,10 @@ impl Fields<'_> {
         let why = match self.fields["reason"].as_str() {
             Some("RESERVED") => "because it is critical and the lane has time in reserve",
             Some("AGED") => "because it has waited longest",
+            Some("STOLEN") => &format!(
+                "because it has nothing else to do and lane {} would come to them later",
+                self.text("stolen_from")
+            ),
             _ => "because it is free",
         };
         format!(

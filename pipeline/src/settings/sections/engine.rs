@@ -171,6 +171,7 @@ impl RiskSettings {
             critical_percent,
             ageing_ns,
             predictor: PREDICTOR,
+            steals: true,
             split,
             tenant_weights,
         }

@@ -37,6 +37,8 @@ pub struct RiskConfig {
     pub ageing_ns: i64,
     /// Version of what predicts the time of slices by their size; 0, as before there was this field: time is in proportion to cost.
     pub predictor: i32,
+    /// Whether lanes that have nothing to do take units of shares that were fixed for others; as before there was this field: they do not.
+    pub steals: bool,
 }
 
 impl Default for RiskConfig {
@@ -54,6 +56,7 @@ impl Default for RiskConfig {
             critical_percent: 0,
             ageing_ns: 0,
             predictor: 0,
+            steals: false,
         }
     }
 }
@@ -316,6 +319,8 @@ pub struct RunSlice {
     /// Time that nineteen of twenty such slices are predicted to keep, in nanoseconds; 0 where nothing is known, or slices are not predicted
     /// by their size. The mean is that until the predicted end; what it took is in `SliceDone`.
     pub upper_ns: i64,
+    /// The lane whose share the units were of, where the reason is `STOLEN`.
+    pub stolen_from: Option<LaneId>,
 }
 
 /// Why it is the turn of a task.
@@ -329,6 +334,8 @@ pub enum SliceReason {
     Reserved,
     /// It has waited longest of all, and longer than `ageing_ns`.
     Aged,
+    /// The lane has nothing else to do, and the one that the units were split to would come to them later.
+    Stolen,
 }
 
 /// See [`Decision::Expire`](super::Decision::Expire).
