@@ -5,11 +5,13 @@
 //! ```
 
 use warptape_scheduler::TASK_POLICIES;
-use warptape_simulator::{Burst, Fleet, Interval, Options, Outcome, Workload, clairvoyant, interval, run};
+use warptape_simulator::{
+    Burst, Fleet, Interval, Options, Outcome, Process, Workload, clairvoyant, interval, run,
+};
 
 const SLICE_NS: i64 = 4_000_000;
-const ARRIVALS: [(&str, Option<Burst>); 2] =
-    [("Poisson", None), ("Bursty", Some(Burst { probability: 0.8, spacing: 0.1 }))];
+const ARRIVALS: [(&str, Process); 2] =
+    [("Poisson", Process::Poisson), ("Bursty", Process::Bursty(Burst { probability: 0.8, spacing: 0.1 }))];
 /// Tasks of a run in which growth is to show, as multiples of those of another one.
 const LONG: usize = 10;
 /// Time to the deadline in multiples of the mean size, beside a second.
@@ -43,8 +45,8 @@ impl Scope {
         println!("\n### Growth of what is there, load 0.95\n");
         println!("| arrivals | policy | tasks there in the second tenth | in the last tenth | growth |");
         println!("|---|---|---|---|---|");
-        for (name, burst) in ARRIVALS {
-            let workload = Workload { burst, ..Workload::three_kinds(0.95, LONG * self.tasks) };
+        for (name, process) in ARRIVALS {
+            let workload = Workload { process, ..Workload::three_kinds(0.95, LONG * self.tasks) };
             for policy in ["fair", "lp-price"] {
                 let outcomes = self.over_seeds(&workload, policy);
                 let [early, late] = [1, 9].map(|part| plain(of(&outcomes, &|outcome| outcome.present[part])));
@@ -61,9 +63,10 @@ impl Scope {
             "| arrivals | policy | missed | done in time, by capacity | arrived, by capacity | mean | p99 |"
         );
         println!("|---|---|---|---|---|---|---|");
-        for (name, burst) in ARRIVALS {
+        for (name, process) in ARRIVALS {
             let deadline_factor = Some(DEADLINE_FACTOR);
-            let workload = Workload { burst, deadline_factor, ..Workload::three_kinds(0.85, 3 * self.tasks) };
+            let workload =
+                Workload { process, deadline_factor, ..Workload::three_kinds(0.85, 3 * self.tasks) };
             let capacity = self.fleet.capacity(&workload.mix());
             for policy in ["fair", "lp-price", "earliest-deadline", "least-laxity"] {
                 let outcomes = self.over_seeds(&workload, policy);
@@ -112,9 +115,10 @@ impl Scope {
 
     /// Completion times under every policy.
     fn completions(&self) {
-        for (name, burst) in ARRIVALS {
+        for (name, process) in ARRIVALS {
             for load in [0.7, 0.85, 0.95] {
-                let workload = Workload { burst, ..Workload::three_kinds(load, self.tasks) };
+                let process = process.clone();
+                let workload = Workload { process, ..Workload::three_kinds(load, self.tasks) };
                 let runs = TASK_POLICIES.map(|policy| self.over_seeds(&workload, policy));
                 println!("\n### {name} arrivals, load {load}\n");
                 println!("| policy | mean | p50 | p99 | mean by that of `fair` |\n|---|---|---|---|---|");

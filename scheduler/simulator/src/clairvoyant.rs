@@ -65,7 +65,8 @@ fn mean_of(tasks: &[Rest], mut rates: impl FnMut(&[Rest], &mut [f64])) -> f64 {
     sum / measured
 }
 
-/// Mean completion times of schedules that know every size, in seconds, in the order of [`EXPONENT_EIGHTHS`].
+/// Mean completion times of schedules that know every size, in seconds, in the order of [`EXPONENT_EIGHTHS`]; of arrivals that do not depend on
+/// the schedule, which those of a closed loop do.
 ///
 /// # Panics
 /// Where a kind can be done by nobody.

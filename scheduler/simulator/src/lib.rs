@@ -20,4 +20,4 @@ mod workload;
 pub use fleet::{Class, Fleet};
 pub use outcome::{Interval, Outcome, PARTS, interval, jain};
 pub use run::{Options, run};
-pub use workload::{Arrival, Burst, Kind, Tenant, Workload};
+pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
