@@ -299,7 +299,10 @@ impl<'a> Run<'a> {
                 encode_journal_entry(&JournalEntry { input, ..entry.clone() }, &mut other);
                 bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap()
             };
-            let mut later = vec![(place_of(&|started| started.scheduler.risk.quantum_ns = 1), 3)];
+            // Limits of risk tasks are the last field of the scheduler's configuration, before the lanes.
+            let first = place_of(&|started| started.scheduler.risk.quantum_ns = 1);
+            let lanes = place_of(&|started| started.lanes.clear());
+            let mut later = vec![(first, lanes - first)];
             later.extend(
                 (0..started.lanes.len())
                     .map(|lane| (place_of(&|started| started.lanes[lane].class = "class".to_owned()), 4)),
