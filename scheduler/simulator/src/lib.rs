@@ -12,6 +12,7 @@
 
 pub mod clairvoyant;
 mod draws;
+pub mod files;
 mod fleet;
 mod outcome;
 mod run;
