@@ -13,7 +13,7 @@ const SLICE_NS: i64 = 4_000_000;
 const ARRIVALS: [(&str, Process); 2] =
     [("Poisson", Process::Poisson), ("Bursty", Process::Bursty(Burst { probability: 0.8, spacing: 0.1 }))];
 /// Tasks of a run in which growth is to show, as multiples of those of another one.
-const LONG: usize = 10;
+const LONG: usize = 20;
 /// Time to the deadline in multiples of the mean size, beside a second.
 const DEADLINE_FACTOR: f64 = 5.0;
 
