@@ -74,7 +74,7 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
             Decision::Reserve(Reserve { lanes, busy, .. }) => {
                 2 * LONG + list(lanes.len(), INT) + list(busy.len(), INT)
             }
-            Decision::RunSlice(RunSlice { tenant, .. }) => 8 * LONG + 3 * INT + 2 * BRANCH + text(tenant),
+            Decision::RunSlice(RunSlice { tenant, .. }) => 8 * LONG + 3 * INT + 3 * BRANCH + text(tenant),
             Decision::Release(Release { .. }) => 3 * INT + LONG + route + BRANCH,
             Decision::Expire(_) => 2 * LONG + INT,
             Decision::Shed(_) => 4 * LONG + 2 * BRANCH,
@@ -163,6 +163,7 @@ mod tests {
                 reason: SliceReason::Aged,
                 upper_ns: long,
                 propensity_ppm: int,
+                stolen_from: Some(int),
             }));
         }
         let route = Route {

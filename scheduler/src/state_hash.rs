@@ -82,6 +82,7 @@ pub(crate) enum Component {
     Explores = 50,
     Breaker = 60,
     BreakerConfig = 61,
+    Stealing = 70,
 }
 
 /// Hash of one component.

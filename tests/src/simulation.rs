@@ -161,6 +161,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                         delay_interval_ns: random.between(1, 50_000_000),
                         ..QueueConfig::default()
                     },
+                    steals: random.one_in(2),
                     ..RiskConfig::default()
                 },
                 breakers: random.one_in(2).then(|| breakers(random)),

@@ -76,6 +76,7 @@ fn nothing_given_is_the_defaults() {
             delay_interval_ns: 100_000_000,
             ..Default::default()
         },
+        steals: true,
         ..Default::default()
     };
     assert_eq!(settings.scheduler.risk, risk);

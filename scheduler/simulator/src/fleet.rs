@@ -1,6 +1,7 @@
 //! Fleets: classes of lanes, how many there are, and how fast each is at each kind of tasks.
 
 use warptape_events::journal::LaneSpec;
+use warptape_prices::Capacity;
 
 /// Lanes that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,8 +78,20 @@ impl Fleet {
     /// # Panics
     /// Where a kind can be done by nobody.
     pub fn capacity(&self, mix: &[f64]) -> f64 {
+        self.solution(mix).work_per_s
+    }
+
+    /// The prices of the capacity problem for a mix of kinds: what a second of the reference class's work is worth by kind.
+    ///
+    /// # Panics
+    /// Where a kind can be done by nobody.
+    pub fn prices(&self, mix: &[f64]) -> Vec<f64> {
+        self.solution(mix).prices
+    }
+
+    fn solution(&self, mix: &[f64]) -> Capacity {
         let lanes: Vec<f64> = self.classes.iter().map(|class| class.lanes as f64).collect();
         let speeds: Vec<Vec<f64>> = self.classes.iter().map(|class| class.speeds.clone()).collect();
-        warptape_prices::capacity(mix, &lanes, &speeds).expect("every kind can be done").work_per_s
+        warptape_prices::capacity(mix, &lanes, &speeds).expect("every kind can be done")
     }
 }

@@ -10,13 +10,15 @@
 //! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number. It owns the model of lanes
 //! and arrivals; it must not schedule anything.
 
+pub mod clairvoyant;
 mod draws;
+pub mod files;
 mod fleet;
 mod outcome;
 mod run;
 mod workload;
 
 pub use fleet::{Class, Fleet};
-pub use outcome::{Interval, Outcome, interval, jain};
+pub use outcome::{Interval, Outcome, PARTS, interval, jain};
 pub use run::{Options, run};
-pub use workload::{Arrival, Burst, Kind, Tenant, Workload};
+pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

@@ -1,18 +1,29 @@
 //! What a run came to, and intervals over runs.
 
+/// Parts of the time in which tasks arrive.
+pub const PARTS: usize = 10;
+
 /// What a run came to. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Completion times of the tasks that were measured, ascending: from arrival to the end of the last slice.
     pub completions_s: Vec<f64>,
-    /// Tasks that were refused.
+    /// Tasks of those that are measured that were refused.
     pub rejected: usize,
-    /// Tasks that met their deadline first.
+    /// Tasks of those that are measured that met their deadline first.
     pub expired: usize,
+    /// Work of the tasks that are measured, in seconds of the reference class.
+    pub offered_s: f64,
+    /// Work of those of them that were done in time, likewise.
+    pub in_time_s: f64,
+    /// Number of tasks that were there, in the mean over time, for each of [`PARTS`] equal parts of the time from the first arrival to the last.
+    pub present: Vec<f64>,
     /// Busy time of lanes by class, from the first arrival to the last.
     pub busy_s: Vec<f64>,
     /// From the first arrival to the last.
     pub arrivals_s: f64,
+    /// From the first arrival that is measured to the last.
+    pub measured_s: f64,
     /// From the last arrival until all was done.
     pub drain_s: f64,
     /// Lane time that each tenant had while all of them had tasks, by its weight.
@@ -27,6 +38,25 @@ impl Outcome {
     /// Mean completion time.
     pub fn mean_s(&self) -> f64 {
         self.completions_s.iter().sum::<f64>() / self.completions_s.len() as f64
+    }
+
+    /// Share of the measured tasks that were not done in time.
+    pub fn missed(&self) -> f64 {
+        let missed = self.rejected + self.expired;
+        missed as f64 / (missed + self.completions_s.len()).max(1) as f64
+    }
+
+    /// Tasks by which what is there grows in a second: the slope of the line through [`Outcome::present`] with the least squares, without the first part,
+    /// in which an empty fleet fills.
+    pub fn growth_per_s(&self) -> f64 {
+        let parts: Vec<(f64, f64)> =
+            (0..).zip(&self.present).skip(1).map(|(part, tasks)| (f64::from(part), *tasks)).collect();
+        let number = parts.len() as f64;
+        let middle = |of: fn(&(f64, f64)) -> f64| parts.iter().map(of).sum::<f64>() / number;
+        let (at, mean) = (middle(|part| part.0), middle(|part| part.1));
+        let with: f64 = parts.iter().map(|part| (part.0 - at) * (part.1 - mean)).sum();
+        let squares: f64 = parts.iter().map(|part| (part.0 - at) * (part.0 - at)).sum();
+        with / squares / (self.arrivals_s / PARTS as f64)
     }
 
     /// A quantile of completion times, from 0 to 1.
@@ -80,6 +110,13 @@ mod tests {
         assert_eq!(found.mean, 3.0);
         assert!((found.half - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
         assert_eq!(interval(&[7.0]), Interval { mean: 7.0, half: 0.0 });
+    }
+
+    #[test]
+    fn growth_is_a_slope() {
+        let present = (0..PARTS).map(|part| if part == 0 { 99.0 } else { 7.0 + 3.0 * part as f64 }).collect();
+        let outcome = Outcome { present, arrivals_s: 20.0, ..Outcome::default() };
+        assert!((outcome.growth_per_s() - 1.5).abs() < 1e-12);
     }
 
     #[test]

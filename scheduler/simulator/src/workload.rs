@@ -12,10 +12,23 @@ pub struct Kind {
     pub name: String,
     /// Its share of the work; shares add up to 1.
     pub share: f64,
-    /// Mean size of a task, in seconds of a lane of the reference class; sizes are exponentially distributed.
+    /// Mean size of a task, in seconds of a lane of the reference class.
     pub mean_s: f64,
+    /// How sizes are distributed.
+    pub sizes: Sizes,
+    /// Whether lanes may share a task; otherwise one lane does all of it.
+    pub divisible: bool,
     /// Its class.
     pub class: TaskClass,
+}
+
+/// Distribution of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// Exponential.
+    Exponential,
+    /// All of them the mean.
+    Fixed,
 }
 
 /// Who sends tasks.
@@ -38,6 +51,39 @@ pub struct Burst {
     pub spacing: f64,
 }
 
+/// Rates that change in the course of a period: above the mean in its first half, and as far below in its second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Diurnal {
+    /// The period, in seconds.
+    pub period_s: f64,
+    /// By how much of the mean the rate is above it; below 1.
+    pub swing: f64,
+}
+
+/// A closed loop: whoever has sent a task waits until it is done, thinks, and sends the next one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closed {
+    /// How many there are.
+    pub senders: usize,
+    /// Mean time that one thinks, exponentially distributed; 0: all of them always wait for a task.
+    pub think_s: f64,
+}
+
+/// When tasks arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Process {
+    /// Times between tasks are exponential.
+    Poisson,
+    /// Tasks come in bursts.
+    Bursty(Burst),
+    /// The rate changes.
+    Diurnal(Diurnal),
+    /// A task comes when another one is done.
+    Closed(Closed),
+    /// Tasks of a recording, by their times.
+    Recorded(Vec<Arrival>),
+}
+
 /// What arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
@@ -45,12 +91,12 @@ pub struct Workload {
     pub kinds: Vec<Kind>,
     /// Who sends them.
     pub tenants: Vec<Tenant>,
-    /// Work that arrives, as a share of what the fleet can do of this mix.
+    /// Work that arrives, as a share of what the fleet can do of this mix; where tasks come at random.
     pub load: f64,
     /// Tasks of a run.
     pub tasks: usize,
-    /// Bursts; none: arrivals are a Poisson process.
-    pub burst: Option<Burst>,
+    /// When they come.
+    pub process: Process,
     /// Time from a task's arrival to its deadline, in multiples of the mean size of its kind, and with it a second of room for the largest; none: no deadlines.
     pub deadline_factor: Option<f64>,
     /// Units that a second of the reference class is divided into.
@@ -64,6 +110,8 @@ pub struct Arrival {
     pub at_ns: i64,
     /// Kind, by its index.
     pub kind: usize,
+    /// Its class.
+    pub class: TaskClass,
     /// Tenant, by its index.
     pub tenant: usize,
     /// Units of work, one at least.
@@ -82,6 +130,8 @@ impl Workload {
             name: name.to_owned(),
             share: 1.0 / 3.0,
             mean_s: 0.2,
+            sizes: Sizes::Exponential,
+            divisible: true,
             class: TaskClass::Interactive,
         };
         Self {
@@ -89,48 +139,101 @@ impl Workload {
             tenants: vec![Tenant { name: "a".to_owned(), weight: 1, share: 1.0 }],
             load,
             tasks,
-            burst: None,
+            process: Process::Poisson,
             deadline_factor: None,
             units_per_s: 2_000.0,
         }
     }
 
+    /// The share of each kind in the work.
+    pub fn mix(&self) -> Vec<f64> {
+        self.kinds.iter().map(|kind| kind.share).collect()
+    }
+
     /// Tasks in a second.
     pub fn rate(&self, fleet: &Fleet) -> f64 {
-        let mix: Vec<f64> = self.kinds.iter().map(|kind| kind.share).collect();
-        let work_per_s = self.load * fleet.capacity(&mix);
+        let work_per_s = self.load * fleet.capacity(&self.mix());
         // A kind's share of tasks is its share of work by the size of its tasks.
         work_per_s * self.kinds.iter().map(|kind| kind.share / kind.mean_s).sum::<f64>()
     }
 
-    /// All arrivals of a run.
+    /// All arrivals of a run. In a closed loop those that are there at first have times, and all others the time 0.
     pub fn arrivals(&self, fleet: &Fleet, seed: u64) -> Vec<Arrival> {
-        let rate = self.rate(fleet);
+        let rate = match &self.process {
+            Process::Recorded(arrivals) => return arrivals.clone(),
+            Process::Closed(_) => 0.0,
+            Process::Poisson | Process::Bursty(_) | Process::Diurnal(_) => self.rate(fleet),
+        };
         let [times, bursts, kinds, tenants, sizes] =
             ["times", "bursts", "kinds", "tenants", "sizes"].map(|name| Draws::new(seed, name));
         let by_count: Vec<f64> = self.kinds.iter().map(|kind| kind.share / kind.mean_s).collect();
         let by_tenant: Vec<f64> = self.tenants.iter().map(|tenant| tenant.share).collect();
         let mut at_s = 0.0;
         let arrival = |number: u64| {
-            let mean = match self.burst {
-                None => 1.0,
-                Some(burst) if bursts.uniform(number) < burst.probability => burst.spacing,
-                Some(Burst { probability, spacing }) => (1.0 - probability * spacing) / (1.0 - probability),
+            let mean_s = match self.process {
+                Process::Bursty(burst) if bursts.uniform(number) < burst.probability => burst.spacing / rate,
+                Process::Bursty(Burst { probability, spacing }) => {
+                    (1.0 - probability * spacing) / (1.0 - probability) / rate
+                }
+                Process::Closed(_) | Process::Recorded(_) => 0.0,
+                Process::Poisson | Process::Diurnal(_) => 1.0 / rate,
             };
-            at_s += times.exponential(number) * mean / rate;
+            at_s += times.exponential(number) * mean_s;
+            let at_s = match self.process {
+                Process::Diurnal(diurnal) => diurnal.time_s(at_s),
+                Process::Closed(Closed { senders, .. }) if number < senders as u64 => {
+                    self.think_s(seed, number)
+                }
+                _ => at_s,
+            };
             let kind = choose(&by_count, kinds.uniform(number));
             let mean_s = self.kinds[kind].mean_s;
             let at_ns = (at_s * NS_PER_S) as i64;
+            let size = match self.kinds[kind].sizes {
+                Sizes::Exponential => sizes.exponential(number),
+                Sizes::Fixed => 1.0,
+            };
             let deadline = |factor: f64| at_ns + ((factor * mean_s + 1.0) * NS_PER_S) as i64;
             Arrival {
                 at_ns,
                 kind,
+                class: self.kinds[kind].class,
                 tenant: choose(&by_tenant, tenants.uniform(number)),
-                units: ((sizes.exponential(number) * mean_s * self.units_per_s).round() as i64).max(1),
+                units: ((size * mean_s * self.units_per_s).round() as i64).max(1),
                 deadline_ns: self.deadline_factor.map(deadline),
             }
         };
         (0..self.tasks as u64).map(arrival).collect()
+    }
+
+    /// How long the sender of a task thinks before it sends it, in seconds.
+    pub(crate) fn think_s(&self, seed: u64, task: u64) -> f64 {
+        match self.process {
+            Process::Closed(Closed { think_s, .. }) => think_s * Draws::new(seed, "think").exponential(task),
+            _ => 0.0,
+        }
+    }
+
+    /// Senders of a closed loop; none where tasks come by themselves.
+    pub(crate) fn senders(&self) -> Option<usize> {
+        match self.process {
+            Process::Closed(Closed { senders, .. }) => Some(senders),
+            _ => None,
+        }
+    }
+}
+
+impl Diurnal {
+    /// When it is that as much has come as comes in so long at the mean rate.
+    fn time_s(self, mean_s: f64) -> f64 {
+        let Self { period_s, swing } = self;
+        let periods = (mean_s / period_s).floor();
+        let (begin_s, rest_s) = (periods * period_s, mean_s - periods * period_s);
+        let first_half_s = (1.0 + swing) * period_s / 2.0;
+        match rest_s < first_half_s {
+            true => begin_s + rest_s / (1.0 + swing),
+            false => begin_s + period_s / 2.0 + (rest_s - first_half_s) / (1.0 - swing),
+        }
     }
 }
 
@@ -142,4 +245,23 @@ fn choose(shares: &[f64], draw: f64) -> usize {
         left < 0.0
     });
     found.unwrap_or(shares.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_change_by_the_swing_and_keep_their_mean() {
+        let process = Process::Diurnal(Diurnal { period_s: 10.0, swing: 0.5 });
+        let workload = Workload { process, ..Workload::three_kinds(0.5, 20_000) };
+        let fleet = Fleet::volta_turing_radeon();
+        let arrivals = workload.arrivals(&fleet, 1);
+        let is_first_half = |arrival: &&Arrival| arrival.at_ns % 10_000_000_000 < 5_000_000_000;
+        let share = arrivals.iter().filter(is_first_half).count() as f64 / 20_000.0;
+        assert!((share - 0.75).abs() < 0.02, "{share}");
+        let rate = 20_000.0 / (arrivals[19_999].at_ns as f64 / NS_PER_S);
+        assert!((rate / workload.rate(&fleet) - 1.0).abs() < 0.04, "{rate}");
+        assert!(arrivals.is_sorted_by_key(|arrival| arrival.at_ns));
+    }
 }

@@ -1,10 +1,12 @@
 //! The model against formulas, and policies against each other on the same arrivals.
 
-use warptape_events::journal::TaskClass;
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::{
-    Burst, Class, Fleet, Kind, Options, Outcome, Tenant, Workload, interval, jain, run,
+    Burst, Class, Closed, Fleet, Interval, Kind, Options, Outcome, Process, Sizes, Tenant, Workload,
+    clairvoyant, interval, jain, run,
 };
+
+const BURSTY: Process = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
 
 fn options(policy: &str) -> Options {
     Options { policy: policy.to_owned(), slice_ns: 4_000_000, ..Options::default() }
@@ -29,7 +31,7 @@ fn by_recursion(fleet: &Fleet, workload: &Workload, seed: u64) -> f64 {
 
 fn one_kind(lanes: usize, mean_s: f64, load: f64, tasks: usize) -> (Fleet, Workload) {
     let class = Class { name: "all".to_owned(), lanes, speeds: vec![1.0] };
-    let kind = Kind { name: "kind".to_owned(), share: 1.0, mean_s, class: TaskClass::Interactive };
+    let kind = Kind { mean_s, share: 1.0, ..Workload::three_kinds(load, tasks).kinds[0].clone() };
     let fleet = Fleet { classes: vec![class], slice_overhead_ns: 0 };
     (fleet, Workload { kinds: vec![kind], ..Workload::three_kinds(load, tasks) })
 }
@@ -52,6 +54,60 @@ fn one_lane_is_a_queue_with_one_server() {
     let means: Vec<_> = (0..5).map(|seed| by_recursion(&fleet, &long, seed)).collect();
     let (found, expected) = (interval(&means), 0.2 / (1.0 - 0.5));
     assert!((found.mean - expected).abs() < 2.0 * found.half, "{found:?}, expected {expected}");
+}
+
+/// Means of runs of one kind of tasks that lanes may not share, under first come first served, with their interval.
+fn indivisible(
+    lanes: usize,
+    load: f64,
+    sizes: Sizes,
+    process: Process,
+    figure: fn(&Outcome) -> f64,
+) -> Interval {
+    let (fleet, mut workload) = one_kind(lanes, 1.0, load, 20_000);
+    workload.kinds[0].sizes = sizes;
+    workload.kinds[0].divisible = false;
+    workload.process = process;
+    let options = Options { policy: "first-come".to_owned(), ..Options::default() };
+    interval(&(0..20).map(|seed| figure(&run(&fleet, &workload, &options, seed))).collect::<Vec<_>>())
+}
+
+fn check(found: Interval, expected: f64, most: f64) {
+    assert!((found.mean - expected).abs() < found.half, "{found:?}, expected {expected}");
+    assert!(found.half < most * expected, "{found:?} is too wide an interval for {expected}");
+}
+
+#[test]
+fn queues_are_those_of_their_formulas() {
+    // M/M/1 at 0.7, and M/D/1 by Pollaczek and Khinchine.
+    let mean = |lanes, load, sizes| indivisible(lanes, load, sizes, Process::Poisson, Outcome::mean_s);
+    check(mean(1, 0.7, Sizes::Exponential), 1.0 / (1.0 - 0.7), 0.1);
+    check(mean(1, 0.7, Sizes::Fixed), 1.0 + 0.7 / (2.0 * (1.0 - 0.7)), 0.1);
+    // M/M/16 at 0.85, by Erlang's formula C.
+    let (lanes, offered) = (16.0, 16.0 * 0.85);
+    let blocked =
+        (1..=16).fold(1.0, |blocked, lane| offered * blocked / (f64::from(lane) + offered * blocked));
+    let waits = blocked / (1.0 - 0.85 * (1.0 - blocked));
+    check(mean(16, 0.85, Sizes::Exponential), 1.0 + waits / (lanes - offered), 0.1);
+}
+
+/// Eight senders that think for two seconds in the mean, and one lane: the machine repair model, or a closed network of two stations.
+#[test]
+fn a_closed_loop_is_the_closed_network_of_its_formula() {
+    let (senders, think_s) = (8, 2.0);
+    let closed = Process::Closed(Closed { senders, think_s });
+    let throughput = |outcome: &Outcome| outcome.completions_s.len() as f64 / outcome.measured_s;
+    let found = indivisible(1, 0.0, Sizes::Exponential, closed.clone(), throughput);
+    // By mean value analysis.
+    let (mut present, mut rate) = (0.0, 0.0);
+    for senders in 1..=senders {
+        let stays_s = 1.0 + present;
+        rate = senders as f64 / (think_s + stays_s);
+        present = rate * stays_s;
+    }
+    check(found, rate, 0.05);
+    let stays = indivisible(1, 0.0, Sizes::Exponential, closed, Outcome::mean_s);
+    check(stays, present / rate, 0.1);
 }
 
 /// Several lanes that do tasks together, as the dynamic split has it, are one fast lane, but for the ends of tasks.
@@ -79,7 +135,7 @@ fn a_seed_gives_the_same_run() {
         assert_eq!(one, same, "{policy}");
         assert_ne!(one, other, "{policy}");
         let ended = one.completions_s.len() + one.rejected + one.expired;
-        assert!(ended >= 270, "{policy}: {ended} of 300 tasks ended, 30 of which are not measured");
+        assert_eq!(ended, 270, "{policy}: of 300 tasks 30 are not measured");
     }
 }
 
@@ -88,15 +144,66 @@ fn a_seed_gives_the_same_run() {
 #[test]
 fn prices_beat_the_dynamic_split_on_unlike_lanes() {
     let fleet = Fleet::volta_turing_radeon();
-    let bursts = Some(Burst { probability: 0.8, spacing: 0.1 });
-    for burst in [None, bursts] {
-        let workload = Workload { burst, ..Workload::three_kinds(0.85, 1_000) };
+    for process in [Process::Poisson, BURSTY] {
+        let workload = Workload { process: process.clone(), ..Workload::three_kinds(0.85, 1_000) };
         let [prices, split] = ["lp-price", "fair"].map(|policy| over_seeds(&fleet, &workload, policy, 4));
         let ratios: Vec<_> =
             prices.iter().zip(&split).map(|(one, other)| one.mean_s() / other.mean_s()).collect();
         let ratio = interval(&ratios);
-        assert!(ratio.mean < 0.65, "bursts {burst:?}: {ratio:?} of the dynamic split's mean completion time");
+        assert!(ratio.mean < 0.65, "{process:?}: {ratio:?} of the dynamic split's mean completion time");
     }
+}
+
+/// At a load above what the dynamic split can keep up with, and below what the fleet can do, tasks gather under the one and not under the other.
+#[test]
+fn at_a_load_of_095_tasks_gather_under_the_dynamic_split_alone() {
+    let fleet = Fleet::volta_turing_radeon();
+    let workload = Workload::three_kinds(0.95, 8_000);
+    let [split, prices] = ["fair", "lp-price"].map(|policy| run(&fleet, &workload, &options(policy), 0));
+    let [early, late] =
+        [&split.present[1..4], &split.present[7..]].map(|parts| parts.iter().sum::<f64>() / 3.0);
+    assert!(late > early + 20.0, "the dynamic split: {:?}", split.present);
+    let latest = prices.present[7..].iter().sum::<f64>() / 3.0;
+    assert!(latest < late / 3.0, "prices: {:?}", prices.present);
+}
+
+/// Tasks with deadlines are done in time at a load of 0.85, in bursts too, and their work is what arrives.
+#[test]
+fn prices_meet_deadlines() {
+    let fleet = Fleet::volta_turing_radeon();
+    for process in [Process::Poisson, BURSTY] {
+        let workload = Workload {
+            process: process.clone(),
+            deadline_factor: Some(5.0),
+            ..Workload::three_kinds(0.85, 1_500)
+        };
+        for outcome in over_seeds(&fleet, &workload, "lp-price", 1) {
+            assert!(outcome.missed() < 0.001, "{process:?}: {} missed", outcome.missed());
+            assert!(outcome.in_time_s > 0.999 * outcome.offered_s, "{process:?}");
+            let goodput = outcome.in_time_s / outcome.measured_s / fleet.capacity(&workload.mix());
+            assert!(goodput > 0.75, "{process:?}: {goodput} of capacity");
+        }
+    }
+}
+
+/// Where slices are short against tasks, the mean is near that of the best schedule that knows every size.
+#[test]
+fn prices_come_near_schedules_that_know_all_sizes() {
+    let fleet = Fleet::volta_turing_radeon();
+    let mut workload = Workload::three_kinds(0.7, 300);
+    workload.kinds.iter_mut().for_each(|kind| kind.mean_s = 2.0);
+    let ratio = |seed| {
+        let achieved = run(&fleet, &workload, &options("lp-price"), seed).mean_s();
+        let found = clairvoyant::schedules(&fleet, &workload, 0.1, seed);
+        let (best, bound) = (
+            found.into_iter().fold(f64::INFINITY, f64::min),
+            clairvoyant::bound(&fleet, &workload, 0.1, seed),
+        );
+        assert!(bound <= best && bound < achieved, "bound {bound}, best {best}, achieved {achieved}");
+        best / achieved
+    };
+    let found = interval(&(0..2).map(ratio).collect::<Vec<_>>());
+    assert!(found.mean >= 0.95, "{found:?} of the best");
 }
 
 /// Under more work than there is room for, lanes' time goes to tenants by their weights.

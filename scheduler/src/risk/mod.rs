@@ -27,6 +27,7 @@ mod rates;
 mod reserve;
 mod shares;
 mod slices;
+mod steal;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -671,8 +672,14 @@ pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
         0 => 0,
         version => hash_component(Component::Predictor, [i64::from(version)]),
     };
+    let steals = match config.steals {
+        false => 0,
+        true => hash_component(Component::Stealing, []),
+    };
     let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    [bytes, quantum, policy, waits, predictor, queues, explores].into_iter().fold(tenants, u64::wrapping_add)
+    [bytes, quantum, policy, waits, predictor, queues, explores, steals]
+        .into_iter()
+        .fold(tenants, u64::wrapping_add)
 }
 
 /// Nothing of the default, likewise.

@@ -97,6 +97,10 @@ impl Queue {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
     /// What is taken next.
     pub(crate) fn first(&self) -> Option<Head<'_>> {
         self.heads().min_by(Head::order)

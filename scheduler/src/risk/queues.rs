@@ -46,7 +46,7 @@ impl LaneQueue {
     }
 
     /// What the lane is predicted to take for it, in nanoseconds.
-    fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
+    pub(super) fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
         let of_kind = |(key, cost): (&Name, &i64)| {
             rates.predict_work(lane.class, key, *cost).map_or(0, |predicted| predicted.mean_ns)
         };

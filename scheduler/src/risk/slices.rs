@@ -22,6 +22,7 @@ use warptape_events::journal::{
 use super::CLASS_SLICES;
 use super::queue::{Head, Queue};
 use super::shares::shares;
+use super::steal;
 use super::task::{Stage, TaskSpec};
 use crate::config::GANG_WAIT_SLICES;
 use crate::lanes::{Lane, Slice};
@@ -31,18 +32,20 @@ use crate::service::Serving;
 
 /// Where a task's units are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     /// Any lane may take them.
     Open,
     /// They are of the lane's share.
     Share,
+    /// They are of this lane's share, which another one takes.
+    Other(LaneId),
     /// The task is to be split.
     Whole,
 }
 
 /// What a lane is to work on.
 #[derive(Clone, Copy, Debug)]
-struct Next {
+pub(super) struct Next {
     source: Source,
     task: TaskId,
     reason: SliceReason,
@@ -52,7 +55,7 @@ struct Next {
 
 impl Next {
     /// What nobody draws.
-    fn certain((source, task): (Source, TaskId), reason: SliceReason) -> Self {
+    pub(super) fn certain((source, task): (Source, TaskId), reason: SliceReason) -> Self {
         Self { source, task, reason, propensity_ppm: CERTAIN_PPM }
     }
 }
@@ -94,6 +97,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             break;
         }
     }
+    steal::run(life, serving, decisions);
     if has_reserve(life) {
         wake_ns = wake_ns.min(life.risk.ageing.next_ns(life.at_ns));
     }
@@ -237,7 +241,7 @@ fn serve(
 }
 
 /// Whether the lane may get a share of a task: not while it stands by.
-fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
+pub(super) fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
     let has_weight = |other: &Lane| serving.has(other) && other.weight > 0;
     life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(has_weight)
 }
@@ -334,10 +338,13 @@ fn first_of<'a>(
     let offer = |head: &Head<'_>| Offer {
         price: life.risk.prices.price(head.kind),
         fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, head.kind),
+        turn_ns: head.due.due_ns.saturating_sub(life.at_ns),
     };
-    // What is worth most; of those that are worth about as much what is first.
+    // Of the kinds that are worth about as much as the best one the first says which tenant is next; of that tenant's kinds the most urgent one is taken.
     let best = queue.heads_of(class).map(|head| offer(&head)).max_by(|one, other| one.worth(*other))?;
-    queue.heads_of(class).filter(|head| offer(head).is_about(best)).min_by(Head::order)
+    let first = queue.heads_of(class).filter(|head| offer(head).is_about(best)).min_by(Head::order)?;
+    let of_tenant = queue.heads_of(class).filter(|head| head.turn == first.turn);
+    of_tenant.max_by(|one, other| offer(one).urgency(offer(other)).then_with(|| other.order(one)))
 }
 
 /// Whether a lane begins with it at once, which with a gang it may not.
@@ -400,7 +407,7 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
 }
 
 /// Has a lane without a slice work on units of a task.
-fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
+pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
     let Next { source, task: id, reason, propensity_ppm } = next;
     let Life { risk, lanes, config, hash, at_ns, .. } = life;
     let tasks_waiting = risk.waiting;
@@ -416,6 +423,7 @@ fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision
     let units_max = wanted.min(task.spec.slice_units_max);
     let units = match source {
         Source::Share => task.take_share(lane, units_max, hash),
+        Source::Other(owner) => task.take_end_of_share(owner, units_max, hash),
         Source::Open | Source::Whole => task.take_open(units_max, hash),
     };
     let predicted = rates.predict(class, &task.spec.rate_key, task.cost(units.count()));
@@ -456,5 +464,9 @@ fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision
         reason,
         upper_ns,
         propensity_ppm,
+        stolen_from: match source {
+            Source::Other(owner) => Some(owner),
+            Source::Open | Source::Share | Source::Whole => None,
+        },
     }));
 }

@@ -292,6 +292,21 @@ impl Task {
         taken
     }
 
+    /// Takes up to so many of the highest units of a lane's share.
+    pub(crate) fn take_end_of_share(&mut self, lane: LaneId, units_max: i64, hash: &mut StateHash) -> Units {
+        let index = self.share_of(lane).expect("the lane's queue says that it has a share");
+        let (_, share) = &mut self.shares[index];
+        hash.remove(share.hash(self.spec.id, lane));
+        let taken = Units { from: share.from.max(share.to - units_max), to: share.to };
+        share.to = taken.from;
+        if share.count() == 0 {
+            self.shares.remove(index);
+        } else {
+            hash.add(share.hash(self.spec.id, lane));
+        }
+        taken
+    }
+
     pub(crate) fn share_of(&self, lane: LaneId) -> Option<usize> {
         self.shares.binary_search_by_key(&lane, |(owner, _)| *owner).ok()
     }

@@ -62,6 +62,7 @@ fn start() -> impl Strategy<Value = Input> {
                 config.risk.queues.delay_target_ns = fields.0;
                 config.risk.queues.delay_interval_ns = 1;
                 config.risk.queues.in_flight_min = 1;
+                config.risk.steals = true;
             }
             26..29 => {
                 config.risk.policy = "lp-price".to_owned();

@@ -292,6 +292,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "interval" => config.risk.queues.delay_interval_ns = value,
         "explore" => config.risk.explore_ppm = value as i32,
         "least" => config.risk.queues.in_flight_min = value as i32,
+        "steals" => config.risk.steals = value > 0,
         other => panic!("no such field: {other}"),
     }
 }
@@ -398,10 +399,12 @@ fn describe(decision: &Decision) -> String {
             reason,
             upper_ns,
             propensity_ppm,
+            stolen_from,
         }) => {
-            let why = match reason {
-                SliceReason::Order => String::new(),
-                other => format!(", {other:?}"),
+            let why = match (reason, stolen_from) {
+                (SliceReason::Order, None) => String::new(),
+                (other, Some(owner)) => format!(", {other:?} from {owner}"),
+                (other, None) => format!(", {other:?}"),
             };
             let why = if *propensity_ppm < 1_000_000 { format!("{why}, {propensity_ppm} ppm") } else { why };
             let upper = if *upper_ns > 0 { format!(" of at most {upper_ns}") } else { String::new() };

@@ -359,6 +359,38 @@ fn shares_by_score_are_exact_and_worked_on_by_their_lanes() {
 }
 
 #[test]
+fn a_lane_without_work_takes_of_the_share_that_would_be_done_last() {
+    check(
+        "
+        > 0 start 2 weights=1,8 split=score slice=4 steals=1
+        > 0 assign 0 1
+        place 0/0 on 1 epoch 1
+        > 0 task 0 units=18 max=100
+        admit 0: Interactive of a, 1 known
+        split 0, Score: 0:0..2 by 1 1:2..18 by 8
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        slice 1 of 0 on 1: 2..3 (Interactive of a after 1, 1 waiting, 0 fs, finish 0)
+        > 1 done 0 0 1
+        slice 2 of 0 on 0: 1..2 (Interactive of a after 2, 1 waiting, 1000000 fs, finish 2)
+        > 2 done 0 2 1
+        slice 3 of 0 on 0: 16..18 (Interactive of a after 3, 1 waiting, 1000000 fs, finish 4, Stolen from 1)
+        > 4 done 0 3 2
+        slice 4 of 0 on 0: 12..16 (Interactive of a after 5, 1 waiting, 1000000 fs, finish 8, Stolen from 1)
+        > 8 done 0 4 4
+        slice 5 of 0 on 0: 8..12 (Interactive of a after 9, 1 waiting, 1000000 fs, finish 12, Stolen from 1)
+        > 9 done 1 1 9
+        slice 6 of 0 on 1: 3..5 (Interactive of a after 21, 1 waiting, 2000000 fs, finish 13)
+        > 9 done 0 5 1
+        slice 7 of 0 on 0: 6..8 (Interactive of a after 22, 1 waiting, 1363636 fs, finish 11, Stolen from 1)
+        > 10 lost 0
+        fence 0: 0 groups, gone
+        > 13 done 1 6 1
+        slice 8 of 0 on 1: 6..8 (Interactive of a after 19, 1 waiting, 1166666 fs, finish 15)
+        ",
+    );
+}
+
+#[test]
 fn a_gang_begins_on_all_of_its_lanes_or_waits_for_a_time() {
     check(
         "

@@ -239,6 +239,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 in_flight_min: 4,
             },
             explore_ppm: 10_000,
+            steals: true,
         },
         breakers: Some(BreakerConfig {
             losses_max: 3,
@@ -500,9 +501,14 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             tenant_service_ns: 1_500_000,
             service_fs_per_cost: 1_980_000,
             predicted_finish_ns: 1_722_470_400_000_250_000,
-            reason: if slice == 0 { SliceReason::Order } else { SliceReason::Aged },
+            reason: match slice {
+                0 => SliceReason::Order,
+                2 => SliceReason::Stolen,
+                _ => SliceReason::Aged,
+            },
             upper_ns: 260_000,
             propensity_ppm: 990_000,
+            stolen_from: (slice == 2).then_some(5),
         })
     };
     let split = |policy, gang| {

@@ -152,11 +152,17 @@ impl Fields<'_> {
         let why = match self.fields["reason"].as_str() {
             Some("LOSSES") => format!("it was lost {measured} times lately, and {limit} are too many"),
             Some("SLOW") => {
-                format!("beside the other lanes its batches take {measured} % of what they should, {limit} % is the limit")
+                format!(
+                    "beside the other lanes its batches take {measured} % of what they should, {limit} % is the limit"
+                )
             }
             Some("MEMORY") => format!("{measured} errors of its device's memory could not be corrected"),
-            Some("PROBE") => format!("it has been out of service for {}", milliseconds(self.number("measured"))),
-            Some("PROBE_FAILED") => format!("it failed when it was tried, with {measured} % of the time predicted"),
+            Some("PROBE") => {
+                format!("it has been out of service for {}", milliseconds(self.number("measured")))
+            }
+            Some("PROBE_FAILED") => {
+                format!("it failed when it was tried, with {measured} % of the time predicted")
+            }
             Some("RECOVERED") => format!("{measured} tries went well"),
             other => format!("{other:?}"),
         };
@@ -284,6 +290,10 @@ impl Fields<'_> {
             Some("RESERVED") => "because it is critical and the lane has time in reserve",
             Some("AGED") => "because it has waited longest",
             Some("EXPLORED") => "because it was drawn at random",
+            Some("STOLEN") => &format!(
+                "because it has nothing else to do and lane {} would come to them later",
+                self.text("stolen_from")
+            ),
             _ => "because it is free",
         };
         format!(

@@ -233,6 +233,7 @@ impl RiskSettings {
             predictor: PREDICTOR,
             explore_ppm,
             queues: QueueConfig { quotas, delay_target_ns, delay_interval_ns, in_flight_min },
+            steals: true,
             split,
             tenant_weights,
         }

@@ -13,8 +13,8 @@ pub(crate) enum Order {
     LeastLaxity,
     /// The first to arrive.
     FirstCome,
-    /// The tenant with the least service by its weight; of a tenant the task that is done soonest, in favour of those that wait: so many times
-    /// what its rest takes, a task lets others go before it that came after it.
+    /// The tenant with the least service by its weight; of a tenant the task that is done soonest, in favour of those that wait: a task lets
+    /// shorter ones that come later go before it for so many times what its rest takes, and not beyond its deadline.
     ShortestFirst,
 }
 
@@ -54,7 +54,10 @@ impl Order {
         let Due { quanta, arrived_ns, deadline_ns, rest_ns } = due;
         let deadline_ns = deadline_ns.unwrap_or(i64::MAX);
         match self {
-            Self::ShortestFirst => (0, arrived_ns.saturating_add(rest_ns.saturating_mul(AGEING))),
+            Self::ShortestFirst => {
+                let passed_until_ns = arrived_ns.saturating_add(rest_ns.saturating_mul(AGEING));
+                (0, passed_until_ns.min(deadline_ns))
+            }
             Self::Fair => (quanta, deadline_ns),
             Self::EarliestDeadline => (0, deadline_ns),
             Self::LeastLaxity if deadline_ns == i64::MAX => (0, i64::MAX),
@@ -72,7 +75,7 @@ mod tests {
     fn orders_go_by_what_they_are_called() {
         let due = |quanta, deadline_ns| Due { quanta, arrived_ns: 5, deadline_ns, rest_ns: 30 };
         let keys = |order: Order| [order.key(due(3, Some(100))), order.key(due(4, None))];
-        assert_eq!(keys(Order::ShortestFirst), [(0, 485), (0, 485)]);
+        assert_eq!(keys(Order::ShortestFirst), [(0, 100), (0, 485)]);
         assert_eq!(keys(Order::Fair), [(3, 100), (4, i64::MAX)]);
         assert_eq!(keys(Order::EarliestDeadline), [(0, 100), (0, i64::MAX)]);
         assert_eq!(keys(Order::LeastLaxity), [(0, 70), (0, i64::MAX)]);

@@ -376,13 +376,26 @@ impl Model {
                 _ => assert!(!same || due <= other_due || takes_turns, "an earlier deadline waits"),
             }
         }
+        assert_eq!(slice.stolen_from.is_some(), slice.reason == SliceReason::Stolen);
+        if let Some(owner) = slice.stolen_from {
+            assert!(
+                self.config.risk.steals && owner != lane && self.is_free(lane) && !arrived.gang,
+                "{slice:?}"
+            );
+            assert!(
+                !self.tasks.known.values().any(|task| task.is_for(lane)),
+                "a lane that has its own work steals"
+            );
+        }
         let task = self.tasks.known.get_mut(&slice.task).unwrap();
         let slots = task.slots(slice.from, slice.to);
         assert!(slice.to - slice.from <= task.arrived.slice_units_max, "a slice is too large");
         assert!(!task.is_whole, "a task is begun before it is split");
         let lost = task.units.iter().position(|unit| *unit == Unit::Open(None));
+        let owner = slice.stolen_from.unwrap_or(lane);
         for unit in &task.units[slots.clone()] {
-            assert!(matches!(unit, Unit::Open(owner) if owner.is_none_or(|owner| owner == lane)), "{unit:?}");
+            assert!(matches!(unit, Unit::Open(of) if of.is_none_or(|of| of == owner)), "{unit:?}");
+            assert!(slice.stolen_from.is_none() || *unit == Unit::Open(Some(owner)), "{unit:?} is stolen");
         }
         let is_first = lost.is_none_or(|lost| lost == slots.start);
         assert!(is_first || task.arrived.gang, "what came back goes first");

@@ -42,6 +42,8 @@ pub struct RiskConfig {
     /// Share of choices of a task by a lane, or of a lane for a task, that are drawn at random among all that could be made, in parts per
     /// million; 0, as before there was this field: none.
     pub explore_ppm: i32,
+    /// Whether lanes that have nothing to do take units of shares that were fixed for others; as before there was this field: they do not.
+    pub steals: bool,
 }
 
 impl Default for RiskConfig {
@@ -61,6 +63,7 @@ impl Default for RiskConfig {
             predictor: 0,
             queues: QueueConfig::default(),
             explore_ppm: 0,
+            steals: false,
         }
     }
 }
@@ -397,6 +400,8 @@ pub struct RunSlice {
     /// How likely the choice was, in parts per million: below a million where choices are drawn, by the draws of `task/explore` that the
     /// number of the slice addresses.
     pub propensity_ppm: i32,
+    /// The lane whose share the units were of, where the reason is `STOLEN`.
+    pub stolen_from: Option<LaneId>,
 }
 
 /// Why it is the turn of a task.
@@ -412,6 +417,8 @@ pub enum SliceReason {
     Aged,
     /// It was drawn at random among those that it could have been.
     Explored,
+    /// The lane has nothing else to do, and the one that the units were split to would come to them later.
+    Stolen,
 }
 
 /// See [`Decision::Expire`](super::Decision::Expire).

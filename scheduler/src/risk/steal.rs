@@ -1,0 +1,79 @@
+//! Stealing: a lane that has nothing to do takes units of a share that a split fixed for a lane that would come to them later.
+//!
+//! ```text
+//!   share of lane 1    ├── done ──┤ in its slice ├──────── waits ────────┤◄─ lane 0 takes a slice from the end
+//! ```
+//!
+//! The lane that is predicted to be done with its shares last gives, as long as the other one is predicted to do the slice sooner. A gang's shares stay
+//! where they are, and so does what a push policy has assigned. It owns the choice; it must not know why a lane has nothing to do.
+
+use warptape_events::journal::{Decision, LaneId, SliceReason, TaskId};
+
+use super::slices::{Next, Source, splits, start};
+use crate::lanes::Lane;
+use crate::life::Life;
+use crate::policy::task::TaskPolicy;
+use crate::service::Serving;
+
+/// A lane with units for others.
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    lane: LaneId,
+    /// The task that it would begin next.
+    task: TaskId,
+    /// When it is predicted to be done with all of its shares.
+    finish_ns: i64,
+}
+
+/// Has lanes that nothing was found for take what others have too much of.
+pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) {
+    // Free lanes wait for a gang while there is a task to be split.
+    if !life.config.risk.steals
+        || !life.risk.whole.is_empty()
+        || matches!(life.risk.policy, TaskPolicy::Push(_))
+    {
+        return;
+    }
+    let mut known = victim(life);
+    for lane in 0..life.lanes.len() as LaneId {
+        let Some(victim) = known else { return };
+        let worker = &life.lanes[lane as usize];
+        let may =
+            worker.is_free() && serving.has(worker) && splits(life, serving, lane) && life.room.is_there();
+        if may && is_sooner(life, lane, victim) {
+            let first = decisions.len();
+            start(
+                life,
+                lane,
+                Next::certain((Source::Other(victim.lane), victim.task), SliceReason::Stolen),
+                decisions,
+            );
+            decisions[first..].iter().for_each(|decision| life.room.take(decision));
+            known = self::victim(life);
+        }
+    }
+}
+
+/// The lane that is predicted to be done with its shares last, of equals the lowest one.
+fn victim(life: &Life) -> Option<Victim> {
+    let Life { risk, lanes, at_ns, .. } = life;
+    let of_lane = |lane: &Lane| {
+        let index = lane.id as usize;
+        let task = risk.shares[index].first()?.due.task;
+        let finish_ns = lane.free_ns.max(*at_ns) + risk.queues[index].backlog_ns(lane, &risk.rates);
+        (!risk.tasks[&task].spec.gang).then_some(Victim { lane: lane.id, task, finish_ns })
+    };
+    lanes.iter().rev().filter_map(of_lane).max_by_key(|victim| victim.finish_ns)
+}
+
+/// Whether a lane is predicted to be done with a slice of the task before the other one is done with all.
+fn is_sooner(life: &Life, lane: LaneId, victim: Victim) -> bool {
+    let Life { risk, lanes, config, at_ns, .. } = life;
+    let (class, task) = (lanes[lane as usize].class, &risk.tasks[&victim.task]);
+    let key = &task.spec.rate_key;
+    let wanted = risk.rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);
+    let share = task.share_of(victim.lane).map_or(0, |index| task.shares[index].1.count());
+    let units = wanted.min(task.spec.slice_units_max).min(share);
+    let predicted = risk.rates.predict(class, key, task.cost(units));
+    at_ns + predicted.map_or(0, |predicted| predicted.mean_ns) < victim.finish_ns
+}
