@@ -159,7 +159,7 @@ mod tests {
             "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
             "risk": {"slice_ns": 1, "tasks_max": 1, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 1,
-                "quantum_ns": 0, "policy": "fair@1", "price_interval_ns": 1}
+                "quantum_ns": 0, "policy": "fair@1", "price_interval_ns": 1}, "balance_interval_ns": 0
         }));
         Input::Started(Started {
             node: node.to_owned(),

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use thiserror::Error;
 use warptape_events::journal::{LaneKind, LaneSpec, SchedulerConfig, TenantWeight};
 
-use crate::policy::placement::PlacementPolicy;
+use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
 use crate::policy::task::{TASK_POLICIES, TaskPolicy};
 
 /// Lanes of one process.
@@ -94,7 +94,7 @@ pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
 pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     if PlacementPolicy::parse(&config.placement_policy).is_none() {
-        let names = PlacementPolicy::ALL.map(PlacementPolicy::name).join(", ");
+        let names = PLACEMENT_POLICIES.join(", ");
         mistakes.push(mistake(
             "placement_policy",
             &config.placement_policy,
@@ -123,6 +123,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("high_water_rows", config.high_water_rows, 1, ROWS_MAX),
         ("low_water_rows", config.low_water_rows, 0, ROWS_MAX),
         ("route_interval_ns", config.route_interval_ns, 0, DURATION_NS_MAX),
+        ("balance_interval_ns", config.balance_interval_ns, 0, DURATION_NS_MAX),
         ("risk.slice_ns", config.risk.slice_ns, 1, SLICE_NS_MAX),
         ("risk.tasks_max", i64::from(config.risk.tasks_max), 1, i64::from(TASKS_MAX)),
         ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
@@ -222,6 +223,7 @@ mod tests {
             high_water_rows: 65_536,
             low_water_rows: 16_384,
             route_interval_ns: 0,
+            balance_interval_ns: 0,
             risk: RiskConfig::default(),
         }
     }

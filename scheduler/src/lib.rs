@@ -6,7 +6,7 @@
 //!   at_ns     (Err: bad      (applies)    │
 //!              input,                     ▼
 //!              nothing           service, routing,     Release
-//!              changed)             rebalance
+//!              changed)             balance, rebalance
 //!                                         ▼
 //!                                      dispatch        Dispatch
 //!                                         │
@@ -57,6 +57,7 @@
 mod admission;
 mod audit;
 mod backpressure;
+mod balance;
 mod classes;
 mod config;
 mod control;
@@ -76,6 +77,7 @@ mod routing;
 mod service;
 mod service_curve;
 mod state_hash;
+mod topology;
 mod views;
 
 pub use config::{
@@ -85,5 +87,6 @@ pub use config::{
 };
 pub use error::StepError;
 pub use machine::Scheduler;
+pub use policy::placement::PLACEMENT_POLICIES;
 pub use policy::task::TASK_POLICIES;
 pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement};

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use warptape_events::journal::{Decision, LaneId, PartitionId, SchedulerConfig, Started, WakeAt};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::balance::{self, Balance};
 use crate::classes::classes_of;
 use crate::config::{check_config, check_lanes, routes};
 use crate::error::StepError;
@@ -20,6 +21,7 @@ use crate::risk::{self, Risk};
 use crate::room::Room;
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
+use crate::topology::Topology;
 use crate::views::PartitionPhase;
 
 /// The state after a `Started`.
@@ -30,6 +32,8 @@ pub(crate) struct Life {
     pub(crate) lanes: Vec<Lane>,
     routes: bool,
     pub(crate) routing: Routing,
+    pub(crate) balance: Balance,
+    pub(crate) topology: Topology,
     pub(crate) risk: Risk,
     /// Every partition seen in this life, revoked ones included.
     pub(crate) partitions: BTreeMap<PartitionId, Partition>,
@@ -80,6 +84,8 @@ impl Life {
             lanes: started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class)).collect(),
             routes: routes(&started.scheduler, &started.lanes),
             routing: Routing::new(class_count),
+            balance: Balance::new(started.lanes.len(), class_count),
+            topology: Topology::new(&started.lanes),
             risk: Risk::new(&started.scheduler.risk, task_policy, started.lanes.len(), class_count),
             partitions: BTreeMap::new(),
             at_ns,
@@ -119,8 +125,12 @@ impl Life {
             0 => 0,
             interval_ns => hash_component(Component::Config, [interval_ns]),
         };
+        let balance = match config.balance_interval_ns {
+            0 => 0,
+            interval_ns => hash_component(Component::Balance, [interval_ns]),
+        };
         let risk = risk::config_hash(&config.risk);
-        route.wrapping_add(risk).wrapping_add(hash_component(
+        route.wrapping_add(balance).wrapping_add(risk).wrapping_add(hash_component(
             Component::Config,
             [
                 xxh3_64(config.placement_policy.as_bytes()) as i64,
@@ -166,6 +176,7 @@ impl Life {
     /// Marks a lane lost whose groups have been taken away.
     pub(crate) fn lose_lane(&mut self, lane: LaneId) {
         risk::lane_lost(self, lane);
+        balance::forget_lane(self, lane);
         let slice_next = self.risk.slice_next();
         self.lanes[lane as usize].lose(self.batch_next, slice_next, &mut self.hash);
     }
@@ -199,9 +210,10 @@ impl Life {
         for partition in partitions.values_mut() {
             for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
                 if group.leaving == Some(lane) {
+                    let key = GroupKey { partition: partition.id, group: group_index as i32 };
                     (group.leaving, group.bound_for) = (None, None);
-                    group
-                        .refresh_route(GroupKey { partition: partition.id, group: group_index as i32 }, hash);
+                    group.refresh_route(key, hash);
+                    group.work.unbind(key, hash);
                 }
             }
         }

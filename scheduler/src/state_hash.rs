@@ -68,6 +68,10 @@ pub(crate) enum Component {
     Prices = 29,
     Service = 30,
     Rebalancing = 31,
+    Balance = 40,
+    LaneWork = 41,
+    ClassWork = 42,
+    GroupWork = 43,
 }
 
 /// Hash of one component.

@@ -38,6 +38,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 high_water_rows: 1_048_576,
                 low_water_rows: 262_144,
                 route_interval_ns: 0,
+                balance_interval_ns: 0,
                 risk: RiskConfig::default(),
             },
             lanes: (0..lanes).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),

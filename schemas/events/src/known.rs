@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x1a11_38f9_4b19_6739
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xb021_665f_d32f_cfc9
 );
 known!(
     /// Stage state at an offset.
