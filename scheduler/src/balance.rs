@@ -6,9 +6,9 @@
 //!   Released ───► what a move costs ────────────────────────────────────────┘
 //! ```
 //!
-//! A lane's *load* is the time that its groups take in a second: their rows in a second by what a row takes the lane. That is what it takes
-//! lanes of its class for a batch of the size that all lanes get on average, by the lane's own slowness: how much longer it took for its
-//! batches than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
+//! A lane's *load* is the time that its groups take it in a second: the rows that arrive for them in one, and those that wait, by what a row
+//! takes the lane. That is what a row takes lanes of its class in a batch of average size, by the lane's own slowness: how much longer it
+//! took for its batches than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
 //!
 //! The *gain* of a move is by how much the load of the busier of the two lanes falls, over a window. Lanes whose loads are within an eighth
 //! of each other are alike. Between lanes of both kinds groups move by their routes alone, where they have them.
@@ -323,7 +323,7 @@ impl GroupWork {
 #[derive(Debug)]
 pub(crate) struct Loads {
     ps_per_row: Vec<i64>,
-    /// Rows a second, by lane. Groups that leave for a lane count as on it.
+    /// Rows to be done in a second, by lane. Groups that leave for a lane count as on it.
     rows: Vec<i64>,
     /// Rows a second of groups of which nothing is known.
     rows_unknown: i64,
@@ -364,8 +364,9 @@ impl Loads {
         self.rows[to as usize] += self.rows_of(group);
     }
 
+    /// Rows that are to be done for a group in a second: those that arrive in one, and those that wait.
     fn rows_of(&self, group: &Group) -> i64 {
-        group.work.rows_per_s.unwrap_or(self.rows_unknown)
+        group.work.rows_per_s.unwrap_or(self.rows_unknown) + group.waiting_rows
     }
 
     /// Time that so many rows in a second take a lane, in nanoseconds.
@@ -379,6 +380,13 @@ impl Loads {
         let own = self.rows_of(group);
         let others = self.rows[lane as usize] - if is_there { own } else { 0 };
         (self.ns(lane, others), self.ns(lane, own))
+    }
+
+    /// Whether some lane has so much less to do that they are not alike.
+    fn is_busier(&self, lane: LaneId) -> bool {
+        let load_ns = |lane: LaneId| self.ns(lane, self.rows[lane as usize]);
+        let least_ns = (0..self.rows.len() as LaneId).map(load_ns).min().unwrap_or(0);
+        !are_alike(load_ns(lane), least_ns)
     }
 
     /// What moving a group from its lane gains and costs.
@@ -402,10 +410,15 @@ impl Loads {
     }
 }
 
+/// Whether a lane has hardly more to do than another, or less.
+fn are_alike(load_ns: i64, other_ns: i64) -> bool {
+    load_ns <= other_ns + other_ns / ALIKE
+}
+
 /// Whether lanes are unlike enough, and the move gains enough.
 fn pays(imbalance: &Imbalance) -> bool {
     let &Imbalance { from_load_ns, to_load_ns, gain_ns, cost_ns, .. } = imbalance;
-    from_load_ns > to_load_ns + to_load_ns / ALIKE && gain_ns > cost_ns * GAIN_COSTS
+    !are_alike(from_load_ns, to_load_ns) && gain_ns > cost_ns * GAIN_COSTS
 }
 
 /// Learns what a batch took a lane.
@@ -548,10 +561,12 @@ fn close(life: &mut Life, elapsed_ns: i64) {
 fn count_windows(life: &mut Life) {
     let loads = Loads::new(life);
     let targets = Targets::new(life);
+    let is_busy: Vec<bool> = life.lanes.iter().map(|lane| loads.is_busier(lane.id)).collect();
     let mut paid = Vec::new();
     for partition in life.partitions.values() {
         for group in partition.active() {
-            paid.push(targets.best(life, &loads, group).is_some());
+            let may_pay = group.lane.is_some_and(|lane| is_busy[lane as usize]);
+            paid.push(may_pay && targets.best(life, &loads, group).is_some());
         }
     }
     let Life { partitions, hash, .. } = life;

@@ -90,6 +90,11 @@ pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
 }
 
+/// Whether the placement policy goes by what lanes take.
+pub fn measures(config: &SchedulerConfig) -> bool {
+    PlacementPolicy::parse(&config.placement_policy).is_some_and(|(policy, _)| policy.is_measured())
+}
+
 /// All mistakes of a scheduler configuration; empty when it is good.
 pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();

@@ -83,7 +83,7 @@ mod views;
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
     ROWS_MAX, STEP_BYTES_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX, WEIGHT_MAX, check_config,
-    check_lanes, in_steps, routes,
+    check_lanes, in_steps, measures, routes,
 };
 pub use error::StepError;
 pub use machine::Scheduler;

@@ -65,6 +65,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         devices: Arc::new(NoDevices),
         device_sample_interval: Duration::from_secs(5),
         lane_faults: Vec::new(),
+        lane_handicaps: Vec::new(),
     }
 }
 

@@ -191,6 +191,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         devices: Arc::new(NoDevices),
         device_sample_interval: Duration::MAX,
         lane_faults: Vec::new(),
+        lane_handicaps: Vec::new(),
     }
 }
 
