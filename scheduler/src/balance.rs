@@ -46,7 +46,8 @@ const ROWS_SMOOTHING: i64 = 4;
 const LANE_SMOOTHING: i64 = 2;
 /// Slowness of a lane that is as fast as its class.
 const PAR: i64 = 1_000;
-/// A batch counts for at most so many times what it was expected to take.
+const SLOWNESS_MAX: i64 = PAR << 20;
+/// A batch counts for at most so many times what it was expected to take on its lane.
 const OUTLIER: i64 = 16;
 /// One that took more than so many times as long is not what its class takes.
 const CLASS_OUTLIER: i64 = 2;
@@ -119,7 +120,7 @@ impl LaneWork {
     fn close(&mut self, is_idle: bool) {
         if self.batches > 0 {
             let sample = i128::from(self.service_ns) * i128::from(PAR) / i128::from(self.expected_ns.max(1));
-            let sample = sample.clamp(1, i128::from(PAR * OUTLIER)) as i64;
+            let sample = sample.clamp(1, i128::from(SLOWNESS_MAX)) as i64;
             self.slowness = match self.slowness {
                 0 => sample,
                 known => known + (sample - known) / LANE_SMOOTHING,
@@ -434,7 +435,9 @@ pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: Servi
     work.rows = work.rows.saturating_add(sample.rows);
     work.batches += 1;
     work.done_ns = *at_ns;
-    work.service_ns = work.service_ns.saturating_add(service_ns.min(expected_ns.saturating_mul(OUTLIER)));
+    let most_ns = i128::from(expected_ns) * i128::from(work.slowness.max(PAR)) / i128::from(PAR);
+    let most_ns = (most_ns * i128::from(OUTLIER)).min(i128::from(service_ns)) as i64;
+    work.service_ns = work.service_ns.saturating_add(most_ns);
     work.expected_ns = work.expected_ns.saturating_add(expected_ns);
     let known = &mut balance.classes[class];
     if known.idle_windows == WINDOWS_KNOWN {

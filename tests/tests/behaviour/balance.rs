@@ -42,6 +42,9 @@ fn config(policy: &str) -> EngineConfig {
     config.core.scheduler.placement_policy = in_steps(policy, STEP_BYTES_MAX);
     config.core.scheduler.balance_interval_ns = 50_000_000;
     config.core.scheduler.batch_rows_max = 500;
+    // Lanes set the pace of reading: what has been read to the end stays where it is.
+    (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (8_000, 4_000);
+    config.poll_records_max = 16;
     let handicap = |lane| LaneHandicap { lane, row_ns: Arc::new(AtomicU64::new(ROW_NS)) };
     config.lane_handicaps = (0..LANES).map(handicap).collect();
     config
