@@ -15,7 +15,9 @@
 //!
 //! It owns what is measured and which groups move; it must not know where a group goes once its lane has let go of it, which the policy says.
 
-use warptape_events::journal::{Decision, GroupIndex, Imbalance, LaneId, ReleaseCause, ServicePoint};
+use warptape_events::journal::{
+    Decision, GroupIndex, Imbalance, LaneId, LaneKind, ReleaseCause, ServicePoint,
+};
 
 use crate::classes::ClassId;
 use crate::config::{DURATION_NS_MAX, ROWS_MAX, SERVICE_PS_PER_ROW_MAX};
@@ -36,6 +38,8 @@ const ALIKE: i64 = 8;
 /// Groups that one lane is told to let go of in a window, and all lanes together.
 const MOVES_OF_LANE_MAX: usize = 4;
 const MOVES_MAX: usize = 16;
+/// Lanes of a kind that a group may move to: those with least to do.
+const TARGETS_MAX: usize = 8;
 /// What a move is taken to cost while none was measured: this share of a window.
 const MOVE_UNKNOWN: i64 = 100;
 /// Windows without a batch after which nothing is known of a lane, or of a class, any more.
@@ -226,8 +230,9 @@ impl Balance {
         lanes.iter().zip(known).map(|(lane, ps)| ps.unwrap_or_else(|| by_weight(lane))).collect()
     }
 
-    fn move_ns(&self, closeness: Closeness, interval_ns: i64) -> i64 {
-        match self.moves_ns[closeness as usize] {
+    /// What a move costs that took so long, if any was measured.
+    fn cost_ns(took_ns: i64, interval_ns: i64) -> i64 {
+        match took_ns {
             0 => (interval_ns / MOVE_UNKNOWN).max(1),
             known => known,
         }
@@ -326,6 +331,8 @@ pub(crate) struct Loads {
     ps_per_row: Vec<i64>,
     /// Rows to be done in a second, by lane. Groups that leave for a lane count as on it.
     rows: Vec<i64>,
+    /// Time that those take, in nanoseconds, by lane.
+    load_ns: Vec<i64>,
     /// Rows a second of groups of which nothing is known.
     rows_unknown: i64,
 }
@@ -338,12 +345,14 @@ impl Loads {
             known().fold((0i128, 0i128), |(sum, count), rows| (sum + i128::from(rows), count + 1));
         let rows_unknown = if sum == 0 { ROWS_UNKNOWN } else { (sum / count).max(1) as i64 };
         let ps_per_row = life.balance.ps_per_row(&life.lanes);
-        let mut loads = Self { ps_per_row, rows: vec![0; life.lanes.len()], rows_unknown };
+        let lanes = life.lanes.len();
+        let mut loads = Self { ps_per_row, rows: vec![0; lanes], load_ns: vec![0; lanes], rows_unknown };
         for group in groups() {
             if let Some(lane) = group.lane.or(group.work.bound()) {
-                loads.add(lane, group);
+                loads.rows[lane as usize] += loads.rows_of(group);
             }
         }
+        (0..lanes as LaneId).for_each(|lane| loads.refresh(lane));
         loads
     }
 
@@ -357,12 +366,19 @@ impl Loads {
 
     fn add(&mut self, lane: LaneId, group: &Group) {
         self.rows[lane as usize] += self.rows_of(group);
+        self.refresh(lane);
+    }
+
+    fn refresh(&mut self, lane: LaneId) {
+        self.load_ns[lane as usize] = self.ns(lane, self.rows[lane as usize]);
     }
 
     /// A group goes from one lane to another.
     pub(crate) fn shift(&mut self, from: LaneId, to: LaneId, group: &Group) {
         self.rows[from as usize] -= self.rows_of(group);
         self.rows[to as usize] += self.rows_of(group);
+        self.refresh(from);
+        self.refresh(to);
     }
 
     /// Rows that are to be done for a group in a second: those that arrive in one, and those that wait.
@@ -372,8 +388,8 @@ impl Loads {
 
     /// Time that so many rows in a second take a lane, in nanoseconds.
     fn ns(&self, lane: LaneId, rows: i64) -> i64 {
-        let ns = i128::from(rows) * i128::from(self.ps_per_row[lane as usize]) / 1_000;
-        ns.min(i128::from(DURATION_NS_MAX)) as i64
+        // What does not fit is more than a day.
+        rows.saturating_mul(self.ps_per_row[lane as usize]).min(DURATION_NS_MAX * 1_000) / 1_000
     }
 
     /// Time that its groups take a lane in a second, and that a group takes there, which is among them or is not.
@@ -385,27 +401,25 @@ impl Loads {
 
     /// Whether some lane has so much less to do that they are not alike.
     fn is_busier(&self, lane: LaneId) -> bool {
-        let load_ns = |lane: LaneId| self.ns(lane, self.rows[lane as usize]);
-        let least_ns = (0..self.rows.len() as LaneId).map(load_ns).min().unwrap_or(0);
-        !are_alike(load_ns(lane), least_ns)
+        let least_ns = self.load_ns.iter().min().copied().unwrap_or(0);
+        !are_alike(self.load_ns[lane as usize], least_ns)
     }
 
     /// What moving a group from its lane gains and costs.
     fn judge(&self, life: &Life, group: &Group, from: LaneId, to: LaneId) -> Imbalance {
-        let (from_load_ns, to_load_ns) =
-            (self.ns(from, self.rows[from as usize]), self.ns(to, self.rows[to as usize]));
-        let (from_rest_ns, _) = self.of(from, group, true);
-        let group_load_ns = self.ns(to, self.rows_of(group));
-        let saved_ns = from_load_ns.max(to_load_ns) - from_rest_ns.max(to_load_ns + group_load_ns);
-        let interval_ns = life.config.balance_interval_ns;
-        let gain_ns = i128::from(saved_ns) * i128::from(interval_ns) / NS_PER_S;
+        let [from_load_ns, to_load_ns] = [from, to].map(|lane| self.load_ns[lane as usize]);
+        let rows = self.rows_of(group);
+        let group_load_ns = self.ns(to, rows);
+        let rest_ns = from_load_ns - self.ns(from, rows);
+        let saved_ns = from_load_ns.max(to_load_ns) - rest_ns.max(to_load_ns + group_load_ns);
+        let took_ns = life.balance.moves_ns[life.topology.between(from, to) as usize];
         Imbalance {
             to,
             group_load_ns,
             from_load_ns,
             to_load_ns,
-            gain_ns: gain_ns as i64,
-            cost_ns: life.balance.move_ns(life.topology.between(from, to), interval_ns),
+            gain_ns: over_window(saved_ns, life),
+            cost_ns: Balance::cost_ns(took_ns, life.config.balance_interval_ns),
             windows: group.work.windows,
         }
     }
@@ -563,7 +577,7 @@ fn close(life: &mut Life, elapsed_ns: i64) {
 /// Counts in how many windows in succession a move of each group would have paid.
 fn count_windows(life: &mut Life) {
     let loads = Loads::new(life);
-    let targets = Targets::new(life);
+    let targets = Targets::new(life, &loads);
     let is_busy: Vec<bool> = life.lanes.iter().map(|lane| loads.is_busier(lane.id)).collect();
     let mut paid = Vec::new();
     for partition in life.partitions.values() {
@@ -586,7 +600,7 @@ fn count_windows(life: &mut Life) {
 /// The groups that are to move now, those that gain most first.
 fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
     let mut loads = Loads::new(life);
-    let targets = Targets::new(life);
+    let mut targets = Targets::new(life, &loads);
     let mut due = Vec::new();
     for partition in life.partitions.values() {
         for (index, group) in partition.active().iter().enumerate() {
@@ -608,6 +622,7 @@ fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
         let Some(imbalance) = targets.best(life, &loads, group) else { continue };
         left[from as usize] -= 1;
         loads.shift(from, imbalance.to, group);
+        targets = Targets::new(life, &loads);
         moves.push((key, imbalance));
         if moves.len() == MOVES_MAX {
             break;
@@ -616,33 +631,49 @@ fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
     moves
 }
 
-/// The lanes that groups may move between.
+/// The lanes that groups may move to.
 struct Targets {
     serving: Serving,
-    /// Whether lanes that stand by count, because there are no others.
-    stand_in: bool,
+    /// Those of each kind that have the least to do: the host's, then devices'.
+    least: [Vec<LaneId>; 2],
+    /// The least that a move costs, in nanoseconds.
+    cost_least_ns: i64,
 }
 
 impl Targets {
-    fn new(life: &Life) -> Self {
+    fn new(life: &Life, loads: &Loads) -> Self {
         let serving = Serving::of(&life.lanes);
+        // Lanes that stand by count where there are no others.
         let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
-        Self { serving, stand_in }
+        let least = [LaneKind::Host, LaneKind::Device].map(|kind| {
+            let may_come =
+                |lane: &&Lane| lane.kind == kind && serving.has(lane) && (lane.weight > 0 || stand_in);
+            let mut lanes: Vec<LaneId> = life.lanes.iter().filter(may_come).map(|lane| lane.id).collect();
+            lanes.sort_unstable_by_key(|lane| (loads.load_ns[*lane as usize], *lane));
+            lanes.truncate(TARGETS_MAX);
+            lanes
+        });
+        let interval_ns = life.config.balance_interval_ns;
+        let costs = life.balance.moves_ns.iter().map(|cost_ns| Balance::cost_ns(*cost_ns, interval_ns));
+        Self { serving, least, cost_least_ns: costs.min().unwrap_or(0) }
     }
 
     /// The best move of a group, if one pays.
     fn best(&self, life: &Life, loads: &Loads, group: &Group) -> Option<Imbalance> {
         let from = &life.lanes[group.lane? as usize];
-        let may_come = |lane: &&Lane| {
-            let is_routed = life.routes() && lane.kind != from.kind;
-            lane.id != from.id && self.serving.has(lane) && (lane.weight > 0 || self.stand_in) && !is_routed
-        };
-        if !self.serving.has(from) {
+        // A move gains no more than what the group takes its lane now.
+        let most_ns = over_window(loads.ns(from.id, loads.rows_of(group)), life);
+        if most_ns <= self.cost_least_ns * GAIN_COSTS || !self.serving.has(from) {
             return None;
         }
-        let judged =
-            life.lanes.iter().filter(may_come).map(|lane| loads.judge(life, group, from.id, lane.id));
-        let judged = judged.filter(pays);
+        let [host, device] = &self.least;
+        let (own, other) = match from.kind {
+            LaneKind::Host => (host, device),
+            LaneKind::Device => (device, host),
+        };
+        let other: &[LaneId] = if life.routes() { &[] } else { other };
+        let lanes = own.iter().chain(other).filter(|lane| **lane != from.id);
+        let judged = lanes.map(|lane| loads.judge(life, group, from.id, *lane)).filter(pays);
         // Of moves that gain the same, the one to the lane that has least to do; then the first.
         let worth = |imbalance: &Imbalance| {
             let Imbalance { gain_ns, cost_ns, to_load_ns, group_load_ns, .. } = *imbalance;
@@ -650,4 +681,9 @@ impl Targets {
         };
         judged.reduce(|best, other| if worth(&other) > worth(&best) { other } else { best })
     }
+}
+
+/// What is saved over a window if it is saved of each second.
+fn over_window(saved_ns: i64, life: &Life) -> i64 {
+    (i128::from(saved_ns) * i128::from(life.config.balance_interval_ns) / NS_PER_S) as i64
 }

@@ -300,6 +300,7 @@ impl<'a> Run<'a> {
                 bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap()
             };
             let mut later = vec![(place_of(&|started| started.scheduler.risk.quantum_ns = 1), 3)];
+            later.push((place_of(&|started| started.scheduler.balance_interval_ns = 1), 1));
             later.extend(
                 (0..started.lanes.len())
                     .map(|lane| (place_of(&|started| started.lanes[lane].class = "class".to_owned()), 4)),
