@@ -53,8 +53,8 @@ const PAR: i64 = 1_000;
 const SLOWNESS_MAX: i64 = PAR << 20;
 /// A batch counts for at most so many times what it was expected to take on its lane.
 const OUTLIER: i64 = 16;
-/// One that took more than so many times as long is not what its class takes.
-const CLASS_OUTLIER: i64 = 2;
+/// One that took more than so many times as long as the least slow lane is expected to is not what its class takes.
+const CLASS_OUTLIER: i128 = 2;
 /// Rows a second of groups of which nothing is known, while that is so of all; what a row takes of a lane of weight one while nothing is
 /// known of any.
 const ROWS_UNKNOWN: i64 = 1_000;
@@ -105,6 +105,8 @@ struct ClassWork {
     is_fresh: bool,
     /// Windows without one.
     idle_windows: i64,
+    /// Slowness of the least slow of its lanes; 0 where none is known.
+    par: i64,
     contribution: u64,
 }
 
@@ -142,10 +144,10 @@ impl LaneWork {
 
 impl ClassWork {
     fn hash(&self, class: i64) -> u64 {
-        match (self.is_fresh, self.idle_windows) {
-            (false, 0) => 0,
-            (is_fresh, idle_windows) => {
-                hash_component(Component::ClassWork, [class, i64::from(is_fresh), idle_windows])
+        match (self.is_fresh, self.idle_windows, self.par) {
+            (false, 0, 0) => 0,
+            (is_fresh, idle_windows, par) => {
+                hash_component(Component::ClassWork, [class, i64::from(is_fresh), idle_windows, par])
             }
         }
     }
@@ -457,8 +459,11 @@ pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: Servi
     if known.idle_windows == WINDOWS_KNOWN {
         known.curve.forget(hash);
     }
-    // A lane that is slow does not tell what its class takes: what it takes beyond that is its slowness.
-    if service_ns <= expected_ns.saturating_mul(CLASS_OUTLIER) {
+    // A lane that is slower than others of its class does not tell what the class takes: what it takes beyond that is its slowness.
+    let most = i128::from(known.par.max(PAR)) * CLASS_OUTLIER;
+    let is_at_par = i128::from(work.slowness) <= most
+        && i128::from(service_ns) * i128::from(PAR) <= i128::from(expected_ns) * most;
+    if is_at_par {
         known.curve.learn(CURVES_FROM + class as i64, sample, hash);
     }
     (known.is_fresh, known.idle_windows) = (true, 0);
@@ -564,6 +569,9 @@ fn close(life: &mut Life, elapsed_ns: i64) {
         let class = &mut balance.classes[index];
         let idle_windows = if class.is_fresh { 0 } else { class.idle_windows + 1 };
         (class.is_fresh, class.idle_windows) = (false, idle_windows.min(WINDOWS_KNOWN));
+        let of_class = lanes.iter().filter(|lane| lane.class.index() == index);
+        let known = of_class.map(|lane| balance.lanes[lane.id as usize].slowness).filter(|known| *known > 0);
+        class.par = known.min().unwrap_or(0);
         balance.refresh_class(index, hash);
     }
     for partition in partitions.values_mut() {
