@@ -259,7 +259,8 @@ mod tests {
         check(|c| c.batch_rows_max = c.lane_credit_rows + 1, &["batch_rows_max"]);
         check(|c| c.route_interval_ns = -1, &["route_interval_ns"]);
         check(|c| c.placement_policy = in_steps("rendezvous", 1), &[]);
-        for wrong in ["rendezvous/", "rendezvous/0", "rendezvous/-1", "rendezvous/x", "dice/1"] {
+        for wrong in ["rendezvous/", "rendezvous/0", "rendezvous/-1", "rendezvous/x", "dice/1", "balanced@2"]
+        {
             check(|c| c.placement_policy = wrong.into(), &["placement_policy"]);
         }
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);
