@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::bounded;
+use crossbeam_channel::{bounded, never};
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_pipeline::clock::wall_clock_ns;
 use warptape_pipeline::engine::{EngineConfig, LaneHandicap, Progress, Stop, run};
@@ -151,7 +151,8 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>) -> Phases {
             }
             publisher.flush().expect("the log takes the ticks");
             pieces += 1;
-            std::thread::sleep((PIECE * pieces).saturating_sub(begun.elapsed()));
+            let rest = (PIECE * pieces).saturating_sub(begun.elapsed());
+            never::<()>().recv_timeout(rest).expect_err("nothing comes");
         }
     };
     feed_until(Duration::from_secs(3));

@@ -136,6 +136,7 @@ impl LaneWorker {
     }
 
     /// Does nothing for as long as a test asks for.
+    #[expect(clippy::disallowed_methods, reason = "a lane that is slow waits for nothing")]
     fn be_slow(&self, command: &LaneCommand) {
         let handicap = self.config.lane_handicaps.iter().find(|handicap| handicap.lane == self.lane);
         if let (LaneCommand::Run(batch), Some(handicap)) = (command, handicap) {
