@@ -162,7 +162,7 @@ mod tests {
             "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
             "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
-            "risk": RiskConfig::default()
+            "risk": RiskConfig::default(), "balance_interval_ns": 0
         }));
         Input::Started(Started {
             node: node.to_owned(),

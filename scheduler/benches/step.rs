@@ -56,6 +56,7 @@ impl Loop {
             high_water_rows: 32_768,
             low_water_rows: 8_192,
             route_interval_ns: if routed { 1_000_000_000 } else { 0 },
+            balance_interval_ns: 0,
             risk: RiskConfig::default(),
             breakers: None,
         };

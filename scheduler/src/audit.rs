@@ -50,6 +50,7 @@ fn walk_hash(life: &Life) -> StateHash {
     hash.add(life.config_hash());
     hash.add(life.clock_hash());
     hash.add(life.routing.walked_hash());
+    hash.add(life.balance.walked_hash());
     hash.add(risk::walked_hash(&life.risk, &life.lanes));
     hash.add(service::walked_hash(&life.lanes));
     hash.add(life.rebalancing.hash());
@@ -65,6 +66,7 @@ fn walk_hash(life: &Life) -> StateHash {
             let key = GroupKey { partition: partition.id, group: index as i32 };
             hash.add(group.hash(key));
             hash.add(group.route_hash(key));
+            hash.add(group.work.hash(key));
             group.chunks.iter().for_each(|chunk| hash.add(chunk.hash(key)));
         }
     }

@@ -10,7 +10,7 @@ use warptape_events::journal::{
     BreakerConfig, LaneKind, LaneSpec, QueueConfig, Quota, SchedulerConfig, TenantWeight,
 };
 
-use crate::policy::placement::PlacementPolicy;
+use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
 use crate::policy::task::{EXPLORE_PPM_MAX, TASK_POLICIES, TaskPolicy};
 use crate::risk::Quotas;
 
@@ -101,11 +101,16 @@ pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
 }
 
+/// Whether the placement policy goes by what lanes take.
+pub fn measures(config: &SchedulerConfig) -> bool {
+    PlacementPolicy::parse(&config.placement_policy).is_some_and(|(policy, _)| policy.is_measured())
+}
+
 /// All mistakes of a scheduler configuration; empty when it is good.
 pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     let mut mistakes = Vec::new();
     if PlacementPolicy::parse(&config.placement_policy).is_none() {
-        let names = PlacementPolicy::ALL.map(PlacementPolicy::name).join(", ");
+        let names = PLACEMENT_POLICIES.join(", ");
         mistakes.push(mistake(
             "placement_policy",
             &config.placement_policy,
@@ -134,6 +139,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
         ("high_water_rows", config.high_water_rows, 1, ROWS_MAX),
         ("low_water_rows", config.low_water_rows, 0, ROWS_MAX),
         ("route_interval_ns", config.route_interval_ns, 0, DURATION_NS_MAX),
+        ("balance_interval_ns", config.balance_interval_ns, 0, DURATION_NS_MAX),
         ("risk.slice_ns", config.risk.slice_ns, 1, SLICE_NS_MAX),
         ("risk.tasks_max", i64::from(config.risk.tasks_max), 1, i64::from(TASKS_MAX)),
         ("risk.bytes_max", config.risk.bytes_max, 1, REQUEST_BYTES_MAX),
@@ -339,6 +345,7 @@ mod tests {
             high_water_rows: 65_536,
             low_water_rows: 16_384,
             route_interval_ns: 0,
+            balance_interval_ns: 0,
             risk: RiskConfig::default(),
             breakers: None,
         }
@@ -370,7 +377,8 @@ mod tests {
         check(|c| c.batch_rows_max = c.lane_credit_rows + 1, &["batch_rows_max"]);
         check(|c| c.route_interval_ns = -1, &["route_interval_ns"]);
         check(|c| c.placement_policy = in_steps("rendezvous", 1), &[]);
-        for wrong in ["rendezvous/", "rendezvous/0", "rendezvous/-1", "rendezvous/x", "dice/1"] {
+        for wrong in ["rendezvous/", "rendezvous/0", "rendezvous/-1", "rendezvous/x", "dice/1", "balanced@2"]
+        {
             check(|c| c.placement_policy = wrong.into(), &["placement_policy"]);
         }
         check(|c| c.risk.slice_ns = 0, &["risk.slice_ns"]);

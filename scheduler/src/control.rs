@@ -8,9 +8,11 @@ use warptape_events::journal::{
     TenantWeight, WeighLane, WeighTenant,
 };
 
+use crate::balance;
 use crate::breaker;
 use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
 use crate::life::Life;
+use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
 use crate::policy::task::{TASK_POLICIES, TaskPolicy};
 use crate::risk;
 use crate::service::{self, Change};
@@ -180,14 +182,41 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
 
 fn choose_policy(life: &mut Life, choice: &ChoosePolicy) -> Result<String, String> {
     let ChoosePolicy { of, name } = choice;
-    if of != "tasks" {
-        return Err(format!("there are no policies of {of}; there are policies of: tasks"));
+    match of.as_str() {
+        "tasks" => choose_task_policy(life, name),
+        "placement" => choose_placement_policy(life, name),
+        _ => Err(format!("there are no policies of {of}; there are policies of: tasks, placement")),
     }
+}
+
+fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String> {
+    let known = PlacementPolicy::parse(name).filter(|_| !name.contains('/'));
+    let Some((policy, _)) = known else {
+        let names = PLACEMENT_POLICIES.join(", ");
+        return Err(format!("there is no policy of placement called {name}; there are: {names}"));
+    };
+    let before = std::mem::replace(&mut life.policy, policy);
+    // What a step may decide stays as it is.
+    life.config.placement_policy = match life.config.placement_policy.split_once('/') {
+        Some((_, bytes)) => format!("{name}/{bytes}"),
+        None => name.to_owned(),
+    };
+    if before != policy {
+        balance::forget(life);
+    }
+    life.refresh_config();
+    Ok(format!(
+        "the policy of placement is {name}, and was {}; groups stay where they are until `rebalance`, or until it moves them",
+        before.name()
+    ))
+}
+
+fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
     let Some(policy) = TaskPolicy::parse(name).filter(|_| !name.is_empty()) else {
         let names = TASK_POLICIES.join(", ");
         return Err(format!("there is no policy of tasks called {name}; there are: {names}"));
     };
-    let before = std::mem::replace(&mut life.config.risk.policy, name.clone());
+    let before = std::mem::replace(&mut life.config.risk.policy, name.to_owned());
     let before = if before.is_empty() { TASK_POLICIES[0] } else { &before };
     risk::choose_policy(life, policy);
     life.refresh_config();

@@ -6,7 +6,7 @@
 //!   at_ns     (Err: bad      (applies)    │
 //!              input,                     ▼
 //!              nothing           service, routing,     Release
-//!              changed)             rebalance
+//!              changed)             balance, rebalance
 //!                                         ▼
 //!                                      dispatch        Dispatch
 //!                                         │
@@ -57,6 +57,7 @@
 mod admission;
 mod audit;
 mod backpressure;
+mod balance;
 mod breaker;
 mod checkpoint;
 mod classes;
@@ -79,15 +80,17 @@ mod routing;
 mod service;
 mod service_curve;
 mod state_hash;
+mod topology;
 mod views;
 
 pub use checkpoint::CheckpointError;
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, PARTITIONS_MAX,
     QUOTA_RATE_MAX, ROWS_MAX, STEP_BYTES_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX,
-    WEIGHT_MAX, check_config, check_lanes, in_steps, routes,
+    WEIGHT_MAX, check_config, check_lanes, in_steps, measures, routes,
 };
 pub use error::StepError;
 pub use machine::Scheduler;
+pub use policy::placement::PLACEMENT_POLICIES;
 pub use policy::task::TASK_POLICIES;
 pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement};

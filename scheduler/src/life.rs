@@ -11,6 +11,7 @@ use warptape_events::journal::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::balance::{self, Balance};
 use crate::breaker::Breakers;
 use crate::classes::classes_of;
 use crate::config::{check_config, check_lanes, routes};
@@ -24,6 +25,7 @@ use crate::risk::{self, Risk};
 use crate::room::Room;
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
+use crate::topology::Topology;
 use crate::views::PartitionPhase;
 
 /// The state after a `Started`.
@@ -34,6 +36,8 @@ pub(crate) struct Life {
     pub(crate) lanes: Vec<Lane>,
     routes: bool,
     pub(crate) routing: Routing,
+    pub(crate) balance: Balance,
+    pub(crate) topology: Topology,
     pub(crate) risk: Risk,
     /// Every partition seen in this life, revoked ones included.
     pub(crate) partitions: BTreeMap<PartitionId, Partition>,
@@ -85,6 +89,8 @@ impl Life {
             lanes: started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class)).collect(),
             routes: routes(&started.scheduler, &started.lanes),
             routing: Routing::new(class_count),
+            balance: Balance::new(started.lanes.len(), class_count),
+            topology: Topology::new(&started.lanes),
             risk: Risk::new(&started.scheduler.risk, task_policy, started.lanes.len(), class_count),
             partitions: BTreeMap::new(),
             at_ns,
@@ -125,6 +131,10 @@ impl Life {
             0 => 0,
             interval_ns => hash_component(Component::Config, [interval_ns]),
         };
+        let balance = match config.balance_interval_ns {
+            0 => 0,
+            interval_ns => hash_component(Component::Balance, [interval_ns]),
+        };
         let risk = risk::config_hash(&config.risk);
         let breakers = config.breakers.map_or(0, |breakers| {
             let BreakerConfig { window_ns, slow_ns, probe_ns, probe_ns_max, .. } = breakers;
@@ -135,7 +145,7 @@ impl Life {
                 [losses_max, window_ns, slow_percent, slow_ns, probe_ns, probe_ns_max, probes, headroom_c],
             )
         });
-        route.wrapping_add(risk).wrapping_add(breakers).wrapping_add(hash_component(
+        route.wrapping_add(balance).wrapping_add(risk).wrapping_add(breakers).wrapping_add(hash_component(
             Component::Config,
             [
                 xxh3_64(config.placement_policy.as_bytes()) as i64,
@@ -181,6 +191,7 @@ impl Life {
     /// Marks a lane lost whose groups have been taken away.
     pub(crate) fn lose_lane(&mut self, lane: LaneId) {
         risk::lane_lost(self, lane);
+        balance::forget_lane(self, lane);
         let slice_next = self.risk.slice_next();
         self.lanes[lane as usize].lose(self.batch_next, slice_next, &mut self.hash);
     }
@@ -214,9 +225,10 @@ impl Life {
         for partition in partitions.values_mut() {
             for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
                 if group.leaving == Some(lane) {
+                    let key = GroupKey { partition: partition.id, group: group_index as i32 };
                     (group.leaving, group.bound_for) = (None, None);
-                    group
-                        .refresh_route(GroupKey { partition: partition.id, group: group_index as i32 }, hash);
+                    group.refresh_route(key, hash);
+                    group.work.unbind(key, hash);
                 }
             }
         }

@@ -17,7 +17,9 @@ use crate::life::Life;
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
 use crate::room::Room;
 use crate::views::PartitionPhase;
-use crate::{backpressure, breaker, control, dispatch, placement, rebalance, risk, routing, service};
+use crate::{
+    backpressure, balance, breaker, control, dispatch, placement, rebalance, risk, routing, service,
+};
 
 /// The scheduler. See the crate's documentation for what the shell must do.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -68,7 +70,10 @@ impl Scheduler {
             // The timer is spent even if it fired early.
             Input::Woke(_) => life.wake_at_ns = None,
             Input::Draining(_) => life.draining = true,
-            Input::Measured(measured) => routing::measured(life, measured.lane, &measured.points),
+            Input::Measured(measured) => {
+                routing::measured(life, measured.lane, &measured.points);
+                balance::measured(life, measured.lane, &measured.points);
+            }
             Input::Released(released) => take_back(life, released, decisions),
             Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
             Input::SliceDone(done) => {
@@ -98,6 +103,7 @@ impl Scheduler {
         // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
         service::evacuate(life, decisions);
         routing::release(life, decisions);
+        balance::release(life, decisions);
         let move_ns = rebalance::go_on(life, decisions);
         let batch_ns = dispatch::release(life, decisions);
         let slice_ns = risk::run(life, decisions);
@@ -141,6 +147,7 @@ fn assign(life: &mut Life, assigned: &PartitionAssigned, decisions: &mut Vec<Dec
 }
 
 fn arrive(life: &mut Life, arrived: &Arrived) {
+    let is_measured = life.policy.is_measured();
     let Life { lanes, partitions, hash, touched, at_ns, .. } = life;
     let partition = partitions.get_mut(&arrived.partition).expect("admission found the partition");
     partition.position = arrived.next_offset;
@@ -149,6 +156,9 @@ fn arrive(life: &mut Life, arrived: &Arrived) {
         let group = partition.group_mut(arrival.group);
         let was_empty = group.chunks.is_empty();
         group.push(key, Chunk { arrived_ns: *at_ns, rows: arrival.rows, bytes: arrival.bytes }, hash);
+        if is_measured {
+            group.work.arrive(key, arrival.rows, hash);
+        }
         if let Some(lane) = group.lane {
             let lane = &mut lanes[lane as usize];
             lane.waiting_rows += arrival.rows;
@@ -176,11 +186,13 @@ fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision
     if teaches && (life.routes() || life.config.breakers.is_some()) {
         life.routing.learn(class, ServicePoint { rows, service_ns }, &mut life.hash);
     }
+    balance::learn(life, completed.lane, class, ServicePoint { rows, service_ns });
 }
 
 /// A lane has given a group back: it is placed again.
 fn take_back(life: &mut Life, released: &Released, decisions: &mut Vec<Decision>) {
     let key = GroupKey { partition: released.partition, group: released.group };
+    balance::moved(life, key, released.lane);
     let partition = life.partitions.get_mut(&key.partition).expect("admission found the partition");
     let group = partition.group_mut(key.group);
     group.leaving = None;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 
+use crate::balance::GroupWork;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::PartitionPhase;
 
@@ -87,6 +88,8 @@ pub(crate) struct Group {
     pub(crate) together_rows: i64,
     /// Rows of its own in a batch, likewise.
     pub(crate) own_rows: i64,
+    /// What is measured of it, where the placement policy goes by that.
+    pub(crate) work: GroupWork,
     pub(crate) contribution: u64,
     pub(crate) route_contribution: u64,
 }
@@ -227,6 +230,7 @@ impl Group {
         self.waiting_rows = 0;
         (self.leaving, self.bound_for) = (None, None);
         (self.together_rows, self.own_rows) = (0, 0);
+        self.work.forget(key, hash);
         self.refresh_route(key, hash);
     }
 }

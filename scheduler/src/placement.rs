@@ -15,11 +15,13 @@ use warptape_events::journal::{
     Candidate, Decision, Exclusion, ExclusionReason, LaneId, LaneKind, PartitionId, Place, PolicyRef, Route,
 };
 
+use crate::balance::Loads;
 use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
 use crate::partitions::{Group, GroupKey};
-use crate::policy::placement::PlacementPolicy;
+use crate::policy::placement::{GroupView, LaneView, PlacementPolicy};
 use crate::service::Serving;
+use crate::topology::Topology;
 
 /// A deterministic policy chooses its lane for certain.
 const PROPENSITY_CERTAIN_PPM: i32 = 1_000_000;
@@ -38,7 +40,8 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
     let stream = life.policy.stream(&life.config);
     let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
     let groups_max = GroupsMax::new(life, serving, kinds.is_some());
-    let Life { lanes, partitions, hash, policy, groups_unplaced, room, is_placing, .. } = life;
+    let mut loads = loads(life);
+    let Life { lanes, partitions, hash, policy, groups_unplaced, room, is_placing, topology, .. } = life;
     let partition = partitions.get_mut(&partition).expect("the caller found the partition");
     for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
         if group.lane.or(group.leaving).is_some() {
@@ -50,8 +53,14 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         }
         let key = GroupKey { partition: partition.id, group: index as i32 };
         let route = kinds.as_ref().and_then(|kinds| kinds.route(group));
-        let rule = Rule { policy: *policy, stream, serving, groups_max: groups_max.of(route), route };
-        let place = choose(&rule, key, group.epoch + 1, lanes);
+        let groups_max = groups_max.of(route);
+        let rule =
+            Rule { policy: *policy, stream, serving, groups_max, route, topology, loads: loads.as_ref() };
+        let place = choose(&rule, key, group, lanes);
+        if let Some(loads) = &mut loads {
+            loads.place(place.lane, group);
+            group.work.place(key, place.lane, hash);
+        }
         let lane = &mut lanes[place.lane as usize];
         lane.groups_placed += 1;
         lane.waiting_rows += group.waiting_rows;
@@ -96,24 +105,67 @@ struct Rule<'a> {
     /// By lane.
     groups_max: &'a [i32],
     route: Option<Route>,
+    topology: &'a Topology,
+    /// Where the policy goes by them.
+    loads: Option<&'a Loads>,
 }
 
 impl Rule<'_> {
-    /// The score of a lane that has so many other groups, or why it is no candidate.
-    fn judge(&self, key: GroupKey, lane: &Lane, groups_placed: i32) -> Result<Candidate, ExclusionReason> {
-        let groups_max = self.groups_max[lane.id as usize];
+    /// Why a lane that has so many other groups is no candidate, if it is none.
+    fn exclusion(&self, lane: &Lane, groups_placed: i32) -> Option<ExclusionReason> {
         if !lane.ready {
-            Err(ExclusionReason::Lost)
-        } else if let Some(reason) = self.serving.exclusion(lane) {
-            Err(reason)
-        } else if self.route.is_some_and(|route| route.kind != lane.kind) {
-            Err(ExclusionReason::Slower)
-        } else if groups_placed >= groups_max {
-            Err(ExclusionReason::Full)
-        } else {
-            let score = self.policy.score(self.stream, counter_of(key), lane);
-            Ok(Candidate { lane: lane.id, score, groups_placed, groups_max })
+            return Some(ExclusionReason::Lost);
         }
+        if let Some(reason) = self.serving.exclusion(lane) {
+            return Some(reason);
+        }
+        if self.route.is_some_and(|route| route.kind != lane.kind) {
+            return Some(ExclusionReason::Slower);
+        }
+        (groups_placed >= self.groups_max[lane.id as usize]).then_some(ExclusionReason::Full)
+    }
+
+    /// A lane as the policy sees it.
+    fn view(&self, lane: &Lane, group: &Group) -> LaneView {
+        let is_there = group.lane.or(group.work.bound()) == Some(lane.id);
+        let (others_ns, own_ns) = self.loads.map_or((0, 0), |loads| loads.of(lane.id, group, is_there));
+        LaneView {
+            lane: lane.id,
+            // Lanes that stand by are equals among themselves.
+            weight: lane.weight.max(1),
+            others_ns,
+            own_ns,
+            closeness: group.work.home().map(|home| self.topology.between(home, lane.id)),
+            is_bound: group.work.bound() == Some(lane.id),
+        }
+    }
+
+    /// All lanes that may have a group, with their scores, and all that may not. `groups_placed` is the number of other groups on a lane.
+    fn judge(
+        &self,
+        key: GroupKey,
+        group: &Group,
+        lanes: &[Lane],
+        groups_placed: impl Fn(&Lane) -> i32,
+    ) -> (Vec<Candidate>, Vec<Exclusion>) {
+        let (mut candidates, mut excluded) = (Vec::with_capacity(lanes.len()), Vec::new());
+        let mut views = Vec::with_capacity(lanes.len());
+        for lane in lanes {
+            let groups_placed = groups_placed(lane);
+            match self.exclusion(lane, groups_placed) {
+                Some(reason) => excluded.push(Exclusion { lane: lane.id, reason }),
+                None => {
+                    let groups_max = self.groups_max[lane.id as usize];
+                    views.push(self.view(lane, group));
+                    candidates.push(Candidate { lane: lane.id, score: 0, groups_placed, groups_max });
+                }
+            }
+        }
+        let view = GroupView { stream: self.stream, counter: counter_of(key) };
+        for (candidate, score) in candidates.iter_mut().zip(self.policy.scores(&view, &views)) {
+            candidate.score = score;
+        }
+        (candidates, excluded)
     }
 }
 
@@ -122,15 +174,8 @@ fn better<'a>(best: Option<&'a Candidate>, other: &'a Candidate) -> Option<&'a C
     best.filter(|best| best.score >= other.score).or(Some(other))
 }
 
-fn choose(rule: &Rule<'_>, key: GroupKey, epoch: i64, lanes: &[Lane]) -> Place {
-    let mut candidates = Vec::with_capacity(lanes.len());
-    let mut excluded = Vec::new();
-    for lane in lanes {
-        match rule.judge(key, lane, lane.groups_placed) {
-            Ok(candidate) => candidates.push(candidate),
-            Err(reason) => excluded.push(Exclusion { lane: lane.id, reason }),
-        }
-    }
+fn choose(rule: &Rule<'_>, key: GroupKey, group: &Group, lanes: &[Lane]) -> Place {
+    let (candidates, excluded) = rule.judge(key, group, lanes, |lane| lane.groups_placed);
     // The limits of the lanes that get groups add up to at least all groups, and one of them is not placed: not all are full.
     let best = candidates.iter().fold(None, better);
     let lane = best.expect("bounded load leaves room while a lane is ready").lane;
@@ -138,7 +183,7 @@ fn choose(rule: &Rule<'_>, key: GroupKey, epoch: i64, lanes: &[Lane]) -> Place {
         partition: key.partition,
         group: key.group,
         lane,
-        epoch,
+        epoch: group.epoch + 1,
         policy: PolicyRef { id: rule.policy.name().to_owned(), version: rule.policy.version() },
         candidates,
         excluded,
@@ -149,11 +194,17 @@ fn choose(rule: &Rule<'_>, key: GroupKey, epoch: i64, lanes: &[Lane]) -> Place {
     }
 }
 
+/// What all lanes have to do, where the policy goes by that.
+fn loads(life: &Life) -> Option<Loads> {
+    life.policy.is_measured().then(|| Loads::new(life))
+}
+
 /// Where groups that have a lane would be placed now.
 pub(crate) struct Chooser {
     stream: i64,
     serving: Serving,
     groups_max: GroupsMax,
+    loads: Option<Loads>,
     /// Groups that are to come, by lane.
     expected: Vec<i32>,
 }
@@ -167,6 +218,7 @@ impl Chooser {
             stream: life.policy.stream(&life.config),
             serving,
             groups_max: GroupsMax::new(life, serving, kinds.is_some()),
+            loads: loads(life),
             expected: vec![0; life.lanes.len()],
         }
     }
@@ -175,19 +227,28 @@ impl Chooser {
     pub(crate) fn best(&self, life: &Life, key: GroupKey, group: &Group, lane: LaneId) -> LaneId {
         let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
         let route = kinds.and_then(|kinds| kinds.route(group));
-        let (stream, serving, groups_max) = (self.stream, self.serving, self.groups_max.of(route));
-        let rule = Rule { policy: life.policy, stream, serving, groups_max, route };
+        let rule = Rule {
+            policy: life.policy,
+            stream: self.stream,
+            serving: self.serving,
+            groups_max: self.groups_max.of(route),
+            route,
+            topology: &life.topology,
+            loads: self.loads.as_ref(),
+        };
         let others = |other: &Lane| {
             other.groups_placed + self.expected[other.id as usize] - i32::from(other.id == lane)
         };
-        let candidates: Vec<_> =
-            life.lanes.iter().filter_map(|other| rule.judge(key, other, others(other)).ok()).collect();
+        let (candidates, _) = rule.judge(key, group, &life.lanes, others);
         candidates.iter().fold(None, better).map_or(lane, |best| best.lane)
     }
 
-    /// A group is to come to a lane.
-    pub(crate) fn expect(&mut self, lane: LaneId) {
-        self.expected[lane as usize] += 1;
+    /// A group is to go from one lane to another.
+    pub(crate) fn expect(&mut self, group: &Group, from: LaneId, to: LaneId) {
+        self.expected[to as usize] += 1;
+        if let Some(loads) = &mut self.loads {
+            loads.shift(from, to, group);
+        }
     }
 }
 
@@ -221,7 +282,7 @@ impl GroupsMax {
 }
 
 /// The most groups each lane may have: `ceil(load factor × all groups × weight / weight of all lanes that get groups)`, among lanes
-/// of a kind if one is given. Lanes of weight 0 stand by: they may have none while another gets groups, and have a weight of 1
+/// of a kind if one is given; all of them under a policy that goes by what lanes have to do. Lanes of weight 0 stand by: they may have none while another gets groups, and have a weight of 1
 /// otherwise.
 fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) -> Vec<i32> {
     let counts = |lane: &&Lane| serving.has(lane) && kind.is_none_or(|kind| lane.kind == kind);
@@ -231,6 +292,9 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
     let weight_total: i64 = ready().map(weight).sum();
     let scaled_groups = i64::from(life.config.load_factor_percent) * life.groups_assigned;
     let bound = |lane: &Lane| {
+        if life.policy.is_measured() {
+            return if weight(lane) > 0 { life.groups_assigned as i32 } else { 0 };
+        }
         // Rounded up; no term is negative.
         let share = (scaled_groups * weight(lane) + 100 * weight_total - 1) / (100 * weight_total);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")

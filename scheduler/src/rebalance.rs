@@ -79,7 +79,7 @@ pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         if best == lane || to.is_some_and(|to| to != best) {
             continue;
         }
-        chooser.expect(best);
+        chooser.expect(group, lane, best);
         let decision = Decision::Release(let_go(life, key, ReleaseCause::Rebalance, None));
         life.room.take(&decision);
         decisions.push(decision);

@@ -75,7 +75,7 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
                 2 * LONG + list(lanes.len(), INT) + list(busy.len(), INT)
             }
             Decision::RunSlice(RunSlice { tenant, .. }) => 8 * LONG + 3 * INT + 3 * BRANCH + text(tenant),
-            Decision::Release(Release { .. }) => 3 * INT + LONG + route + BRANCH,
+            Decision::Release(Release { .. }) => 4 * INT + 7 * LONG + route + 2 * BRANCH,
             Decision::Expire(_) => 2 * LONG + INT,
             Decision::Shed(_) => 4 * LONG + 2 * BRANCH,
             _ => 0,
@@ -86,9 +86,9 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
 mod tests {
     use warptape_events::encode_journal_entry;
     use warptape_events::journal::{
-        Candidate, Exclusion, ExclusionReason, Expire, Input, JournalEntry, LaneKind, LaneTelemetry,
-        PolicyRef, ReleaseCause, ReleaseReason, Route, Share, SliceReason, SplitPolicy, Take, TaskClass,
-        Woke,
+        Candidate, Exclusion, ExclusionReason, Expire, Imbalance, Input, JournalEntry, LaneKind,
+        LaneTelemetry, PolicyRef, ReleaseCause, ReleaseReason, Route, Share, SliceReason, SplitPolicy, Take,
+        TaskClass, Woke,
     };
 
     use super::*;
@@ -179,7 +179,16 @@ mod tests {
             lane: int,
             epoch: long,
             route: Some(route),
-            cause: ReleaseCause::Rebalance,
+            cause: ReleaseCause::Balance,
+            imbalance: Some(Imbalance {
+                to: int,
+                group_load_ns: long,
+                from_load_ns: long,
+                to_load_ns: long,
+                gain_ns: long,
+                cost_ns: long,
+                windows: long,
+            }),
         }));
         check(Decision::Expire(Expire { task: long, deadline_ns: long, slices_running: int }));
     }

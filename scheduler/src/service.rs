@@ -214,7 +214,15 @@ pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route:
     group.refresh(key, hash);
     group.refresh_route(key, hash);
     *groups_unplaced += 1;
-    Release { partition: key.partition, group: key.group, lane: lane_id, epoch: group.epoch, route, cause }
+    Release {
+        partition: key.partition,
+        group: key.group,
+        lane: lane_id,
+        epoch: group.epoch,
+        route,
+        cause,
+        imbalance: None,
+    }
 }
 
 /// Hash of what keeps all lanes from service, by walking.

@@ -102,6 +102,17 @@ impl ServiceCurve {
         }
     }
 
+    /// Nothing is known of it any more.
+    pub(crate) fn forget(&mut self, hash: &mut StateHash) {
+        self.points.iter().for_each(|point| hash.remove(point.contribution));
+        *self = Self::default();
+    }
+
+    /// Rows of the smallest batches of which something is known.
+    pub(crate) fn rows_least(&self) -> Option<i64> {
+        self.points.iter().map(|point| point.rows).find(|rows| *rows > 0)
+    }
+
     /// Hash of all points, by walking.
     pub(crate) fn walked_hash(&self, curve: i64) -> u64 {
         let known = self.points.iter().enumerate().filter(|(_, point)| point.rows > 0);

@@ -83,6 +83,10 @@ pub(crate) enum Component {
     Breaker = 60,
     BreakerConfig = 61,
     Stealing = 70,
+    Balance = 80,
+    LaneWork = 81,
+    ClassWork = 82,
+    GroupWork = 83,
 }
 
 /// Hash of one component.

@@ -55,6 +55,8 @@ coverage! {
     losses_not_kept,
     /// Groups that lanes were told to let go of.
     releases,
+    /// Those that moved to lanes with less to do.
+    moves_balanced,
     /// Groups that came back from lanes on devices.
     moves_to_host,
     /// Groups that came back from lanes on the processor.

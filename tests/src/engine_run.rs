@@ -38,6 +38,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 high_water_rows: 1_048_576,
                 low_water_rows: 262_144,
                 route_interval_ns: 0,
+                balance_interval_ns: 0,
                 risk: RiskConfig::default(),
                 breakers: None,
             },
@@ -66,6 +67,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         devices: Arc::new(NoDevices),
         device_sample_interval: Duration::from_secs(5),
         lane_faults: Vec::new(),
+        lane_handicaps: Vec::new(),
     }
 }
 

@@ -22,7 +22,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Topics};
-use warptape_scheduler::{TASK_POLICIES, in_steps};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, in_steps};
 use warptape_schemas::journal::{
     BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig, SplitPolicy,
 };
@@ -129,9 +129,12 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             topics: Topics::new(""),
             stages: market::stage_config(random),
             scheduler: SchedulerConfig {
-                placement_policy: match random.one_in(2) {
-                    true => "rendezvous".to_owned(),
-                    false => in_steps("rendezvous", random.between(1, 10_000)),
+                placement_policy: {
+                    let name = PLACEMENT_POLICIES[random.index(PLACEMENT_POLICIES.len())];
+                    match random.one_in(2) {
+                        true => name.to_owned(),
+                        false => in_steps(name, random.between(1, 10_000)),
+                    }
                 },
                 placement_seed: random.between(0, i64::from(i32::MAX)),
                 load_factor_percent: random.between(100, 300) as i32,
@@ -143,6 +146,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 high_water_rows,
                 low_water_rows: random.between(0, high_water_rows - 1),
                 route_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
+                balance_interval_ns: random.between(0, 2) * random.between(1, 20_000_000),
                 risk: RiskConfig {
                     slice_ns: random.between(1, 1_000_000),
                     split: [SplitPolicy::Dynamic, SplitPolicy::Equal, SplitPolicy::Score][random.index(3)],
@@ -201,6 +205,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         devices: Arc::new(NoDevices),
         device_sample_interval: Duration::MAX,
         lane_faults: Vec::new(),
+        lane_handicaps: Vec::new(),
     }
 }
 

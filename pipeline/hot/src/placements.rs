@@ -186,6 +186,7 @@ mod tests {
                 high_water_rows: 2,
                 low_water_rows: 1,
                 route_interval_ns: 0,
+                balance_interval_ns: 0,
                 risk: RiskConfig::default(),
                 breakers: None,
             },

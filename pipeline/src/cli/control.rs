@@ -74,10 +74,12 @@ pub enum ControlWord {
         to: BreakerWord,
     },
     /// Have another policy decide
-    #[command(after_help = "Example: warptape control policy tasks lp-price")]
+    #[command(
+        after_help = "Example: warptape control policy tasks lp-price\n         warptape control policy placement balanced"
+    )]
     Policy {
         /// What it decides on
-        #[arg(value_parser = ["tasks"])]
+        #[arg(value_parser = ["tasks", "placement"])]
         of: String,
         /// Its name
         name: String,

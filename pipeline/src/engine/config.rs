@@ -12,7 +12,7 @@ use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneId, LaneKind};
 
-use super::{LaneFault, LaneStages};
+use super::{LaneFault, LaneHandicap, LaneStages};
 
 /// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
 pub const COMMIT_BYTES_MAX: usize = 16 << 20;
@@ -39,6 +39,8 @@ pub struct EngineConfig {
     pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Faults to inject, for tests.
     pub lane_faults: Vec<LaneFault>,
+    /// Lanes that are slower than they could be, for tests.
+    pub lane_handicaps: Vec<LaneHandicap>,
 }
 
 impl EngineConfig {
@@ -65,7 +67,8 @@ impl EngineConfig {
             LaneKind::Host => "cpu",
             LaneKind::Device => self.core.device_of(lane),
         };
-        self.routes() && (0..lane).all(|other| of(other) != of(lane))
+        let matters = self.routes() || warptape_scheduler::measures(&self.core.scheduler);
+        matters && (0..lane).all(|other| of(other) != of(lane))
     }
 
     /// A lane without groups, on its device.

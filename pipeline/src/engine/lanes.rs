@@ -6,7 +6,7 @@ mod stages;
 mod thread;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crossbeam_channel::{Sender, unbounded};
 use warptape_engine::{Doing, LaneCommand, LaneNews, Slice};
@@ -34,6 +34,15 @@ pub struct LaneFault {
     pub lane: LaneId,
     /// Batches the lane completes before it fails.
     pub after_batches: u64,
+}
+
+/// A lane's handicap for tests: it takes so much longer for each row of a batch, which may change while it works.
+#[derive(Clone, Debug)]
+pub struct LaneHandicap {
+    /// The lane.
+    pub lane: LaneId,
+    /// Nanoseconds for a row.
+    pub row_ns: Arc<AtomicU64>,
 }
 
 /// Handle of a running lane.

@@ -45,7 +45,7 @@ pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_specs};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
-pub use lanes::{DeviceSlices, LaneFault, LaneResult, LaneStages};
+pub use lanes::{DeviceSlices, LaneFault, LaneHandicap, LaneResult, LaneStages};
 pub use progress::{LaneProgress, Progress};
 pub use requests::read_request;
 pub use restore::restore;

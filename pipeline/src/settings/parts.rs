@@ -114,6 +114,7 @@ impl Settings {
             devices: faulty(Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name))))),
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
+            lane_handicaps: Vec::new(),
         }
     }
 

@@ -44,6 +44,9 @@ fn what_an_operator_tells_is_done_answered_and_reproduced() {
     assert!(tell(folder, &["tenant-weight", "desk", "2"], 0).contains("tenant desk weighs 2"));
     assert!(tell(folder, &["breaker", "0", "open"], 0).contains("held open"));
     assert!(tell(folder, &["policy", "tasks", "dice"], 1).contains("refused: "));
+    assert!(tell(folder, &["policy", "placement", "dice"], 1).contains("there are: rendezvous, balanced"));
+    let answer = tell(folder, &["policy", "placement", "balanced"], 0);
+    assert!(answer.contains("the policy of placement is balanced, and was rendezvous"), "{answer}");
     let answer = tell(folder, &["breaker", "0", "auto", "-o", "json"], 0);
     let answer: Value = serde_json::from_str(&answer).expect("one JSON object");
     assert_eq!((&answer["outcome"], &answer["ordinal"]), (&Value::from("DONE"), &Value::from(0)));

@@ -468,6 +468,7 @@ fn scheduler_config() -> SchedulerConfig {
         high_water_rows: 100_000,
         low_water_rows: 10_000,
         route_interval_ns: 0,
+        balance_interval_ns: 0,
         risk: RiskConfig::default(),
         breakers: None,
     }

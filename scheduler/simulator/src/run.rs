@@ -136,6 +136,7 @@ fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
             high_water_rows: 32_768,
             low_water_rows: 8_192,
             route_interval_ns: 0,
+            balance_interval_ns: 0,
             risk: RiskConfig {
                 slice_ns: options.slice_ns,
                 tasks_max: 1 << 20,

@@ -12,7 +12,7 @@
 //! > 60 done 1 0 500            lane, slice, service time
 //! > 70 drop 0                  task
 //! > 80 priced 0 5 7            question, price of each kind
-//! > 80 control drain 1         undrain 1, weight 1 5, rebalance, tenant a 5, breaker 1 open|closed|auto, policy NAME
+//! > 80 control drain 1         undrain 1, weight 1 5, rebalance, tenant a 5, breaker 1 open|closed|auto, policy NAME, placement NAME
 //! ```
 
 use warptape_events::journal::*;
@@ -56,6 +56,7 @@ pub fn config() -> SchedulerConfig {
         route_interval_ns: 0,
         risk: RiskConfig::default(),
         breakers: None,
+        balance_interval_ns: 0,
     }
 }
 
@@ -228,6 +229,9 @@ fn parse_command(words: &[&str]) -> ControlCommand {
             ControlCommand::SetBreaker(SetBreaker { lane: argument(1), to })
         }
         "policy" => ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: words[1].into() }),
+        "placement" => {
+            ControlCommand::ChoosePolicy(ChoosePolicy { of: "placement".into(), name: words[1].into() })
+        }
         other => panic!("no such command: {other}"),
     }
 }
@@ -267,6 +271,9 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         let (tenant, weight) = (tenant.to_owned(), number(value) as i32);
         return config.risk.tenant_weights.push(TenantWeight { tenant, weight });
     }
+    if field == "placement" {
+        return value.clone_into(&mut config.placement_policy);
+    }
     let value = number(value);
     match field {
         "credit" => config.lane_credit_rows = value,
@@ -276,6 +283,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "deadline" => config.row_deadline_ns = value,
         "high" => config.high_water_rows = value,
         "low" => config.low_water_rows = value,
+        "balance" => config.balance_interval_ns = value,
         "route" => config.route_interval_ns = value,
         "slice" => config.risk.slice_ns = value,
         "tasks" => config.risk.tasks_max = value as i32,
@@ -356,7 +364,7 @@ fn describe(decision: &Decision) -> String {
         Decision::Fence(fence) => format!("fence {}: {} groups, {}", fence.lane, fence.groups, fence.reason),
         Decision::Restore(restore) => format!("restore {} for {}", restore.partition, restore.lost_lane),
         Decision::WakeAt(wake) => format!("wake {}", wake.at_ns),
-        Decision::Release(Release { partition, group, lane, epoch, route, cause }) => {
+        Decision::Release(Release { partition, group, lane, epoch, route, cause, .. }) => {
             let why = route.as_ref().map_or(format!("{cause:?}"), describe_route);
             format!("release {partition}/{group} from {lane} epoch {epoch}: {why}")
         }

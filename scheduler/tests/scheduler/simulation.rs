@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
-use warptape_scheduler::{TASK_POLICIES, in_steps};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, in_steps};
 
 use crate::draws::Draws;
 use crate::model::Model;
@@ -86,6 +86,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "reject Overloaded",
         "reject Quota",
         "reject Rate",
+        "release Balance",
         "release Breaker",
         "release Drained",
         "release Rebalance",
@@ -138,10 +139,11 @@ fn run(seed: u64) -> BTreeMap<String, i64> {
 fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
     let batch_rows_max = draws.range(1, 40);
     let high_water_rows = draws.range(1, 200);
+    let policy = draws.pick(&PLACEMENT_POLICIES).unwrap();
     let mut config = SchedulerConfig {
         placement_policy: match draws.pick(&[0, 0, 1, 500, 100_000]).unwrap() {
-            0 => "rendezvous".into(),
-            bytes => in_steps("rendezvous", bytes),
+            0 => policy.into(),
+            bytes => in_steps(policy, bytes),
         },
         placement_seed: draws.below(1 << 40),
         load_factor_percent: draws.pick(&[100, 125, 400]).unwrap(),
@@ -155,6 +157,7 @@ fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
         route_interval_ns: draws.pick(&[0, 1, 20_000]).unwrap(),
         risk: random_risk(draws),
         breakers: if draws.percent(70) { Some(random_breakers(draws)) } else { None },
+        balance_interval_ns: draws.pick(&[0, 1, 300, 20_000]).unwrap(),
     };
     // What is guaranteed has to fit.
     config.risk.queues.quotas.truncate(if config.risk.tasks_max < 4 { 0 } else { usize::MAX });
@@ -441,8 +444,12 @@ fn control(model: &mut Model, draws: &mut Draws) {
             ControlCommand::SetBreaker(SetBreaker { lane, to })
         }
         _ => {
-            let name = if draws.percent(20) { "dice" } else { draws.pick(&TASK_POLICIES).unwrap() };
-            ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: name.into() })
+            let (of, names) = match draws.percent(50) {
+                true => ("tasks", &TASK_POLICIES[..]),
+                false => ("placement", &PLACEMENT_POLICIES[..]),
+            };
+            let name = if draws.percent(20) { "dice" } else { draws.pick(names).unwrap() };
+            ControlCommand::ChoosePolicy(ChoosePolicy { of: of.into(), name: name.into() })
         }
     };
     let deadline_ns = model.at_ns + draws.range(-1, 20);

@@ -122,7 +122,7 @@ pub enum BreakerMode {
 /// See [`ControlCommand::ChoosePolicy`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ChoosePolicy {
-    /// What it decides on: `tasks`.
+    /// What it decides on: `tasks` or `placement`.
     pub of: String,
     /// Its name.
     pub name: String,

@@ -34,7 +34,7 @@ pub type GroupIndex = i32;
 /// Limits and weights of the scheduler. Recorded in [`Input::Started`], so that a journal explains itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SchedulerConfig {
-    /// Placement policy by name: `rendezvous`.
+    /// The placement policy: `NAME` or `NAME@VERSION`, and behind a slash the bytes that a step decides at most.
     pub placement_policy: String,
     /// Seed of the policy's counter-addressed hash streams.
     pub placement_seed: i64,
@@ -61,6 +61,9 @@ pub struct SchedulerConfig {
     pub risk: RiskConfig,
     /// When lanes are taken out of service; `None`: never, as before version 7 of the journal.
     pub breakers: Option<BreakerConfig>,
+    /// Length of a window in which the placement policy `balanced` measures what lanes have to do, and after which it moves groups, in
+    /// nanoseconds; 0: it measures nothing and moves none.
+    pub balance_interval_ns: i64,
 }
 
 /// When a lane's breaker opens, and how it closes again.
@@ -739,6 +742,28 @@ pub struct Release {
     pub route: Option<Route>,
     /// Why.
     pub cause: ReleaseCause,
+    /// Of [`ReleaseCause::Balance`]: what the move gains and costs.
+    pub imbalance: Option<Imbalance>,
+}
+
+/// Why a group moves from a lane that has much to do to one that has little. A load is the time that a lane takes for its groups' rows of a
+/// second, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Imbalance {
+    /// The lane that was best for it then. The placement policy chooses again when the group was released.
+    pub to: LaneId,
+    /// Load that the group is predicted to be there.
+    pub group_load_ns: i64,
+    /// Load of the lane that lets go of it, with the group.
+    pub from_load_ns: i64,
+    /// Load of the other lane, without it.
+    pub to_load_ns: i64,
+    /// By how much the load of the busier of the two falls, over a window, in nanoseconds.
+    pub gain_ns: i64,
+    /// What moves between such lanes have taken, in nanoseconds, smoothed.
+    pub cost_ns: i64,
+    /// Windows in succession in which a move of the group gained more than twice what it costs.
+    pub windows: i64,
 }
 
 /// Why a lane lets go of a group.
@@ -753,6 +778,8 @@ pub enum ReleaseCause {
     Breaker,
     /// The placement policy would choose another lane now.
     Rebalance,
+    /// Another lane has less to do.
+    Balance,
 }
 
 /// See [`Decision::Breaker`].

@@ -212,6 +212,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         high_water_rows: 1_000_000,
         low_water_rows: 500_000,
         route_interval_ns: 1_000_000_000,
+        balance_interval_ns: 250_000_000,
         risk: RiskConfig {
             slice_ns: 250_000,
             tasks_max: 12,
@@ -423,6 +424,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 epoch: 42,
                 route: Some(route(LaneKind::Host, None)),
                 cause: ReleaseCause::Route,
+                imbalance: None,
             })],
         ),
         (Input::Released(Released { partition: 3, group: 7, lane: 1, epoch: 42 }), vec![]),
@@ -617,9 +619,27 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         let id = format!("control-{number}");
         let (offset, by, deadline_ns) = (number as i64, "someone".to_owned(), 5);
         let outcome = if number % 2 == 0 { ControlOutcome::Done } else { ControlOutcome::Refused };
-        let causes = [ReleaseCause::Drained, ReleaseCause::Breaker, ReleaseCause::Rebalance];
+        let causes =
+            [ReleaseCause::Drained, ReleaseCause::Breaker, ReleaseCause::Rebalance, ReleaseCause::Balance];
         let release = |cause| {
-            Decision::Release(Release { partition: 3, group: 7, lane: 1, epoch: 42, route: None, cause })
+            let imbalance = (cause == ReleaseCause::Balance).then_some(Imbalance {
+                to: 2,
+                group_load_ns: 10_000_000,
+                from_load_ns: 90_000_000,
+                to_load_ns: 20_000_000,
+                gain_ns: 2_500_000,
+                cost_ns: 1_000_000,
+                windows: 3,
+            });
+            Decision::Release(Release {
+                partition: 3,
+                group: 7,
+                lane: 1,
+                epoch: 42,
+                route: None,
+                cause,
+                imbalance,
+            })
         };
         let controlled = Controlled { id: id.clone(), outcome, detail: "in words".into() };
         let decisions = [Decision::Controlled(controlled)].into_iter().chain(causes.map(release));

@@ -1,7 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{BreakerState, Checkpoint, Decision, Input, SliceReason};
+use warptape_schemas::journal::{BreakerState, Checkpoint, Decision, Input, ReleaseCause, SliceReason};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
@@ -72,6 +72,8 @@ impl World {
                 }
             }
             coverage.releases += entry.decisions.iter().filter(releases).count();
+            let balances = |decision: &&Decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance);
+            coverage.moves_balanced += entry.decisions.iter().filter(balances).count();
         }
         coverage.moves_cut = coverage.releases - coverage.moves_to_host - coverage.moves_to_device;
     }

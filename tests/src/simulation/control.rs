@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use warptape_engine::ReadControl;
+use warptape_scheduler::PLACEMENT_POLICIES;
 use warptape_schemas::control::{
-    BreakerMode, Control, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker, UndrainLane,
-    WeighLane,
+    BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker,
+    UndrainLane, WeighLane,
 };
 use warptape_schemas::{decode_control, decode_control_result, encode_control};
 
@@ -50,12 +51,16 @@ fn command(random: &mut Random, lanes: usize, now_ns: i64) -> Vec<u8> {
     }
     let lane = random.between(-1, lanes as i64) as i32;
     let breaker = |to| ControlCommand::SetBreaker(SetBreaker { lane, to });
-    let command = match random.index(8) {
+    let command = match random.index(9) {
         0 | 1 => ControlCommand::DrainLane(DrainLane { lane }),
         2 | 3 => ControlCommand::UndrainLane(UndrainLane { lane }),
         4 => ControlCommand::WeighLane(WeighLane { lane, weight: random.between(0, 4) as i32 }),
         5 => breaker(BreakerMode::Open),
         6 => breaker(BreakerMode::Auto),
+        7 => {
+            let name = PLACEMENT_POLICIES[random.index(PLACEMENT_POLICIES.len())].to_owned();
+            ControlCommand::ChoosePolicy(ChoosePolicy { of: "placement".to_owned(), name })
+        }
         _ => ControlCommand::Rebalance(Rebalance {}),
     };
     let deadline_ns = now_ns + random.between(-1, 100_000_000);

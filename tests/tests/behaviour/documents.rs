@@ -22,3 +22,23 @@ fn how_to_add_names_files_that_exist() {
     let missing: Vec<&str> = files.into_iter().filter(|file| !root.join(file).exists()).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md names files that are not there: {missing:?}");
 }
+
+/// Each word for why a group moves, or why a lane does not get it, has a row in docs/scheduling.md.
+#[test]
+fn reasons_of_placement_are_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("a file of the workspace");
+    let (schema, text) = (read("schemas/avro/journal_entry.avsc"), read("docs/scheduling.md"));
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    for name in ["ReleaseCause", "ExclusionReason"] {
+        let (_, behind) = schema.split_once(&format!("\"name\": \"{name}\"")).expect("the enum");
+        let (_, symbols) = behind.split_once("\"symbols\"").expect("its symbols");
+        let (symbols, _) = symbols.split_once(']').expect("the end of a list");
+        let words: Vec<&str> = symbols.split('"').skip(1).step_by(2).collect();
+        assert!(words.len() > 3, "{name}: {words:?}");
+        for word in words {
+            let has_row = rows.iter().any(|row| row.contains(&format!("`{word}`")));
+            assert!(has_row, "docs/scheduling.md says nothing of {word}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Behaviour of the crates together.
 
 mod background;
+mod balance;
 mod device_figures;
 mod devices;
 mod documents;

@@ -237,6 +237,7 @@ impl Fields<'_> {
         match self.fields["cause"].as_str() {
             Some("DRAINED") => "the lane is drained".to_owned(),
             Some("BREAKER") => "its breaker is open".to_owned(),
+            Some("BALANCE") => imbalance(&self.fields["imbalance"]),
             Some("REBALANCE") => "the group would be placed elsewhere now".to_owned(),
             _ => route(&self.fields["route"]),
         }
@@ -319,6 +320,20 @@ fn route(route: &Value) -> String {
         text(&route["rows"]),
         number("host_ns"),
         number("device_ns"),
+    )
+}
+
+/// Why a group moves to a lane that has less to do.
+fn imbalance(imbalance: &Value) -> String {
+    let number = |name: &str| milliseconds(imbalance[name].as_i64().unwrap_or(0));
+    format!(
+        "it is busy for {} of a second and lane {} for {}, where the group takes {}; moving it gains {} in a window and costs {}",
+        number("from_load_ns"),
+        text(&imbalance["to"]),
+        number("to_load_ns"),
+        number("group_load_ns"),
+        number("gain_ns"),
+        number("cost_ns"),
     )
 }
 

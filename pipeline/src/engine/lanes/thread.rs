@@ -2,7 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, SendError, Sender};
 use warptape_kernels::device::DeviceError;
@@ -99,6 +101,7 @@ impl LaneWorker {
                 }
             }
             self.fail_if_due(&command);
+            self.be_slow(&command);
             let done = stages.obey(command)?;
             if self.report(done, &stages, &mut since_ns).is_err() {
                 return Ok(());
@@ -130,6 +133,17 @@ impl LaneWorker {
             false => self.work.done(),
         }
         told
+    }
+
+    /// Does nothing for as long as a test asks for.
+    #[expect(clippy::disallowed_methods, reason = "a lane that is slow waits for nothing")]
+    fn be_slow(&self, command: &LaneCommand) {
+        let handicap = self.config.lane_handicaps.iter().find(|handicap| handicap.lane == self.lane);
+        if let (LaneCommand::Run(batch), Some(handicap)) = (command, handicap) {
+            let rows: usize = batch.parts.iter().map(|part| part.input.rows.len()).sum();
+            let row_ns = handicap.row_ns.load(Ordering::Relaxed);
+            std::thread::sleep(Duration::from_nanos(row_ns.saturating_mul(rows as u64)));
+        }
     }
 
     fn fail_if_due(&mut self, command: &LaneCommand) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use warptape_scheduler::{STEP_BYTES_MAX, TASK_POLICIES, in_steps};
+use warptape_scheduler::{PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, in_steps};
 use warptape_schemas::journal::{
     BreakerConfig, QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight,
 };
@@ -69,8 +69,9 @@ section! {
 section! {
     "scheduler": "Placement of symbol groups, dispatch of batches, backpressure.";
     into SchedulerConfig {
-        /// Rule that chooses a lane for a symbol group: `rendezvous` is weighted rendezvous hashing with bounded load.
-        placement_policy: String = choice(&["rendezvous"], |name| in_steps(name, STEP_BYTES_MAX));
+        /// Rule that chooses a lane for a symbol group: `rendezvous` is weighted rendezvous hashing with a bounded number of groups,
+        /// `balanced` the lane that is measured to have the least to do, and groups move as that changes.
+        placement_policy: String = choice(&PLACEMENT_POLICIES, |name| in_steps(&format!("{name}@1"), STEP_BYTES_MAX));
         /// Seed of the policy's hash streams.
         placement_seed: i64 = integer(0, i64::MIN..=i64::MAX, whole);
         /// A lane takes at most this share of its fair number of groups, in percent.
@@ -92,6 +93,9 @@ section! {
         /// Where there are lanes on GPUs and on the processor: time between looks at which groups are better off on the
         /// other kind, in milliseconds; 0: groups stay.
         route_interval_ns as route_interval_ms: i64 = integer(1_000, 0..=86_400_000, |ms| ms * 1_000_000);
+        /// Under `balanced`: length of a window in which loads are measured and after which groups may move, in milliseconds; 0:
+        /// nothing is measured, and groups stay.
+        balance_interval_ns as balance_interval_ms: i64 = integer(250, 0..=86_400_000, |ms| ms * 1_000_000);
     }
     and {
         risk: RiskConfig = |values| RiskSettings::read(values).config();

@@ -8,6 +8,7 @@
 use warptape_events::journal::LaneId;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use super::{GroupView, LaneView};
 use crate::log2::{FRACTION_BITS, log2};
 
 /// Version of the rule.
@@ -21,8 +22,13 @@ pub(super) fn stream(seed: i64) -> i64 {
     xxh3_64_with_seed(b"placement/rendezvous", seed as u64) as i64
 }
 
+/// Score of each lane: its draw, whatever it has to do.
+pub(super) fn scores(group: &GroupView, lanes: &[LaneView]) -> Vec<i64> {
+    lanes.iter().map(|view| score(group.stream, group.counter, view.lane, view.weight)).collect()
+}
+
 /// Score of a lane for the group at the counter.
-pub(super) fn score(stream: i64, counter: i64, lane: LaneId, weight: i32) -> i64 {
+fn score(stream: i64, counter: i64, lane: LaneId, weight: i32) -> i64 {
     let mut address = [0u8; 20];
     address[..8].copy_from_slice(&stream.to_le_bytes());
     address[8..16].copy_from_slice(&counter.to_le_bytes());

@@ -1,7 +1,7 @@
 //! The model's side of operators' commands: which lanes get work, and which commands may be refused.
 
 use warptape_events::journal::*;
-use warptape_scheduler::TASK_POLICIES;
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES};
 
 use super::{Model, kind_of, predictions};
 
@@ -17,6 +17,7 @@ impl Model {
     pub(super) fn check_release(&self, release: &Release) -> String {
         let lane = &self.lanes[release.lane as usize];
         assert_eq!(release.route.is_some(), release.cause == ReleaseCause::Route, "{release:?}");
+        assert_eq!(release.imbalance.is_some(), release.cause == ReleaseCause::Balance, "{release:?}");
         let serves = self.serves(release.lane);
         match release.cause {
             ReleaseCause::Route => {
@@ -28,9 +29,22 @@ impl Model {
             }
             ReleaseCause::Drained => assert!(lane.drained && !serves, "{release:?}"),
             ReleaseCause::Breaker => assert!(!lane.drained && !serves, "{release:?}"),
+            ReleaseCause::Balance => self.check_imbalance(release),
             ReleaseCause::Rebalance => assert!(self.lanes.len() > 1, "{release:?}"),
         }
         format!("release {:?}", release.cause)
+    }
+
+    /// Checks that a group moves from a busy lane to one with less to do, for what it is said to gain.
+    fn check_imbalance(&self, release: &Release) {
+        let imbalance = release.imbalance.expect("a move says what it gains");
+        let Imbalance { to, group_load_ns, from_load_ns, to_load_ns, gain_ns, cost_ns, windows } = imbalance;
+        assert!(self.config.placement_policy.starts_with("balanced"), "{release:?}");
+        assert!(to != release.lane && self.serves(to) && self.serves(release.lane), "{release:?}");
+        assert!(cost_ns > 0 && gain_ns > 2 * cost_ns && windows == 3, "{release:?}");
+        assert!(from_load_ns > to_load_ns && group_load_ns >= 0, "{release:?}");
+        let most_ns = i128::from(from_load_ns - to_load_ns) * i128::from(self.config.balance_interval_ns);
+        assert!(i128::from(gain_ns) <= most_ns / 1_000_000_000, "it gains more than there is: {release:?}");
     }
 
     /// Does what a command says if it is obeyed, or checks that there is a reason to refuse it.
@@ -50,6 +64,12 @@ impl Model {
             ControlCommand::SetBreaker(set) => self.lanes[set.lane as usize].breaker.set(set.to),
             ControlCommand::Rebalance(_) => assert!(!self.draining, "groups are to move at the end"),
             ControlCommand::WeighTenant(weigh) => assert!((1..=1_000).contains(&weigh.weight)),
+            ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
+                assert!(PLACEMENT_POLICIES.contains(&choice.name.as_str()), "no such policy: {choice:?}");
+                let bytes = self.config.placement_policy.split_once('/').map(|(_, bytes)| bytes.to_owned());
+                let bytes = bytes.map_or(String::new(), |bytes| format!("/{bytes}"));
+                self.config.placement_policy = format!("{}{bytes}", choice.name);
+            }
             ControlCommand::ChoosePolicy(choice) => {
                 assert!(TASK_POLICIES.contains(&choice.name.as_str()), "there is no such policy: {choice:?}");
                 self.config.risk.policy = choice.name.clone();
@@ -83,6 +103,9 @@ impl Model {
             }
             ControlCommand::Rebalance(_) => self.draining,
             ControlCommand::WeighTenant(weigh) => !(1..=1_000).contains(&weigh.weight),
+            ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
+                !PLACEMENT_POLICIES.contains(&choice.name.as_str())
+            }
             ControlCommand::ChoosePolicy(choice) => !TASK_POLICIES.contains(&choice.name.as_str()),
         }
     }

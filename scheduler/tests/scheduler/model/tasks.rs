@@ -412,7 +412,7 @@ impl Model {
         let expected = match reason {
             SliceReason::Order => 1_000_000 - explore_ppm..=1_000_000,
             SliceReason::Explored => 1..=1_000_000,
-            SliceReason::Reserved | SliceReason::Aged => 1_000_000..=1_000_000,
+            SliceReason::Reserved | SliceReason::Aged | SliceReason::Stolen => 1_000_000..=1_000_000,
         };
         assert!(expected.contains(&propensity_ppm), "{reason:?} with {propensity_ppm} ppm");
         assert!(explore_ppm > 0 || propensity_ppm == 1_000_000);

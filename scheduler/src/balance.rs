@@ -1,0 +1,698 @@
+//! Balancing: groups move from lanes that have much to do to lanes that have little, by what is measured.
+//!
+//! ```text
+//!   Arrived ────► rows of each group ───────┐                       three windows in succession
+//!   Completed ──► what a row takes a lane ──┴──► each window: gain of a move > 2 × its cost? ──► Release ──► Released ──► Place
+//!   Released ───► what a move costs ────────────────────────────────────────┘
+//! ```
+//!
+//! A lane's *load* is the time that its groups take it in a second: the rows that arrive for them in one, and those that wait, by what a row
+//! takes the lane. That is what a row takes lanes of its class in a batch of average size, by the lane's own slowness: how much longer it
+//! took for its batches than its class does. So batches of unlike sizes do not mislead, and a lane that slows down is seen within a window.
+//!
+//! The *gain* of a move is by how much the load of the busier of the two lanes falls, over a window. Lanes whose loads are within an eighth
+//! of each other are alike. Between lanes of both kinds groups move by their routes alone, where they have them.
+//!
+//! It owns what is measured and which groups move; it must not know where a group goes once its lane has let go of it, which the policy says.
+
+use serde::{Deserialize, Serialize};
+use warptape_events::journal::{
+    Decision, GroupIndex, Imbalance, LaneId, LaneKind, ReleaseCause, ServicePoint,
+};
+
+use crate::classes::ClassId;
+use crate::config::{DURATION_NS_MAX, ROWS_MAX, SERVICE_PS_PER_ROW_MAX};
+use crate::lanes::Lane;
+use crate::life::Life;
+use crate::partitions::{Group, GroupKey};
+use crate::service::{Serving, let_go};
+use crate::service_curve::ServiceCurve;
+use crate::state_hash::{Component, StateHash, hash_component};
+use crate::topology::Closeness;
+
+/// Windows in succession in which a move must pay before it is made.
+const WINDOWS: i64 = 3;
+/// A move pays if it gains more than so many times its cost.
+const GAIN_COSTS: i64 = 2;
+/// Lanes are alike if the busier one has at most this share more to do: 1/8.
+const ALIKE: i64 = 8;
+/// Groups that one lane is told to let go of in a window, and all lanes together.
+const MOVES_OF_LANE_MAX: usize = 4;
+const MOVES_MAX: usize = 16;
+/// Lanes of a kind that a group may move to: those with least to do.
+const TARGETS_MAX: usize = 8;
+/// What a move is taken to cost while none was measured: this share of a window.
+const MOVE_UNKNOWN: i64 = 100;
+/// Windows without a batch after which nothing is known of a lane, or of a class, any more.
+const WINDOWS_KNOWN: i64 = 16;
+/// A window moves what is known of a group's rows, and of a move's cost, by this share.
+const ROWS_SMOOTHING: i64 = 4;
+/// Likewise of a lane's slowness, and of the size of batches.
+const LANE_SMOOTHING: i64 = 2;
+/// Slowness of a lane that is as fast as its class.
+const PAR: i64 = 1_000;
+const SLOWNESS_MAX: i64 = PAR << 20;
+/// A batch counts for at most so many times what it was expected to take on its lane.
+const OUTLIER: i64 = 16;
+/// One that took more than so many times as long as the least slow lane is expected to is not what its class takes.
+const CLASS_OUTLIER: i128 = 2;
+/// Rows a second of groups of which nothing is known, while that is so of all; what a row takes of a lane of weight one while nothing is
+/// known of any.
+const ROWS_UNKNOWN: i64 = 1_000;
+const PS_PER_ROW_UNKNOWN: i64 = 1_000_000;
+const NS_PER_S: i128 = 1_000_000_000;
+/// Curves have numbers in the state hash from here on: those below are of `routing`.
+const CURVES_FROM: i64 = 1_000;
+
+/// What is measured of all lanes; nothing under a policy that does not go by it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Balance {
+    /// When the window began, and when it ends; 0 before the first.
+    begun_ns: i64,
+    next_ns: i64,
+    /// Rows of a batch, smoothed over windows; 0 before the first.
+    batch_rows: i64,
+    /// What a move costs, by closeness, smoothed; 0 where none was measured.
+    moves_ns: [i64; Closeness::COUNT],
+    /// By lane.
+    lanes: Vec<LaneWork>,
+    /// By class.
+    classes: Vec<ClassWork>,
+    contribution: u64,
+}
+
+/// What a lane did in the window, and what that tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct LaneWork {
+    rows: i64,
+    batches: i64,
+    service_ns: i64,
+    /// What its class was expected to take for these batches.
+    expected_ns: i64,
+    /// How much longer than its class it takes, in thousandths, smoothed; 0 where that is not known.
+    slowness: i64,
+    /// Windows without a batch.
+    idle_windows: i64,
+    /// When it was done with its last batch; 0 before the first.
+    done_ns: i64,
+    contribution: u64,
+}
+
+/// What lanes of a class take for a batch, by its rows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct ClassWork {
+    curve: ServiceCurve,
+    /// Whether there was a batch in the window.
+    is_fresh: bool,
+    /// Windows without one.
+    idle_windows: i64,
+    /// Slowness of the least slow of its lanes; 0 where none is known.
+    par: i64,
+    contribution: u64,
+}
+
+impl LaneWork {
+    fn hash(&self, lane: i64) -> u64 {
+        let LaneWork { rows, batches, service_ns, expected_ns, slowness, idle_windows, done_ns, .. } = *self;
+        match (done_ns, idle_windows) {
+            (0, 0) => 0,
+            _ => hash_component(
+                Component::LaneWork,
+                [lane, rows, batches, service_ns, expected_ns, slowness, idle_windows, done_ns],
+            ),
+        }
+    }
+
+    /// Ends a window.
+    fn close(&mut self, is_idle: bool) {
+        if self.batches > 0 {
+            let sample = i128::from(self.service_ns) * i128::from(PAR) / i128::from(self.expected_ns.max(1));
+            let sample = sample.clamp(1, i128::from(SLOWNESS_MAX)) as i64;
+            self.slowness = match self.slowness {
+                0 => sample,
+                known => known + (sample - known) / LANE_SMOOTHING,
+            };
+            self.idle_windows = 0;
+        } else if is_idle {
+            self.idle_windows = (self.idle_windows + 1).min(WINDOWS_KNOWN);
+            if self.idle_windows == WINDOWS_KNOWN {
+                self.slowness = 0;
+            }
+        }
+        (self.rows, self.batches, self.service_ns, self.expected_ns) = (0, 0, 0, 0);
+    }
+}
+
+impl ClassWork {
+    fn hash(&self, class: i64) -> u64 {
+        match (self.is_fresh, self.idle_windows, self.par) {
+            (false, 0, 0) => 0,
+            (is_fresh, idle_windows, par) => {
+                hash_component(Component::ClassWork, [class, i64::from(is_fresh), idle_windows, par])
+            }
+        }
+    }
+
+    /// What a batch takes; `None` while that is not known, or not known any more. Of what the smallest batch so far took, half is taken to
+    /// go with the rows of a smaller one.
+    fn predict(&self, rows: i64) -> Option<i64> {
+        let predicted_ns = self.curve.predict(rows).filter(|_| self.idle_windows < WINDOWS_KNOWN)?;
+        let smallest = self.curve.rows_least()?;
+        if rows >= smallest {
+            return Some(predicted_ns);
+        }
+        let predicted_ns = i128::from(predicted_ns) * i128::from(rows + smallest) / i128::from(2 * smallest);
+        Some(predicted_ns as i64)
+    }
+}
+
+impl Balance {
+    pub(crate) fn new(lanes: usize, classes: usize) -> Self {
+        Self {
+            lanes: vec![LaneWork::default(); lanes],
+            classes: (0..classes).map(|_| ClassWork::default()).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        if self.begun_ns == 0 && self.moves_ns == [0; Closeness::COUNT] {
+            return 0;
+        }
+        let [far, node, pcie, nvlink, device, same] = self.moves_ns;
+        let fields = [self.begun_ns, self.next_ns, self.batch_rows, far, node, pcie, nvlink, device, same];
+        hash_component(Component::Balance, fields)
+    }
+
+    fn refresh(&mut self, hash: &mut StateHash) {
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+
+    fn refresh_lane(&mut self, lane: usize, hash: &mut StateHash) {
+        let now = self.lanes[lane].hash(lane as i64);
+        hash.replace(&mut self.lanes[lane].contribution, now);
+    }
+
+    fn refresh_class(&mut self, class: usize, hash: &mut StateHash) {
+        let now = self.classes[class].hash(class as i64);
+        hash.replace(&mut self.classes[class].contribution, now);
+    }
+
+    /// Hash of everything here, by walking.
+    pub(crate) fn walked_hash(&self) -> u64 {
+        let lanes = (0..).zip(&self.lanes).map(|(number, lane)| lane.hash(number));
+        let of_class = |(number, class): (i64, &ClassWork)| {
+            class.hash(number).wrapping_add(class.curve.walked_hash(CURVES_FROM + number))
+        };
+        let classes = (0..).zip(&self.classes).map(of_class);
+        lanes.chain(classes).fold(self.hash(), u64::wrapping_add)
+    }
+
+    /// What a row takes each lane in a batch of the size that all get, in picoseconds. A lane of a class of which nothing is known counts
+    /// by its weight against those that are known.
+    fn ps_per_row(&self, lanes: &[Lane]) -> Vec<i64> {
+        let rows = self.batch_rows.max(1);
+        let weight = |lane: &Lane| i128::from(lane.weight.max(1));
+        let measured = |lane: &Lane| {
+            let class_ns = i128::from(self.classes[lane.class.index()].predict(rows)?);
+            let slowness = match self.lanes[lane.id as usize].slowness {
+                0 => PAR,
+                known => known,
+            };
+            let ps = class_ns * i128::from(slowness) / i128::from(rows) * 1_000 / i128::from(PAR);
+            Some(ps.clamp(1, i128::from(SERVICE_PS_PER_ROW_MAX)) as i64)
+        };
+        let known: Vec<Option<i64>> = lanes.iter().map(measured).collect();
+        let of_known =
+            lanes.iter().zip(&known).filter_map(|(lane, ps)| Some(i128::from((*ps)?) * weight(lane)));
+        let (sum, count) = of_known.fold((0, 0), |(sum, count), ps| (sum + ps, count + 1));
+        let of_weight_one = if count == 0 { i128::from(PS_PER_ROW_UNKNOWN) } else { sum / count };
+        let by_weight =
+            |lane: &Lane| (of_weight_one / weight(lane)).clamp(1, i128::from(SERVICE_PS_PER_ROW_MAX)) as i64;
+        lanes.iter().zip(known).map(|(lane, ps)| ps.unwrap_or_else(|| by_weight(lane))).collect()
+    }
+
+    /// What a move costs that took so long, if any was measured.
+    fn cost_ns(took_ns: i64, interval_ns: i64) -> i64 {
+        match took_ns {
+            0 => (interval_ns / MOVE_UNKNOWN).max(1),
+            known => known,
+        }
+    }
+}
+
+/// What is measured of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupWork {
+    /// Rows that arrived in the window.
+    window_rows: i64,
+    /// Rows that arrive in a second, smoothed over windows; `None` before the first.
+    rows_per_s: Option<i64>,
+    /// Windows in succession in which a move paid.
+    windows: i64,
+    /// The lane that it is on, or was on last.
+    home: Option<LaneId>,
+    /// The lane that it leaves for, and since when.
+    bound: Option<(LaneId, i64)>,
+    contribution: u64,
+}
+
+impl GroupWork {
+    /// Hash of it: nothing where nothing is measured.
+    pub(crate) fn hash(&self, key: GroupKey) -> u64 {
+        if (Self { contribution: 0, ..*self }) == Self::default() {
+            return 0;
+        }
+        let (bound, since_ns) = self.bound.unwrap_or((-1, 0));
+        let fields = [
+            i64::from(key.partition),
+            i64::from(key.group),
+            self.window_rows,
+            self.rows_per_s.unwrap_or(-1),
+            self.windows,
+            self.home.map_or(-1, i64::from),
+            i64::from(bound),
+            since_ns,
+        ];
+        hash_component(Component::GroupWork, fields)
+    }
+
+    fn refresh(&mut self, key: GroupKey, hash: &mut StateHash) {
+        let now = self.hash(key);
+        hash.replace(&mut self.contribution, now);
+    }
+
+    /// Rows have arrived.
+    pub(crate) fn arrive(&mut self, key: GroupKey, rows: i64, hash: &mut StateHash) {
+        self.window_rows = self.window_rows.saturating_add(rows).min(ROWS_MAX);
+        self.refresh(key, hash);
+    }
+
+    /// The group is on a lane from now on.
+    pub(crate) fn place(&mut self, key: GroupKey, lane: LaneId, hash: &mut StateHash) {
+        (self.home, self.bound, self.windows) = (Some(lane), None, 0);
+        self.refresh(key, hash);
+    }
+
+    /// The group leaves for no lane any more.
+    pub(crate) fn unbind(&mut self, key: GroupKey, hash: &mut StateHash) {
+        self.bound = None;
+        self.refresh(key, hash);
+    }
+
+    /// Nothing is known of it any more.
+    pub(crate) fn forget(&mut self, key: GroupKey, hash: &mut StateHash) {
+        *self = Self { contribution: self.contribution, ..Self::default() };
+        self.refresh(key, hash);
+    }
+
+    /// The lane that it is on, or was on last.
+    pub(crate) fn home(&self) -> Option<LaneId> {
+        self.home
+    }
+
+    /// The lane that it leaves for.
+    pub(crate) fn bound(&self) -> Option<LaneId> {
+        self.bound.map(|(lane, _)| lane)
+    }
+
+    fn close(&mut self, elapsed_ns: i64) {
+        let sample = i128::from(self.window_rows) * NS_PER_S / i128::from(elapsed_ns.max(1));
+        let sample = sample.min(i128::from(ROWS_MAX)) as i64;
+        self.rows_per_s = Some(match self.rows_per_s {
+            None => sample,
+            Some(known) => known + (sample - known) / ROWS_SMOOTHING,
+        });
+        self.window_rows = 0;
+    }
+}
+
+/// What all lanes have to do, at a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Loads {
+    ps_per_row: Vec<i64>,
+    /// Rows to be done in a second, by lane. Groups that leave for a lane count as on it.
+    rows: Vec<i64>,
+    /// Time that those take, in nanoseconds, by lane.
+    load_ns: Vec<i64>,
+    /// Rows a second of groups of which nothing is known.
+    rows_unknown: i64,
+}
+
+impl Loads {
+    pub(crate) fn new(life: &Life) -> Self {
+        let groups = || life.partitions.values().flat_map(|partition| partition.active());
+        let known = || groups().filter_map(|group| group.work.rows_per_s);
+        let (sum, count) =
+            known().fold((0i128, 0i128), |(sum, count), rows| (sum + i128::from(rows), count + 1));
+        let rows_unknown = if sum == 0 { ROWS_UNKNOWN } else { (sum / count).max(1) as i64 };
+        let ps_per_row = life.balance.ps_per_row(&life.lanes);
+        let lanes = life.lanes.len();
+        let mut loads = Self { ps_per_row, rows: vec![0; lanes], load_ns: vec![0; lanes], rows_unknown };
+        for group in groups() {
+            if let Some(lane) = group.lane.or(group.work.bound()) {
+                loads.rows[lane as usize] += loads.rows_of(group);
+            }
+        }
+        (0..lanes as LaneId).for_each(|lane| loads.refresh(lane));
+        loads
+    }
+
+    /// A group comes to a lane, for which it may have been bound, or for another one.
+    pub(crate) fn place(&mut self, lane: LaneId, group: &Group) {
+        match group.work.bound() {
+            Some(bound) => self.shift(bound, lane, group),
+            None => self.add(lane, group),
+        }
+    }
+
+    fn add(&mut self, lane: LaneId, group: &Group) {
+        self.rows[lane as usize] += self.rows_of(group);
+        self.refresh(lane);
+    }
+
+    fn refresh(&mut self, lane: LaneId) {
+        self.load_ns[lane as usize] = self.ns(lane, self.rows[lane as usize]);
+    }
+
+    /// A group goes from one lane to another.
+    pub(crate) fn shift(&mut self, from: LaneId, to: LaneId, group: &Group) {
+        self.rows[from as usize] -= self.rows_of(group);
+        self.rows[to as usize] += self.rows_of(group);
+        self.refresh(from);
+        self.refresh(to);
+    }
+
+    /// Rows that are to be done for a group in a second: those that arrive in one, and those that wait.
+    fn rows_of(&self, group: &Group) -> i64 {
+        group.work.rows_per_s.unwrap_or(self.rows_unknown) + group.waiting_rows
+    }
+
+    /// Time that so many rows in a second take a lane, in nanoseconds.
+    fn ns(&self, lane: LaneId, rows: i64) -> i64 {
+        // What does not fit is more than a day.
+        rows.saturating_mul(self.ps_per_row[lane as usize]).min(DURATION_NS_MAX * 1_000) / 1_000
+    }
+
+    /// Time that its groups take a lane in a second, and that a group takes there, which is among them or is not.
+    pub(crate) fn of(&self, lane: LaneId, group: &Group, is_there: bool) -> (i64, i64) {
+        let own = self.rows_of(group);
+        let others = self.rows[lane as usize] - if is_there { own } else { 0 };
+        (self.ns(lane, others), self.ns(lane, own))
+    }
+
+    /// Whether some lane has so much less to do that they are not alike.
+    fn is_busier(&self, lane: LaneId) -> bool {
+        let least_ns = self.load_ns.iter().min().copied().unwrap_or(0);
+        !are_alike(self.load_ns[lane as usize], least_ns)
+    }
+
+    /// What moving a group from its lane gains and costs.
+    fn judge(&self, life: &Life, group: &Group, from: LaneId, to: LaneId) -> Imbalance {
+        let [from_load_ns, to_load_ns] = [from, to].map(|lane| self.load_ns[lane as usize]);
+        let rows = self.rows_of(group);
+        let group_load_ns = self.ns(to, rows);
+        let rest_ns = from_load_ns - self.ns(from, rows);
+        let saved_ns = from_load_ns.max(to_load_ns) - rest_ns.max(to_load_ns + group_load_ns);
+        let took_ns = life.balance.moves_ns[life.topology.between(from, to) as usize];
+        Imbalance {
+            to,
+            group_load_ns,
+            from_load_ns,
+            to_load_ns,
+            gain_ns: over_window(saved_ns, life),
+            cost_ns: Balance::cost_ns(took_ns, life.config.balance_interval_ns),
+            windows: group.work.windows,
+        }
+    }
+}
+
+/// Whether a lane has hardly more to do than another, or less.
+fn are_alike(load_ns: i64, other_ns: i64) -> bool {
+    load_ns <= other_ns + other_ns / ALIKE
+}
+
+/// Whether lanes are unlike enough, and the move gains enough.
+fn pays(imbalance: &Imbalance) -> bool {
+    let &Imbalance { from_load_ns, to_load_ns, gain_ns, cost_ns, .. } = imbalance;
+    !are_alike(from_load_ns, to_load_ns) && gain_ns > cost_ns * GAIN_COSTS
+}
+
+/// Learns what a batch took a lane.
+pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: ServicePoint) {
+    if !life.policy.is_measured() {
+        return;
+    }
+    let Life { balance, hash, at_ns, .. } = life;
+    let (lane, class) = (lane as usize, class.index());
+    let service_ns = sample.service_ns.min(DURATION_NS_MAX);
+    let expected_ns = balance.classes[class].predict(sample.rows).unwrap_or(service_ns).max(1);
+    let work = &mut balance.lanes[lane];
+    work.rows = work.rows.saturating_add(sample.rows);
+    work.batches += 1;
+    work.done_ns = *at_ns;
+    let most_ns = i128::from(expected_ns) * i128::from(work.slowness.max(PAR)) / i128::from(PAR);
+    let most_ns = (most_ns * i128::from(OUTLIER)).min(i128::from(service_ns)) as i64;
+    work.service_ns = work.service_ns.saturating_add(most_ns);
+    work.expected_ns = work.expected_ns.saturating_add(expected_ns);
+    let known = &mut balance.classes[class];
+    if known.idle_windows == WINDOWS_KNOWN {
+        known.curve.forget(hash);
+    }
+    // A lane that is slower than others of its class does not tell what the class takes: what it takes beyond that is its slowness.
+    let most = i128::from(known.par.max(PAR)) * CLASS_OUTLIER;
+    let is_at_par = i128::from(work.slowness) <= most
+        && i128::from(service_ns) * i128::from(PAR) <= i128::from(expected_ns) * most;
+    if is_at_par {
+        known.curve.learn(CURVES_FROM + class as i64, sample, hash);
+    }
+    (known.is_fresh, known.idle_windows) = (true, 0);
+    balance.refresh_lane(lane, hash);
+    balance.refresh_class(class, hash);
+}
+
+/// Learns what a lane was measured to take when it began.
+pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
+    if !life.policy.is_measured() {
+        return;
+    }
+    let Life { balance, lanes, hash, .. } = life;
+    let class = lanes[lane as usize].class.index();
+    for &point in points {
+        balance.classes[class].curve.learn(CURVES_FROM + class as i64, point, hash);
+    }
+}
+
+/// A lane has let go of a group. What that took from the last batch on is what a move costs: for those before it the group's rows would
+/// have waited anyway.
+pub(crate) fn moved(life: &mut Life, key: GroupKey, from: LaneId) {
+    let Life { balance, partitions, topology, hash, at_ns, .. } = life;
+    let partition = partitions.get(&key.partition).expect("admission found the partition");
+    let Some((to, since_ns)) = partition.groups[key.group as usize].work.bound else { return };
+    let since_ns = since_ns.max(balance.lanes[from as usize].done_ns);
+    let took_ns = (*at_ns - since_ns).clamp(1, DURATION_NS_MAX);
+    let known = &mut balance.moves_ns[topology.between(from, to) as usize];
+    *known = match *known {
+        0 => took_ns,
+        known => known + (took_ns - known) / ROWS_SMOOTHING,
+    };
+    balance.refresh(hash);
+}
+
+/// A lane is lost: how fast it was does not tell how fast it will be.
+pub(crate) fn forget_lane(life: &mut Life, lane: LaneId) {
+    let Life { balance, hash, .. } = life;
+    let work = &mut balance.lanes[lane as usize];
+    *work = LaneWork { contribution: work.contribution, ..LaneWork::default() };
+    balance.refresh_lane(lane as usize, hash);
+}
+
+/// Forgets everything that was measured, as another policy goes by something else.
+pub(crate) fn forget(life: &mut Life) {
+    let Life { balance, partitions, hash, .. } = life;
+    hash.remove(balance.walked_hash());
+    *balance = Balance::new(balance.lanes.len(), balance.classes.len());
+    for partition in partitions.values_mut() {
+        for (index, group) in partition.groups.iter_mut().enumerate() {
+            let key = GroupKey { partition: partition.id, group: index as GroupIndex };
+            group.work.forget(key, hash);
+        }
+    }
+}
+
+/// Ends the window if it is over, and has lanes let go of groups that are better off on others.
+pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
+    let interval_ns = life.config.balance_interval_ns;
+    if !life.policy.is_measured() || interval_ns == 0 || life.draining || life.at_ns < life.balance.next_ns {
+        return;
+    }
+    let elapsed_ns = life.at_ns - life.balance.begun_ns;
+    let is_first = life.balance.next_ns == 0;
+    (life.balance.begun_ns, life.balance.next_ns) = (life.at_ns, life.at_ns + interval_ns);
+    if !is_first {
+        close(life, elapsed_ns);
+        for (key, imbalance) in moves(life) {
+            if !life.room.is_there() {
+                break;
+            }
+            let mut release = let_go(life, key, ReleaseCause::Balance, None);
+            let Life { partitions, hash, at_ns, .. } = life;
+            let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
+            let work = &mut partition.group_mut(key.group).work;
+            work.bound = Some((imbalance.to, *at_ns));
+            work.refresh(key, hash);
+            release.imbalance = Some(imbalance);
+            let decision = Decision::Release(release);
+            life.room.take(&decision);
+            decisions.push(decision);
+        }
+    }
+    let Life { balance, hash, .. } = life;
+    balance.refresh(hash);
+}
+
+/// Learns from what was counted in the window, and counts whether a move of each group pays.
+fn close(life: &mut Life, elapsed_ns: i64) {
+    let Life { balance, lanes, partitions, hash, .. } = life;
+    let (rows, batches) =
+        balance.lanes.iter().fold((0, 0), |(rows, batches), lane| (rows + lane.rows, batches + lane.batches));
+    if batches > 0 {
+        let mean = rows / batches;
+        let known = balance.batch_rows;
+        balance.batch_rows = if known == 0 { mean } else { known + (mean - known) / LANE_SMOOTHING };
+    }
+    for (index, lane) in lanes.iter().enumerate() {
+        balance.lanes[index].close(lane.is_idle());
+        balance.refresh_lane(index, hash);
+    }
+    for index in 0..balance.classes.len() {
+        let class = &mut balance.classes[index];
+        let idle_windows = if class.is_fresh { 0 } else { class.idle_windows + 1 };
+        (class.is_fresh, class.idle_windows) = (false, idle_windows.min(WINDOWS_KNOWN));
+        let of_class = lanes.iter().filter(|lane| lane.class.index() == index);
+        let known = of_class.map(|lane| balance.lanes[lane.id as usize].slowness).filter(|known| *known > 0);
+        class.par = known.min().unwrap_or(0);
+        balance.refresh_class(index, hash);
+    }
+    for partition in partitions.values_mut() {
+        for group in &mut partition.groups[..partition.groups_active] {
+            group.work.close(elapsed_ns);
+        }
+    }
+    count_windows(life);
+}
+
+/// Counts in how many windows in succession a move of each group would have paid.
+fn count_windows(life: &mut Life) {
+    let loads = Loads::new(life);
+    let targets = Targets::new(life, &loads);
+    let is_busy: Vec<bool> = life.lanes.iter().map(|lane| loads.is_busier(lane.id)).collect();
+    let mut paid = Vec::new();
+    for partition in life.partitions.values() {
+        for group in partition.active() {
+            let may_pay = group.lane.is_some_and(|lane| is_busy[lane as usize]);
+            paid.push(may_pay && targets.best(life, &loads, group).is_some());
+        }
+    }
+    let Life { partitions, hash, .. } = life;
+    let mut paid = paid.into_iter();
+    for partition in partitions.values_mut() {
+        for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
+            let has_paid = paid.next().expect("each group was judged");
+            group.work.windows = if has_paid { (group.work.windows + 1).min(WINDOWS) } else { 0 };
+            group.work.refresh(GroupKey { partition: partition.id, group: index as GroupIndex }, hash);
+        }
+    }
+}
+
+/// The groups that are to move now, those that gain most first.
+fn moves(life: &Life) -> Vec<(GroupKey, Imbalance)> {
+    let mut loads = Loads::new(life);
+    let mut targets = Targets::new(life, &loads);
+    let mut due = Vec::new();
+    for partition in life.partitions.values() {
+        for (index, group) in partition.active().iter().enumerate() {
+            if group.work.windows >= WINDOWS
+                && let Some(imbalance) = targets.best(life, &loads, group)
+            {
+                let key = GroupKey { partition: partition.id, group: index as GroupIndex };
+                due.push((-imbalance.gain_ns, key));
+            }
+        }
+    }
+    due.sort_unstable();
+    let mut left = vec![MOVES_OF_LANE_MAX; life.lanes.len()];
+    let mut moves = Vec::new();
+    for (_, key) in due {
+        let group = &life.partitions[&key.partition].groups[key.group as usize];
+        let Some(from) = group.lane.filter(|lane| left[*lane as usize] > 0) else { continue };
+        // Each move makes the others worth less.
+        let Some(imbalance) = targets.best(life, &loads, group) else { continue };
+        left[from as usize] -= 1;
+        loads.shift(from, imbalance.to, group);
+        targets = Targets::new(life, &loads);
+        moves.push((key, imbalance));
+        if moves.len() == MOVES_MAX {
+            break;
+        }
+    }
+    moves
+}
+
+/// The lanes that groups may move to.
+struct Targets {
+    serving: Serving,
+    /// Those of each kind that have the least to do: the host's, then devices'.
+    least: [Vec<LaneId>; 2],
+    /// The least that a move costs, in nanoseconds.
+    cost_least_ns: i64,
+}
+
+impl Targets {
+    fn new(life: &Life, loads: &Loads) -> Self {
+        let serving = Serving::of(&life.lanes);
+        // Lanes that stand by count where there are no others.
+        let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
+        let least = [LaneKind::Host, LaneKind::Device].map(|kind| {
+            let may_come =
+                |lane: &&Lane| lane.kind == kind && serving.has(lane) && (lane.weight > 0 || stand_in);
+            let mut lanes: Vec<LaneId> = life.lanes.iter().filter(may_come).map(|lane| lane.id).collect();
+            lanes.sort_unstable_by_key(|lane| (loads.load_ns[*lane as usize], *lane));
+            lanes.truncate(TARGETS_MAX);
+            lanes
+        });
+        let interval_ns = life.config.balance_interval_ns;
+        let costs = life.balance.moves_ns.iter().map(|cost_ns| Balance::cost_ns(*cost_ns, interval_ns));
+        Self { serving, least, cost_least_ns: costs.min().unwrap_or(0) }
+    }
+
+    /// The best move of a group, if one pays.
+    fn best(&self, life: &Life, loads: &Loads, group: &Group) -> Option<Imbalance> {
+        let from = &life.lanes[group.lane? as usize];
+        // A move gains no more than what the group takes its lane now.
+        let most_ns = over_window(loads.ns(from.id, loads.rows_of(group)), life);
+        if most_ns <= self.cost_least_ns * GAIN_COSTS || !self.serving.has(from) {
+            return None;
+        }
+        let [host, device] = &self.least;
+        let (own, other) = match from.kind {
+            LaneKind::Host => (host, device),
+            LaneKind::Device => (device, host),
+        };
+        let other: &[LaneId] = if life.routes() { &[] } else { other };
+        let lanes = own.iter().chain(other).filter(|lane| **lane != from.id);
+        let judged = lanes.map(|lane| loads.judge(life, group, from.id, *lane)).filter(pays);
+        // Of moves that gain the same, the one to the lane that has least to do; then the first.
+        let worth = |imbalance: &Imbalance| {
+            let Imbalance { gain_ns, cost_ns, to_load_ns, group_load_ns, .. } = *imbalance;
+            (gain_ns - cost_ns, -to_load_ns.saturating_add(group_load_ns))
+        };
+        judged.reduce(|best, other| if worth(&other) > worth(&best) { other } else { best })
+    }
+}
+
+/// What is saved over a window if it is saved of each second.
+fn over_window(saved_ns: i64, life: &Life) -> i64 {
+    (i128::from(saved_ns) * i128::from(life.config.balance_interval_ns) / NS_PER_S) as i64
+}
