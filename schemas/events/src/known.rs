@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0x1f9f_3ec6_9c76_4189
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xaf13_b904_6cf6_4af4
 );
 known!(
     /// Stage state at an offset.
