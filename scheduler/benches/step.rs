@@ -1,4 +1,4 @@
-//! How long one `step` takes with 64 lanes and 16 partitions of 16 groups, all lanes busy.
+//! How long one `step` takes with 64 lanes, all of them busy: with 16 partitions of 16 groups, and with 40 of 256 under balancing.
 //!
 //! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and as many completions as keep
 //! the rows in flight level. Criterion gives the mean; the tail comes from a loop of its own that times every step
@@ -19,8 +19,8 @@ use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
 
 const LANES: i32 = 64;
-const PARTITIONS: i32 = 16;
-const GROUPS: i32 = 16;
+/// Groups that an arrival has rows of.
+const ARRIVAL_GROUPS: i32 = 16;
 const ARRIVAL_ROWS: i64 = 256;
 const ROW_BYTES: i64 = 40;
 /// Rows that arrive before completions begin: enough to keep every lane busy with a second batch queued.
@@ -29,23 +29,43 @@ const ROWS_AHEAD: i64 = 64 * 1_024;
 const TASKS: usize = 9_999;
 const STEPS_MEASURED: usize = 1_000_000;
 
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Setting {
+    name: &'static str,
+    policy: &'static str,
+    /// Whether every other lane is on a device that takes as long, and groups are routed.
+    routed: bool,
+    partitions: i32,
+    /// Of each partition.
+    groups: i32,
+}
+
+const PLAIN: Setting =
+    Setting { name: "", policy: "rendezvous", routed: false, partitions: 16, groups: ARRIVAL_GROUPS };
+const ROUTED: Setting = Setting { name: ", routed", routed: true, ..PLAIN };
+const BALANCED: Setting =
+    Setting { name: ", balanced", policy: "balanced", partitions: 40, groups: 256, ..PLAIN };
+
 /// The loop around the scheduler: what it decided comes back as input.
 struct Loop {
+    setting: Setting,
     scheduler: Scheduler,
     at_ns: i64,
     arrivals: i64,
     /// Rows arrived and not completed.
     rows_open: i64,
     in_flight: VecDeque<(Completed, i64)>,
+    released: VecDeque<Released>,
     decisions: Vec<Decision>,
     decided: u64,
 }
 
 impl Loop {
-    /// All lanes on the processor, or, where groups are routed, every other one on a device that takes as long.
-    fn start(routed: bool) -> Self {
+    fn start(setting: Setting) -> Self {
+        let Setting { policy, routed, partitions, groups, .. } = setting;
         let scheduler = SchedulerConfig {
-            placement_policy: "rendezvous".into(),
+            placement_policy: policy.into(),
             placement_seed: 1,
             load_factor_percent: 125,
             lane_credit_rows: 4_096,
@@ -56,7 +76,7 @@ impl Loop {
             high_water_rows: 32_768,
             low_water_rows: 8_192,
             route_interval_ns: if routed { 1_000_000_000 } else { 0 },
-            balance_interval_ns: 0,
+            balance_interval_ns: 250_000_000,
             risk: RiskConfig::default(),
             breakers: None,
         };
@@ -67,11 +87,13 @@ impl Loop {
         let lanes = (0..LANES).map(lane).collect();
         let (node, software, stage_config) = (String::new(), String::new(), String::new());
         let mut new = Self {
+            setting,
             scheduler: Scheduler::new(),
             at_ns: 1_700_000_000_000_000_000,
             arrivals: 0,
             rows_open: 0,
             in_flight: VecDeque::new(),
+            released: VecDeque::new(),
             decisions: Vec::new(),
             decided: 0,
         };
@@ -80,8 +102,8 @@ impl Loop {
             let point = |rows| ServicePoint { rows, service_ns: rows * 300 };
             new.step(&Input::Measured(Measured { lane, points: [2, 32, 512].map(point).into() }));
         }
-        for partition in 0..PARTITIONS {
-            let (groups, committed_offset, snapshot_offset) = (GROUPS, 0, 0);
+        for partition in 0..partitions {
+            let (committed_offset, snapshot_offset) = (0, 0);
             let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };
             new.step(&Input::PartitionAssigned(assigned));
         }
@@ -93,6 +115,9 @@ impl Loop {
     }
 
     fn next_input(&mut self) -> Input {
+        if let Some(released) = self.released.pop_front() {
+            return Input::Released(released);
+        }
         if self.rows_open >= ROWS_AHEAD
             && let Some((completed, rows)) = self.in_flight.pop_front()
         {
@@ -103,10 +128,13 @@ impl Loop {
     }
 
     fn next_arrival(&mut self) -> Input {
-        let rows = ARRIVAL_ROWS / i64::from(GROUPS);
+        let Setting { partitions, groups, .. } = self.setting;
+        let rows = ARRIVAL_ROWS / i64::from(ARRIVAL_GROUPS);
         let arrival = |group| GroupArrival { group, rows, bytes: rows * ROW_BYTES };
-        let groups = (0..GROUPS).map(arrival).collect();
-        let partition = (self.arrivals % i64::from(PARTITIONS)) as PartitionId;
+        let turn = self.arrivals / i64::from(partitions) % i64::from(groups / ARRIVAL_GROUPS);
+        let first = turn as GroupIndex * ARRIVAL_GROUPS;
+        let groups = (first..first + ARRIVAL_GROUPS).map(arrival).collect();
+        let partition = (self.arrivals % i64::from(partitions)) as PartitionId;
         self.arrivals += 1;
         self.rows_open += ARRIVAL_ROWS;
         Input::Arrived(Arrived { partition, next_offset: self.arrivals, groups })
@@ -121,11 +149,19 @@ impl Loop {
         let step_ns = begin.elapsed().as_nanos() as u64;
         outcome.expect("the loop sends good inputs");
         for decision in &self.decisions {
-            if let Decision::Dispatch(dispatch) = decision {
-                let service_ns = dispatch.rows * 300;
-                let completed =
-                    Completed { lane: dispatch.lane, batch: dispatch.batch, service_ns, sample: None };
-                self.in_flight.push_back((completed, dispatch.rows));
+            match decision {
+                Decision::Dispatch(dispatch) => {
+                    // Under balancing one lane of eight is slow.
+                    let is_slow = self.setting.policy == "balanced" && dispatch.lane % 8 == 5;
+                    let service_ns = dispatch.rows * if is_slow { 3_000 } else { 300 };
+                    let completed =
+                        Completed { lane: dispatch.lane, batch: dispatch.batch, service_ns, sample: None };
+                    self.in_flight.push_back((completed, dispatch.rows));
+                }
+                &Decision::Release(Release { partition, group, lane, epoch, .. }) => {
+                    self.released.push_back(Released { partition, group, lane, epoch });
+                }
+                _ => {}
             }
         }
         self.decided += self.decisions.len() as u64;
@@ -146,8 +182,8 @@ fn print_tail(name: &str, mut step_ns: Vec<u64>) {
     );
 }
 
-fn measure_tail(routed: bool) {
-    let mut around = Loop::start(routed);
+fn measure_tail(setting: Setting) {
+    let mut around = Loop::start(setting);
     let (mut arrived, mut completed) = (Vec::new(), Vec::new());
     let mut clock = Vec::with_capacity(STEPS_MEASURED);
     for _ in 0..STEPS_MEASURED {
@@ -158,8 +194,8 @@ fn measure_tail(routed: bool) {
         if matches!(input, Input::Arrived(_)) { arrived.push(step_ns) } else { completed.push(step_ns) }
     }
     let all = arrived.iter().chain(&completed).copied().collect();
-    let routed = if routed { ", routed" } else { "" };
-    println!("step, {LANES} lanes, {PARTITIONS} x {GROUPS} groups{routed}, {} decisions", around.decided);
+    let Setting { name, partitions, groups, .. } = setting;
+    println!("step, {LANES} lanes, {partitions} x {groups} groups{name}, {} decisions", around.decided);
     print_tail("  arrived  ", arrived);
     print_tail("  completed", completed);
     print_tail("  all      ", all);
@@ -169,7 +205,7 @@ fn measure_tail(routed: bool) {
 
 /// Steps about tasks: all lanes work on slices, and for each task that ends another comes, so that as many wait.
 fn measure_tasks() {
-    let mut around = Loop::start(false);
+    let mut around = Loop::start(PLAIN);
     // Lanes finish their batches first.
     while let Some((completed, _)) = around.in_flight.pop_front() {
         around.step(&Input::Completed(completed));
@@ -222,7 +258,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("step");
     group.throughput(Throughput::Elements(1));
-    let mut around = Loop::start(false);
+    let mut around = Loop::start(PLAIN);
     group.bench_function("64 lanes, 16 x 16 groups", |bencher| {
         bencher.iter(|| {
             let input = around.next_input();
@@ -233,8 +269,9 @@ fn main() {
     criterion.final_summary();
     // `cargo bench` says --bench; `cargo test --benches` only checks that the loop runs.
     if std::env::args().any(|argument| argument == "--bench") {
-        measure_tail(false);
-        measure_tail(true);
+        measure_tail(PLAIN);
+        measure_tail(ROUTED);
+        measure_tail(BALANCED);
         measure_tasks();
     }
 }

@@ -45,7 +45,8 @@ fn feed_now(log: &Arc<dyn EventLog>, count: i64) {
     feed(log, 1, 1, (0..count).map(|number| trade(dated(number))));
 }
 
-fn assert_identical(log: &Arc<dyn EventLog>, group: &str) {
+/// A replay makes the same decisions and outputs.
+pub fn assert_identical(log: &Arc<dyn EventLog>, group: &str) {
     let topic = str::to_owned;
     let sources = OutputOptions {
         ticks: topic("ticks"),
