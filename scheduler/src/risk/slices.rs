@@ -88,7 +88,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             }
         }
         for lane in 0..life.lanes.len() {
-            if has_reserve(life) && life.lanes[lane].has_ticks_alone() && serving.has(&life.lanes[lane]) {
+            if has_reserve(life) && life.lanes[lane].has_ticks_alone() && serving.serves(&life.lanes[lane]) {
                 wake_ns = wake_ns.min(serve_beside(life, lane as LaneId, serving, decisions));
             }
         }

@@ -229,6 +229,10 @@ fn assert_same(avro: &Value, json: &serde_json::Value) {
         (Value::String(text) | Value::Enum(_, text), expected) => {
             assert_eq!(expected.as_str(), Some(text.as_str()))
         }
+        (Value::Bytes(bytes), expected) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(expected.as_str(), Some(digits.as_str()));
+        }
         (avro, json) => panic!("{avro:?} is not {json}"),
     }
 }

@@ -64,7 +64,7 @@ impl World {
                         coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
                     }
                     Decision::RunSlice(slice) => match slice.reason {
-                        SliceReason::Order | SliceReason::Explored => {}
+                        SliceReason::Order | SliceReason::Explored | SliceReason::Stolen => {}
                         SliceReason::Reserved => coverage.slices_reserved += 1,
                         SliceReason::Aged => coverage.slices_aged += 1,
                     },
