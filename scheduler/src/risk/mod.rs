@@ -17,6 +17,8 @@
 
 mod accounts;
 mod ageing;
+mod audit;
+mod config_hash;
 mod congestion;
 mod predictor;
 mod prices;
@@ -35,9 +37,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use task::{Stage, Task, TaskSpec};
 use warptape_events::journal::{
-    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, QueueConfig, Quota, Reject,
-    RejectReason, RiskConfig, Share, Shed, ShedReason, SliceDone, SliceReason, SplitPolicy, TaskArrived,
-    TaskClass, TaskId, TenantWeight,
+    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason,
+    RiskConfig, Share, Shed, ShedReason, SliceDone, SliceReason, SplitPolicy, TaskArrived, TaskClass, TaskId,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -49,6 +50,8 @@ use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use accounts::Accounts;
 use ageing::Ageing;
+pub(crate) use audit::{audit, walked_hash};
+pub(crate) use config_hash::config_hash;
 use congestion::Congestion;
 use prices::Prices;
 use queue::{Queue, Turn};
@@ -631,161 +634,4 @@ pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
         let Task { slices_done: slices, service_ns, predicted_ns, .. } = risk.forget(id, lanes, hash);
         decisions.push(Decision::Finish(Finish { task: id, slices, service_ns, predicted_ns }));
     }
-}
-
-/// Hash of the configuration: nothing of the default, so that states without tasks have the hash that they had before there
-/// were any.
-pub(crate) fn config_hash(config: &RiskConfig) -> u64 {
-    if *config == RiskConfig::default() {
-        return 0;
-    }
-    let tenants = config.tenant_weights.iter().map(|TenantWeight { tenant, weight }| {
-        let fields = [xxh3_64(tenant.as_bytes()) as i64, i64::from(*weight)];
-        hash_component(Component::RiskConfig, fields)
-    });
-    let rest = [config.slice_ns, i64::from(config.tasks_max), config.split as i64];
-    // Nothing of the default, again.
-    let bytes = match config.bytes_max == RiskConfig::default().bytes_max {
-        true => 0,
-        false => hash_component(Component::RiskBytes, [config.bytes_max]),
-    };
-    let quantum = match config.quantum_ns {
-        0 => 0,
-        quantum_ns => hash_component(Component::RiskQuantum, [quantum_ns]),
-    };
-    let policy = match (config.policy.as_str(), config.price_interval_ns) {
-        ("", 0) => 0,
-        (policy, interval_ns) => {
-            hash_component(Component::TaskPolicy, [xxh3_64(policy.as_bytes()) as i64, interval_ns])
-        }
-    };
-    let waits = match (config.critical_percent, config.ageing_ns) {
-        (0, 0) => 0,
-        (percent, ageing_ns) => hash_component(Component::RiskWaits, [i64::from(percent), ageing_ns]),
-    };
-    let queues = queues_hash(&config.queues);
-    let explores = match config.explore_ppm {
-        0 => 0,
-        explore_ppm => hash_component(Component::Explores, [i64::from(explore_ppm)]),
-    };
-    let predictor = match config.predictor {
-        0 => 0,
-        version => hash_component(Component::Predictor, [i64::from(version)]),
-    };
-    let steals = match config.steals {
-        false => 0,
-        true => hash_component(Component::Stealing, []),
-    };
-    let tenants = tenants.fold(hash_component(Component::RiskConfig, rest), u64::wrapping_add);
-    [bytes, quantum, policy, waits, predictor, queues, explores, steals]
-        .into_iter()
-        .fold(tenants, u64::wrapping_add)
-}
-
-/// Nothing of the default, likewise.
-fn queues_hash(config: &QueueConfig) -> u64 {
-    if *config == QueueConfig::default() {
-        return 0;
-    }
-    let quotas = (0..).zip(&config.quotas).map(|(index, quota)| {
-        let Quota { name, parent, guaranteed, lendable, limit, rate_per_s, burst } = quota;
-        let names = [name, parent].map(|name| xxh3_64(name.as_bytes()) as i64);
-        let [guaranteed, lendable, limit, rate, burst] =
-            [guaranteed, lendable, limit, rate_per_s, burst].map(|number| i64::from(*number));
-        hash_component(
-            Component::QueueConfig,
-            [index, names[0], names[1], guaranteed, lendable, limit, rate, burst],
-        )
-    });
-    let rest = [config.delay_target_ns, config.delay_interval_ns, i64::from(config.in_flight_min)];
-    quotas.fold(hash_component(Component::QueueConfig, rest), u64::wrapping_add)
-}
-
-/// Hash of everything here, by walking.
-pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
-    let busy = risk.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
-    let reserves = risk.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
-    let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
-    let rest = [
-        risk.hash(),
-        risk.accounts.walked_hash(),
-        risk.rates.walked_hash(),
-        turns_hash(&risk.turns),
-        risk.prices.walked_hash(),
-        risk.quotas.walked_hash(),
-        risk.congestion.as_ref().map_or(0, Congestion::hash),
-    ];
-    tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
-}
-
-/// Computes again, by walking, what is kept.
-///
-/// # Panics
-/// If something differs.
-pub(crate) fn audit(life: &Life) {
-    let risk = &life.risk;
-    assert!(risk.complete.is_none(), "a task that is complete was not settled");
-    let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
-    let mut by_tenant: BTreeMap<(TaskClass, Name), i32> = BTreeMap::new();
-    let mut of_quotas: BTreeMap<Name, i64> = BTreeMap::new();
-    for task in risk.tasks.values() {
-        audit_task(life, task);
-        let spec = &task.spec;
-        *by_tenant.entry((spec.class, spec.tenant.clone())).or_default() += 1;
-        *of_quotas.entry(spec.tenant.clone()).or_default() += 1;
-        if let Some(congestion) = fresh.congestion.as_mut().filter(|_| !task.has_begun) {
-            congestion.insert(spec.class, spec.arrived_ns, spec.id);
-        }
-        fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
-        let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
-        match task.stage {
-            Stage::Whole | Stage::Reserved(_) => fresh.whole.insert(&kind, &turn, due),
-            Stage::Aside(until_ns) => drop(fresh.aside.insert((until_ns, spec.id))),
-            Stage::Shared if task.open.is_empty() => {}
-            Stage::Shared => fresh.open.insert(&kind, &turn, due),
-        }
-        for (lane, units) in &task.shares {
-            fresh.shares[*lane as usize].insert(&kind, &turn, due);
-            fresh.queues[*lane as usize].add(task, units.count());
-        }
-        fresh.waiting += i32::from(task.is_waiting());
-        if task.is_waiting() {
-            fresh.ageing.insert(task.since_ns, spec.id);
-        }
-        fresh.bytes += spec.bytes;
-    }
-    risk.accounts.audit(&by_tenant);
-    risk.quotas.audit(&life.config.risk.queues.quotas, &of_quotas);
-    risk.congestion.iter().zip(&fresh.congestion).for_each(|(kept, fresh)| kept.audit(fresh));
-    assert_eq!(
-        (&risk.deadlines, risk.waiting, risk.bytes),
-        (&fresh.deadlines, fresh.waiting, fresh.bytes),
-        "deadlines, waiting tasks, bytes"
-    );
-    assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
-    assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");
-    assert_eq!(risk.queues, fresh.queues, "what waits for each lane alone");
-    assert_eq!(risk.ageing, fresh.ageing, "tasks by how long they wait");
-}
-
-fn audit_task(life: &Life, task: &Task) {
-    let running = life.lanes.iter().filter_map(Lane::slice).filter(|slice| slice.task == Some(task.spec.id));
-    let mut units: Vec<_> = running.map(|slice| slice.units).collect();
-    assert_eq!(units.len() as i32, task.slices_running, "task {}: slices", task.spec.id);
-    units.extend(&task.open);
-    units.extend(task.shares.iter().map(|(_, units)| *units));
-    units.sort_unstable();
-    assert!(units.iter().all(|units| units.count() > 0), "task {}: no units", task.spec.id);
-    assert!(units.is_sorted_by(|one, next| one.to <= next.from), "task {}: units twice", task.spec.id);
-    assert!(task.open.is_sorted_by(|one, next| one.to < next.from), "task {}: units apart", task.spec.id);
-    assert!(task.open.len() <= 2 * life.lanes.len() + 1, "task {}: in too many pieces", task.spec.id);
-    let left: i64 = units.iter().map(|units| units.count()).sum();
-    assert_eq!(left, task.units_left, "task {}: units left", task.spec.id);
-    let owners = || task.shares.iter().map(|(lane, _)| *lane);
-    assert!(owners().is_sorted_by(|one, next| one < next), "task {}: shares by lane", task.spec.id);
-    assert!(
-        owners().all(|lane| life.lanes[lane as usize].ready),
-        "task {}: a lost lane's share",
-        task.spec.id
-    );
 }

@@ -1,0 +1,101 @@
+//! What is kept of tasks, computed again by walking; for tests and for tools that may take their time.
+
+use std::collections::BTreeMap;
+
+use warptape_events::journal::TaskClass;
+
+use super::congestion::Congestion;
+use super::task::{Stage, Task};
+use super::{Risk, turns_hash};
+use crate::lanes::Lane;
+use crate::life::Life;
+use crate::name::Name;
+
+/// Hash of everything here, by walking.
+pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
+    let busy = risk.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
+    let reserves = risk.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
+    let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
+    let rest = [
+        risk.hash(),
+        risk.accounts.walked_hash(),
+        risk.rates.walked_hash(),
+        turns_hash(&risk.turns),
+        risk.prices.walked_hash(),
+        risk.quotas.walked_hash(),
+        risk.congestion.as_ref().map_or(0, Congestion::hash),
+    ];
+    tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
+}
+
+/// Computes again, by walking, what is kept.
+///
+/// # Panics
+/// If something differs.
+pub(crate) fn audit(life: &Life) {
+    let risk = &life.risk;
+    assert!(risk.complete.is_none(), "a task that is complete was not settled");
+    let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
+    let mut by_tenant: BTreeMap<(TaskClass, Name), i32> = BTreeMap::new();
+    let mut of_quotas: BTreeMap<Name, i64> = BTreeMap::new();
+    for task in risk.tasks.values() {
+        audit_task(life, task);
+        let spec = &task.spec;
+        *by_tenant.entry((spec.class, spec.tenant.clone())).or_default() += 1;
+        *of_quotas.entry(spec.tenant.clone()).or_default() += 1;
+        if let Some(congestion) = fresh.congestion.as_mut().filter(|_| !task.has_begun) {
+            congestion.insert(spec.class, spec.arrived_ns, spec.id);
+        }
+        fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
+        let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
+        match task.stage {
+            Stage::Whole | Stage::Reserved(_) => fresh.whole.insert(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(fresh.aside.insert((until_ns, spec.id))),
+            Stage::Shared if task.open.is_empty() => {}
+            Stage::Shared => fresh.open.insert(&kind, &turn, due),
+        }
+        for (lane, units) in &task.shares {
+            fresh.shares[*lane as usize].insert(&kind, &turn, due);
+            fresh.queues[*lane as usize].add(task, units.count());
+        }
+        fresh.waiting += i32::from(task.is_waiting());
+        if task.is_waiting() {
+            fresh.ageing.insert(task.since_ns, spec.id);
+        }
+        fresh.bytes += spec.bytes;
+    }
+    risk.accounts.audit(&by_tenant);
+    risk.quotas.audit(&life.config.risk.queues.quotas, &of_quotas);
+    risk.congestion.iter().zip(&fresh.congestion).for_each(|(kept, fresh)| kept.audit(fresh));
+    assert_eq!(
+        (&risk.deadlines, risk.waiting, risk.bytes),
+        (&fresh.deadlines, fresh.waiting, fresh.bytes),
+        "deadlines, waiting tasks, bytes"
+    );
+    assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
+    assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");
+    assert_eq!(risk.queues, fresh.queues, "what waits for each lane alone");
+    assert_eq!(risk.ageing, fresh.ageing, "tasks by how long they wait");
+}
+
+fn audit_task(life: &Life, task: &Task) {
+    let running = life.lanes.iter().filter_map(Lane::slice).filter(|slice| slice.task == Some(task.spec.id));
+    let mut units: Vec<_> = running.map(|slice| slice.units).collect();
+    assert_eq!(units.len() as i32, task.slices_running, "task {}: slices", task.spec.id);
+    units.extend(&task.open);
+    units.extend(task.shares.iter().map(|(_, units)| *units));
+    units.sort_unstable();
+    assert!(units.iter().all(|units| units.count() > 0), "task {}: no units", task.spec.id);
+    assert!(units.is_sorted_by(|one, next| one.to <= next.from), "task {}: units twice", task.spec.id);
+    assert!(task.open.is_sorted_by(|one, next| one.to < next.from), "task {}: units apart", task.spec.id);
+    assert!(task.open.len() <= 2 * life.lanes.len() + 1, "task {}: in too many pieces", task.spec.id);
+    let left: i64 = units.iter().map(|units| units.count()).sum();
+    assert_eq!(left, task.units_left, "task {}: units left", task.spec.id);
+    let owners = || task.shares.iter().map(|(lane, _)| *lane);
+    assert!(owners().is_sorted_by(|one, next| one < next), "task {}: shares by lane", task.spec.id);
+    assert!(
+        owners().all(|lane| life.lanes[lane as usize].ready),
+        "task {}: a lost lane's share",
+        task.spec.id
+    );
+}
