@@ -14,6 +14,7 @@ mod replay;
 mod risk;
 mod run;
 mod show;
+mod simulate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ pub use risk::{
 };
 pub use run::{DemoArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
+pub use simulate::{SimulateArgs, SimulateFormat};
 
 use crate::commands;
 use crate::printable::{printable_line, to_stderr};
@@ -87,6 +89,8 @@ pub enum Command {
     Risk(Box<RiskArgs>),
     /// Tell running processes what to do: drain a lane, weigh lanes and tenants, move groups
     Control(ControlArgs),
+    /// Run a modelled fleet in virtual time, and compare task policies
+    Simulate(SimulateArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol, or the result of a risk request
@@ -153,6 +157,10 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     if let Command::Config(args) = &cli.command {
         return commands::config::execute(args, &sources);
     }
+    // It needs nothing that is configured.
+    if let Command::Simulate(args) = &cli.command {
+        return commands::simulate::execute(args);
+    }
     let (settings, _) = settings::load(&sources)?;
     match &cli.command {
         Command::Demo(args) => {
@@ -170,8 +178,8 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Topics(args) => commands::topics::execute(args, &settings),
         Command::Log(args) => commands::log::execute(args, &settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
-        Command::Config(_) => {
-            unreachable!("handled above, since it reports mistakes instead of failing on them")
+        Command::Config(_) | Command::Simulate(_) => {
+            unreachable!("handled above: they work whatever is configured")
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod log;
 pub mod replay;
 pub mod risk;
 pub mod run;
+pub mod simulate;
 pub mod tail;
 pub mod topics;
 

@@ -1,0 +1,47 @@
+//! Arguments of `simulate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Arguments of `warptape simulate`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Tasks arrive at a modelled fleet in virtual time, and the scheduler of production decides. All policies meet the same arrivals, and the same seeds
+give the same output. Figures are means over seeds with half of their 95 % interval. See docs/scheduling.md.
+
+Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price")]
+pub struct SimulateArgs {
+    /// Lanes: classes, how many there are, how fast each is at each kind of tasks (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub fleet: PathBuf,
+    /// Tasks: kinds, sizes, how they arrive (TOML), or recorded ones (a name that ends in .csv)
+    #[arg(long, value_name = "FILE")]
+    pub workload: PathBuf,
+    /// Task policies, as risk.policy has them
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "fair,lp-price")]
+    pub policy: Vec<String>,
+    /// Runs of each policy at each load
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// Work that arrives, as shares of what the fleet can do; recordings and closed loops have their own
+    #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0.85")]
+    pub load: Vec<f64>,
+    /// Time that a lane is to work on one slice, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 4_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    pub slice_us: i64,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = SimulateFormat::Table)]
+    pub output: SimulateFormat,
+}
+
+/// How a simulation is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SimulateFormat {
+    /// A table for each load
+    Table,
+    /// One JSON object for each policy and load, with all figures
+    Json,
+    /// A line for each figure
+    Csv,
+}
