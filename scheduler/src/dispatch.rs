@@ -78,13 +78,19 @@ fn judge(life: &Life, lane: &Lane) -> Verdict {
     }
     // The batch finishes in time if it starts by then: when the lane is predicted to be free later, or the time has
     // come, waiting brings no more.
-    let own_ns = lane.predicted_ns(lane.waiting_rows.min(rows_left));
-    let start_by_ns = head.oldest_ns + life.config.row_deadline_ns - own_ns;
+    let start_by_ns = start_by_ns(life, lane).unwrap_or(life.at_ns);
     if lane.free_ns.max(life.at_ns) >= start_by_ns {
         Verdict::Release(ReleaseReason::Deadline)
     } else {
         Verdict::WaitUntil(start_by_ns)
     }
+}
+
+/// When a busy lane would get what waits for it at the latest, so that the oldest row is done by its deadline; `None` where nothing waits.
+pub(crate) fn start_by_ns(life: &Life, lane: &Lane) -> Option<i64> {
+    let head = lane.queues.front()?;
+    let own_ns = lane.predicted_ns(lane.waiting_rows.min(lane.rows_left(&life.config)));
+    Some(head.oldest_ns + life.config.row_deadline_ns - own_ns)
 }
 
 /// Whether the bytes the lane may still take allow the first row that would go.

@@ -65,6 +65,7 @@ mod config;
 mod control;
 mod dispatch;
 mod error;
+mod explain;
 mod lanes;
 mod life;
 pub mod log2;
@@ -90,6 +91,7 @@ pub use config::{
     WEIGHT_MAX, check_config, check_lanes, in_steps, measures, routes,
 };
 pub use error::StepError;
+pub use explain::{Choice, Explanation, Otherwise, Subject, Term};
 pub use machine::Scheduler;
 pub use policy::placement::PLACEMENT_POLICIES;
 pub use policy::task::TASK_POLICIES;

@@ -62,10 +62,12 @@ pub(crate) struct Life {
     config_contribution: u64,
     pub(crate) clock_contribution: u64,
     /// Partitions whose waiting rows changed in this step; empty between steps.
+    #[serde(skip)]
     pub(crate) touched: Vec<PartitionId>,
     /// Bytes of decisions in a step, about; 0 is no limit.
     pub(crate) step_bytes_max: i64,
     /// Of the step.
+    #[serde(skip)]
     pub(crate) room: Room,
     /// Whether groups that could be placed wait for room. The groups tell, so it is no part of the hash.
     pub(crate) is_placing: bool,

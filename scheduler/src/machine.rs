@@ -53,67 +53,26 @@ impl Scheduler {
         let life = self.life.as_mut().ok_or(StepError::NotStarted)?;
         admit(life, at_ns, input)?;
 
-        life.at_ns = at_ns;
-        life.wake_at_ns = life.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
         life.room = Room::new(life.step_bytes_max);
-        match input {
-            Input::Started(_) => unreachable!("handled above"),
-            Input::PartitionAssigned(assigned) => assign(life, assigned, decisions),
-            Input::PartitionRevoked(revoked) => {
-                life.clear_partition(revoked.partition, PartitionPhase::Revoked);
-                risk::drop_partition(life, revoked.partition);
-            }
-            Input::Arrived(arrived) => arrive(life, arrived),
-            Input::Completed(completed) => complete(life, completed, decisions),
-            Input::LaneLost(lost) => lose(life, lost, decisions),
-            Input::LaneReady(ready) => return_lane(life, ready, decisions),
-            // The timer is spent even if it fired early.
-            Input::Woke(_) => life.wake_at_ns = None,
-            Input::Draining(_) => life.draining = true,
-            Input::Measured(measured) => {
-                routing::measured(life, measured.lane, &measured.points);
-                balance::measured(life, measured.lane, &measured.points);
-            }
-            Input::Released(released) => take_back(life, released, decisions),
-            Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
-            Input::SliceDone(done) => {
-                let is_current = !life.lanes[done.lane as usize].is_void_slice(done.slice);
-                risk::slice_done(life, done, decisions);
-                if is_current {
-                    breaker::work_done(life, done.lane, decisions);
-                }
-            }
-            Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
-            // It is in the journal for those who account for what is in the log; nothing is decided by it.
-            Input::Sealed(_) => {}
-            Input::Priced(priced) => risk::priced(life, priced),
-            Input::Sampled(sampled) => breaker::sampled(life, sampled.lane, &sampled.sample, decisions),
-            Input::Control(command) => control::obey(life, command, decisions),
-            // It is in the journal for replays that begin here; nothing is decided by it.
-            Input::Checkpoint(_) => {}
-        }
-        if life.is_placing {
-            placement::place_all(life, decisions);
-        }
-        risk::settle(life, decisions);
-        // Lanes that waited for a gang may be free by that.
-        risk::shed(life, decisions);
-        risk::ask_prices(life, decisions);
-        let probe_ns = breaker::probe(life, decisions);
-        // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
-        service::evacuate(life, decisions);
-        routing::release(life, decisions);
-        balance::release(life, decisions);
-        let move_ns = rebalance::go_on(life, decisions);
-        let batch_ns = dispatch::release(life, decisions);
-        let slice_ns = risk::run(life, decisions);
-        let shed_ns = risk::shed_at_ns(life);
-        let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
-        let waits_ns = shed_ns.min(move_ns).min(probe_ns).min(rest_ns);
-        life.wake_by(batch_ns.min(slice_ns).min(waits_ns), decisions);
-        backpressure::settle(life, decisions);
-        life.refresh_clock();
+        take_step(life, at_ns, input, decisions);
         Ok(())
+    }
+
+    /// Applies an input that was applied before, as far as the decision of this number of those that ask for room: it and what follows
+    /// are not made. The scheduler is of no use afterwards but to look at. Whether there is such a decision.
+    pub(crate) fn step_until(
+        &mut self,
+        at_ns: i64,
+        input: &Input,
+        number: usize,
+        decisions: &mut Vec<Decision>,
+    ) -> Result<bool, StepError> {
+        admit_time(at_ns)?;
+        let life = self.life.as_mut().ok_or(StepError::NotStarted)?;
+        admit(life, at_ns, input)?;
+        life.room = Room::until(life.step_bytes_max, number);
+        take_step(life, at_ns, input, decisions);
+        Ok(life.room.is_broken_off())
     }
 
     /// Hash of the whole state, for the journal's chain: 0 before the first `Started`.
@@ -121,6 +80,82 @@ impl Scheduler {
     /// It is kept as the state changes; this only reads it.
     pub fn state_hash(&self) -> u64 {
         self.life.as_ref().map_or(0, |life| life.hash.value())
+    }
+}
+
+fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Decision>) {
+    life.at_ns = at_ns;
+    life.wake_at_ns = life.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
+    apply(life, input, decisions);
+    if life.is_placing && !life.room.is_broken_off() {
+        placement::place_all(life, decisions);
+    }
+    if life.room.is_broken_off() {
+        return;
+    }
+    risk::settle(life, decisions);
+    // Lanes that waited for a gang may be free by that.
+    risk::shed(life, decisions);
+    if life.room.is_broken_off() {
+        return;
+    }
+    risk::ask_prices(life, decisions);
+    let probe_ns = breaker::probe(life, decisions);
+    // What leaves a lane may make room for what waited behind it; tasks get what ticks leave.
+    service::evacuate(life, decisions);
+    routing::release(life, decisions);
+    balance::release(life, decisions);
+    let move_ns = rebalance::go_on(life, decisions);
+    let batch_ns = dispatch::release(life, decisions);
+    let slice_ns = risk::run(life, decisions);
+    if life.room.is_broken_off() {
+        return;
+    }
+    let shed_ns = risk::shed_at_ns(life);
+    let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
+    let waits_ns = shed_ns.min(move_ns).min(probe_ns).min(rest_ns);
+    life.wake_by(batch_ns.min(slice_ns).min(waits_ns), decisions);
+    backpressure::settle(life, decisions);
+    life.refresh_clock();
+}
+
+/// What an input says of itself.
+fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
+    match input {
+        Input::Started(_) => unreachable!("a start makes a new life"),
+        Input::PartitionAssigned(assigned) => assign(life, assigned, decisions),
+        Input::PartitionRevoked(revoked) => {
+            life.clear_partition(revoked.partition, PartitionPhase::Revoked);
+            risk::drop_partition(life, revoked.partition);
+        }
+        Input::Arrived(arrived) => arrive(life, arrived),
+        Input::Completed(completed) => complete(life, completed, decisions),
+        Input::LaneLost(lost) => lose(life, lost, decisions),
+        Input::LaneReady(ready) => return_lane(life, ready, decisions),
+        // The timer is spent even if it fired early.
+        Input::Woke(_) => life.wake_at_ns = None,
+        Input::Draining(_) => life.draining = true,
+        Input::Measured(measured) => {
+            routing::measured(life, measured.lane, &measured.points);
+            balance::measured(life, measured.lane, &measured.points);
+        }
+        Input::Released(released) => take_back(life, released, decisions),
+        Input::TaskArrived(arrived) => risk::arrive(life, arrived, decisions),
+        Input::SliceDone(done) => {
+            let is_current = !life.lanes[done.lane as usize].is_void_slice(done.slice);
+            risk::slice_done(life, done, decisions);
+            if is_current {
+                breaker::work_done(life, done.lane, decisions);
+            }
+        }
+        Input::TaskDropped(dropped) => risk::drop_task(life, dropped.task),
+        // It is in the journal for those who account for what is in the log; nothing is decided by it.
+        Input::Sealed(_) => {}
+        Input::Priced(priced) => risk::priced(life, priced),
+        Input::Sampled(sampled) => breaker::sampled(life, sampled.lane, &sampled.sample, decisions),
+        Input::Control(command) => control::obey(life, command, decisions),
+        // It is in the journal for replays that begin here; nothing is decided by it.
+        Input::Checkpoint(_) => {}
     }
 }
 

@@ -194,6 +194,50 @@ fn choose(rule: &Rule<'_>, key: GroupKey, group: &Group, lanes: &[Lane]) -> Plac
     }
 }
 
+/// A lane in the choice of a lane for a group.
+pub(crate) struct LaneAccount {
+    /// The lane as the policy sees it.
+    pub(crate) view: LaneView,
+    pub(crate) groups_placed: i32,
+    pub(crate) groups_max: i32,
+    /// Why it is no candidate, if it is none.
+    pub(crate) excluded: Option<ExclusionReason>,
+    /// Its score; of a lane that is no candidate the one that it would have if it were.
+    pub(crate) score: i64,
+}
+
+/// All lanes, in order, in the choice of a lane for a group that has none; `None` where there is no such group.
+pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
+    let group = life.partitions.get(&key.partition)?.active().get(usize::try_from(key.group).ok()?)?;
+    let chooser = Chooser::new(life);
+    let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
+    let rule = chooser.rule(life, kinds.and_then(|kinds| kinds.route(group)));
+    let excluded = |lane: &Lane| rule.exclusion(lane, lane.groups_placed);
+    let candidates: Vec<LaneView> = life
+        .lanes
+        .iter()
+        .filter(|lane| excluded(lane).is_none())
+        .map(|lane| rule.view(lane, group))
+        .collect();
+    let group_view = GroupView { stream: rule.stream, counter: counter_of(key) };
+    let account = |lane: &Lane| {
+        let view = rule.view(lane, group);
+        let mut views = candidates.clone();
+        let index = candidates.iter().position(|other| other.lane == lane.id).unwrap_or_else(|| {
+            views.push(view);
+            views.len() - 1
+        });
+        LaneAccount {
+            view,
+            groups_placed: lane.groups_placed,
+            groups_max: rule.groups_max[lane.id as usize],
+            excluded: excluded(lane),
+            score: rule.policy.scores(&group_view, &views)[index],
+        }
+    };
+    Some(life.lanes.iter().map(account).collect())
+}
+
 /// What all lanes have to do, where the policy goes by that.
 fn loads(life: &Life) -> Option<Loads> {
     life.policy.is_measured().then(|| Loads::new(life))
@@ -223,11 +267,8 @@ impl Chooser {
         }
     }
 
-    /// The lane that a group of `lane` would be placed on if it had none.
-    pub(crate) fn best(&self, life: &Life, key: GroupKey, group: &Group, lane: LaneId) -> LaneId {
-        let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
-        let route = kinds.and_then(|kinds| kinds.route(group));
-        let rule = Rule {
+    fn rule<'a>(&'a self, life: &'a Life, route: Option<Route>) -> Rule<'a> {
+        Rule {
             policy: life.policy,
             stream: self.stream,
             serving: self.serving,
@@ -235,7 +276,13 @@ impl Chooser {
             route,
             topology: &life.topology,
             loads: self.loads.as_ref(),
-        };
+        }
+    }
+
+    /// The lane that a group of `lane` would be placed on if it had none.
+    pub(crate) fn best(&self, life: &Life, key: GroupKey, group: &Group, lane: LaneId) -> LaneId {
+        let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
+        let rule = self.rule(life, kinds.and_then(|kinds| kinds.route(group)));
         let others = |other: &Lane| {
             other.groups_placed + self.expected[other.id as usize] - i32::from(other.id == lane)
         };

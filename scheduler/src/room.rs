@@ -5,7 +5,6 @@
 //! number of lanes or partitions alone (fences, restores, releases, pauses) does not ask for room. It owns the sizes; it must
 //! not know why something is decided.
 
-use serde::{Deserialize, Serialize};
 use warptape_events::journal::{Decision, Dispatch, Place, Release, Reserve, RunSlice, Split};
 
 /// The most that Avro takes for an int, and for a long.
@@ -19,23 +18,32 @@ const BRANCH: i64 = 1;
 pub(crate) const TAKE_BYTES: i64 = 2 * INT + 2 * LONG + BRANCH + INT + 2 * LONG;
 
 /// Room for decisions of one step.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Room {
     bytes_left: i64,
     is_short: bool,
+    /// Decisions that may be made yet before the step is broken off; `None`: it is not.
+    decisions_left: Option<usize>,
+    is_broken_off: bool,
 }
 
 impl Room {
     /// At the beginning of a step; a limit of 0 is none.
     pub(crate) fn new(step_bytes_max: i64) -> Self {
         let bytes_left = if step_bytes_max == 0 { i64::MAX } else { step_bytes_max };
-        Self { bytes_left, is_short: false }
+        Self { bytes_left, is_short: false, decisions_left: None, is_broken_off: false }
+    }
+
+    /// Likewise of a step that is broken off before the decision of this number, of those that ask for room.
+    pub(crate) fn until(step_bytes_max: i64, decisions: usize) -> Self {
+        Self { decisions_left: Some(decisions), ..Self::new(step_bytes_max) }
     }
 
     /// Whether something may be decided yet. Who is told no waits for the next step.
     pub(crate) fn is_there(&mut self) -> bool {
+        self.is_broken_off |= self.decisions_left == Some(0);
         self.is_short |= self.bytes_left <= 0;
-        self.bytes_left > 0
+        self.bytes_left > 0 && !self.is_broken_off
     }
 
     /// Takes from groups that a batch may still have, at least one.
@@ -46,6 +54,12 @@ impl Room {
     /// A decision was made.
     pub(crate) fn take(&mut self, decision: &Decision) {
         self.bytes_left = self.bytes_left.saturating_sub(bytes_max(decision));
+        self.decisions_left = self.decisions_left.map(|left| left.saturating_sub(1));
+    }
+
+    /// Whether the step is broken off here.
+    pub(crate) fn is_broken_off(&self) -> bool {
+        self.is_broken_off
     }
 
     /// Whether something was told to wait.

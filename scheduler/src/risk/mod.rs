@@ -60,7 +60,7 @@ pub(crate) use quotas::Quotas;
 use quotas::Refusal;
 use rates::Rates;
 use reserve::Reserve;
-pub(crate) use slices::run;
+pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
 
 /// Of so many slices, one goes to a less urgent class, the next one in turn with the least urgent one.

@@ -299,6 +299,53 @@ fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred:
     Next { source, task, reason, propensity_ppm }
 }
 
+/// A task that a lane could have begun with, with what orders it.
+pub(crate) struct TaskAccount {
+    pub(crate) task: TaskId,
+    pub(crate) class: TaskClass,
+    /// Service that its tenant has had by its weight, where the policy counts that.
+    pub(crate) service_ns: i64,
+    /// What it is ordered by among its tenant's: turns, and a time.
+    pub(crate) quanta: i64,
+    pub(crate) due_ns: i64,
+    pub(crate) offer: Offer,
+}
+
+/// The first task of each kind that a lane could begin with, of all classes.
+pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
+    let splits = splits(life, Serving::of(&life.lanes), lane);
+    let shares = &life.risk.shares[lane as usize];
+    let queues = [Some(&life.risk.open), Some(shares), splits.then_some(&life.risk.whole)];
+    let class_of_lane = life.lanes[lane as usize].class;
+    let account = |head: Head<'_>| {
+        let key = &life.risk.tasks[&head.due.task].spec.rate_key;
+        TaskAccount {
+            task: head.due.task,
+            class: head.turn.class,
+            service_ns: head.turn.service_ns,
+            quanta: head.due.quanta,
+            due_ns: head.due.due_ns,
+            offer: Offer {
+                price: life.risk.prices.price(key),
+                fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, key),
+                turn_ns: head.due.due_ns.saturating_sub(life.at_ns),
+            },
+        }
+    };
+    let classes = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch];
+    let heads = |queue: &Queue| -> Vec<TaskAccount> {
+        classes.into_iter().flat_map(|class| queue.heads_of(class)).map(account).collect()
+    };
+    queues.into_iter().flatten().flat_map(heads).collect()
+}
+
+/// The task that a free lane would begin with if there were not this one.
+pub(crate) fn next_without(life: &mut Life, lane: LaneId, task: TaskId) -> Option<TaskId> {
+    life.risk.dequeue(task);
+    let splits = splits(life, Serving::of(&life.lanes), lane);
+    next(life, lane, splits).map(|next| next.task)
+}
+
 /// What is first of each source, of a class or of the most urgent one.
 fn heads(
     life: &Life,

@@ -7,6 +7,7 @@ mod cases;
 mod checkpoint;
 mod control;
 mod draws;
+mod explain;
 mod fairness;
 mod garbage;
 mod model;

@@ -5,6 +5,7 @@
 
 mod breaker;
 mod control;
+mod explain;
 mod rest;
 mod tasks;
 
@@ -16,6 +17,8 @@ use warptape_scheduler::{Scheduler, StepError};
 pub use breaker::ModelBreaker;
 pub use tasks::ModelTasks;
 
+/// Of so many steps one has its decisions explained.
+const EXPLAINED_STEPS: usize = 7;
 /// Steps between checkpoints of a replay, each of which goes on from its last one.
 const CHECKPOINT_STEPS: usize = 16;
 
@@ -179,7 +182,11 @@ impl Model {
         let bytes_before: BTreeMap<_, _> = self.waiting_bytes().collect();
         let hash_before = self.scheduler.state_hash();
         let mut decisions = Vec::new();
+        let before = self.journal.len().is_multiple_of(EXPLAINED_STEPS).then(|| self.scheduler.clone());
         self.scheduler.step(self.at_ns, &input, &mut decisions).expect("good input was refused");
+        if let Some(before) = before {
+            explain::check(&before, self.at_ns, &input, &decisions);
+        }
         for decision in &decisions {
             if !matches!(decision, Decision::Controlled(_)) {
                 self.settle_shares();

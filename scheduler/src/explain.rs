@@ -1,0 +1,225 @@
+//! Explanations: what a decision was chosen among, by what, and what would have changed it.
+//!
+//! Nothing of it is stored. The step is taken again on a copy of the state before it, and broken off where the decision was made; what the
+//! rules looked at there is put into words that the rules have themselves.
+
+use serde::Serialize;
+use warptape_events::journal::{
+    Decision, Dispatch, ExclusionReason, Input, LaneId, Place, RunSlice, TaskClass, TaskId,
+};
+
+use crate::error::StepError;
+use crate::life::Life;
+use crate::machine::Scheduler;
+use crate::partitions::GroupKey;
+use crate::{dispatch, placement, risk};
+
+/// Why a decision was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The decision.
+    pub decision: Decision,
+    /// All that it could have been, the choice itself among them. There is nothing of decisions that follow from their input alone.
+    pub choices: Vec<Choice>,
+    /// What would have changed it.
+    pub otherwise: Vec<Otherwise>,
+}
+
+/// One of the things that were chosen among.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// What it is.
+    pub subject: Subject,
+    /// Whether it was chosen.
+    pub is_chosen: bool,
+    /// Its score, where the rule has one: the highest wins. Of a lane that is excluded the one that it would have had.
+    pub score: Option<i64>,
+    /// Why it could not be chosen, if it could not.
+    pub excluded: Option<ExclusionReason>,
+    /// What the rule saw of it.
+    pub terms: Vec<Term>,
+}
+
+/// What is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Subject {
+    /// A lane.
+    Lane(LaneId),
+    /// A task.
+    Task(TaskId),
+}
+
+/// A figure that a rule goes by, or that says how it came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Term {
+    /// Its name, which ends with its unit where it has one.
+    pub name: &'static str,
+    /// The figure.
+    pub value: i64,
+}
+
+/// What would have changed a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Otherwise {
+    /// Without the one that was chosen it would have been this one, whose score is less by so much, where there are scores.
+    Next(Subject, Option<i64>),
+    /// It would have been this lane if it had not been excluded for this reason.
+    Unless(LaneId, ExclusionReason),
+    /// A batch would have left at this time at the latest, in nanoseconds since the epoch, if the lane had been busy and no more rows had come.
+    AtLatest(i64),
+    /// A batch would have been full with so many rows more.
+    FullWith(i64),
+}
+
+impl Scheduler {
+    /// Explains a decision of a step. `self` is the state before it; the decision is the one of this index among those of the step.
+    ///
+    /// # Errors
+    /// If the input is refused in this state, which cannot be the one that it was decided in then.
+    ///
+    /// # Panics
+    /// If the step has no decision of this index.
+    pub fn explain(&self, at_ns: i64, input: &Input, index: usize) -> Result<Explanation, StepError> {
+        let mut decisions = Vec::new();
+        self.clone().step(at_ns, input, &mut decisions)?;
+        let decision = decisions.swap_remove(index);
+        let (choices, otherwise) = match (&decision, input) {
+            // A start decides nothing, and of all else there is a state.
+            (_, Input::Started(_)) => (Vec::new(), Vec::new()),
+            (Decision::Place(place), _) => of_place(&mut self.before(at_ns, input, index)?, place),
+            (Decision::Dispatch(batch), _) => of_dispatch(&mut self.before(at_ns, input, index)?, batch),
+            (Decision::RunSlice(run), _) => of_slice(&mut self.before(at_ns, input, index)?, run),
+            _ => (Vec::new(), Vec::new()),
+        };
+        Ok(Explanation { decision, choices, otherwise })
+    }
+
+    /// The state in which the decision of an index was made.
+    fn before(&self, at_ns: i64, input: &Input, index: usize) -> Result<Life, StepError> {
+        // Steps that are broken off later have as many decisions or more.
+        let broken_off = |number: usize| {
+            let (mut copy, mut decisions) = (self.clone(), Vec::new());
+            let is_there = copy.step_until(at_ns, input, number, &mut decisions)?;
+            Ok((copy, is_there && decisions.len() <= index))
+        };
+        let (mut low, mut high) = (0, index + 1);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            let (_, is_before) = broken_off(middle)?;
+            (low, high) = if is_before { (middle, high) } else { (low, middle - 1) };
+        }
+        let (copy, _) = broken_off(low)?;
+        Ok(copy.life.expect("a step was taken in it"))
+    }
+}
+
+fn term(name: &'static str, value: i64) -> Term {
+    Term { name, value }
+}
+
+fn of_place(life: &mut Life, place: &Place) -> (Vec<Choice>, Vec<Otherwise>) {
+    let key = GroupKey { partition: place.partition, group: place.group };
+    let accounts = placement::account(life, key).unwrap_or_default();
+    let is_measured = life.policy.is_measured();
+    let choice = |account: &placement::LaneAccount| {
+        let view = &account.view;
+        let mut terms = vec![
+            term("weight", view.weight.into()),
+            term("groups", account.groups_placed.into()),
+            term("groups_max", account.groups_max.into()),
+        ];
+        if is_measured {
+            terms.push(term("load_of_others_ns_per_s", view.others_ns));
+            terms.push(term("load_of_group_ns_per_s", view.own_ns));
+            terms.push(term("is_bound", view.is_bound.into()));
+            terms.extend(view.closeness.map(|closeness| term("closeness", closeness as i64)));
+        }
+        Choice {
+            subject: Subject::Lane(view.lane),
+            is_chosen: view.lane == place.lane,
+            score: Some(account.score),
+            excluded: account.excluded,
+            terms,
+        }
+    };
+    let choices: Vec<Choice> = accounts.iter().map(choice).collect();
+    let Some(chosen) = accounts.iter().find(|account| account.view.lane == place.lane) else {
+        return (choices, Vec::new());
+    };
+    let rank = |account: &&placement::LaneAccount| (account.score, -account.view.lane);
+    let others = || accounts.iter().filter(|account| account.view.lane != place.lane);
+    let next = others().filter(|account| account.excluded.is_none()).max_by_key(rank);
+    let mut otherwise: Vec<Otherwise> = next
+        .map(|next| Otherwise::Next(Subject::Lane(next.view.lane), chosen.score.checked_sub(next.score)))
+        .into_iter()
+        .collect();
+    let better = others().filter(|account| rank(account) > rank(&chosen));
+    otherwise.extend(
+        better.filter_map(|account| {
+            account.excluded.map(|reason| Otherwise::Unless(account.view.lane, reason))
+        }),
+    );
+    (choices, otherwise)
+}
+
+fn of_dispatch(life: &mut Life, batch: &Dispatch) -> (Vec<Choice>, Vec<Otherwise>) {
+    let lane = &life.lanes[batch.lane as usize];
+    let start_by_ns = dispatch::start_by_ns(life, lane);
+    let waiting_rows = lane.waiting_rows;
+    let terms = vec![
+        term("waiting_rows", waiting_rows),
+        term("batch_rows_max", life.config.batch_rows_max),
+        term("rows_in_flight", lane.in_flight_rows),
+        term("batches_in_flight", lane.in_flight.len() as i64),
+        term("oldest_row_waits_ns", life.at_ns - batch.oldest_arrival_ns),
+        term("lane_is_free_in_ns", (lane.free_ns - life.at_ns).max(0)),
+        term("batch_is_predicted_to_take_ns", lane.predicted_ns(batch.rows)),
+    ];
+    let choice =
+        Choice { subject: Subject::Lane(batch.lane), is_chosen: true, score: None, excluded: None, terms };
+    let mut otherwise: Vec<Otherwise> = start_by_ns.map(Otherwise::AtLatest).into_iter().collect();
+    if waiting_rows < life.config.batch_rows_max {
+        otherwise.push(Otherwise::FullWith(life.config.batch_rows_max - waiting_rows));
+    }
+    (vec![choice], otherwise)
+}
+
+fn of_slice(life: &mut Life, run: &RunSlice) -> (Vec<Choice>, Vec<Otherwise>) {
+    let urgency = |class: TaskClass| class as i64;
+    let choice = |account: &risk::TaskAccount| Choice {
+        subject: Subject::Task(account.task),
+        is_chosen: account.task == run.task,
+        score: None,
+        excluded: None,
+        terms: vec![
+            term("class", urgency(account.class)),
+            term("service_of_tenant_ns", account.service_ns),
+            term("turns", account.quanta),
+            term("ordered_by_ns", account.due_ns),
+            term("price", account.offer.price),
+            term("fs_per_cost", account.offer.fs_per_cost),
+        ],
+    };
+    let mut choices: Vec<Choice> = risk::account(life, run.lane).iter().map(choice).collect();
+    // A task may stand in two queues: with units for all lanes and a share of this one.
+    let mut seen = Vec::new();
+    choices.retain(|choice| {
+        !seen.contains(&choice.subject) && {
+            seen.push(choice.subject);
+            true
+        }
+    });
+    if !choices.iter().any(|choice| choice.is_chosen) {
+        // It was not the first of its kind: drawn, aged, stolen, or of a gang.
+        choices.push(Choice {
+            subject: Subject::Task(run.task),
+            is_chosen: true,
+            score: None,
+            excluded: None,
+            terms: vec![term("class", urgency(run.class))],
+        });
+    }
+    let next = risk::next_without(life, run.lane, run.task);
+    let otherwise = next.map(|task| Otherwise::Next(Subject::Task(task), None)).into_iter().collect();
+    (choices, otherwise)
+}

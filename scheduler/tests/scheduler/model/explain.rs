@@ -1,0 +1,65 @@
+//! What explanations have to say: all that was chosen among, as the decision has it.
+
+use warptape_events::journal::*;
+use warptape_scheduler::{Choice, Explanation, Otherwise, Scheduler, Subject};
+
+/// Explains all decisions of a step, which was taken in the state `before`.
+pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[Decision]) {
+    for (index, decision) in decisions.iter().enumerate() {
+        let explanation = before.explain(at_ns, input, index).expect("the step was taken");
+        assert_eq!(explanation.decision, *decision);
+        let chosen: Vec<Subject> = explanation
+            .choices
+            .iter()
+            .filter(|choice| choice.is_chosen)
+            .map(|choice| choice.subject)
+            .collect();
+        match decision {
+            Decision::Place(place) => {
+                assert_eq!(chosen, [Subject::Lane(place.lane)]);
+                check_place(place, &explanation);
+            }
+            Decision::Dispatch(batch) => {
+                assert_eq!(chosen, [Subject::Lane(batch.lane)]);
+                assert!(
+                    explanation.choices[0]
+                        .terms
+                        .iter()
+                        .any(|term| term.name == "waiting_rows" && term.value >= batch.rows)
+                );
+            }
+            Decision::RunSlice(run) => {
+                assert_eq!(chosen, [Subject::Task(run.task)]);
+                assert!(!explanation.otherwise.contains(&Otherwise::Next(Subject::Task(run.task), None)));
+            }
+            _ => assert!(explanation.choices.is_empty()),
+        }
+    }
+}
+
+/// The lanes, their scores and the reasons are those that the decision holds.
+fn check_place(place: &Place, explanation: &Explanation) {
+    let lane = |choice: &Choice| match choice.subject {
+        Subject::Lane(lane) => lane,
+        Subject::Task(task) => panic!("a group is placed on task {task}"),
+    };
+    let (excluded, candidates): (Vec<_>, Vec<_>) =
+        explanation.choices.iter().partition(|choice| choice.excluded.is_some());
+    let candidates: Vec<_> = candidates.into_iter().map(|choice| (lane(choice), choice.score)).collect();
+    let expected: Vec<_> = place.candidates.iter().map(|one| (one.lane, Some(one.score))).collect();
+    assert_eq!(candidates, expected, "{place:?}");
+    let excluded: Vec<_> = excluded.into_iter().map(|choice| (lane(choice), choice.excluded)).collect();
+    let expected: Vec<_> = place.excluded.iter().map(|one| (one.lane, Some(one.reason))).collect();
+    assert_eq!(excluded, expected, "{place:?}");
+    for otherwise in &explanation.otherwise {
+        match otherwise {
+            Otherwise::Next(Subject::Lane(lane), less) => {
+                assert!(*lane != place.lane && less.is_none_or(|less| less >= 0), "{explanation:?}");
+            }
+            Otherwise::Unless(lane, reason) => {
+                assert!(place.excluded.contains(&Exclusion { lane: *lane, reason: *reason }));
+            }
+            other => panic!("{other:?} of a placement"),
+        }
+    }
+}
