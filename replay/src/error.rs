@@ -101,6 +101,37 @@ pub enum ReplayError {
         /// Its oldest offset.
         first: i64,
     },
+    /// There is no such entry.
+    #[error(
+        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape tail journal` \
+         lists what there is"
+    )]
+    NoEntry {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The sequence.
+        sequence: i64,
+    },
+    /// The entries that lead to the one that is asked for are not what this software decides.
+    #[error(
+        "{url}: the journal {topic:?} partition {partition} cannot be stepped again at sequence {sequence}: {error}"
+    )]
+    NotReplayed {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Where.
+        sequence: i64,
+        /// Why.
+        error: String,
+    },
     /// The beginning of the ticks or of an output was removed.
     #[error(
         "{url}: topic {topic:?} partition {partition} begins at offset {first}: outputs can only be compared over all \

@@ -32,6 +32,7 @@ mod risk;
 mod segments;
 mod unaccounted;
 mod verify;
+mod why;
 
 pub use difference::Difference;
 pub use divergence::{
@@ -44,3 +45,4 @@ pub use partition_reader::PartitionReader;
 pub use report::{OutputCounts, Phase, Progress, Report};
 pub use segments::{StageConfigChange, stage_config_changes};
 pub use verify::verify;
+pub use why::{Why, WhyOptions, why};

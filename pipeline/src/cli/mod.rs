@@ -34,7 +34,7 @@ pub use feed::{
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use log::{BackupArgs, LogArgs, LogCommand};
-pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
+pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat, WhyArgs};
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
     RiskFormat, SimulationFlags, SweepArgs,

@@ -16,6 +16,25 @@ pub struct ReplayArgs {
 pub enum ReplayCommand {
     /// Re-step every recorded input and compare every decision and state hash
     Verify(VerifyArgs),
+    /// Say what the decisions of one journal entry were chosen among, by what, and what would have changed them
+    Why(WhyArgs),
+}
+
+/// Arguments of `warptape replay why`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+`warptape tail journal` lists entries by their sequence.
+
+Example: warptape replay why 42 --log sqlite:market.db")]
+pub struct WhyArgs {
+    /// Sequence of the entry in the journal
+    pub sequence: i64,
+    /// Partition of the journal: the ordinal of the process
+    #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
+    pub partition: i32,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
+    pub output: VerifyFormat,
 }
 
 /// Arguments of `warptape replay verify`.
@@ -39,7 +58,7 @@ pub struct VerifyArgs {
 /// How a verification is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum VerifyFormat {
-    /// One line, or the first difference
+    /// In words
     Text,
     /// One JSON object
     Json,

@@ -1,4 +1,6 @@
-//! `warptape replay verify`: a recorded run against its replay.
+//! `warptape replay`: a recorded run against its replay, and why its decisions were made.
+
+mod why;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ use crate::settings::Settings;
 pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match &args.command {
         ReplayCommand::Verify(args) => execute_verify(args, settings),
+        ReplayCommand::Why(args) => why::execute(args, settings),
     }
 }
 

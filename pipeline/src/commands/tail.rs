@@ -3,7 +3,7 @@
 //! A record that cannot be decoded is printed with the reason; it does not end the command.
 
 pub(super) mod layout;
-mod reasons;
+pub mod reasons;
 pub(super) mod rows;
 
 use std::collections::BTreeMap;

@@ -189,6 +189,27 @@ fn the_named_command_proves_the_demo_and_names_one_changed_field() {
 }
 
 #[test]
+fn a_decision_of_the_demo_says_what_it_was_chosen_among() {
+    let demo = Demo::run();
+    let (sequence, ..) = entry_with_other_lane(&demo);
+    let ask = |sequence: &str, more: &[&str]| {
+        let log = ["replay", "why", sequence, "--log", "sqlite:demo/demo.db"];
+        warptape(demo.folder.path(), &[&log, more].concat())
+    };
+    let (said, _) = texts(&ask(&sequence.to_string(), &[]), 0);
+    assert!(said.contains("\nDispatch: batch ") && said.contains("  waiting_rows  "), "{said}");
+    let entries = records(&demo.log(), "journal", 0).into_iter();
+    let places = |entry: &JournalEntry| entry.decisions.iter().any(|one| matches!(one, Decision::Place(_)));
+    let placed = entries.map(|record| decode_journal_entry(&record.value).expect("an entry")).find(places);
+    let (said, _) = texts(&ask(&placed.expect("groups are placed").sequence.to_string(), &[]), 0);
+    assert!(said.contains("\nPlace: group ") && said.contains("  without it: lane "), "{said}");
+    let (json, _) = texts(&ask(&sequence.to_string(), &["-o", "json"]), 0);
+    let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(found["entry"]["sequence"], sequence);
+    assert!(texts(&ask("99999999", &[]), 2).1.contains("no entry with sequence 99999999"));
+}
+
+#[test]
 fn any_changed_byte_of_a_decision_or_a_signal_is_placed() {
     let demo = Demo::run();
     let (sequence, entry, _, _) = entry_with_other_lane(&demo);

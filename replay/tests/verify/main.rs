@@ -6,6 +6,7 @@ mod outputs;
 mod recording;
 mod segments;
 mod tampered;
+mod why;
 
 use std::time::Duration;
 
