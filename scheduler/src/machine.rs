@@ -91,6 +91,8 @@ impl Scheduler {
             Input::Control(command) => control::obey(life, command, decisions),
             // It is in the journal for replays that begin here; nothing is decided by it.
             Input::Checkpoint(_) => {}
+            // It is in the journal for those who ask what outputs waited for; nothing is decided by it.
+            Input::CommitEnded(_) => {}
         }
         if life.is_placing {
             placement::place_all(life, decisions);

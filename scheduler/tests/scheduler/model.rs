@@ -261,7 +261,7 @@ impl Model {
             }
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
     }
 
@@ -471,7 +471,7 @@ impl Model {
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
         let mut went = 0;
         for decision in decisions {
