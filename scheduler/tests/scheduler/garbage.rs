@@ -124,7 +124,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => Just(Input::Woke(Woke {})),
         1 => Just(Input::Draining(Draining {})),
         1 => (number(), index(), number()).prop_map(|(sealed, attempt, sent_ns)| {
-            let (ended_ns, outcome, looked_up) = (-sent_ns, CommitOutcome::Aborted, attempt > 1);
+            let (ended_ns, outcome, looked_up) = (!sent_ns, CommitOutcome::Aborted, attempt > 1);
             Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up })
         }),
         2 => (index(), vec((number(), number()), 0..4)).prop_map(|(lane, points)| {

@@ -56,3 +56,46 @@ impl Commits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::journal::{CommitEnded, Sealed};
+
+    use super::*;
+
+    fn sealed() -> Input {
+        Input::Sealed(Sealed::default())
+    }
+
+    fn ended(sealed: i64, attempt: i32, at_ns: [i64; 2], outcome: CommitOutcome) -> Input {
+        let [sent_ns, ended_ns] = at_ns;
+        Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up: false })
+    }
+
+    /// Each entry is written ten nanoseconds after the one before.
+    fn is_right(inputs: Vec<Input>) -> bool {
+        let mut commits = Commits::default();
+        (0..).zip(inputs).all(|(sequence, input)| {
+            let (state_hash, hash) = (String::new(), String::new());
+            let at_ns = 10 * sequence;
+            commits
+                .add(&JournalEntry { sequence, at_ns, input, decisions: Vec::new(), state_hash, hash })
+                .is_ok()
+        })
+    }
+
+    #[test]
+    fn what_a_journal_must_not_say_of_commits_is_found() {
+        use CommitOutcome::{Aborted, Committed};
+        let aborted = || ended(0, 1, [0, 5], Aborted);
+        assert!(is_right(vec![sealed(), aborted(), ended(0, 2, [5, 20], Committed), sealed()]));
+        assert!(!is_right(vec![sealed(), sealed()]), "no outcome");
+        assert!(!is_right(vec![sealed(), aborted(), sealed()]), "not committed");
+        assert!(!is_right(vec![sealed(), ended(1, 1, [0, 5], Aborted)]), "of no transaction before it");
+        assert!(!is_right(vec![sealed(), ended(0, 2, [0, 5], Committed)]), "an attempt is missing");
+        assert!(!is_right(vec![sealed(), aborted(), ended(0, 2, [4, 20], Committed)]), "sent too early");
+        assert!(!is_right(vec![sealed(), ended(0, 1, [0, 11], Committed)]), "told too early");
+        let twice = || ended(0, 1, [0, 5], Committed);
+        assert!(!is_right(vec![sealed(), twice(), twice()]), "told twice");
+    }
+}
