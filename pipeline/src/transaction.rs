@@ -40,6 +40,14 @@ pub enum Outcome {
     Aborted(LogError),
 }
 
+/// What became of an attempt to write a transaction, and how that is known.
+pub struct Attempted {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Whether the log did not tell, so that a new producer looked it up.
+    pub looked_up: bool,
+}
+
 /// An outage by the time of its own clock, which begins with it.
 struct Waiting {
     began: Instant,
@@ -90,10 +98,10 @@ impl TransactionWriter {
     }
 
     /// Writes a transaction once. An error is one that trying again does not mend, or not within the time for it.
-    pub fn write(&mut self, transaction: &impl Transaction) -> Result<Outcome, LogError> {
+    pub fn write(&mut self, transaction: &impl Transaction) -> Result<Attempted, LogError> {
         let Err(error) = self.try_write(transaction) else {
             self.told = None;
-            return Ok(Outcome::Committed);
+            return Ok(Attempted { outcome: Outcome::Committed, looked_up: false });
         };
         let text = error.to_string();
         if self.told.as_ref() != Some(&text) {
@@ -103,7 +111,7 @@ impl TransactionWriter {
         match error {
             LogError::Aborted { .. } => {
                 if self.producer.as_mut().is_some_and(|producer| producer.abort().is_ok()) {
-                    return Ok(Outcome::Aborted(error));
+                    return Ok(Attempted { outcome: Outcome::Aborted(error), looked_up: false });
                 }
                 self.settle(transaction, error)
             }
@@ -116,7 +124,7 @@ impl TransactionWriter {
     pub fn write_surely(&mut self, transaction: &impl Transaction) -> Result<(), LogError> {
         let mut outage = Waiting::begin();
         loop {
-            match self.write(transaction)? {
+            match self.write(transaction)?.outcome {
                 Outcome::Committed => return Ok(()),
                 Outcome::Aborted(error) if outage.is_given_up((self.stopping_since)()) => return Err(error),
                 Outcome::Aborted(_) => thread::park_timeout(outage.next_pause()),
@@ -140,19 +148,20 @@ impl TransactionWriter {
     }
 
     /// Starts a new producer, which settles the transaction of the old one, and looks which way.
-    fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Outcome, LogError> {
+    fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Attempted, LogError> {
         let outage = Waiting::begin();
         loop {
             // The old one must be gone, or both would wait for each other (SQLite).
             self.producer = None;
             match self.settle_once(transaction) {
-                Ok(true) => return Ok(Outcome::Committed),
+                Ok(true) => return Ok(Attempted { outcome: Outcome::Committed, looked_up: true }),
                 Ok(false) => {
-                    return Ok(Outcome::Aborted(LogError::Aborted {
+                    let error = LogError::Aborted {
                         url: self.log.url(),
                         transactional_id: self.transactional_id.clone(),
                         cause: cause.to_string(),
-                    }));
+                    };
+                    return Ok(Attempted { outcome: Outcome::Aborted(error), looked_up: true });
                 }
                 Err(error) if is_outage(&error) && !outage.is_given_up((self.stopping_since)()) => {
                     tracing::warn!(%error, "the outcome of a transaction is not known yet");
@@ -233,7 +242,7 @@ mod tests {
                 assert!(matches!(outcome, Err(LogError::Fenced { .. })));
                 other.expect("it is still the newest");
             } else {
-                assert!(matches!(outcome, Ok(Outcome::Aborted(_))));
+                assert!(matches!(outcome, Ok(Attempted { outcome: Outcome::Aborted(_), looked_up: true })));
                 assert!(matches!(other, Err(LogError::Fenced { .. })));
             }
         }

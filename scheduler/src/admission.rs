@@ -29,7 +29,11 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
         return Err(StepError::TimeFell { last_ns: life.at_ns, at_ns });
     }
     match input {
-        Input::Started(_) | Input::Woke(_) | Input::Draining(_) | Input::Checkpoint(_) => Ok(()),
+        Input::Started(_)
+        | Input::Woke(_)
+        | Input::Draining(_)
+        | Input::Checkpoint(_)
+        | Input::CommitEnded(_) => Ok(()),
         Input::PartitionAssigned(assigned) => admit_assigned(life, assigned),
         Input::PartitionRevoked(revoked) => match phase(life, revoked.partition) {
             PartitionPhase::Revoked => Err(StepError::NotAssigned { partition: revoked.partition }),

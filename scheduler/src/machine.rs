@@ -156,6 +156,8 @@ fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
         Input::Control(command) => control::obey(life, command, decisions),
         // It is in the journal for replays that begin here; nothing is decided by it.
         Input::Checkpoint(_) => {}
+        // It is in the journal for those who ask what outputs waited for; nothing is decided by it.
+        Input::CommitEnded(_) => {}
     }
 }
 

@@ -125,6 +125,10 @@ coverage! {
     device_samples,
     /// Entries of the journal that hold the scheduler's state.
     checkpoints,
+    /// Transactions of which the journal says that they were committed.
+    commits_told,
+    /// Attempts to commit of which the journal says that they were aborted.
+    aborts_told,
     /// Lanes that were taken out of service because they failed or were slow.
     breakers_opened,
     /// Lanes that came back into service after they were tried.

@@ -7,6 +7,7 @@
 //! every journal entry is stepped again.
 
 mod check;
+mod commits;
 mod control;
 mod group;
 mod lane;

@@ -39,7 +39,7 @@ pub use config::{Config, Limits, Times};
 pub use control::{ControlAnswers, ReadControl};
 pub use error::CoreError;
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
-pub use machine::{AfterAbort, Assigned, Command, Core, Doing, ReadRequest, Stop};
+pub use machine::{AfterAbort, Assigned, Command, CommitAttempt, Core, Doing, ReadRequest, Stop};
 pub use outage::Outage;
 pub use partition::Accepted;
 pub use recorder::RecordError;

@@ -30,8 +30,8 @@ use crate::partition::{Accepted, Partition};
 use crate::recorder::{RecordError, Recorder};
 use crate::risk::{Concluded, Conclusion, Preparation, RiskDesk};
 
-pub use commits::AfterAbort;
 use commits::Commits;
+pub use commits::{AfterAbort, CommitAttempt};
 pub use lanes::Doing;
 use lanes::Lanes;
 pub use membership::Assigned;

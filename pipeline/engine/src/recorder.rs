@@ -21,6 +21,9 @@ pub(crate) struct Recorder {
     started: Option<Started>,
     /// Time and sequence behind the newest start or checkpoint.
     checked: (i64, i64),
+    /// Sequence behind the newest entry that is more than the outcome of a commit. Such outcomes alone are no reason to write anything, or a
+    /// process with nothing to do would commit the outcome of each commit for ever.
+    news_end: i64,
 }
 
 /// Why a step failed: always a fault of the program, since the engine makes the inputs.
@@ -51,6 +54,7 @@ impl Recorder {
             decisions_total: 0,
             started: None,
             checked: (0, 0),
+            news_end: 0,
         })
     }
 
@@ -67,6 +71,9 @@ impl Recorder {
         self.writer.append(now_ns, input, &decisions, state_hash, &mut bytes);
         self.entries_bytes += bytes.len();
         self.entries.push((now_ns, bytes));
+        if !matches!(input, Input::CommitEnded(_)) || !decisions.is_empty() {
+            self.news_end = self.writer.next_sequence();
+        }
         self.decisions_total += decisions.len() as u64;
         Ok(decisions)
     }
@@ -74,7 +81,7 @@ impl Recorder {
     /// Whether it is time to write the state.
     pub(crate) fn is_checkpoint_due(&self, now_ns: i64, interval_ns: i64) -> bool {
         let (checked_ns, checked_sequence) = self.checked;
-        let entries = self.writer.next_sequence() - checked_sequence;
+        let entries = self.news_end - checked_sequence;
         entries >= CHECKPOINT_ENTRIES || (entries > 0 && now_ns - checked_ns >= interval_ns)
     }
 
@@ -108,9 +115,14 @@ impl Recorder {
         self.entries_bytes
     }
 
-    /// Number of entries that wait for a commit.
-    pub(crate) fn entries_waiting(&self) -> usize {
-        self.entries.len()
+    /// Whether entries wait for a commit.
+    pub(crate) fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// Whether entries wait for a commit that are a reason for one.
+    pub(crate) fn has_news(&self) -> bool {
+        self.news_end > self.writer.next_sequence() - self.entries.len() as i64
     }
 
     /// Decisions since the process began.

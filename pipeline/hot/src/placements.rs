@@ -87,6 +87,7 @@ impl Placements {
             | Input::Priced(_)
             | Input::Sampled(_)
             | Input::Checkpoint(_)
+            | Input::CommitEnded(_)
             | Input::Control(_) => {}
         }
         for decision in &entry.decisions {

@@ -105,9 +105,10 @@ fn table(state: &SymbolState, now_ns: i64) -> String {
     text.push('\n');
     writeln!(text, "{}", layout.header()).expect("a string takes any text");
     for value in state.signals.values() {
+        let (partition, offset, timestamp_ns) = (value.partition, value.offset, value.committed_ns);
+        let at = layout::Position { partition, offset, timestamp_ns };
         let row = Row { schema: "Signal", index: None, fields: value.record.clone() };
-        writeln!(text, "{}", layout.line(value.partition, value.offset, &row))
-            .expect("a string takes any text");
+        writeln!(text, "{}", layout.line(at, &row)).expect("a string takes any text");
     }
     let indicators = indicators(state);
     if !indicators.is_empty() {

@@ -119,6 +119,8 @@ struct JsonLine<'a> {
     topic: &'a str,
     partition: i32,
     offset: i64,
+    /// Time of the record, ns since the epoch.
+    timestamp_ns: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,6 +148,7 @@ impl<'a, W: Write> Printer<'a, W> {
             topic: self.topic,
             partition,
             offset: record.offset,
+            timestamp_ns: record.timestamp_ns,
             index: None,
             schema: None,
             record: None,
@@ -183,7 +186,12 @@ impl<'a, W: Write> Printer<'a, W> {
                     writeln!(self.output, "{}", layout.header())?;
                     self.header = Some(layout.schema);
                 }
-                writeln!(self.output, "{}", layout.line(line.partition, line.offset, row))?;
+                let at = layout::Position {
+                    partition: line.partition,
+                    offset: line.offset,
+                    timestamp_ns: line.timestamp_ns,
+                };
+                writeln!(self.output, "{}", layout.line(at, row))?;
                 if layout.schema == "JournalEntry" {
                     reasons::reasons(&row.fields)
                         .try_for_each(|reason| writeln!(self.output, "    {}", printable_line(&reason)))?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use warptape_engine::{AsideTopic, CommitRequest, Receipt};
+use warptape_engine::{AsideTopic, CommitAttempt, CommitRequest, Receipt};
 use warptape_eventlog::{LogError, NewRecord};
 
 use super::dead_letter_headers::dead_letter_headers;
@@ -11,7 +11,7 @@ use super::fence::Fence;
 use super::transaction::EngineTransaction;
 use super::worker::Worker;
 use super::{Clock, EngineConfig, Topics};
-use crate::transaction::{Outcome, TransactionWriter};
+use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
 /// The records of a request: signals, late ticks, dead letters, snapshots, risk results, the journal entries of a node and its answers to
 /// commands, in the order they are written. The partition of the last two is that of the process's number.
@@ -64,9 +64,9 @@ pub fn records_of<'a>(
 /// What became of a request.
 pub(super) enum CommitEvent {
     /// It is durable and visible.
-    Done { receipt: Receipt, committed_at_ns: i64 },
+    Done { receipt: Receipt, attempt: CommitAttempt },
     /// Nothing of it was written; it can be sent again.
-    Aborted { request: Box<CommitRequest>, error: LogError },
+    Aborted { request: Box<CommitRequest>, attempt: CommitAttempt, error: LogError },
     /// The log does not take it; the thread ended.
     Failed(LogError),
 }
@@ -111,11 +111,15 @@ fn run(
     events: &Sender<CommitEvent>,
 ) {
     for request in requests {
+        let sent_ns = clock.now_ns();
         let event = match writer.write(&EngineTransaction { request: &request, config, fence }) {
-            Ok(Outcome::Committed) => {
-                CommitEvent::Done { receipt: request.receipt, committed_at_ns: clock.now_ns() }
+            Ok(Attempted { outcome, looked_up }) => {
+                let attempt = CommitAttempt { sent_ns, ended_ns: clock.now_ns(), looked_up };
+                match outcome {
+                    Outcome::Committed => CommitEvent::Done { receipt: request.receipt, attempt },
+                    Outcome::Aborted(error) => CommitEvent::Aborted { request, attempt, error },
+                }
             }
-            Ok(Outcome::Aborted(error)) => CommitEvent::Aborted { request, error },
             Err(error) => CommitEvent::Failed(error),
         };
         let failed = matches!(event, CommitEvent::Failed(_));

@@ -400,13 +400,13 @@ impl Shell {
 
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
-            CommitEvent::Done { receipt, committed_at_ns } => {
-                self.core.on_committed();
-                self.figures.count_commit(receipt, committed_at_ns);
+            CommitEvent::Done { receipt, attempt } => {
+                self.core.on_committed(self.clock.now_ns(), attempt)?;
+                self.figures.count_commit(receipt, attempt.ended_ns);
                 Ok(())
             }
-            CommitEvent::Aborted { request, error } => {
-                match self.core.on_aborted(self.clock.now_ns(), request, &error.to_string()) {
+            CommitEvent::Aborted { request, attempt, error } => {
+                match self.core.on_aborted(self.clock.now_ns(), attempt, request, &error.to_string())? {
                     AfterAbort::Again => Ok(()),
                     AfterAbort::GiveUp => Err(error.into()),
                 }

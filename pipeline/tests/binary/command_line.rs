@@ -317,6 +317,7 @@ fn a_fed_market_is_listed_and_read_back() {
     for line in lines.lines() {
         let value: serde_json::Value = serde_json::from_str(line).expect("a line is one JSON value");
         assert_eq!(value["record"]["symbol"], "SYNTH:AAAB");
+        assert!(value["timestamp_ns"].as_i64().is_some_and(|at_ns| at_ns > 0), "{line}");
     }
 }
 

@@ -123,6 +123,10 @@ fn input() -> impl Strategy<Value = Input> {
         2 => index().prop_map(|lane| Input::LaneReady(LaneReady { lane })),
         1 => Just(Input::Woke(Woke {})),
         1 => Just(Input::Draining(Draining {})),
+        1 => (number(), index(), number()).prop_map(|(sealed, attempt, sent_ns)| {
+            let (ended_ns, outcome, looked_up) = (!sent_ns, CommitOutcome::Aborted, attempt > 1);
+            Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up })
+        }),
         2 => (index(), vec((number(), number()), 0..4)).prop_map(|(lane, points)| {
             let points = points.into_iter().map(|(rows, service_ns)| ServicePoint { rows, service_ns });
             Input::Measured(Measured { lane, points: points.collect() })

@@ -268,7 +268,7 @@ impl Model {
             }
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
     }
 
@@ -478,7 +478,7 @@ impl Model {
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
         let mut went = 0;
         for decision in decisions {

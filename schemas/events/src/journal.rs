@@ -206,6 +206,9 @@ pub enum Input {
     Control(Control),
     /// The state before this entry, so that a replay may begin here.
     Checkpoint(Checkpoint),
+    /// What became of an attempt to commit a transaction of this process. It lies in a later transaction, and that of the last one of
+    /// a process life is missing.
+    CommitEnded(CommitEnded),
 }
 
 /// See [`Input::Started`].
@@ -461,6 +464,33 @@ pub struct SealedPartition {
     pub risk_results: i64,
     /// First risk request without a result as of this commit; `None` where the transaction commits no offset of requests.
     pub next_request: Option<i64>,
+}
+
+/// See [`Input::CommitEnded`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct CommitEnded {
+    /// Sequence of the last entry that the transaction was sealed with, which names it: its [`Input::Sealed`], where it moves offsets.
+    pub sealed: i64,
+    /// Number of the attempt, from 1. A transaction that was aborted is sent again.
+    pub attempt: i32,
+    /// When the attempt began to write, ns since the epoch.
+    pub sent_ns: i64,
+    /// When its outcome was known to who wrote it, ns since the epoch. The entry's own time is when the engine learnt it.
+    pub ended_ns: i64,
+    /// What became of it.
+    pub outcome: CommitOutcome,
+    /// Whether the log did not tell the outcome, so that it was looked up there.
+    pub looked_up: bool,
+}
+
+/// What became of an attempt to commit a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum CommitOutcome {
+    /// It is durable and visible.
+    Committed,
+    /// Nothing of it was written.
+    Aborted,
 }
 
 /// One recorded decision of the scheduler. The engine executes each kind in one exhaustive match.

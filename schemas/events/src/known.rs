@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xaf13_b904_6cf6_4af4
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xbd51_5a62_78e9_73f8
 );
 known!(
     /// Stage state at an offset.

@@ -168,6 +168,7 @@ fn input_branch(input: &Input) -> u32 {
         Input::Sampled(_) => 16,
         Input::Control(_) => 17,
         Input::Checkpoint(_) => 18,
+        Input::CommitEnded(_) => 19,
     }
 }
 

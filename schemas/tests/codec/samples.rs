@@ -434,6 +434,11 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
     .collect()
 }
 
+fn commit_ended(attempt: i32, outcome: CommitOutcome) -> CommitEnded {
+    let looked_up = outcome == CommitOutcome::Committed;
+    CommitEnded { sealed: i64::MAX, attempt, sent_ns: 1_000, ended_ns: i64::MAX, outcome, looked_up }
+}
+
 fn sealed() -> Vec<SealedPartition> {
     let with_results = SealedPartition {
         partition: 3,
@@ -614,6 +619,8 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             Input::Checkpoint(Checkpoint { started: None, part: 1, parts: 2, state: StateBytes(vec![]) }),
             vec![],
         ),
+        (Input::CommitEnded(commit_ended(1, CommitOutcome::Aborted)), vec![]),
+        (Input::CommitEnded(commit_ended(2, CommitOutcome::Committed)), vec![]),
     ];
     entries.extend(control_commands().into_iter().enumerate().map(|(number, command)| {
         let id = format!("control-{number}");

@@ -1,11 +1,14 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{BreakerState, Checkpoint, Decision, Input, ReleaseCause, SliceReason};
+use warptape_schemas::journal::{
+    BreakerState, Checkpoint, CommitOutcome, Decision, Input, ReleaseCause, SliceReason,
+};
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
 };
 
+use super::commits::Commits;
 use super::{Failure, World};
 use crate::sequential::Outputs;
 
@@ -54,6 +57,10 @@ impl World {
                 }
                 Input::Sampled(_) => coverage.device_samples += 1,
                 Input::Checkpoint(_) => coverage.checkpoints += 1,
+                Input::CommitEnded(ended) => match ended.outcome {
+                    CommitOutcome::Committed => coverage.commits_told += 1,
+                    CommitOutcome::Aborted => coverage.aborts_told += 1,
+                },
                 _ => {}
             }
             let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
@@ -82,6 +89,7 @@ impl World {
     fn check_journal(&self, ordinal: i32) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
         let mut previous = GENESIS_HASH.to_owned();
+        let mut commits = Commits::default();
         for (sequence, record) in (0_i64..).zip(self.topic("journal", ordinal)) {
             let failed = |what: &dyn std::fmt::Display| {
                 Failure::Journal(format!("entry {ordinal}/{sequence}: {what}"))
@@ -103,6 +111,7 @@ impl World {
             let hash = format!("{:016x}", scheduler.state_hash());
             let mut decisions = Vec::new();
             scheduler.step(entry.at_ns, &entry.input, &mut decisions).map_err(|error| failed(&error))?;
+            commits.add(&entry).map_err(|error| failed(&error))?;
             if hash != entry.state_hash || decisions != entry.decisions {
                 return Err(failed(&"not what its input gives"));
             }

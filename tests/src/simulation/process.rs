@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use warptape_engine::{
-    AfterAbort, Assigned, Command, CommitRequest, Conclusion, Core, CoreError, Doing, LaneNews, Preparation,
-    SnapshotPlace, Stop, restore_from,
+    AfterAbort, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Core, CoreError, Doing,
+    LaneNews, Preparation, SnapshotPlace, Stop, restore_from,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::device::Sample;
@@ -57,7 +57,8 @@ pub(super) struct Process {
     pub(super) delivered: Vec<i64>,
     /// By partition for which transactions may commit: the assignment.
     fence: BTreeMap<i32, u64>,
-    in_flight: Option<Box<CommitRequest>>,
+    /// What is being committed, and since when.
+    in_flight: Option<(i64, Box<CommitRequest>)>,
     /// Rows waited when it was asked to end, if it was.
     ending: Option<bool>,
     /// It will not be started again.
@@ -105,7 +106,7 @@ impl Process {
     /// What was being committed may have come through or not.
     pub(super) fn crash(&mut self, world: &mut World) {
         world.coverage.crashes += 1;
-        let Some(request) = self.in_flight.take() else { return };
+        let Some((_, request)) = self.in_flight.take() else { return };
         world.coverage.commits_cut += 1;
         if world.random.one_in(2) && self.is_allowed(&request, world) {
             self.write(*request, world);
@@ -259,7 +260,7 @@ impl Process {
                     }
                 }
                 assert!(self.in_flight.is_none(), "one commit at a time is under way");
-                self.in_flight = Some(request);
+                self.in_flight = Some((world.now_ns, request));
             }
             Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail) => {
                 world.coverage.handed_over += usize::from(detail.ends_with(", committed"));
@@ -291,7 +292,7 @@ impl Process {
             1 | 8 => self.deliver(world)?,
             2 | 3 => self.work(world)?,
             4 | 5 => self.report(world)?,
-            _ => self.finish_commit(world),
+            _ => self.finish_commit(world)?,
         }
         if self.gave_up {
             return Ok(());
@@ -514,34 +515,43 @@ impl Process {
     }
 
     /// The commit thread comes to an end with what it has.
-    fn finish_commit(&mut self, world: &mut World) {
-        let Some(request) = self.in_flight.take() else { return };
+    fn finish_commit(&mut self, world: &mut World) -> Result<(), Failure> {
+        let Some((sent_ns, request)) = self.in_flight.take() else { return Ok(()) };
+        let mut attempt = CommitAttempt { sent_ns, ended_ns: world.now_ns, looked_up: false };
         if !self.is_allowed(&request, world) {
             world.coverage.commits_refused += 1;
-            return self.abort(request, world);
+            return self.abort(attempt, request, world);
         }
         if world.random.one_in(12) && !world.healing {
             world.coverage.commits_aborted += 1;
-            return self.abort(request, world);
+            return self.abort(attempt, request, world);
         }
-        let is_unknown = world.random.one_in(12);
-        world.coverage.commits_unknown += usize::from(is_unknown);
-        if is_unknown && world.random.one_in(2) {
-            return self.abort(request, world);
+        attempt.looked_up = world.random.one_in(12);
+        world.coverage.commits_unknown += usize::from(attempt.looked_up);
+        if attempt.looked_up && world.random.one_in(2) {
+            return self.abort(attempt, request, world);
         }
-        if is_unknown && world.plant == Plant::DoubleCommit {
+        if attempt.looked_up && world.plant == Plant::DoubleCommit {
             let again = request.clone();
             self.write(*request, world);
-            return self.abort(again, world);
+            return self.abort(attempt, again, world);
         }
         self.write(*request, world);
-        self.core.on_committed();
+        self.core.on_committed(world.now_ns, attempt)?;
+        Ok(())
     }
 
-    fn abort(&mut self, request: Box<CommitRequest>, world: &mut World) {
-        let gives_up = self.core.on_aborted(world.now_ns, request, "simulated") == AfterAbort::GiveUp;
+    fn abort(
+        &mut self,
+        attempt: CommitAttempt,
+        request: Box<CommitRequest>,
+        world: &mut World,
+    ) -> Result<(), Failure> {
+        let after = self.core.on_aborted(world.now_ns, attempt, request, "simulated")?;
+        let gives_up = after == AfterAbort::GiveUp;
         world.coverage.outages_given_up += usize::from(gives_up);
         self.gave_up |= gives_up;
+        Ok(())
     }
 
     fn write(&self, request: CommitRequest, world: &mut World) {

@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use warptape_events::LifecycleEvent;
-use warptape_events::journal::{Input, Sealed};
+use warptape_events::journal::{CommitEnded, CommitOutcome, Input, Sealed};
 
 use super::{Command, Core};
 use crate::commit::CommitRequest;
@@ -28,15 +28,35 @@ pub enum AfterAbort {
     GiveUp,
 }
 
+/// How an attempt to write a [`Command::Commit`] went, as who wrote it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitAttempt {
+    /// When it began.
+    pub sent_ns: i64,
+    /// When its outcome was known.
+    pub ended_ns: i64,
+    /// Whether the log did not tell the outcome, so that it was looked up there.
+    pub looked_up: bool,
+}
+
 /// One commit at a time is under way; what comes meanwhile is gathered for the next one.
 #[derive(Default)]
 pub(super) struct Commits {
     last_ns: i64,
-    /// When the request was sealed that is being written, or waits to be sent again.
-    sent_ns: Option<i64>,
+    /// The request that is being written, or waits to be sent again.
+    under_way: Option<CommitUnderWay>,
     aborted: Option<AbortedCommit>,
     /// The time in which nothing was committed for aborts.
     outage: Option<Outage>,
+}
+
+/// A request that was sealed and is not known to be committed.
+struct CommitUnderWay {
+    sealed_ns: i64,
+    /// Sequence of the last journal entry that it was sealed with, if it has any.
+    last_sequence: Option<i64>,
+    /// Attempts that were aborted.
+    aborts: i32,
 }
 
 /// A request whose transaction was aborted.
@@ -54,7 +74,7 @@ impl Commits {
 impl Core {
     /// Whether a commit is under way, or waits to be sent again.
     pub(super) fn is_committing(&self) -> bool {
-        self.commits.sent_ns.is_some()
+        self.commits.under_way.is_some()
     }
 
     /// When there is something to commit, if time alone decides that.
@@ -91,17 +111,18 @@ impl Core {
         }
         let request = self.seal(now_ns)?;
         self.commits.last_ns = now_ns;
-        self.commits.sent_ns = Some(now_ns);
+        let last_sequence = (!request.entries.is_empty()).then(|| self.recorder.next_sequence() - 1);
+        self.commits.under_way = Some(CommitUnderWay { sealed_ns: now_ns, last_sequence, aborts: 0 });
         self.commands.push(Command::Commit(Box::new(request)));
         Ok(())
     }
 
     /// Gives up a commit that the log does not answer, in a process that is to end.
     pub(super) fn check_commit(&self, now_ns: i64) -> Result<(), CoreError> {
-        let (Some(since_ns), Some(sent_ns)) = (self.stopping.since_ns, self.commits.sent_ns) else {
+        let (Some(since_ns), Some(under_way)) = (self.stopping.since_ns, &self.commits.under_way) else {
             return Ok(());
         };
-        let waited_ns = now_ns - sent_ns.max(since_ns);
+        let waited_ns = now_ns - under_way.sealed_ns.max(since_ns);
         if waited_ns < COMMIT_STOPPING_NS_MAX {
             return Ok(());
         }
@@ -109,29 +130,54 @@ impl Core {
     }
 
     /// The request of the last [`Command::Commit`] is durable and visible.
-    pub fn on_committed(&mut self) {
-        self.commits.sent_ns = None;
+    pub fn on_committed(&mut self, now_ns: i64, attempt: CommitAttempt) -> Result<(), RecordError> {
+        self.record_outcome(now_ns, attempt, CommitOutcome::Committed)?;
+        self.commits.under_way = None;
         self.commits.outage = None;
+        Ok(())
     }
 
     /// Nothing of the request of the last [`Command::Commit`] was written, for this reason. What records cause is a function of the
     /// log, so that the request stays right, but for what others own by now.
-    pub fn on_aborted(&mut self, now_ns: i64, request: Box<CommitRequest>, reason: &str) -> AfterAbort {
+    pub fn on_aborted(
+        &mut self,
+        now_ns: i64,
+        attempt: CommitAttempt,
+        request: Box<CommitRequest>,
+        reason: &str,
+    ) -> Result<AfterAbort, RecordError> {
         if self.commits.outage.is_none() {
             self.commands.push(Command::Lifecycle(LifecycleEvent::CommitFailed, reason.to_owned()));
         }
         let outage = self.commits.outage.get_or_insert_with(|| Outage::begin(now_ns));
         if outage.is_given_up(now_ns, self.stopping.since_ns) {
-            return AfterAbort::GiveUp;
+            return Ok(AfterAbort::GiveUp);
         }
         let again_at_ns = now_ns + outage.next_pause_ns();
         self.commits.aborted = Some(AbortedCommit { request, again_at_ns });
-        AfterAbort::Again
+        self.record_outcome(now_ns, attempt, CommitOutcome::Aborted)?;
+        Ok(AfterAbort::Again)
+    }
+
+    /// Has the journal say what became of an attempt. A transaction without journal entries has no name there.
+    fn record_outcome(
+        &mut self,
+        now_ns: i64,
+        attempt: CommitAttempt,
+        outcome: CommitOutcome,
+    ) -> Result<(), RecordError> {
+        let Some(under_way) = &mut self.commits.under_way else { return Ok(()) };
+        let number = under_way.aborts + 1;
+        under_way.aborts += i32::from(outcome == CommitOutcome::Aborted);
+        let Some(sealed) = under_way.last_sequence else { return Ok(()) };
+        let CommitAttempt { sent_ns, ended_ns, looked_up } = attempt;
+        let ended = CommitEnded { sealed, attempt: number, sent_ns, ended_ns, outcome, looked_up };
+        self.step(now_ns, &Input::CommitEnded(ended))
     }
 
     /// Whether a commit would hold anything.
     pub fn has_uncommitted(&self) -> bool {
-        self.recorder.entries_waiting() > 0
+        self.recorder.has_news()
             || self.partitions.values().any(Partition::has_unsealed)
             || self.risk.partitions.values().any(RequestPartition::has_uncommitted)
             || self.control.has_answers()
@@ -166,7 +212,7 @@ impl Core {
         }
         if !accounts.is_empty() {
             self.step(now_ns, &Input::Sealed(Sealed { partitions: accounts }))?;
-        } else if self.recorder.entries_waiting() > 0 {
+        } else if self.recorder.has_entries() {
             request.journal_end = Some(self.recorder.next_sequence());
         }
         request.entries = self.recorder.take_entries();

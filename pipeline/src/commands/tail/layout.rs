@@ -13,6 +13,17 @@ pub struct Layout {
     columns: &'static [Column],
 }
 
+/// Where and when a record was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// The partition.
+    pub partition: i32,
+    /// The offset.
+    pub offset: i64,
+    /// The record's time, ns since the epoch.
+    pub timestamp_ns: i64,
+}
+
 struct Column {
     title: &'static str,
     width: usize,
@@ -31,6 +42,8 @@ enum Show {
     Float(&'static str),
     /// The value of a signal: the close itself where it is that.
     Value,
+    /// The record's time in the log.
+    Written,
     /// A time, ns since the epoch.
     Time(&'static str),
     /// A duration in ns, as milliseconds.
@@ -60,10 +73,14 @@ const fn column(title: &'static str, width: usize, show: Show) -> Column {
     Column { title, width, show }
 }
 
+/// The time of a record, of schemas whose own time is another one.
+const WRITTEN: Column = column("WRITTEN", TIME_WIDTH, Show::Written);
+
 const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "Tick",
         columns: &[
+            WRITTEN,
             column("EVENT TIME", TIME_WIDTH, Show::Time("event_time_ns")),
             column("SYMBOL", 20, Show::Word("symbol")),
             column("KIND", 5, Show::Word("kind")),
@@ -79,6 +96,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "Signal",
         columns: &[
+            WRITTEN,
             column("BAR END", TIME_WIDTH, Show::Time("bar_end_ns")),
             column("SYMBOL", 20, Show::Word("symbol")),
             column("BAR", 8, Show::Word("bar_spec")),
@@ -105,6 +123,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "Snapshot",
         columns: &[
+            WRITTEN,
             column("PARTITION", 9, Show::Count("partition")),
             column("GROUP", 5, Show::Count("group")),
             column("AT OFFSET", 12, Show::Count("offset")),
@@ -117,6 +136,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "LateTick",
         columns: &[
+            WRITTEN,
             column("EVENT TIME", TIME_WIDTH, Show::Time("event_time_ns")),
             column("SYMBOL", 20, Show::Word("symbol")),
             column("KIND", 5, Show::Word("kind")),
@@ -127,6 +147,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "DeadLetter",
         columns: &[
+            WRITTEN,
             column("SOURCE", 24, Show::Source),
             column("REASON", 16, Show::Word("reason")),
             column("DETAIL", 40, Show::Word("detail")),
@@ -144,6 +165,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "Feed",
         columns: &[
+            WRITTEN,
             column("SOURCE", 32, Show::Word("source")),
             column("NAME", 24, Show::Word("name")),
             column("TICKS", 14, Show::Count("ticks")),
@@ -175,6 +197,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "RiskRequest",
         columns: &[
+            WRITTEN,
             column("REQUEST", 32, Show::Word("request_id")),
             column("TENANT", 12, Show::Word("tenant")),
             column("CLASS", 11, Show::Word("class")),
@@ -186,6 +209,7 @@ const LAYOUTS: &[Layout] = &[
     Layout {
         schema: "RiskResult",
         columns: &[
+            WRITTEN,
             column("FINISHED", TIME_WIDTH, Show::Time("finished_ns")),
             column("REQUEST", 32, Show::Word("request_id")),
             column("CLASS", 11, Show::Word("class")),
@@ -197,7 +221,7 @@ const LAYOUTS: &[Layout] = &[
     },
 ];
 
-const ANY: Layout = Layout { schema: "", columns: &[column("RECORD", 40, Show::Json)] };
+const ANY: Layout = Layout { schema: "", columns: &[WRITTEN, column("RECORD", 40, Show::Json)] };
 
 /// The layout of a schema, given with or without its namespace.
 pub fn of(schema: &str) -> &'static Layout {
@@ -215,9 +239,13 @@ impl Layout {
     }
 
     /// The line of one row.
-    pub fn line(&self, partition: i32, offset: i64, row: &Row) -> String {
+    pub fn line(&self, at: Position, row: &Row) -> String {
+        let Position { partition, offset, timestamp_ns } = at;
         let index = row.index.map_or_else(String::new, |index| format!(":{index}"));
-        self.text(format!("{partition}:{offset}{index}"), |column| column.show.text(&row.fields))
+        self.text(format!("{partition}:{offset}{index}"), |column| match column.show {
+            Show::Written => utc(timestamp_ns),
+            _ => column.show.text(&row.fields),
+        })
     }
 
     fn text(&self, position: String, cell: impl Fn(&Column) -> String) -> String {
@@ -267,6 +295,8 @@ impl Show {
             Show::Branch(name) => branch(get(name)).to_owned(),
             Show::Branches(name) => branches(get(name)),
             Show::Answer(name) => answer(get(name)),
+            // It is no field; who has the record says it.
+            Show::Written => String::new(),
             Show::Json => fields.to_string(),
         }
     }
@@ -368,6 +398,10 @@ mod tests {
 
     use super::*;
 
+    fn at(partition: i32, offset: i64) -> Position {
+        Position { partition, offset, timestamp_ns: 1_723_075_200_123_456_789 }
+    }
+
     #[test]
     fn numbers_and_times() {
         let check = |show: Show, value: Value, expected: &str| {
@@ -432,10 +466,14 @@ mod tests {
         });
         let layout = of("warptape.DeadLetter");
         let row = Row { schema: "DeadLetter", index: None, fields };
-        let (header, line) = (layout.header(), layout.line(1, 40, &row));
+        let (header, line) = (layout.header(), layout.line(at(1, 40), &row));
         assert!(line.starts_with("1:40 "), "{line}");
-        for (title, cell) in [("SOURCE", "ticks:2:7"), ("REASON", "TRUNCATED"), ("DETAIL", "ends in field 3")]
-        {
+        for (title, cell) in [
+            ("WRITTEN", "2024-08-08T00:00:00.123456Z"),
+            ("SOURCE", "ticks:2:7"),
+            ("REASON", "TRUNCATED"),
+            ("DETAIL", "ends in field 3"),
+        ] {
             assert_eq!(header.find(title).unwrap(), line.find(cell).unwrap(), "{header}\n{line}");
         }
     }
@@ -461,6 +499,7 @@ mod tests {
     #[test]
     fn a_schema_without_layout_is_shown_as_json() {
         let row = Row { schema: "Other", index: None, fields: json!({"a": 1}) };
-        assert_eq!(of("Other").line(0, 1, &row), "0:1               {\"a\":1}");
+        let written = "2024-08-08T00:00:00.123456Z";
+        assert_eq!(of("Other").line(at(0, 1), &row), format!("0:1               {written}  {{\"a\":1}}"));
     }
 }

@@ -1,19 +1,51 @@
-//! Decisions of the scheduler in words, each with what spoke for it.
+//! Decisions of the scheduler in words, each with what spoke for it, and the outcomes of commits.
 
 use serde_json::Value;
 
 use super::layout::branch;
 use crate::commands::columns::utc;
 
-/// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`.
+/// The outcome that a journal entry tells, if it is one of a commit, and its decisions in their order. `entry` has the fields of a
+/// `JournalEntry`.
 pub fn reasons(entry: &Value) -> impl Iterator<Item = String> + '_ {
     let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
-    entry["decisions"].as_array().into_iter().flatten().map(move |decision| reason(decision, at_ns))
+    let outcome = commit_ended(&entry["input"], at_ns).into_iter();
+    let decisions = entry["decisions"].as_array().into_iter().flatten();
+    outcome.chain(decisions.map(move |decision| reason(decision, at_ns)))
+}
+
+/// The fields of a union's branch.
+fn fields_of(union: &Value) -> &Value {
+    union.as_object().and_then(|object| object.values().next()).unwrap_or(&Value::Null)
+}
+
+/// The input that says what became of a commit.
+fn commit_ended(input: &Value, at_ns: i64) -> Option<String> {
+    if branch(input) != "CommitEnded" {
+        return None;
+    }
+    let fields = fields_of(input);
+    let of = Fields { fields, at_ns };
+    let outcome = match (fields["outcome"] == "COMMITTED", fields["looked_up"] == true) {
+        (true, false) => "is committed",
+        (true, true) => "is committed, which was looked up because the log did not tell",
+        (false, false) => "is aborted and sent again",
+        (false, true) => "is aborted and sent again, which was looked up because the log did not tell",
+    };
+    let [sent_ns, ended_ns] = ["sent_ns", "ended_ns"].map(|name| of.number(name));
+    Some(format!(
+        "CommitEnded: the transaction sealed with entry {} {outcome}: attempt {} was sent at {}, took {}, and was known here {} later",
+        of.text("sealed"),
+        of.text("attempt"),
+        of.time("sent_ns"),
+        milliseconds(ended_ns - sent_ns),
+        milliseconds(at_ns - ended_ns),
+    ))
 }
 
 fn reason(decision: &Value, at_ns: i64) -> String {
     let name = branch(decision);
-    let fields = decision.as_object().and_then(|object| object.values().next()).unwrap_or(&Value::Null);
+    let fields = fields_of(decision);
     let of = Fields { fields, at_ns };
     let words = match name {
         "Place" => of.place(),
@@ -394,6 +426,27 @@ mod tests {
             }}),
             "Dispatch: batch 4 of 812 rows of 1 groups to lane 1: the oldest row allows no further waiting; the oldest came \
              1.000 ms ago, 10 rows of 1 batches are in flight there, the end is predicted in 0.500 ms",
+        );
+    }
+
+    #[test]
+    fn what_became_of_a_commit_is_told() {
+        let words = |outcome: &str, looked_up: bool| {
+            let ended = json!({
+                "sealed": 7, "attempt": 2, "sent_ns": 1_000_000, "ended_ns": 4_500_000, "outcome": outcome, "looked_up": looked_up,
+            });
+            let entry =
+                json!({"at_ns": 5_000_000, "input": {"warptape.CommitEnded": ended}, "decisions": []});
+            reasons(&entry).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(
+            words("COMMITTED", false),
+            "CommitEnded: the transaction sealed with entry 7 is committed: attempt 2 was sent at 1970-01-01T00:00:00.001000Z, \
+             took 3.500 ms, and was known here 0.500 ms later"
+        );
+        assert!(
+            words("ABORTED", true)
+                .contains(" is aborted and sent again, which was looked up because the log did not tell: ")
         );
     }
 

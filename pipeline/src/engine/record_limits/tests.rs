@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use warptape_engine::{
-    Assigned, Command, CommitRequest, Core, LOST_REASON_BYTES_MAX, LaneNews, PendingSnapshot, Restored, cut,
-    snapshot_records,
+    Assigned, Command, CommitAttempt, CommitRequest, Core, LOST_REASON_BYTES_MAX, LaneNews, PendingSnapshot,
+    Restored, cut, snapshot_records,
 };
 use warptape_eventlog::{NewRecord, Record};
 use warptape_kernels::Indicator;
@@ -318,7 +318,9 @@ impl Driven {
                     Command::StartLane { lane, life } => self.lives[lane as usize] = life,
                     Command::Commit(request) => {
                         self.look_at(&request);
-                        self.core.on_committed();
+                        let (sent_ns, ended_ns) = (self.now_ns, self.now_ns);
+                        let attempt = CommitAttempt { sent_ns, ended_ns, looked_up: false };
+                        self.core.on_committed(self.now_ns, attempt).expect("the core takes it");
                     }
                     Command::Restore { partition, sealed_offset, .. } => {
                         self.restore(partition, sealed_offset)

@@ -6,11 +6,12 @@ mod segments;
 
 use serde_json::{Value, json};
 use warptape_engine::{
-    Answered, Assigned, Command, CommitRequest, Conclusion, Config, Core, LaneCommand, LaneNews, Preparation,
-    ReadRequest, Restored, Slice,
+    AfterAbort, Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core,
+    LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
+use warptape_schemas::journal::{CommitEnded, CommitOutcome, Input};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
@@ -131,7 +132,7 @@ impl Shell {
                         Some(LaneResult::Released { .. }) | None => {}
                     },
                     Command::Commit(request) => {
-                        self.core.on_committed();
+                        self.core.on_committed(now_ns, written(now_ns)).expect(TOLD);
                         self.commits.push(*request);
                     }
                     Command::Restore { partition, sealed_offset, .. } => {
@@ -271,9 +272,80 @@ fn nothing_more_is_read_while_too_much_waits_for_a_commit() {
     assert!(core.take_commands().iter().any(|command| matches!(command, Command::Commit(_))));
     core.on_records(0, PARTITION, shell.generations[0], &records[1..], 0).expect(TOLD);
     assert!(!core.takes_records() && !core.takes_requests());
-    core.on_committed();
+    core.on_committed(0, written(0)).expect(TOLD);
     shell.turn(0);
     assert!(shell.core.takes_records() && shell.core.takes_requests());
+}
+
+/// An attempt that took no time.
+fn written(now_ns: i64) -> CommitAttempt {
+    CommitAttempt { sent_ns: now_ns, ended_ns: now_ns, looked_up: false }
+}
+
+/// The outcomes of commits in journal entries.
+fn outcomes(entries: &[(i64, Vec<u8>)]) -> Vec<CommitEnded> {
+    let inputs = entries.iter().map(|(_, bytes)| decode_journal_entry(bytes).expect("an entry").input);
+    let outcome = |input| match input {
+        Input::CommitEnded(ended) => Some(ended),
+        _ => None,
+    };
+    inputs.filter_map(outcome).collect()
+}
+
+#[test]
+fn the_outcome_of_a_commit_is_told_in_the_next_one_and_causes_none() {
+    let mut shell = Shell::begin(0);
+    shell.tick(0, 0);
+    let last = shell.commits.last().expect("the tick is committed").last_entry().expect("it has entries");
+    let sealed = decode_journal_entry(last).expect("an entry").sequence;
+    let commits = shell.commits.len();
+    // A process that has nothing to do stays silent: it writes no checkpoint for the sake of an outcome either.
+    let hour_ns = 3_600_000_000_000;
+    for now_ns in [hour_ns, 2 * hour_ns, 3 * hour_ns] {
+        shell.turn(now_ns);
+    }
+    let silent = shell.commits.len();
+    shell.turn(4 * hour_ns);
+    assert_eq!(shell.commits.len(), silent, "outcomes alone are no reason to commit");
+    assert!(silent <= commits + 1, "a checkpoint at most");
+    shell.tick(5 * hour_ns, 1);
+    let entries: Vec<_> = shell.commits[commits..].iter().flat_map(|commit| commit.entries.clone()).collect();
+    let ended = outcomes(&entries);
+    let CommitAttempt { sent_ns, ended_ns, looked_up } = written(0);
+    let expected =
+        CommitEnded { sealed, attempt: 1, sent_ns, ended_ns, outcome: CommitOutcome::Committed, looked_up };
+    assert_eq!(ended.first(), Some(&expected));
+}
+
+#[test]
+fn each_attempt_of_a_commit_is_told() {
+    let mut shell = Shell::begin(0);
+    let core = &mut shell.core;
+    core.on_records(0, PARTITION, shell.generations[0], &[unreadable(0, 10)], 0).expect(TOLD);
+    let commit = |core: &mut Core, now_ns| {
+        core.on_time(now_ns).expect(TOLD);
+        let commits = core.take_commands().into_iter().filter_map(|command| match command {
+            Command::Commit(request) => Some(request),
+            _ => None,
+        });
+        commits.last().expect("it is time for a commit")
+    };
+    let request = commit(core, 0);
+    let sealed =
+        decode_journal_entry(request.last_entry().expect("it has entries")).expect("an entry").sequence;
+    let entries = request.entries.clone();
+    let again = core.on_aborted(5, CommitAttempt { looked_up: true, ..written(4) }, request, "refused");
+    assert_eq!(again.expect(TOLD), AfterAbort::Again);
+    let later_ns = 1_000_000_000;
+    let request = commit(core, later_ns);
+    assert_eq!(request.entries, entries, "it is sent again as it was");
+    core.on_committed(later_ns, written(later_ns)).expect(TOLD);
+    core.on_records(later_ns, PARTITION, shell.generations[0], &[unreadable(1, 10)], 0).expect(TOLD);
+    let ended = outcomes(&commit(core, 2 * later_ns).entries);
+    let told: Vec<_> =
+        ended.iter().map(|ended| (ended.attempt, ended.outcome, ended.sent_ns, ended.looked_up)).collect();
+    assert_eq!(told, [(1, CommitOutcome::Aborted, 4, true), (2, CommitOutcome::Committed, later_ns, false)]);
+    assert!(ended.iter().all(|ended| ended.sealed == sealed));
 }
 
 #[test]
@@ -287,7 +359,7 @@ fn each_transaction_says_how_far_the_journal_reaches() {
     let (mut sealed, mut others) = (0, 0);
     for commit in shell.commits.iter().filter(|commit| !commit.entries.is_empty()) {
         let last = decode_journal_entry(commit.last_entry().expect("there are some")).expect("an entry");
-        if matches!(last.input, warptape_schemas::journal::Input::Sealed(_)) {
+        if matches!(last.input, Input::Sealed(_)) {
             assert_eq!(commit.journal_end, None, "what it accounts for tells");
             sealed += 1;
         } else {
