@@ -174,6 +174,8 @@ impl JournalCheck {
         // The last one is counted by the caller.
         let before = &parts[..parts.len() - 1];
         self.entries += before.len() as u64;
+        self.decisions += before.iter().map(|part| part.decisions.len() as u64).sum::<u64>();
+        self.processes += 1;
         before.iter().for_each(|part| self.segments.add(part));
         parts.iter().flat_map(|part| self.step(part)).collect()
     }
@@ -206,7 +208,6 @@ impl JournalCheck {
         self.decisions += entry.decisions.len() as u64;
         let begins = |input: &Input| match input {
             Input::Started(_) => true,
-            Input::Checkpoint(part) => self.processes == 0 && part.part + 1 == part.parts,
             _ => false,
         };
         self.processes += u64::from(begins(&entry.input));

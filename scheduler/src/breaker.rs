@@ -195,7 +195,10 @@ pub(crate) fn batch_done(
         breaker.slowness_percent = smoothed;
         breaker.slow = match (is_slow && state == BreakerState::Closed, breaker.slow) {
             (false, _) => None,
-            (true, slow) => slow.map(|(since_ns, batches)| (since_ns, batches + 1)).or(Some((at_ns, 1))),
+            (true, slow) => {
+                let more = |(since_ns, batches): (i64, i32)| (since_ns, (batches + 1).min(SLOW_BATCHES));
+                slow.map(more).or(Some((at_ns, 1)))
+            }
         };
     });
     match state {
@@ -234,6 +237,9 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decis
         }
         if config.losses_max > 0 {
             breaker.losses.push_back(at_ns);
+            if breaker.losses.len() > config.losses_max as usize {
+                breaker.losses.pop_front();
+            }
         }
     });
     let losses = life.breakers.lanes[lane as usize].losses.len() as i64;
@@ -253,13 +259,14 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decis
 pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, decisions: &mut Vec<Decision>) {
     let Some(config) = life.config.breakers else { return };
     if let Some(errors) = sample.ecc_errors_uncorrected {
-        let mut before = None;
-        life.breakers.change(lane, &mut life.hash, |breaker| {
-            before = breaker.memory_errors.replace(errors);
-        });
-        let is_closed = life.lanes[lane as usize].service.breaker() == BreakerState::Closed;
-        if let Some(before) = before.filter(|before| errors > *before && is_closed) {
-            open(life, config, lane, BreakerReason::Memory, (errors.saturating_sub(before), 0), decisions);
+        let before = life.breakers.lanes[lane as usize].memory_errors;
+        let more = before.map_or(0, |before| errors.saturating_sub(before));
+        let is_open = life.lanes[lane as usize].service.breaker() == BreakerState::Open;
+        // Errors for which there is no other lane count once there is one.
+        let is_told =
+            more <= 0 || is_open || open(life, config, lane, BreakerReason::Memory, (more, 0), decisions);
+        if is_told {
+            life.breakers.change(lane, &mut life.hash, |breaker| breaker.memory_errors = Some(errors));
         }
     }
     if let (Some(temperature_c), Some(limit_c)) = (sample.temperature_c, sample.slowdown_c)
@@ -297,7 +304,7 @@ impl Heat {
 fn withheld_percent(left_c: i64, headroom_c: i64) -> i32 {
     match left_c {
         left_c if left_c >= headroom_c => 0,
-        left_c if 2 * left_c >= headroom_c => 50,
+        left_c if left_c.saturating_mul(2) >= headroom_c => 50,
         _ => 75,
     }
 }
@@ -375,8 +382,9 @@ fn open(
         return false;
     }
     let LaneBreaker { since_ns, wait_ns, .. } = life.breakers.lanes[lane as usize];
-    let is_relapse = reason == BreakerReason::ProbeFailed
-        || (wait_ns > 0 && life.at_ns - since_ns < wait_ns.saturating_mul(RELAPSE));
+    let was_half_open = life.lanes[lane as usize].service.breaker() == BreakerState::HalfOpen;
+    let is_relapse =
+        was_half_open || (wait_ns > 0 && life.at_ns - since_ns < wait_ns.saturating_mul(RELAPSE));
     let wait_ns =
         if is_relapse { wait_ns.saturating_mul(2).min(config.probe_ns_max) } else { config.probe_ns };
     turn(life, lane, BreakerState::Open, reason, measured, decisions);

@@ -54,7 +54,7 @@ fn known(life: &Life, lane: LaneId) -> Result<(), String> {
 /// Refuses to take the last ready lane out of service.
 fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
     let mut others = life.lanes.iter().filter(|other| other.id != lane);
-    match !life.lanes[lane as usize].ready || others.any(|other| other.ready && other.service.is_on()) {
+    match !life.lanes[lane as usize].ready || others.any(|other| other.ready && other.service.is_full()) {
         true => Ok(()),
         false => Err(format!("no other lane than {lane} is ready and in service: bring one back first")),
     }
@@ -165,7 +165,7 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
     if service.mode() == to {
         return Ok(format!("the breaker of lane {lane} {held} already"));
     }
-    let was_on = service.is_on();
+    let (was_on, was_full) = (service.is_on(), service.is_full());
     if to == BreakerMode::Open && was_on {
         dispensable(life, lane)?;
     }
@@ -173,10 +173,11 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
     service::change(life, lane, Change::Mode(to));
     breaker::forget(life, lane);
     let words = format!("the breaker of lane {lane} {held}");
-    Ok(match (was_on, life.lanes[lane as usize].service.is_on()) {
-        (true, false) => format!("{words}: {groups}, and it gets no slices"),
+    let service = &life.lanes[lane as usize].service;
+    Ok(match (was_on && !service.is_on(), !was_full && service.is_full()) {
+        (true, _) => format!("{words}: {groups}, and it gets no slices"),
         (false, true) => comes_back(life, lane, words),
-        _ => words,
+        (false, false) => words,
     })
 }
 

@@ -130,6 +130,13 @@ impl Lane {
             ],
         )
         .wrapping_add(self.class.hash(self.id))
+        .wrapping_add(match self.withheld_percent {
+            0 => 0,
+            withheld => hash_component(
+                Component::LaneWeight,
+                [i64::from(self.id), i64::from(self.weight_full), i64::from(withheld)],
+            ),
+        })
     }
 
     pub(crate) fn refresh(&mut self, hash: &mut StateHash) {

@@ -338,17 +338,23 @@ fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) ->
     let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight });
     let weight_total: i64 = ready().map(weight).sum();
     let scaled_groups = i64::from(life.config.load_factor_percent) * life.groups_assigned;
-    let bound = |lane: &Lane| {
-        if life.policy.is_measured() {
-            return if weight(lane) > 0 { life.groups_assigned as i32 } else { 0 };
-        }
-        // Rounded up; no term is negative.
-        let share = (scaled_groups * weight(lane) + 100 * weight_total - 1) / (100 * weight_total);
+    // Rounded up; no term is negative, and the lane's weight is a part of the whole.
+    let share = |lane: &Lane, scaled_groups: i64, whole: i64| {
+        let share = (scaled_groups * weight(lane) + 100 * whole - 1) / (100 * whole);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
     };
+    let bound = |lane: &Lane| match life.policy.is_measured() {
+        true if weight(lane) > 0 => life.groups_assigned as i32,
+        true => 0,
+        false => share(lane, scaled_groups, weight_total),
+    };
+    // Half of its fair number: its batches are to be like those that it is judged by.
+    let probed = |lane: &Lane| match lane.weight {
+        0 => 0,
+        _ => (share(lane, 100 * life.groups_assigned, weight_total + weight(lane)) / 2).max(1),
+    };
     let most = |lane: &Lane| match serving.probes(lane) {
-        // Half of what it would get: its batches are to be like those that it is judged by.
-        true => (bound(lane) / 2).max(1),
+        true => probed(lane),
         false if counts(&lane) => bound(lane),
         false => 0,
     };

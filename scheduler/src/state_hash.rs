@@ -82,6 +82,7 @@ pub(crate) enum Component {
     Explores = 50,
     Breaker = 60,
     BreakerConfig = 61,
+    LaneWeight = 62,
     Stealing = 70,
     Balance = 80,
     LaneWork = 81,

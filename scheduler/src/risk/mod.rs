@@ -441,7 +441,9 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     let risk = &life.risk;
     let serving = Serving::of(&life.lanes);
     let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
-    let may = |lane: &&Lane| serving.has(lane) && (stand_in || lane.weight > 0);
+    // A lane that is tried gets one task at a time.
+    let tries = |lane: &Lane| serving.probes(lane) && risk.shares[lane.id as usize].is_empty();
+    let may = |lane: &&Lane| (serving.has(lane) && (stand_in || lane.weight > 0)) || tries(lane);
     let view = |lane: &Lane| {
         let index = lane.id as usize;
         risk.queues[index].view(lane, task, &risk.rates, &risk.busy[index], life.at_ns)

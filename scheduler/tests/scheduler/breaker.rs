@@ -39,7 +39,6 @@ fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
         > 1040 woke
         breaker of 1: HalfOpen, Probe 1000 of 1000
         release 0/2 from 0 epoch 2: Rebalance
-        release 0/3 from 0 epoch 2: Rebalance
         > 1050 released 0 2 0 2
         place 0/2 on 1 epoch 3
         > 1060 arrive 0 2:3
@@ -49,8 +48,9 @@ fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
         dispatch 3 to 1: 0/2:3 (3 rows, 3 bytes, Idle, oldest 1080, finish 1129)
         > 1090 complete 1 3 50
         breaker of 1: Closed, Recovered 2 of 2
-        > 1100 released 0 3 0 2
-        place 0/3 on 1 epoch 3
+        release 0/0 from 0 epoch 2: Rebalance
+        > 1100 released 0 0 0 2
+        place 0/0 on 1 epoch 3
         ",
     );
 }
@@ -306,4 +306,55 @@ fn a_lane_that_is_slow_for_a_moment_stays() {
     let mut fleet = Fleet::start(factor);
     fleet.run_to(20 * SECOND);
     assert!(fleet.breakers.is_empty(), "{:?}", fleet.breakers);
+}
+
+#[test]
+fn a_heavy_lane_that_is_tried_gets_half_of_its_share() {
+    const HEAVY: i32 = 1_000_000;
+    let mut scheduler = Scheduler::new();
+    let breakers = BreakerConfig {
+        losses_max: 1,
+        window_ns: SECOND,
+        slow_percent: 0,
+        slow_ns: 0,
+        probe_ns: 1_000,
+        probe_ns_max: 1_000,
+        probes: 1,
+        headroom_c: 0,
+    };
+    let config = SchedulerConfig { breakers: Some(breakers), load_factor_percent: 10_000, ..config() };
+    let lost = Input::LaneLost(LaneLost { lane: 1, reason: "gone".into(), kept: true });
+    let ready = Input::LaneReady(LaneReady { lane: 1 });
+    let inputs = [(0, started(config, &[1, HEAVY])), (1, assigned(0, 2_000)), (2, lost), (3, ready)];
+    let mut decisions = Vec::new();
+    for (at_ns, input) in inputs {
+        scheduler.step(at_ns, &input, &mut decisions).expect("good input");
+    }
+    decisions.clear();
+    let mut at_ns = 2_000;
+    scheduler.step(at_ns, &Input::Woke(Woke {}), &mut decisions).expect("good input");
+    assert!(matches!(&decisions[0], Decision::Breaker(breaker) if breaker.state == BreakerState::HalfOpen));
+    while decisions
+        .iter()
+        .any(|decision| matches!(decision, Decision::WakeAt(wake) if wake.at_ns == at_ns + 1))
+    {
+        at_ns += 1;
+        decisions.retain(|decision| matches!(decision, Decision::Release(_)));
+        scheduler.step(at_ns, &Input::Woke(Woke {}), &mut decisions).expect("good input");
+    }
+    let released: Vec<Release> = decisions
+        .drain(..)
+        .filter_map(|decision| match decision {
+            Decision::Release(release) => Some(release),
+            _ => None,
+        })
+        .collect();
+    for Release { partition, group, lane, epoch, .. } in released {
+        let released = Input::Released(Released { partition, group, lane, epoch });
+        scheduler.step(at_ns, &released, &mut decisions).expect("good input");
+    }
+    let on_it =
+        decisions.iter().filter(|decision| matches!(decision, Decision::Place(place) if place.lane == 1));
+    let groups = on_it.count();
+    assert!((900..=1_000).contains(&groups), "{groups} of 2,000 groups");
 }

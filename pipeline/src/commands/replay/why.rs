@@ -45,7 +45,7 @@ fn text(why: &Why) -> anyhow::Result<String> {
     if why.explanations.is_empty() {
         text.push_str("\nnothing was decided\n");
     }
-    for (reason, explanation) in reasons::reasons(&fields).zip(&why.explanations) {
+    for (reason, explanation) in reasons::of_decisions(&fields).zip(&why.explanations) {
         write!(text, "\n{reason}\n")?;
         text.push_str(&choices(explanation));
         for otherwise in &explanation.otherwise {

@@ -9,9 +9,14 @@ use crate::commands::columns::utc;
 /// `JournalEntry`.
 pub fn reasons(entry: &Value) -> impl Iterator<Item = String> + '_ {
     let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
-    let outcome = commit_ended(&entry["input"], at_ns).into_iter();
+    commit_ended(&entry["input"], at_ns).into_iter().chain(of_decisions(entry))
+}
+
+/// The decisions of a journal entry, in their order.
+pub fn of_decisions(entry: &Value) -> impl Iterator<Item = String> + '_ {
+    let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
     let decisions = entry["decisions"].as_array().into_iter().flatten();
-    outcome.chain(decisions.map(move |decision| reason(decision, at_ns)))
+    decisions.map(move |decision| reason(decision, at_ns))
 }
 
 /// The fields of a union's branch.

@@ -114,8 +114,8 @@ section! {
         slow_percent: i32 = integer(500, 0..=10_000, whole);
         /// How long it has to be slow without a break, in milliseconds.
         slow_ns as slow_ms: i64 = integer(250, 0..=600_000, |ms| ms * 1_000_000);
-        /// Time until a lane that is out of service is tried with one group of symbols and slices, in milliseconds; twice
-        /// as long each time that it fails.
+        /// Time until a lane that is out of service is tried with half of its groups and with slices, in milliseconds; twice
+        /// as long each time that it fails, and not above `probe_max_s`.
         probe_ns as probe_ms: i64 = integer(2_000, 1..=3_600_000, |ms| ms * 1_000_000);
         /// The longest such time, in seconds.
         probe_ns_max as probe_max_s: i64 = integer(300, 1..=86_400, |seconds| seconds * NS_PER_S);

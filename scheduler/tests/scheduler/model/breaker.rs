@@ -83,7 +83,7 @@ impl Model {
             (BreakerState::Closed, BreakerState::Open, BreakerReason::Slow) => {
                 assert!(measured >= limit && limit == i64::from(config.slow_percent), "{change:?}");
             }
-            (BreakerState::Closed, BreakerState::Open, BreakerReason::Memory) => {
+            (BreakerState::Closed | BreakerState::HalfOpen, BreakerState::Open, BreakerReason::Memory) => {
                 assert!(measured > 0, "{change:?}")
             }
             (BreakerState::Open, BreakerState::HalfOpen, BreakerReason::Probe) => {

@@ -90,7 +90,7 @@ impl Model {
         let unknown = |lane: LaneId| !(0..self.lanes.len() as LaneId).contains(&lane);
         let others = |lane: LaneId| {
             let mut others = (0..).zip(&self.lanes).filter(|(other, _)| *other != lane);
-            others.any(|(_, other)| other.ready && other.is_in_service())
+            others.any(|(_, other)| other.ready && other.is_in_full_service())
         };
         match command {
             ControlCommand::DrainLane(DrainLane { lane }) => unknown(*lane) || !others(*lane),
