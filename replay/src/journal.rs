@@ -206,11 +206,7 @@ impl JournalCheck {
     fn count(&mut self, record: &Record, entry: &JournalEntry) {
         self.entries += 1;
         self.decisions += entry.decisions.len() as u64;
-        let begins = |input: &Input| match input {
-            Input::Started(_) => true,
-            _ => false,
-        };
-        self.processes += u64::from(begins(&entry.input));
+        self.processes += u64::from(matches!(entry.input, Input::Started(_)));
         self.segments.add(entry);
         self.accounts.add(record, entry);
         if let Some(admissions) = &mut self.admissions {
