@@ -13,7 +13,7 @@ pub(super) fn tell(breaker: &Breaker, device: &str) {
         ),
         BreakerReason::Memory => format!("{measured} errors of its device's memory could not be corrected"),
         BreakerReason::Probe => "it is tried with a little work".to_owned(),
-        BreakerReason::ProbeFailed => "it failed when it was tried, and waits for longer".to_owned(),
+        BreakerReason::ProbeFailed => "it failed when it was tried, and is tried again later".to_owned(),
         BreakerReason::Recovered => format!("{measured} tries went well"),
     };
     match state {
