@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Set by the first Ctrl-C or SIGTERM; a second one ends the process at once. Clones share it.
+/// Set by the first Ctrl-C or SIGTERM; a second one, [`REPEAT_AFTER`] later or more, ends the process at once. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Shared>);
 
@@ -21,6 +21,10 @@ struct Shared {
     /// Wakes those who wait for it.
     changed: Condvar,
 }
+
+/// A signal that comes sooner than this after the first one is the same request once more: supervisors send one to the process and one to
+/// its group (`timeout` of coreutils does).
+const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
 /// Exit code of a process that a second signal ends: 128 plus SIGINT, as shells count.
 const KILLED: i32 = 130;
@@ -37,9 +41,12 @@ impl Interrupt {
         let shared = interrupt.clone();
         let watch = move || {
             runtime.block_on(async {
-                either(&mut ctrl_c, &mut terminate).await;
-                shared.set();
-                either(&mut ctrl_c, &mut terminate).await;
+                loop {
+                    either(&mut ctrl_c, &mut terminate).await;
+                    if shared.receive(Instant::now()) {
+                        break;
+                    }
+                }
             });
             kill();
         };
@@ -63,9 +70,11 @@ impl Interrupt {
         waited.expect("nobody panics while holding it").0.is_some()
     }
 
-    fn set(&self) {
-        *self.lock() = Some(Instant::now());
+    /// Takes note of a signal that came at `now`. Is it the second one, which ends the process?
+    fn receive(&self, now: Instant) -> bool {
+        let first = *self.lock().get_or_insert(now);
         self.0.changed.notify_all();
+        now.duration_since(first) >= REPEAT_AFTER
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -116,10 +125,20 @@ mod tests {
         let interrupt = Interrupt::default();
         assert!(!interrupt.wait(Duration::ZERO));
         let setter = interrupt.clone();
-        let thread = thread::spawn(move || setter.set());
+        let thread = thread::spawn(move || setter.receive(Instant::now()));
         // Without the wake-up this would take an hour.
         assert!(interrupt.wait(Duration::from_secs(3600)));
-        thread.join().expect("the setter ends");
+        assert!(!thread.join().expect("the setter ends"));
         assert!(interrupt.is_set());
+    }
+
+    #[test]
+    fn a_signal_to_the_process_and_to_its_group_is_one() {
+        let interrupt = Interrupt::default();
+        let first = Instant::now();
+        assert!(!interrupt.receive(first));
+        assert!(!interrupt.receive(first + Duration::from_millis(1)));
+        assert!(interrupt.receive(first + REPEAT_AFTER));
+        assert_eq!(interrupt.since(), Some(first));
     }
 }

@@ -120,7 +120,7 @@ pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, comm
     let told_after = told_after_s.map(|seconds| vec!["--preserve-status".to_owned(), seconds.to_string()]);
     let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
     let output = Command::new("timeout")
-        .arg("--kill-after=100")
+        .args(["--kill-after=100", "--foreground"])
         .args(told_after.unwrap_or_else(|| vec!["120".to_owned()]))
         .args(["sh", "-c", &script, WARPTAPE])
         .args(command)
