@@ -89,14 +89,15 @@ impl Recorder {
     pub(crate) fn checkpoint(&mut self, now_ns: i64) -> Vec<Input> {
         let Some(started) = &self.started else { return Vec::new() };
         let state = self.scheduler.checkpoint();
-        let parts = state.chunks(PART_BYTES);
-        let count = parts.len() as i32;
-        self.checked = (now_ns, self.writer.next_sequence() + i64::from(count));
+        // How the process began is in a part of its own: with many lanes, tenants and quotas it fills an entry by itself.
+        let chunks = std::iter::once(&[][..]).chain(state.chunks(PART_BYTES));
+        let parts = 1 + state.len().div_ceil(PART_BYTES) as i32;
+        self.checked = (now_ns, self.writer.next_sequence() + i64::from(parts));
         let input = |(part, state): (i32, &[u8])| {
             let started = (part == 0).then(|| started.clone());
-            Input::Checkpoint(Checkpoint { started, part, parts: count, state: StateBytes(state.to_vec()) })
+            Input::Checkpoint(Checkpoint { started, part, parts, state: StateBytes(state.to_vec()) })
         };
-        (0..).zip(parts).map(input).collect()
+        (0..).zip(chunks).map(input).collect()
     }
 
     /// Sequence of the entry that the next step writes.

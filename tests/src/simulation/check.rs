@@ -88,6 +88,7 @@ impl World {
     /// Every entry follows its predecessor, and steps to the decisions it holds.
     fn check_journal(&self, ordinal: i32) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
+        let mut checkpoint = None;
         let mut previous = GENESIS_HASH.to_owned();
         let mut commits = Commits::default();
         for (sequence, record) in (0_i64..).zip(self.topic("journal", ordinal)) {
@@ -102,11 +103,21 @@ impl World {
             if matches!(entry.input, Input::Started(_)) {
                 scheduler = Scheduler::new();
             }
-            if let Input::Checkpoint(Checkpoint { part: 0, parts: 1, state, .. }) = &entry.input {
-                if scheduler.checkpoint() != state.0 {
-                    return Err(failed(&"not the state that the inputs before it give"));
+            match &entry.input {
+                // The state is that before the first part.
+                Input::Checkpoint(Checkpoint { part: 0, .. }) => {
+                    checkpoint = Some((scheduler.checkpoint(), entry.clone()));
                 }
-                scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| failed(&error))?;
+                Input::Checkpoint(Checkpoint { part: 1, parts: 2, state, .. }) => {
+                    let (expected, first) = checkpoint.take().expect("the first part comes before");
+                    if expected != state.0 {
+                        return Err(failed(&"not the state that the inputs before it give"));
+                    }
+                    scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| failed(&error))?;
+                    let step = scheduler.step(first.at_ns, &first.input, &mut Vec::new());
+                    step.map_err(|error| failed(&error))?;
+                }
+                _ => {}
             }
             let hash = format!("{:016x}", scheduler.state_hash());
             let mut decisions = Vec::new();

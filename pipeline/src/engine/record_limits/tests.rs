@@ -406,6 +406,10 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
             return;
         }
     }
+    // A checkpoint has the whole configuration, and the state beside it.
+    driven.now_ns += driven.config.core.times.checkpoint_interval_ns;
+    driven.core.on_time(driven.now_ns).expect("the scheduler takes it");
+    driven.settle();
     driven.core.on_stop(driven.now_ns, Stop::Now).expect("the scheduler takes it");
     driven.settle();
     assert!(driven.largest_entry > 0);
