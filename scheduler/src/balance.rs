@@ -655,8 +655,10 @@ impl Targets {
         // Lanes that stand by count where there are no others.
         let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
         let least = [LaneKind::Host, LaneKind::Device].map(|kind| {
-            let may_come =
-                |lane: &&Lane| lane.kind == kind && serving.has(lane) && (lane.weight > 0 || stand_in);
+            let may_come = |lane: &&Lane| {
+                let is_wanted = lane.weight > 0 || stand_in;
+                lane.kind == kind && serving.has(lane) && is_wanted && !lane.service.is_short_of_memory()
+            };
             let mut lanes: Vec<LaneId> = life.lanes.iter().filter(may_come).map(|lane| lane.id).collect();
             lanes.sort_unstable_by_key(|lane| (loads.load_ns[*lane as usize], *lane));
             lanes.truncate(TARGETS_MAX);

@@ -1,5 +1,5 @@
 //! Breakers: a lane that fails, or is slow beside the others, gets no work until probes have shown that it is well again; one whose
-//! device becomes hot gets less before that.
+//! device becomes hot gets less before that, and one whose device has little memory left gets no further groups.
 //!
 //! ```text
 //!            losses, slowness, memory errors            the time to probe has come
@@ -284,6 +284,20 @@ pub(crate) fn sampled(life: &mut Life, lane: LaneId, sample: &DeviceSample, deci
             decisions.push(Decision::Headroom(Headroom { lane, weight_percent, temperature_c, limit_c }));
         }
     }
+    if let (Some(used), Some(free)) = (sample.memory_used_bytes, sample.memory_free_bytes) {
+        let was_short = life.lanes[lane as usize].service.is_short_of_memory();
+        let is_short = is_short_of_memory(used, free, i64::from(config.memory_free_percent), was_short);
+        if is_short != was_short {
+            service::change(life, lane, Change::Memory(is_short));
+        }
+    }
+}
+
+/// Whether a device has little of its memory left: less than `free_percent` of it, or less than twice that where it had little before.
+fn is_short_of_memory(used_bytes: i64, free_bytes: i64, free_percent: i64, was_short: bool) -> bool {
+    let [used, free] = [used_bytes, free_bytes].map(|bytes| i128::from(bytes.max(0)));
+    let wanted_percent = i128::from(if was_short { 2 * free_percent } else { free_percent });
+    free * 100 < (used + free) * wanted_percent
 }
 
 impl Heat {
@@ -309,9 +323,15 @@ fn withheld_percent(left_c: i64, headroom_c: i64) -> i32 {
     }
 }
 
-/// A lane that was lost is back: where its breaker is open, it is probed in time.
+/// A lane that was lost is back: its groups come home, or where its breaker is open, it is probed in time.
 pub(crate) fn lane_ready(life: &mut Life, lane: LaneId) {
-    if life.lanes[lane as usize].service.breaker() == BreakerState::Open {
+    if life.config.breakers.is_none() {
+        // As before there were breakers: it gets what nobody owns.
+        return;
+    }
+    if life.lanes[lane as usize].service.breaker() != BreakerState::Open {
+        life.rebalancing.begin(Some(lane), &mut life.hash);
+    } else {
         let LaneBreaker { since_ns, wait_ns, .. } = life.breakers.lanes[lane as usize];
         let next_ns = life.breakers.next_ns.min(since_ns.saturating_add(wait_ns));
         life.breakers.set_next(next_ns, &mut life.hash);

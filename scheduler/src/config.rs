@@ -264,6 +264,7 @@ fn check_breakers(config: &BreakerConfig) -> Vec<ConfigMistake> {
         ("breakers.probe_ns_max", config.probe_ns_max, config.probe_ns, DURATION_NS_MAX),
         ("breakers.probes", i64::from(config.probes), 1, i64::from(PROBES_MAX)),
         ("breakers.headroom_c", i64::from(config.headroom_c), 0, 100),
+        ("breakers.memory_free_percent", i64::from(config.memory_free_percent), 0, 50),
     ];
     let outside = ranges.into_iter().filter(|(_, found, min, max)| found < min || found > max);
     outside

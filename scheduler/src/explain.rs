@@ -125,6 +125,8 @@ fn of_place(life: &mut Life, place: &Place) -> (Vec<Choice>, Vec<Otherwise>) {
         let view = &account.view;
         let mut terms = vec![
             term("weight", view.weight.into()),
+            term("weight_withheld_percent", view.withheld_percent.into()),
+            term("is_short_of_memory", view.is_short_of_memory.into()),
             term("groups", account.groups_placed.into()),
             term("groups_max", account.groups_max.into()),
         ];

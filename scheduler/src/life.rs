@@ -140,12 +140,14 @@ impl Life {
         let risk = risk::config_hash(&config.risk);
         let breakers = config.breakers.map_or(0, |breakers| {
             let BreakerConfig { window_ns, slow_ns, probe_ns, probe_ns_max, .. } = breakers;
-            let counts = [breakers.losses_max, breakers.slow_percent, breakers.probes, breakers.headroom_c];
-            let [losses_max, slow_percent, probes, headroom_c] = counts.map(i64::from);
-            hash_component(
-                Component::BreakerConfig,
-                [losses_max, window_ns, slow_percent, slow_ns, probe_ns, probe_ns_max, probes, headroom_c],
-            )
+            let BreakerConfig { losses_max, slow_percent, probes, headroom_c, memory_free_percent, .. } =
+                breakers;
+            let counts = [losses_max, slow_percent, probes, headroom_c, memory_free_percent];
+            let [losses_max, slow_percent, probes, headroom_c, memory_free_percent] = counts.map(i64::from);
+            let fields =
+                [losses_max, window_ns, slow_percent, slow_ns, probe_ns, probe_ns_max, probes, headroom_c];
+            let memory = hash_component(Component::BreakerConfig, [memory_free_percent]);
+            hash_component(Component::BreakerConfig, fields).wrapping_add(memory)
         });
         route.wrapping_add(balance).wrapping_add(risk).wrapping_add(breakers).wrapping_add(hash_component(
             Component::Config,

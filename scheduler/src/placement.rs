@@ -3,13 +3,14 @@
 //! ```text
 //!   lanes ──► lost, out of service, or as many groups as bounded load allows? ──► excluded, with the reason
 //!     │              or slower than the other kind by the group's route?
+//!     │              or with little memory left, where another candidate has enough?
 //!     │
 //!     └─────► candidates, scored by the policy ──► the highest score, then the lowest index ──► Place
 //! ```
 //!
 //! It owns the choice and its record; it must not know rows or credits. Groups stay where they are until their
-//! partition is restored, assigned again or revoked, or until their lane is to let go of them (`routing`, `service`, `rebalance`): a
-//! lane that is ready again after it was lost gets only groups nobody owns.
+//! partition is restored, assigned again or revoked, or until their lane is to let go of them (`routing`, `service`, `rebalance`). A
+//! lane that is ready again after it was lost gets groups that nobody owns; those that would be its own come by `rebalance`.
 
 use warptape_events::journal::{
     Candidate, Decision, Exclusion, ExclusionReason, LaneId, LaneKind, PartitionId, Place, PolicyRef, Route,
@@ -111,7 +112,25 @@ struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Why a lane that has so many other groups is no candidate, if it is none.
+    /// Why each lane is no candidate, if it is none. `groups_placed` is the number of other groups on a lane.
+    fn exclusions(
+        &self,
+        lanes: &[Lane],
+        groups_placed: impl Fn(&Lane) -> i32,
+    ) -> Vec<Option<ExclusionReason>> {
+        let exclusion = |lane: &Lane| self.exclusion(lane, groups_placed(lane));
+        let mut exclusions: Vec<_> = lanes.iter().map(exclusion).collect();
+        let has_memory = |lane: &Lane| !lane.service.is_short_of_memory();
+        let is_spared = lanes.iter().zip(&exclusions).any(|(lane, why)| why.is_none() && has_memory(lane));
+        for (lane, exclusion) in lanes.iter().zip(&mut exclusions) {
+            if is_spared && exclusion.is_none() && !has_memory(lane) {
+                *exclusion = Some(ExclusionReason::Memory);
+            }
+        }
+        exclusions
+    }
+
+    /// Why a lane that has so many other groups is no candidate by itself, if it is none.
     fn exclusion(&self, lane: &Lane, groups_placed: i32) -> Option<ExclusionReason> {
         if !lane.ready {
             return Some(ExclusionReason::Lost);
@@ -133,6 +152,8 @@ impl Rule<'_> {
             lane: lane.id,
             // Lanes that stand by are equals among themselves.
             weight: lane.weight.max(1),
+            withheld_percent: lane.withheld_percent,
+            is_short_of_memory: lane.service.is_short_of_memory(),
             others_ns,
             own_ns,
             closeness: group.work.home().map(|home| self.topology.between(home, lane.id)),
@@ -150,11 +171,11 @@ impl Rule<'_> {
     ) -> (Vec<Candidate>, Vec<Exclusion>) {
         let (mut candidates, mut excluded) = (Vec::with_capacity(lanes.len()), Vec::new());
         let mut views = Vec::with_capacity(lanes.len());
-        for lane in lanes {
-            let groups_placed = groups_placed(lane);
-            match self.exclusion(lane, groups_placed) {
+        for (lane, exclusion) in lanes.iter().zip(self.exclusions(lanes, &groups_placed)) {
+            match exclusion {
                 Some(reason) => excluded.push(Exclusion { lane: lane.id, reason }),
                 None => {
+                    let groups_placed = groups_placed(lane);
                     let groups_max = self.groups_max[lane.id as usize];
                     views.push(self.view(lane, group));
                     candidates.push(Candidate { lane: lane.id, score: 0, groups_placed, groups_max });
@@ -212,15 +233,11 @@ pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
     let chooser = Chooser::new(life);
     let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
     let rule = chooser.rule(life, kinds.and_then(|kinds| kinds.route(group)));
-    let excluded = |lane: &Lane| rule.exclusion(lane, lane.groups_placed);
-    let candidates: Vec<LaneView> = life
-        .lanes
-        .iter()
-        .filter(|lane| excluded(lane).is_none())
-        .map(|lane| rule.view(lane, group))
-        .collect();
+    let exclusions = rule.exclusions(&life.lanes, |lane| lane.groups_placed);
+    let may_have = life.lanes.iter().zip(&exclusions).filter(|(_, exclusion)| exclusion.is_none());
+    let candidates: Vec<LaneView> = may_have.map(|(lane, _)| rule.view(lane, group)).collect();
     let group_view = GroupView { stream: rule.stream, counter: counter_of(key) };
-    let account = |lane: &Lane| {
+    let account = |(lane, excluded): (&Lane, &Option<ExclusionReason>)| {
         let view = rule.view(lane, group);
         let mut views = candidates.clone();
         let index = candidates.iter().position(|other| other.lane == lane.id).unwrap_or_else(|| {
@@ -231,11 +248,11 @@ pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
             view,
             groups_placed: lane.groups_placed,
             groups_max: rule.groups_max[lane.id as usize],
-            excluded: excluded(lane),
+            excluded: *excluded,
             score: rule.policy.scores(&group_view, &views)[index],
         }
     };
-    Some(life.lanes.iter().map(account).collect())
+    Some(life.lanes.iter().zip(&exclusions).map(account).collect())
 }
 
 /// What all lanes have to do, where the policy goes by that.

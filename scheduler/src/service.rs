@@ -27,19 +27,26 @@ pub(crate) struct Service {
     mode: BreakerMode,
     /// What the breaker found by itself.
     breaker: BreakerState,
+    /// Whether the lane's device has little memory left, so that other lanes are preferred for further groups.
+    is_short_of_memory: bool,
     contribution: u64,
 }
 
 impl Service {
     /// Hash of it: nothing of a lane that nobody keeps from service, as before there was anything that could.
     pub(crate) fn hash(&self, lane: LaneId) -> u64 {
-        match (self.drained, self.mode, self.breaker) {
+        let memory = match self.is_short_of_memory {
+            false => 0,
+            true => hash_component(Component::Service, [i64::from(lane)]),
+        };
+        let work = match (self.drained, self.mode, self.breaker) {
             (false, BreakerMode::Auto, BreakerState::Closed) => 0,
             (drained, mode, breaker) => hash_component(
                 Component::Service,
                 [i64::from(lane), i64::from(drained), mode as i64, breaker as i64],
             ),
-        }
+        };
+        work.wrapping_add(memory)
     }
 
     /// Whether the lane is to get groups and slices.
@@ -69,6 +76,11 @@ impl Service {
     /// What the breaker found by itself.
     pub(crate) fn breaker(&self) -> BreakerState {
         self.breaker
+    }
+
+    /// Whether its device has little memory left.
+    pub(crate) fn is_short_of_memory(&self) -> bool {
+        self.is_short_of_memory
     }
 
     pub(crate) fn is_drained(&self) -> bool {
@@ -119,9 +131,11 @@ pub(crate) enum Change {
     Drained(bool),
     Mode(BreakerMode),
     Breaker(BreakerState),
+    /// Whether the device has little memory left.
+    Memory(bool),
 }
 
-/// Changes what keeps a lane from service.
+/// Changes what keeps a lane from service, or from further groups.
 pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     let was_on = life.lanes[lane as usize].service.is_on();
     let service = &mut life.lanes[lane as usize].service;
@@ -129,6 +143,7 @@ pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
         Change::Drained(drained) => service.drained = drained,
         Change::Mode(mode) => service.mode = mode,
         Change::Breaker(breaker) => service.breaker = breaker,
+        Change::Memory(is_short) => service.is_short_of_memory = is_short,
     }
     let (now, is_on) = (service.hash(lane), service.is_on());
     life.hash.replace(&mut service.contribution, now);

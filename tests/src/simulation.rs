@@ -445,5 +445,6 @@ fn breakers(random: &mut Random) -> BreakerConfig {
         probe_ns_max: probe_ns * random.between(1, 8),
         probes: random.between(1, 4) as i32,
         headroom_c: random.between(0, 20) as i32,
+        memory_free_percent: random.between(0, 50) as i32,
     }
 }

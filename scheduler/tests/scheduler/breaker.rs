@@ -26,10 +26,16 @@ fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
         place 0/2 on 0 epoch 2
         place 0/3 on 0 epoch 2
         > 30 ready 1
+        release 0/0 from 0 epoch 2: Rebalance
+        release 0/1 from 0 epoch 2: Rebalance
         > 40 lost 1
         fence 1: 0 groups, gone
         breaker of 1: Open, Losses 2 of 2
         wake 1040
+        > 41 released 0 0 0 2
+        place 0/0 on 0 epoch 3
+        > 42 released 0 1 0 2
+        place 0/1 on 0 epoch 3
         > 50 ready 1
         > 60 arrive 0 0:3 1:3 2:3 3:3
         dispatch 0 to 0: 0/0:3 0/1:3 0/2:3 0/3:1 (10 rows, 10 bytes, Full, oldest 60, finish 60)
@@ -48,9 +54,9 @@ fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
         dispatch 3 to 1: 0/2:3 (3 rows, 3 bytes, Idle, oldest 1080, finish 1129)
         > 1090 complete 1 3 50
         breaker of 1: Closed, Recovered 2 of 2
-        release 0/0 from 0 epoch 2: Rebalance
-        > 1100 released 0 0 0 2
-        place 0/0 on 1 epoch 3
+        release 0/0 from 0 epoch 3: Rebalance
+        > 1100 released 0 0 0 3
+        place 0/0 on 1 epoch 4
         ",
     );
 }
@@ -89,6 +95,30 @@ fn a_hot_device_counts_with_less_of_its_weight_until_it_has_been_cool_for_some_t
         > 78 sample 1 70
         weight of 1: 100 %, 70 of 90 C
         > 79 sample 1 70
+        ",
+    );
+}
+
+#[test]
+fn a_device_with_little_memory_left_gets_no_further_groups_while_another_lane_can_take_them() {
+    check(
+        "
+        > 0 start 2 memory=10 load=400
+        > 10 sample 0 40 0 91:9
+        > 20 assign 0 2
+        place 0/0 on 1 epoch 1
+        place 0/1 on 1 epoch 1
+        > 30 sample 0 40 0 81:19
+        > 40 assign 1 1
+        place 1/0 on 1 epoch 1
+        > 50 sample 0 40 0 80:20
+        > 60 assign 2 2
+        place 2/0 on 0 epoch 1
+        place 2/1 on 0 epoch 1
+        > 70 sample 0 40 0 91:9
+        > 80 sample 1 40 0 91:9
+        > 90 assign 3 1
+        place 3/0 on 0 epoch 1
         ",
     );
 }
@@ -156,6 +186,7 @@ impl Fleet {
             probe_ns_max: 300 * SECOND,
             probes: 8,
             headroom_c: 5,
+            memory_free_percent: 5,
         };
         let config = SchedulerConfig {
             lane_credit_rows: 1 << 20,
@@ -321,6 +352,7 @@ fn a_heavy_lane_that_is_tried_gets_half_of_its_share() {
         probe_ns_max: 1_000,
         probes: 1,
         headroom_c: 0,
+        memory_free_percent: 0,
     };
     let config = SchedulerConfig { breakers: Some(breakers), load_factor_percent: 10_000, ..config() };
     let lost = Input::LaneLost(LaneLost { lane: 1, reason: "gone".into(), kept: true });

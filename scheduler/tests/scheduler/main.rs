@@ -12,6 +12,7 @@ mod fairness;
 mod garbage;
 mod model;
 mod placement;
+mod planted;
 mod room;
 mod routing;
 mod script;

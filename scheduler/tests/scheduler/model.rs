@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use warptape_events::journal::*;
 use warptape_scheduler::{Scheduler, StepError};
 
+use crate::planted::Plant;
+
 pub use breaker::ModelBreaker;
 pub use tasks::ModelTasks;
 
@@ -85,6 +87,8 @@ pub struct ModelLane {
     pub weight: i32,
     pub drained: bool,
     pub breaker: ModelBreaker,
+    /// Whether its device has little memory left.
+    pub is_short: bool,
     /// Dispatched and not completed, in order.
     pub in_flight: VecDeque<Dispatch>,
     /// In flight when the lane was lost: completions that may still come, late.
@@ -123,6 +127,8 @@ pub struct Model {
     /// Whether the rows of the lane lost last were kept.
     rows_kept: bool,
     pub journal: Vec<Recorded>,
+    /// The fault that decisions are to have, until it was met.
+    pub plant: Option<Plant>,
     /// How often each kind of decision, and each reason, was seen.
     pub seen: BTreeMap<String, i64>,
 }
@@ -142,6 +148,7 @@ impl Model {
             tasks: ModelTasks::default(),
             rows_kept: false,
             journal: Vec::new(),
+            plant: None,
             seen: BTreeMap::new(),
         };
         model.restart(config, weights);
@@ -186,6 +193,9 @@ impl Model {
         self.scheduler.step(self.at_ns, &input, &mut decisions).expect("good input was refused");
         if let Some(before) = before {
             explain::check(&before, self.at_ns, &input, &decisions);
+        }
+        if let Some(plant) = self.plant {
+            self.plant = plant.spoil(&mut decisions, self.lanes.len()).then_some(plant);
         }
         for decision in &decisions {
             if !matches!(decision, Decision::Controlled(_)) {
@@ -268,7 +278,8 @@ impl Model {
             }
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
+            Input::Sampled(sampled) => self.sampled(sampled),
+            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
     }
 
@@ -367,6 +378,9 @@ impl Model {
             assert_eq!(candidate.groups_placed as usize, self.groups_on(candidate.lane));
             assert!(candidate.groups_placed < candidate.groups_max, "a full lane is a candidate");
         }
+        let is_short = |lane: LaneId| self.lanes[lane as usize].is_short;
+        let spared = place.candidates.iter().filter(|candidate| !is_short(candidate.lane)).count();
+        assert!(spared == 0 || spared == place.candidates.len(), "a lane short of memory is a candidate");
         for exclusion in &place.excluded {
             let lane = &self.lanes[exclusion.lane as usize];
             assert_eq!(lane.ready, exclusion.reason != ExclusionReason::Lost, "{exclusion:?}");
@@ -376,6 +390,8 @@ impl Model {
             let serves = self.serves(exclusion.lane);
             let other_kind = place.route.is_some_and(|route| route.kind != kind_of(exclusion.lane));
             assert_eq!(serves && other_kind, exclusion.reason == ExclusionReason::Slower, "{exclusion:?}");
+            let for_memory = exclusion.reason == ExclusionReason::Memory;
+            assert!(!for_memory || (is_short(exclusion.lane) && spared > 0), "{exclusion:?}");
         }
         let bound_for = self.partitions[&place.partition].groups[place.group as usize].bound_for;
         if let Some(route) = place.route {

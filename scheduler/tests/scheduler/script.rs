@@ -149,6 +149,8 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
                 temperature_c: Some(number(words[3])),
                 slowdown_c: Some(90),
                 ecc_errors_uncorrected: words.get(4).map(|word| number(word)),
+                memory_used_bytes: words.get(5).map(|word| parse_point(word).rows),
+                memory_free_bytes: words.get(5).map(|word| parse_point(word).service_ns),
                 ..DeviceSample::default()
             },
         }),
@@ -276,6 +278,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
     }
     let value = number(value);
     match field {
+        "load" => config.load_factor_percent = value as i32,
         "credit" => config.lane_credit_rows = value,
         "bytes" => config.lane_credit_bytes = value,
         "batches" => config.lane_batches_max = value as i32,
@@ -293,6 +296,7 @@ fn change_config(config: &mut SchedulerConfig, change: &str) {
         "losses" => breakers(config).losses_max = value as i32,
         "slow" => breakers(config).slow_percent = value as i32,
         "headroom" => breakers(config).headroom_c = value as i32,
+        "memory" => breakers(config).memory_free_percent = value as i32,
         "critical" => config.risk.critical_percent = value as i32,
         "ageing" => config.risk.ageing_ns = value,
         "predictor" => config.risk.predictor = value as i32,
@@ -316,6 +320,7 @@ fn breakers(config: &mut SchedulerConfig) -> &mut BreakerConfig {
         probe_ns_max: 3_000,
         probes: 2,
         headroom_c: 0,
+        memory_free_percent: 0,
     })
 }
 

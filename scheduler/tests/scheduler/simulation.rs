@@ -8,6 +8,7 @@ use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, in_steps};
 
 use crate::draws::Draws;
 use crate::model::Model;
+use crate::planted::Plant;
 
 const SEEDS: u64 = 2_500;
 const STEPS: i64 = 160;
@@ -120,9 +121,15 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
 }
 
 fn run(seed: u64) -> BTreeMap<String, i64> {
+    run_with(seed, None)
+}
+
+/// A run whose scheduler has a fault, if one is planted.
+pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     let mut draws = Draws::new(seed);
     let (config, weights) = random_start(&mut draws);
     let mut model = Model::start(draws.below(1 << 60), config, &weights);
+    model.plant = plant;
     for _ in 0..STEPS {
         let pace = draws.pick(&[1, 50, 3_000]).unwrap();
         model.at_ns += draws.below(pace);
@@ -176,6 +183,7 @@ fn random_breakers(draws: &mut Draws) -> BreakerConfig {
         probe_ns_max: probe_ns * draws.pick(&[1, 8]).unwrap(),
         probes: draws.pick(&[1, 2, 4]).unwrap(),
         headroom_c: draws.pick(&[0, 5, 20]).unwrap(),
+        memory_free_percent: draws.pick(&[0, 5, 50]).unwrap(),
     }
 }
 
@@ -416,6 +424,8 @@ fn sample(model: &mut Model, draws: &mut Draws) {
         throttle_bits: draws.pick(&[None, Some(0), Some(1), Some(0x48)]).unwrap(),
         slowdown_c: draws.pick(&[None, Some(85), Some(95)]).unwrap(),
         ecc_errors_uncorrected: draws.pick(&[None, Some(0), Some(0), Some(1), Some(2)]).unwrap(),
+        memory_used_bytes: draws.pick(&[None, Some(0), Some(95)]).unwrap(),
+        memory_free_bytes: draws.pick(&[None, Some(0), Some(4), Some(5), Some(10), Some(i64::MAX)]).unwrap(),
         ..DeviceSample::default()
     };
     // What is withheld comes back only after some samples.

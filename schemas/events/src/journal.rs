@@ -86,6 +86,9 @@ pub struct BreakerConfig {
     /// A lane whose device has less than this left before it throttles gets a part of its weight alone, in degrees Celsius; 0: all
     /// have all of it.
     pub headroom_c: i32,
+    /// A lane whose device has less than so many percent of its memory free gets no further groups while another lane can take them,
+    /// until it has twice as many; 0: memory does not count.
+    pub memory_free_percent: i32,
 }
 
 /// One lane as configured.
@@ -571,6 +574,8 @@ pub enum ExclusionReason {
     Drained,
     /// The lane's breaker is open, and another is in service.
     Broken,
+    /// The lane's device has little memory left, and another lane can take the group.
+    Memory,
 }
 
 /// A lane that was no candidate.

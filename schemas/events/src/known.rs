@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xbd51_5a62_78e9_73f8
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xf964_1481_3f43_7f3e
 );
 known!(
     /// Stage state at an offset.

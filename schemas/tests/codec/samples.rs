@@ -251,6 +251,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             probe_ns_max: 300_000_000_000,
             probes: 8,
             headroom_c: 5,
+            memory_free_percent: 5,
         }),
     };
     let reasons = [
@@ -314,6 +315,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             Exclusion { lane: 5, reason: ExclusionReason::Slower },
             Exclusion { lane: 6, reason: ExclusionReason::Drained },
             Exclusion { lane: 7, reason: ExclusionReason::Broken },
+            Exclusion { lane: 8, reason: ExclusionReason::Memory },
         ],
         random_stream: -1,
         random_counter: 12,

@@ -498,7 +498,17 @@ impl Process {
         world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
         let (temperature_c, slowdown_c) = (Some(world.random.between(60, 95) as u32), Some(90));
         let ecc_errors_uncorrected = Some(u64::from(world.random.one_in(20)));
-        let sample = Sample { xid, temperature_c, slowdown_c, ecc_errors_uncorrected, ..Sample::default() };
+        let memory_free_bytes = Some(world.random.between(0, 100) as u64);
+        let memory_used_bytes = memory_free_bytes.map(|free| 100 - free);
+        let sample = Sample {
+            xid,
+            temperature_c,
+            slowdown_c,
+            ecc_errors_uncorrected,
+            memory_used_bytes,
+            memory_free_bytes,
+            ..Sample::default()
+        };
         let device = self.config.core.device_of(index).to_owned();
         let told = self.core.on_sample(world.now_ns, &device, &sample);
         self.told(told)?;

@@ -223,6 +223,7 @@ impl Fields<'_> {
                 Some("SLOWER") => "is of the slower kind",
                 Some("DRAINED") => "is drained",
                 Some("BROKEN") => "has an open breaker",
+                Some("MEMORY") => "has little memory left on its device",
                 other => other.unwrap_or_default(),
             };
             format!("lane {} {why}", text(&excluded["lane"]))

@@ -124,6 +124,9 @@ section! {
         /// A lane whose GPU has less than this left before it throttles counts with half of its weight, and with a quarter
         /// below half of this, in degrees Celsius; 0: always with all of it.
         headroom_c: i32 = integer(5, 0..=100, whole);
+        /// A lane whose GPU has less than so many percent of its memory free gets no further groups while another lane can
+        /// take them, until it has twice as many; 0: memory does not count.
+        memory_free_percent: i32 = integer(5, 0..=50, whole);
     }
 }
 

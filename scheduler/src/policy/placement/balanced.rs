@@ -64,6 +64,8 @@ mod tests {
         let view = |(lane, &(others_ns, own_ns, closeness))| LaneView {
             lane,
             weight: 1,
+            withheld_percent: 0,
+            is_short_of_memory: false,
             others_ns,
             own_ns,
             closeness: Some(closeness),
@@ -95,6 +97,8 @@ mod tests {
             let view = |lane| LaneView {
                 lane,
                 weight: 1,
+                withheld_percent: 0,
+                is_short_of_memory: false,
                 others_ns: 0,
                 own_ns: 5,
                 closeness: None,

@@ -34,8 +34,12 @@ pub(crate) struct GroupView {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneView {
     pub(crate) lane: LaneId,
-    /// Its weight; lanes that stand by weigh one.
+    /// Its weight, of which a device that is hot has a part alone; lanes that stand by weigh one.
     pub(crate) weight: i32,
+    /// Percent of its configured weight that its device's heat takes from it.
+    pub(crate) withheld_percent: i32,
+    /// Whether its device has little memory left. Then it is a candidate only where all are.
+    pub(crate) is_short_of_memory: bool,
     /// Time that its other groups take in a second, in nanoseconds; 0 where loads are not measured.
     pub(crate) others_ns: i64,
     /// Time that the group would take there in a second, likewise.

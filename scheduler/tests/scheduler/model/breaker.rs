@@ -65,6 +65,21 @@ impl Model {
         breaker.probes_for_want += i32::from(is_current && !has_other);
     }
 
+    /// A lane has little memory from less than the least share on until it has twice that.
+    pub(super) fn sampled(&mut self, sampled: &Sampled) {
+        let Sampled { lane, sample } = sampled;
+        let (Some(used), Some(free)) = (sample.memory_used_bytes, sample.memory_free_bytes) else { return };
+        let Some(config) = self.config.breakers else { return };
+        let hundredths = i128::from(free) * 100;
+        let percents = |percent: i32| (i128::from(used) + i128::from(free)) * i128::from(percent);
+        let lane = &mut self.lanes[*lane as usize];
+        if hundredths < percents(config.memory_free_percent) {
+            lane.is_short = true;
+        } else if hundredths >= percents(2 * config.memory_free_percent) {
+            lane.is_short = false;
+        }
+    }
+
     fn has_another_in_full_service(&self, lane: LaneId) -> bool {
         let mut others = (0..).zip(&self.lanes).filter(|(other, _)| *other != lane);
         others.any(|(_, other)| other.ready && other.is_in_full_service())

@@ -1,0 +1,72 @@
+//! Faults that are planted in what the scheduler decides: the model must find each of them, or it would find none of its own.
+
+use std::panic::catch_unwind;
+
+use warptape_events::journal::*;
+
+use crate::simulation::run_with;
+
+/// Seeds that are tried until a run meets the fault and finds it.
+const SEEDS: u64 = 200;
+
+/// A fault of a scheduler.
+#[derive(Clone, Copy, Debug)]
+pub enum Plant {
+    /// A group is placed on a second lane while the first has it.
+    DoubleOwner,
+    /// A lane is told nothing of a slice that the scheduler believes it to work on.
+    LostShare,
+    /// A batch's rows are dispatched once more.
+    RepeatedRows,
+    /// Rows of a batch are left out.
+    LostRows,
+}
+
+impl Plant {
+    /// Spoils the first decision that it can. Whether it is still to be done.
+    pub fn spoil(self, decisions: &mut Vec<Decision>, lanes: usize) -> bool {
+        for index in 0..decisions.len() {
+            match (self, &mut decisions[index]) {
+                (Plant::DoubleOwner, Decision::Place(place)) if place.candidates.len() > 1 && lanes > 1 => {
+                    let second = place.candidates.iter().find(|candidate| candidate.lane != place.lane);
+                    let lane = second.expect("there are two").lane;
+                    let place = Place { lane, epoch: place.epoch + 1, ..place.clone() };
+                    decisions.insert(index + 1, Decision::Place(place));
+                    return false;
+                }
+                (Plant::LostShare, Decision::RunSlice(_)) => {
+                    decisions.remove(index);
+                    return false;
+                }
+                (Plant::RepeatedRows, Decision::Dispatch(dispatch)) => {
+                    let again = Dispatch { batch: dispatch.batch + 1, ..dispatch.clone() };
+                    decisions.insert(index + 1, Decision::Dispatch(again));
+                    return false;
+                }
+                (Plant::LostRows, Decision::Dispatch(dispatch)) if dispatch.takes[0].rows > 1 => {
+                    dispatch.takes[0].rows -= 1;
+                    dispatch.rows -= 1;
+                    return false;
+                }
+                _ => (),
+            }
+        }
+        true
+    }
+}
+
+/// What the model says of a scheduler with a planted fault; `None` if no run finds it.
+fn found(plant: Plant) -> Option<String> {
+    let broken = (0..SEEDS).find_map(|seed| catch_unwind(|| run_with(seed, Some(plant))).err())?;
+    let said = broken.downcast::<String>().map(|text| *text);
+    Some(said.unwrap_or_else(|other| format!("{:?}", other.downcast::<&str>())))
+}
+
+#[test]
+fn planted_faults_are_found() {
+    for plant in [Plant::DoubleOwner, Plant::LostShare, Plant::RepeatedRows, Plant::LostRows] {
+        let said = found(plant);
+        assert!(said.is_some(), "{plant:?} was not found by {SEEDS} seeds");
+        println!("{plant:?}: {said:?}");
+    }
+}
