@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{bounded, never};
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_pipeline::clock::wall_clock_ns;
-use warptape_pipeline::engine::{EngineConfig, LaneHandicap, Progress, Stop, run};
+use warptape_pipeline::engine::{EngineConfig, LaneFault, LaneHandicap, Progress, Stop, run};
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneId, Release, ReleaseCause};
+use warptape_schemas::journal::{
+    BreakerConfig, BreakerReason, Decision, Input, JournalEntry, LaneId, Release, ReleaseCause,
+};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end, topic_ends};
 
@@ -119,23 +121,17 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     assert!(gain > 1.1, "{fixed_took:?} by hashing, {balanced_took:?} balanced");
 }
 
-/// Ticks in a second, and time between two pieces of them.
-const TICKS_PER_S: usize = 25_000;
+/// Time between two pieces of a market that is fed as it happens.
 const PIECE: Duration = Duration::from_millis(10);
 
-/// Time of the engine's journal at which a lane began to be slow and was as before, and its end.
-struct Phases {
-    slow_ns: i64,
-    over_ns: i64,
-}
-
-/// Feeds a market as it happens, while lane 1 is tenfold slower for some seconds.
-fn run_with_a_slow_lane(log: &Arc<dyn EventLog>) -> Phases {
-    let config = EngineConfig { poll_records_max: 256, ..config("balanced") };
-    let mut config = config;
-    config.core.scheduler.balance_interval_ns = 250_000_000;
-    config.core.scheduler.high_water_rows = 1 << 20;
-    let slow_lane = config.lane_handicaps[1].row_ns.clone();
+/// Feeds a market as it happens, and does something at times after the beginning, by the clock. Gives the times of the engine's journal at
+/// which that was done; the last one is the end.
+fn run_live(
+    log: &Arc<dyn EventLog>,
+    config: EngineConfig,
+    ticks_per_s: usize,
+    phases: &[(Duration, &dyn Fn())],
+) -> Vec<i64> {
     let (topics, lanes) = (config.core.topics.clone(), config.core.lanes.len());
     let symbols = SynthConfig { symbols: 400, ..SynthConfig::default() };
     let mut market = SynthSource::new(symbols).expect("the configuration is valid");
@@ -146,10 +142,10 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>) -> Phases {
         std::thread::spawn(move || run(log, config, Arc::new(Progress::new(lanes)), stopped))
     };
     let begun = Instant::now();
-    let mut pieces = 0;
-    let mut feed_until = |until: Duration| {
-        while begun.elapsed() < until {
-            for tick in market.by_ref().take(TICKS_PER_S * PIECE.as_millis() as usize / 1_000) {
+    let (mut pieces, mut times_ns) = (0, Vec::new());
+    for (until, action) in phases {
+        while begun.elapsed() < *until {
+            for tick in market.by_ref().take(ticks_per_s * PIECE.as_millis() as usize / 1_000) {
                 publisher.push(tick).expect("the tick is valid");
             }
             publisher.flush().expect("the log takes the ticks");
@@ -157,19 +153,38 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>) -> Phases {
             let rest = (PIECE * pieces).saturating_sub(begun.elapsed());
             never::<()>().recv_timeout(rest).expect_err("nothing comes");
         }
-    };
-    feed_until(Duration::from_secs(3));
-    let slow_ns = wall_clock_ns();
-    slow_lane.store(10 * ROW_NS, Ordering::Relaxed);
-    feed_until(Duration::from_secs(8));
-    let over_ns = wall_clock_ns();
-    slow_lane.store(ROW_NS, Ordering::Relaxed);
-    feed_until(Duration::from_secs(14));
+        times_ns.push(wall_clock_ns());
+        action();
+    }
     let ticks = topic_ends(log.as_ref(), &topics.ticks);
     let requests = topic_ends(log.as_ref(), &topics.risk_requests);
     stop.send(Stop::At { ticks, requests }).expect("the engine listens");
     engine.join().expect("no panic").expect("the engine works");
-    Phases { slow_ns, over_ns }
+    times_ns
+}
+
+/// Ticks in a second while a lane is slow: half of what the lanes can do.
+const SLOW_TICKS_PER_S: usize = 25_000;
+
+/// Time of the engine's journal at which a lane began to be slow and was as before, and its end.
+struct Phases {
+    slow_ns: i64,
+    over_ns: i64,
+}
+
+/// Feeds a market as it happens, while lane 1 is tenfold slower for some seconds.
+fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_s: u64) -> Phases {
+    config.poll_records_max = 256;
+    config.core.scheduler.balance_interval_ns = 250_000_000;
+    config.core.scheduler.high_water_rows = 1 << 20;
+    let slow_lane = config.lane_handicaps[1].row_ns.clone();
+    let slow = || slow_lane.store(10 * ROW_NS, Ordering::Relaxed);
+    let as_before = || slow_lane.store(ROW_NS, Ordering::Relaxed);
+    let at = Duration::from_secs;
+    let phases: [(Duration, &dyn Fn()); 3] =
+        [(at(3), &slow), (at(3 + slow_s), &as_before), (at(9 + slow_s), &|| ())];
+    let times_ns = run_live(log, config, SLOW_TICKS_PER_S, &phases);
+    Phases { slow_ns: times_ns[0], over_ns: times_ns[1] }
 }
 
 /// How long after its arrival the oldest row of a batch was done, of all batches done within a time, by the 99th of 100 rows.
@@ -218,7 +233,7 @@ fn a_lane_that_is_slow_for_a_while_loses_groups_and_gets_them_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
-    let Phases { slow_ns, over_ns } = run_with_a_slow_lane(&log);
+    let Phases { slow_ns, over_ns } = run_with_a_slow_lane(&log, config("balanced"), 5);
     assert_identical(&log, "warptape");
     let journal = journal(&log);
     let p99 = |from_ns, to_ns| p99(&journal, from_ns, to_ns);
@@ -244,4 +259,150 @@ fn a_lane_that_is_slow_for_a_while_loses_groups_and_gets_them_back() {
     assert!(shares[2] > shares[1] * 2, "it gets nothing back: {shares:?}");
     assert!(during < Duration::from_millis(500), "rows still wait for it: {before:?} before, {during:?}");
     assert!(moves.values().all(|moves| *moves <= 5), "groups go to and fro: {moves:?}");
+}
+
+/// As by default, but that a lane is tried sooner.
+fn breakers() -> BreakerConfig {
+    const S: i64 = 1_000_000_000;
+    BreakerConfig {
+        losses_max: 3,
+        window_ns: 60 * S,
+        slow_percent: 500,
+        slow_ns: S / 4,
+        probe_ns: S / 2,
+        probe_ns_max: 300 * S,
+        probes: 8,
+        headroom_c: 5,
+        memory_free_percent: 5,
+    }
+}
+
+/// Seconds for which a lane is slow while breakers watch: 4, or what the variable says.
+fn slow_s() -> u64 {
+    std::env::var("WARPTAPE_TEST_SLOW_S").map_or(4, |text| text.parse().expect("a number of seconds"))
+}
+
+#[test]
+fn a_lane_that_is_slow_is_kept_from_work_by_its_breaker_and_its_groups_come_home() {
+    const S: i64 = 1_000_000_000;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    let mut config = config("rendezvous");
+    config.core.scheduler.breakers = Some(breakers());
+    let Phases { slow_ns, over_ns } = run_with_a_slow_lane(&log, config, slow_s());
+    assert_identical(&log, "warptape");
+    let journal = journal(&log);
+
+    let home = |until_ns| {
+        let mut lanes = BTreeMap::<(i32, i32), LaneId>::new();
+        for decision in
+            journal.iter().take_while(|entry| entry.at_ns < until_ns).flat_map(|entry| &entry.decisions)
+        {
+            if let Decision::Place(place) = decision {
+                lanes.insert((place.partition, place.group), place.lane);
+            }
+        }
+        lanes
+    };
+    let mut changes = Vec::new();
+    for entry in &journal {
+        for decision in &entry.decisions {
+            if let Decision::Breaker(breaker) = decision {
+                assert_eq!(breaker.lane, 1, "{breaker:?}");
+                let after = Duration::from_nanos((entry.at_ns - slow_ns).max(0) as u64);
+                changes.push((breaker.reason, after));
+            }
+        }
+    }
+    let p99 = |from_ns, to_ns| p99(&journal, from_ns, to_ns);
+    println!(
+        "p99 {:?} before, {:?} in the first two seconds, {:?} from then on until the lane is as before; {changes:?}",
+        p99(slow_ns - S, slow_ns),
+        p99(slow_ns, slow_ns + 2 * S),
+        p99(slow_ns + 2 * S, over_ns),
+    );
+    let reasons: Vec<_> = changes.iter().map(|(reason, _)| *reason).collect();
+    let [BreakerReason::Slow, tries @ .., BreakerReason::Probe, BreakerReason::Recovered] = &reasons[..]
+    else {
+        panic!("it opens, is tried and closes: {changes:?}");
+    };
+    let failed = [BreakerReason::Probe, BreakerReason::ProbeFailed];
+    assert!(tries.chunks(2).all(|tried| tried == failed), "{changes:?}");
+    let of_lane = |until_ns| home(until_ns).values().filter(|lane| **lane == 1).count();
+    assert_eq!(of_lane(i64::MAX), of_lane(slow_ns), "as many groups are home again: {changes:?}");
+}
+
+/// The longest time from the publication of a tick to the account of the transaction that has what came of it, by the second of its publication,
+/// counted from a time.
+fn delays(log: &Arc<dyn EventLog>, journal: &[JournalEntry], from_ns: i64) -> BTreeMap<i64, Duration> {
+    let mut delays = BTreeMap::<i64, Duration>::new();
+    for partition in 0..PARTITIONS {
+        let of_partition = |entry: &JournalEntry| match &entry.input {
+            Input::Sealed(sealed) => {
+                let sealed = sealed.partitions.iter().find(|sealed| sealed.partition == partition)?;
+                Some((sealed.next_offset, entry.at_ns))
+            }
+            _ => None,
+        };
+        let mut accounts = journal.iter().filter_map(of_partition).peekable();
+        for tick in read_partition(log.as_ref(), "ticks", partition) {
+            while accounts.next_if(|(next_offset, _)| *next_offset <= tick.offset).is_some() {}
+            let (_, done_ns) = accounts.peek().expect("all ticks are accounted for");
+            let second = (tick.timestamp_ns - from_ns).div_euclid(1_000_000_000);
+            let delay = Duration::from_nanos((done_ns - tick.timestamp_ns).max(0) as u64);
+            let longest = delays.entry(second).or_default();
+            *longest = delay.max(*longest);
+        }
+    }
+    delays
+}
+
+/// Batches that the lane does before it is lost: those of some seconds.
+const LOSS_BATCHES: u64 = 400;
+/// Ticks in a second before a lane is lost: seven tenths of what four lanes can do that take 160, 160, 320 and 640 µs for a row.
+const LOAD_TICKS_PER_S: usize = 12_000;
+
+#[test]
+fn the_loss_of_a_lane_under_load_is_made_up_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    let mut config = config("balanced");
+    config.core.scheduler.balance_interval_ns = 250_000_000;
+    // What is folded again after the loss takes lanes as long as what is live.
+    config.core.limits.snapshot_interval_records = 300;
+    config.poll_records_max = 256;
+    config.core.scheduler.high_water_rows = 1 << 20;
+    for (lane, (row_ns, weight)) in
+        [(160_000, 4), (160_000, 4), (320_000, 2), (640_000, 1)].into_iter().enumerate()
+    {
+        config.lane_handicaps[lane].row_ns.store(row_ns, Ordering::Relaxed);
+        config.core.lanes[lane].weight = weight;
+    }
+    config.core.scheduler.breakers = Some(breakers());
+    config.lane_faults = vec![LaneFault { lane: 1, after_batches: LOSS_BATCHES }];
+    let phases: [(Duration, &dyn Fn()); 1] = [(Duration::from_secs(14), &|| ())];
+    run_live(&log, config, LOAD_TICKS_PER_S, &phases);
+    assert_identical(&log, "warptape");
+
+    let journal = journal(&log);
+    let is_loss = |entry: &JournalEntry| matches!(entry.input, Input::LaneLost(_));
+    let lost = journal.iter().position(is_loss).expect("the lane is lost");
+    let lost_ns = journal[lost].at_ns;
+    let sent = |entry: &JournalEntry| {
+        let to_it = |decision: &Decision| matches!(decision, Decision::Dispatch(batch) if batch.lane == 1);
+        entry.decisions.iter().any(to_it).then_some(entry.at_ns)
+    };
+    let sent_ns = journal[..lost].iter().rev().find_map(sent).expect("it had batches");
+    let delays = delays(&log, &journal, lost_ns);
+    println!(
+        "lost {:?} after its last batch was sent; longest time from tick to commit, by seconds from the loss on: {delays:?}",
+        Duration::from_nanos((lost_ns - sent_ns) as u64),
+    );
+    let ready = journal[lost..].iter().any(|entry| matches!(entry.input, Input::LaneReady(_)));
+    assert!(ready, "the lane is started again");
+    // What is published once all is made up for does not wait for it.
+    let [usual, last] = [-1, 7].map(|second| delays[&second]);
+    assert!(last < usual + Duration::from_secs(5), "ticks still wait for what was lost: {delays:?}");
 }
