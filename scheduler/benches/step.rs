@@ -1,4 +1,6 @@
-//! How long one `step` takes with 64 lanes, all of them busy: with 16 partitions of 16 groups, and with 40 of 256 under balancing.
+//! How long one `step` takes with 64 lanes, all of them busy: with 16 partitions of 16 groups, with 40 of 256 under balancing, and with
+//! as many, lanes of four classes, and everything that the scheduler can do: routes, balancing, breakers, one of which opens and closes again,
+//! samples of devices, and risk tasks by prices.
 //!
 //! The load is a closed loop: arrivals of 256 rows over all groups of a partition, and as many completions as keep
 //! the rows in flight level. Criterion gives the mean; the tail comes from a loop of its own that times every step
@@ -25,6 +27,16 @@ const ARRIVAL_ROWS: i64 = 256;
 const ROW_BYTES: i64 = 40;
 /// Rows that arrive before completions begin: enough to keep every lane busy with a second batch queued.
 const ROWS_AHEAD: i64 = 64 * 1_024;
+/// Nanoseconds between two steps.
+const STEP_NS: i64 = 5_000;
+/// With everything: every so many inputs one is about a task, and every so many is a sample of a device.
+const TASK_STEPS: u64 = 16;
+const SAMPLE_STEPS: u64 = 6_000;
+/// Tasks that are known then.
+const TASKS_BESIDE: usize = 1_000;
+/// Steps between which one lane takes ten times as long.
+const SLOW_STEPS: std::ops::Range<u64> = 200_000..400_000;
+const SLOW_LANE: LaneId = 6;
 /// Tasks that are known while steps about them are measured.
 const TASKS: usize = 9_999;
 const STEPS_MEASURED: usize = 1_000_000;
@@ -39,13 +51,23 @@ struct Setting {
     partitions: i32,
     /// Of each partition.
     groups: i32,
+    /// Whether lanes are of four classes, and breakers, samples and tasks are there as well.
+    everything: bool,
 }
 
-const PLAIN: Setting =
-    Setting { name: "", policy: "rendezvous", routed: false, partitions: 16, groups: ARRIVAL_GROUPS };
+const PLAIN: Setting = Setting {
+    name: "",
+    policy: "rendezvous",
+    routed: false,
+    partitions: 16,
+    groups: ARRIVAL_GROUPS,
+    everything: false,
+};
 const ROUTED: Setting = Setting { name: ", routed", routed: true, ..PLAIN };
 const BALANCED: Setting =
     Setting { name: ", balanced", policy: "balanced", partitions: 40, groups: 256, ..PLAIN };
+
+const EVERYTHING: Setting = Setting { name: ", everything", routed: true, everything: true, ..BALANCED };
 
 /// The loop around the scheduler: what it decided comes back as input.
 struct Loop {
@@ -57,13 +79,65 @@ struct Loop {
     rows_open: i64,
     in_flight: VecDeque<(Completed, i64)>,
     released: VecDeque<Released>,
+    slices: VecDeque<SliceDone>,
+    answers: VecDeque<Priced>,
+    steps: u64,
+    tasks: TaskId,
     decisions: Vec<Decision>,
     decided: u64,
+    placed: u64,
+    breakers: u64,
+}
+
+fn arrived_task(task: TaskId) -> Input {
+    Input::TaskArrived(TaskArrived {
+        task,
+        partition: 0,
+        offset: task,
+        request_id: task.to_string(),
+        tenant: format!("tenant {}", task % 100),
+        class: [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch][task as usize % 3],
+        deadline_ns: Some(i64::MAX / 2 - task % 1_000),
+        rate_key: ["key", "other", "third"][task as usize % 7 % 3].into(),
+        first_unit: 0,
+        units: 20,
+        unit_cost: 1,
+        bytes: 1_000,
+        slice_units_max: 10,
+        gang: false,
+        as_of: Vec::new(),
+    })
+}
+
+/// What the example configuration has.
+fn breakers() -> BreakerConfig {
+    BreakerConfig {
+        losses_max: 3,
+        window_ns: 60_000_000_000,
+        slow_percent: 500,
+        slow_ns: 250_000_000,
+        probe_ns: 500_000_000,
+        probe_ns_max: 300_000_000_000,
+        probes: 8,
+        headroom_c: 5,
+        memory_free_percent: 5,
+    }
 }
 
 impl Loop {
     fn start(setting: Setting) -> Self {
-        let Setting { policy, routed, partitions, groups, .. } = setting;
+        let Setting { policy, routed, partitions, groups, everything, .. } = setting;
+        let risk = RiskConfig {
+            policy: "lp-price@1".into(),
+            price_interval_ns: 1_000_000_000,
+            critical_percent: 25,
+            ageing_ns: 1_000_000_000,
+            predictor: 1,
+            steals: true,
+            explore_ppm: 10_000,
+            quantum_ns: 20_000_000,
+            ..RiskConfig::default()
+        };
         let scheduler = SchedulerConfig {
             placement_policy: policy.into(),
             placement_seed: 1,
@@ -77,12 +151,16 @@ impl Loop {
             low_water_rows: 8_192,
             route_interval_ns: if routed { 1_000_000_000 } else { 0 },
             balance_interval_ns: 250_000_000,
-            risk: RiskConfig::default(),
-            breakers: None,
+            risk: if everything { risk } else { RiskConfig::default() },
+            breakers: everything.then(breakers),
         };
         let lane = |lane| {
             let kind = if routed && lane % 2 == 1 { "cuda" } else { "cpu" };
-            LaneSpec::new(lane, format!("{kind}:{lane}"), 1)
+            let spec = LaneSpec::new(lane, format!("{kind}:{lane}"), 1);
+            match everything {
+                true => LaneSpec { class: format!("{kind}, kind {}", lane / 2 % 2), ..spec },
+                false => spec,
+            }
         };
         let lanes = (0..LANES).map(lane).collect();
         let (node, software, stage_config) = (String::new(), String::new(), String::new());
@@ -94,11 +172,17 @@ impl Loop {
             rows_open: 0,
             in_flight: VecDeque::new(),
             released: VecDeque::new(),
+            slices: VecDeque::new(),
+            answers: VecDeque::new(),
+            steps: 0,
+            tasks: 0,
             decisions: Vec::new(),
             decided: 0,
+            placed: 0,
+            breakers: 0,
         };
         new.step(&Input::Started(Started { node, software, stage_config, scheduler, lanes }));
-        for lane in 0..2 {
+        for lane in 0..if everything { 4 } else { 2 } {
             let point = |rows| ServicePoint { rows, service_ns: rows * 300 };
             new.step(&Input::Measured(Measured { lane, points: [2, 32, 512].map(point).into() }));
         }
@@ -118,6 +202,10 @@ impl Loop {
         if let Some(released) = self.released.pop_front() {
             return Input::Released(released);
         }
+        self.steps += 1;
+        if let Some(input) = self.next_beside() {
+            return input;
+        }
         if self.rows_open >= ROWS_AHEAD
             && let Some((completed, rows)) = self.in_flight.pop_front()
         {
@@ -125,6 +213,35 @@ impl Loop {
             return Input::Completed(completed);
         }
         self.next_arrival()
+    }
+
+    /// With everything: what comes beside ticks.
+    fn next_beside(&mut self) -> Option<Input> {
+        if !self.setting.everything {
+            return None;
+        }
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(Input::Priced(answer));
+        }
+        if self.steps.is_multiple_of(SAMPLE_STEPS) {
+            let lane = (self.steps / SAMPLE_STEPS) as LaneId * 2 % LANES + 1;
+            let sample = DeviceSample {
+                temperature_c: Some(60 + i64::from(lane) % 32),
+                slowdown_c: Some(90),
+                memory_used_bytes: Some(60 << 30),
+                memory_free_bytes: Some(20 << 30),
+                ..DeviceSample::default()
+            };
+            return Some(Input::Sampled(Sampled { lane, sample }));
+        }
+        if !self.steps.is_multiple_of(TASK_STEPS) {
+            return None;
+        }
+        if self.scheduler.tasks_known() >= TASKS_BESIDE {
+            return self.slices.pop_front().map(Input::SliceDone);
+        }
+        self.tasks += 1;
+        Some(arrived_task(self.tasks))
     }
 
     fn next_arrival(&mut self) -> Input {
@@ -142,7 +259,7 @@ impl Loop {
 
     /// One step and its bookkeeping; returns the nanoseconds of the step alone.
     fn step(&mut self, input: &Input) -> u64 {
-        self.at_ns += 5_000;
+        self.at_ns += STEP_NS;
         self.decisions.clear();
         let begin = Instant::now();
         let outcome = self.scheduler.step(self.at_ns, black_box(input), &mut self.decisions);
@@ -153,6 +270,8 @@ impl Loop {
                 Decision::Dispatch(dispatch) => {
                     // Under balancing one lane of eight is slow.
                     let is_slow = self.setting.policy == "balanced" && dispatch.lane % 8 == 5;
+                    let fails = dispatch.lane == SLOW_LANE && SLOW_STEPS.contains(&self.steps);
+                    let is_slow = if self.setting.everything { fails } else { is_slow };
                     let service_ns = dispatch.rows * if is_slow { 3_000 } else { 300 };
                     let completed =
                         Completed { lane: dispatch.lane, batch: dispatch.batch, service_ns, sample: None };
@@ -161,6 +280,15 @@ impl Loop {
                 &Decision::Release(Release { partition, group, lane, epoch, .. }) => {
                     self.released.push_back(Released { partition, group, lane, epoch });
                 }
+                Decision::RunSlice(RunSlice { slice, lane, .. }) => {
+                    self.slices.push_back(SliceDone { lane: *lane, slice: *slice, service_ns: 500_000 });
+                }
+                Decision::AskPrices(asked) => {
+                    let prices = (1..=asked.kinds.len() as i64).map(|price| price << 20).collect();
+                    self.answers.push_back(Priced { question: asked.question, prices });
+                }
+                Decision::Place(_) => self.placed += 1,
+                Decision::Breaker(_) => self.breakers += 1,
                 _ => {}
             }
         }
@@ -184,20 +312,33 @@ fn print_tail(name: &str, mut step_ns: Vec<u64>) {
 
 fn measure_tail(setting: Setting) {
     let mut around = Loop::start(setting);
-    let (mut arrived, mut completed) = (Vec::new(), Vec::new());
+    let (mut arrived, mut completed, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let placed_before = around.placed;
     let mut clock = Vec::with_capacity(STEPS_MEASURED);
     for _ in 0..STEPS_MEASURED {
         let begin = Instant::now();
         clock.push(begin.elapsed().as_nanos() as u64);
         let input = around.next_input();
         let step_ns = around.step(&input);
-        if matches!(input, Input::Arrived(_)) { arrived.push(step_ns) } else { completed.push(step_ns) }
+        match input {
+            Input::Arrived(_) => arrived.push(step_ns),
+            Input::Completed(_) => completed.push(step_ns),
+            _ => others.push(step_ns),
+        }
     }
-    let all = arrived.iter().chain(&completed).copied().collect();
+    let all = arrived.iter().chain(&completed).chain(&others).copied().collect();
     let Setting { name, partitions, groups, .. } = setting;
-    println!("step, {LANES} lanes, {partitions} x {groups} groups{name}, {} decisions", around.decided);
+    println!(
+        "step, {LANES} lanes, {partitions} x {groups} groups{name}, {} decisions, {} placements, {} changes of breakers",
+        around.decided,
+        around.placed - placed_before,
+        around.breakers
+    );
     print_tail("  arrived  ", arrived);
     print_tail("  completed", completed);
+    if !others.is_empty() {
+        print_tail("  others   ", others);
+    }
     print_tail("  all      ", all);
     print_tail("  clock    ", clock);
     around.scheduler.audit();
@@ -210,25 +351,6 @@ fn measure_tasks() {
     while let Some((completed, _)) = around.in_flight.pop_front() {
         around.step(&Input::Completed(completed));
     }
-    let arrived = |task: TaskId| {
-        Input::TaskArrived(TaskArrived {
-            task,
-            partition: 0,
-            offset: task,
-            request_id: task.to_string(),
-            tenant: format!("tenant {}", task % 100),
-            class: [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch][task as usize % 3],
-            deadline_ns: Some(i64::MAX / 2 - task % 1_000),
-            rate_key: "key".into(),
-            first_unit: 0,
-            units: 20,
-            unit_cost: 1,
-            bytes: 1_000,
-            slice_units_max: 10,
-            gang: false,
-            as_of: Vec::new(),
-        })
-    };
     let mut task = 0;
     let mut running = VecDeque::new();
     let (mut arrivals, mut slices) = (Vec::new(), Vec::new());
@@ -236,7 +358,7 @@ fn measure_tasks() {
         let wanted = around.scheduler.tasks_known() < TASKS;
         if wanted {
             task += 1;
-            arrivals.push(around.step(&arrived(task)));
+            arrivals.push(around.step(&arrived_task(task)));
         } else {
             let done = running.pop_front().expect("lanes work while tasks are known");
             slices.push(around.step(&Input::SliceDone(done)));
@@ -272,6 +394,7 @@ fn main() {
         measure_tail(PLAIN);
         measure_tail(ROUTED);
         measure_tail(BALANCED);
+        measure_tail(EVERYTHING);
         measure_tasks();
     }
 }
