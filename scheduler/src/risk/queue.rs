@@ -101,6 +101,14 @@ impl Queue {
         self.kinds.is_empty()
     }
 
+    /// Whether there are critical tasks.
+    pub(crate) fn has_critical(&self) -> bool {
+        // They are the most urgent class.
+        let is_critical =
+            |kind: &Kind| kind.turns.first().is_some_and(|turn| turn.class == TaskClass::Critical);
+        self.kinds.values().any(is_critical)
+    }
+
     /// What is taken next.
     pub(crate) fn first(&self) -> Option<Head<'_>> {
         self.heads().min_by(Head::order)

@@ -87,9 +87,12 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
                 decisions[first..].iter().for_each(|decision| life.room.take(decision));
             }
         }
-        for lane in 0..life.lanes.len() {
-            if has_reserve(life) && life.lanes[lane].has_ticks_alone() && serving.serves(&life.lanes[lane]) {
-                wake_ns = wake_ns.min(serve_beside(life, lane as LaneId, serving, decisions));
+        if has_reserve(life) {
+            let urgent = Urgent::of(life);
+            for lane in 0..life.lanes.len() {
+                if life.lanes[lane].has_ticks_alone() && serving.serves(&life.lanes[lane]) {
+                    wake_ns = wake_ns.min(serve_beside(life, lane as LaneId, serving, urgent, decisions));
+                }
             }
         }
         // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
@@ -109,17 +112,47 @@ fn has_reserve(life: &Life) -> bool {
     life.config.risk.critical_percent > 0
 }
 
+/// Whether there may be a task that lanes begin beside their ticks: what is looked at for all lanes at once.
+#[derive(Clone, Copy)]
+struct Urgent {
+    /// One that any lane may take, or one that is aged.
+    for_all: bool,
+    /// A critical one that is to be split among lanes that have a weight.
+    to_split: bool,
+}
+
+impl Urgent {
+    fn of(life: &Life) -> Self {
+        let is_aged = life.risk.ageing.aged(life.at_ns).next().is_some();
+        Self { for_all: is_aged || life.risk.open.has_critical(), to_split: life.risk.whole.has_critical() }
+    }
+
+    /// Whether there may be one for a lane. Where it turns out that there is none, looking again was in vain.
+    fn is_there(self, life: &Life, lane: LaneId, splits: bool) -> bool {
+        self.for_all || (splits && self.to_split) || life.risk.shares[lane as usize].has_critical()
+    }
+}
+
 /// Gives a lane that has ticks a slice of a task that is critical or aged, if it has time in reserve. Returns when it has.
-fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
+fn serve_beside(
+    life: &mut Life,
+    lane: LaneId,
+    serving: Serving,
+    urgent: Urgent,
+    decisions: &mut Vec<Decision>,
+) -> i64 {
     let mut splits = splits(life, serving, lane);
+    if !urgent.is_there(life, lane, splits) {
+        return i64::MAX;
+    }
+    let next_ns = life.risk.reserves[lane as usize].next_ns();
+    if next_ns > life.at_ns {
+        return next_ns;
+    }
     // A round ends the search, splits a task or gives up splitting.
     loop {
         let Some(next) = next_beside(life, lane, splits) else { return i64::MAX };
         let Next { source, task, .. } = next;
-        let next_ns = life.risk.reserves[lane as usize].next_ns();
-        if next_ns > life.at_ns {
-            return next_ns;
-        }
         if !life.room.is_there() {
             return i64::MAX;
         }
