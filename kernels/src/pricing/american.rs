@@ -181,8 +181,8 @@ impl AmericanSimulation {
     /// Adds the sums of some blocks, in order: amounts in strikes, discounted; the control is the European option.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => isa.run(AmericanLoop::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(AmericanLoop::<f32> { of: self, blocks, out, number: PhantomData }),
         }
     }
 
@@ -207,14 +207,14 @@ impl AmericanSimulation {
 }
 
 /// Some blocks of an option.
-struct Blocks<'a, T> {
+struct AmericanLoop<'a, T> {
     of: &'a AmericanSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
     number: PhantomData<T>,
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for AmericanLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let of = self.of;

@@ -68,8 +68,12 @@ impl AmericanGreekSimulation {
     /// Adds the sums of some blocks, in order: amounts in strikes.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<GreekSums>) {
         match self.simulation.spec().precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => {
+                isa.run(AmericanGreeksLoop::<f64> { of: self, blocks, out, number: PhantomData })
+            }
+            Precision::Mixed => {
+                isa.run(AmericanGreeksLoop::<f32> { of: self, blocks, out, number: PhantomData })
+            }
         }
     }
 
@@ -98,7 +102,7 @@ impl AmericanGreekSimulation {
 }
 
 /// Some blocks of an option.
-struct Blocks<'a, T> {
+struct AmericanGreeksLoop<'a, T> {
     of: &'a AmericanGreekSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<GreekSums>,
@@ -173,7 +177,7 @@ impl Outcomes<'_> {
     }
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for AmericanGreeksLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let outcomes = Outcomes::new(self.of);

@@ -137,8 +137,8 @@ impl BasketSimulation {
     /// Adds the sums of some blocks, in order.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => isa.run(BasketLoop::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(BasketLoop::<f32> { of: self, blocks, out, number: PhantomData }),
         }
     }
 
@@ -281,14 +281,14 @@ impl<'a, T: Real, const BY_ASSET: bool> Worths<'a, T, BY_ASSET> {
 }
 
 /// Some blocks of a basket.
-struct Blocks<'a, T> {
+struct BasketLoop<'a, T> {
     of: &'a BasketSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
     number: PhantomData<T>,
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for BasketLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let mut worths = Worths::<T, false>::new(self.of);

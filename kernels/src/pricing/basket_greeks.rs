@@ -117,8 +117,10 @@ impl BasketGreekSimulation {
     /// Adds the sums of some blocks, in order: for each of them those of all columns, not discounted.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.simulation.spec().precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => isa.run(BasketGreeksLoop::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => {
+                isa.run(BasketGreeksLoop::<f32> { of: self, blocks, out, number: PhantomData })
+            }
         }
     }
 
@@ -145,14 +147,14 @@ impl BasketGreekSimulation {
 }
 
 /// Some blocks of a basket.
-struct Blocks<'a, T> {
+struct BasketGreeksLoop<'a, T> {
     of: &'a BasketGreekSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
     number: PhantomData<T>,
 }
 
-impl<T: Real> Blocks<'_, T> {
+impl<T: Real> BasketGreeksLoop<'_, T> {
     /// Numbers of the samples by column: of the paths of a side or, with the second, means of both.
     #[inline(always)]
     fn add_side(&self, worths: &Worths<'_, T, true>, side: usize, numbers: &mut [Lanes<f64>]) {
@@ -200,7 +202,7 @@ impl<T: Real> Blocks<'_, T> {
     }
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for BasketGreeksLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let mut worths = Worths::<T, true>::new(&self.of.simulation);

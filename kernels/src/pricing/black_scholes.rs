@@ -64,12 +64,12 @@ impl Greeks {
     /// Adds those of some options, in order.
     pub fn add(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
         self.columns.iter_mut().for_each(|column| column.reserve(range.len()));
-        isa.run(Batch::<true> { options, range, greeks: self });
+        isa.run(OptionsLoop::<true> { options, range, greeks: self });
     }
 
     /// Adds them with the bits of earlier versions: where `σ√T` is more than 4, legs that are nearly nothing lost their digits.
     pub fn add_as_before(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
-        isa.run(Batch::<false> { options, range, greeks: self });
+        isa.run(OptionsLoop::<false> { options, range, greeks: self });
     }
 
     /// Adds those of others behind these.
@@ -86,17 +86,17 @@ impl Greeks {
 }
 
 /// Some options, with all digits of legs that are nearly nothing, or not.
-struct Batch<'a, const DIGITS: bool> {
+struct OptionsLoop<'a, const DIGITS: bool> {
     options: &'a Options,
     range: Range<usize>,
     greeks: &'a mut Greeks,
 }
 
-impl<const DIGITS: bool> HotLoop for Batch<'_, DIGITS> {
+impl<const DIGITS: bool> HotLoop for OptionsLoop<'_, DIGITS> {
     #[inline(always)]
     fn run(self) {
-        let Batch { options, range, greeks } = self;
-        let (mut steps, mut rest) = (Steps::ZERO, Rest::NONE);
+        let OptionsLoop { options, range, greeks } = self;
+        let (mut steps, mut rest) = (Intermediates::ZERO, Rest::NONE);
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
             for column in &greeks.columns {
@@ -149,7 +149,7 @@ const DEEP: f64 = -2.0;
 /// What is computed of some options on the way. Made once, since zeros cost as much as a step does, and aligned, since what
 /// crosses lines of the cache is written twice.
 #[repr(align(64))]
-struct Steps {
+struct Intermediates {
     d1: Column,
     d2: Column,
     root: Column,
@@ -167,10 +167,10 @@ struct Steps {
     found: [Column; GREEK_COLUMNS],
 }
 
-impl Steps {
-    const ZERO: Steps = {
+impl Intermediates {
+    const ZERO: Intermediates = {
         let zero = [0.0; LANES];
-        Steps {
+        Intermediates {
             d1: zero,
             d2: zero,
             root: zero,
@@ -221,9 +221,9 @@ impl Discounted {
 /// that is out of the money – the call where the strike is above the forward, else the put – is what Mills's ratio falls from the
 /// one to the other, and the other option has that and what it is worth without volatility.
 #[inline(always)]
-fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
+fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Intermediates) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
-    let Steps { d1, d2, root, deviation, inverse, .. } = steps;
+    let Intermediates { d1, d2, root, deviation, inverse, .. } = steps;
     for lane in 0..LANES {
         let variance = volatility[lane] * volatility[lane];
         let drift = (rate[lane] - carry[lane] + 0.5 * variance) * years[lane];
@@ -236,7 +236,7 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
         d1[lane] = (quotient.ln(below * inverse_of_both) + drift) * (spot[lane] * inverse[lane]);
         d2[lane] = d1[lane] - deviation[lane];
     }
-    let Steps { d1, d2, asset_whole, cash_whole, forward, near, whole, .. } = steps;
+    let Intermediates { d1, d2, asset_whole, cash_whole, forward, near, whole, .. } = steps;
     for lane in 0..LANES {
         let given = Discounted::new(spot[lane], strike[lane], rate[lane], carry[lane], years[lane]);
         let is_call = d1[lane] + d2[lane] < 0.0;
@@ -244,11 +244,11 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
         whole[lane] = if is_call { given.asset } else { given.cash };
         (asset_whole[lane], cash_whole[lane], forward[lane]) = (given.asset, given.cash, given.difference);
     }
-    let Steps { near, whole, dense, .. } = steps;
+    let Intermediates { near, whole, dense, .. } = steps;
     for lane in 0..LANES {
         dense[lane] = exp(-0.5 * (near[lane] * near[lane])) * whole[lane];
     }
-    let Steps { d1, d2, deviation, asset_whole, cash_whole, forward, .. } = steps;
+    let Intermediates { d1, d2, deviation, asset_whole, cash_whole, forward, .. } = steps;
     let (near, whole, dense) = (&steps.near, &steps.whole, &steps.dense);
     let (price, asset, cash) = (&mut steps.price, &mut steps.asset, &mut steps.cash);
     for lane in 0..LANES {
@@ -275,7 +275,7 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
         asset[lane] = if is_outer { outer_asset } else { inner_asset };
         cash[lane] = if is_outer { outer_cash } else { inner_cash };
     }
-    let Steps { d1, d2, root, deviation, inverse, dense, price, asset, cash, found, .. } = steps;
+    let Intermediates { d1, d2, root, deviation, inverse, dense, price, asset, cash, found, .. } = steps;
     for lane in 0..LANES {
         let (sign, volatility, root) = (sign[lane], volatility[lane], root[lane]);
         let (d1, d2, asset, cash, inverse) = (d1[lane], d2[lane], asset[lane], cash[lane], inverse[lane]);

@@ -74,7 +74,7 @@ impl Digitals {
     /// Adds price and Greeks of some options, in order.
     pub fn greeks(&self, isa: Isa, range: Range<usize>, greeks: &mut Greeks) {
         greeks.columns.iter_mut().for_each(|column| column.reserve(range.len()));
-        isa.run(Batch { digitals: self, range, greeks });
+        isa.run(DigitalsLoop { digitals: self, range, greeks });
     }
 
     /// As [`Digitals::greeks`], on a device.
@@ -91,16 +91,16 @@ impl Digitals {
     }
 }
 
-struct Batch<'a> {
+struct DigitalsLoop<'a> {
     digitals: &'a Digitals,
     range: Range<usize>,
     greeks: &'a mut Greeks,
 }
 
-impl HotLoop for Batch<'_> {
+impl HotLoop for DigitalsLoop<'_> {
     #[inline(always)]
     fn run(self) {
-        let Batch { digitals, range, greeks } = self;
+        let DigitalsLoop { digitals, range, greeks } = self;
         let Digitals { options, amounts, pays_asset } = digitals;
         let mut rest = Rest::NONE;
         let (mut amount, mut of_asset) = ([1.0; LANES], [0.0; LANES]);

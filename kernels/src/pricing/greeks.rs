@@ -134,7 +134,7 @@ impl GreekSimulation {
             ($payoff:ident) => {{
                 let payoff = $payoff::<Dual<T, PARAMETERS>>::new(self.simulation.terms());
                 let bumped = [0, 1].map(|side: usize| $payoff::<Dual<T, 1>>::new(&self.bumped.terms[side]));
-                isa.run(Blocks { of: self, payoff, bumped, blocks, out, number: PhantomData });
+                isa.run(GreeksLoop { of: self, payoff, bumped, blocks, out, number: PhantomData });
             }};
         }
         match self.simulation.spec().contract {
@@ -185,7 +185,7 @@ pub(super) fn greeks_of(price: Term, gamma: f64) -> [f64; GREEKS] {
 }
 
 /// Some blocks of a payoff.
-struct Blocks<'a, T, P, B> {
+struct GreeksLoop<'a, T, P, B> {
     of: &'a GreekSimulation,
     payoff: P,
     bumped: [B; 2],
@@ -194,7 +194,7 @@ struct Blocks<'a, T, P, B> {
     number: PhantomData<T>,
 }
 
-impl<T, P, B> HotLoop for Blocks<'_, T, P, B>
+impl<T, P, B> HotLoop for GreeksLoop<'_, T, P, B>
 where
     T: Real,
     P: Payoff<Dual<T, PARAMETERS>>,

@@ -64,7 +64,7 @@ pub fn implied_volatility(
 ) {
     assert_eq!(prices.len(), range.len(), "a price for each option");
     let mut volatilities = vec![0.0; range.len()];
-    isa.run(Batch { options, range, prices, volatilities: &mut volatilities });
+    isa.run(ImpliedLoop { options, range, prices, volatilities: &mut volatilities });
     out.extend(volatilities.into_iter().map(volatility_of));
 }
 
@@ -81,17 +81,17 @@ pub(crate) fn volatility_of(number: f64) -> Result<f64, NoVolatility> {
     }
 }
 
-struct Batch<'a> {
+struct ImpliedLoop<'a> {
     options: &'a Options,
     range: Range<usize>,
     prices: &'a [f64],
     volatilities: &'a mut [f64],
 }
 
-impl HotLoop for Batch<'_> {
+impl HotLoop for ImpliedLoop<'_> {
     #[inline(always)]
     fn run(self) {
-        let Batch { options, range, prices, volatilities } = self;
+        let ImpliedLoop { options, range, prices, volatilities } = self;
         let mut rest = Rest::NONE;
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);

@@ -156,7 +156,7 @@ impl Simulation {
         blocks: Range<u64>,
         out: &mut Vec<BlockSums>,
     ) {
-        isa.run(Blocks { payoff, spec: &self.spec, blocks, out, number: PhantomData });
+        isa.run(SimulationLoop { payoff, spec: &self.spec, blocks, out, number: PhantomData });
     }
 
     /// The price by the sums of the first blocks, all from block 0 on.
@@ -185,7 +185,7 @@ impl SimulationSpec {
 }
 
 /// Some blocks of a payoff.
-struct Blocks<'a, T, P> {
+struct SimulationLoop<'a, T, P> {
     payoff: P,
     spec: &'a SimulationSpec,
     blocks: Range<u64>,
@@ -193,7 +193,7 @@ struct Blocks<'a, T, P> {
     number: PhantomData<T>,
 }
 
-impl<T: Number<Part = T> + Real, P: Payoff<T>> HotLoop for Blocks<'_, T, P> {
+impl<T: Number<Part = T> + Real, P: Payoff<T>> HotLoop for SimulationLoop<'_, T, P> {
     #[inline(always)]
     fn run(self) {
         let mut numbers = Numbers::new(self.spec, P::HAS_EXTREMES);

@@ -21,7 +21,7 @@ pub(super) struct Walk<T, const SPOTS: usize> {
 }
 
 /// Constants of steps.
-struct Steps<T, const SPOTS: usize> {
+struct StepConstants<T, const SPOTS: usize> {
     sign: T,
     /// Spot / strike.
     moneyness: [T; SPOTS],
@@ -32,7 +32,7 @@ struct Steps<T, const SPOTS: usize> {
 /// Groups of paths and, of an antithetic simulation, those that mirror them.
 pub(super) struct Walks<'a, T, const SPOTS: usize> {
     pub of: &'a AmericanSimulation,
-    steps: Steps<T, SPOTS>,
+    steps: StepConstants<T, SPOTS>,
     /// When to exercise, at each date.
     rule: Vec<Continuation<T>>,
     numbers: Numbers<T>,
@@ -56,7 +56,13 @@ impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
     }
 
     #[inline(always)]
-    fn step(&mut self, steps: &Steps<T, SPOTS>, date: T, continuation: &Continuation<T>, z: &Lanes<T>) {
+    fn step(
+        &mut self,
+        steps: &StepConstants<T, SPOTS>,
+        date: T,
+        continuation: &Continuation<T>,
+        z: &Lanes<T>,
+    ) {
         let mut growth = [T::of(0.0); LANES];
         for ((x, growth), z) in self.x.iter_mut().zip(&mut growth).zip(z) {
             *x = *x + (steps.drift + steps.diffusion * *z);
@@ -79,7 +85,7 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
     #[inline(always)]
     pub fn new(of: &'a AmericanSimulation, moneyness: [f64; SPOTS]) -> Self {
         let (spec, terms) = (of.spec(), of.terms());
-        let steps = Steps {
+        let steps = StepConstants {
             sign: T::of(terms.sign),
             moneyness: moneyness.map(T::of),
             drift: T::of(terms.drift.value),

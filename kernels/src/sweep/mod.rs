@@ -32,7 +32,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::isa::{HotLoop, Isa};
 use account::Account;
-use rules::{Block, LANES};
+use rules::{LANES, RuleBlock};
 
 pub use device::sweep_on_device;
 pub use rules::blocks;
@@ -246,7 +246,7 @@ pub fn sweep(
 ) -> Result<Vec<CellResult>, SweepError> {
     check(rules, cost)?;
     let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules.len()];
-    let mut blocks = Block::all(rules);
+    let mut blocks = RuleBlock::all(rules);
     for (closes, changes) in bars.symbols() {
         for block in &mut blocks {
             block.begin(closes.first().copied().unwrap_or_default());
@@ -273,7 +273,7 @@ pub fn sweep(
 
 /// Some bars of a symbol for one block.
 struct Chunk<'a> {
-    block: &'a mut Block,
+    block: &'a mut RuleBlock,
     closes: &'a [f64],
     changes: &'a [f64],
     from: usize,

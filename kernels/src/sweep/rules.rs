@@ -11,7 +11,7 @@ pub(super) const LANES: usize = 8;
 
 /// Eight rules of one kind, on their way through a symbol's bars.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub(super) struct RuleBlock {
     /// Number of each lane's rule; none where there are not enough.
     pub cells: [Option<usize>; LANES],
     pub account: Account<LANES>,
@@ -26,7 +26,7 @@ enum Kind {
     Breakout(Bands<false>),
 }
 
-impl Block {
+impl RuleBlock {
     /// Blocks of all rules.
     pub fn all(rules: &[TradingRule]) -> Vec<Self> {
         blocks(rules).iter().map(|cells| Self::new(cells, rules)).collect()
