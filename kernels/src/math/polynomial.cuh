@@ -10,7 +10,7 @@ __device__ inline T estrin(const T (&coefficients)[1], T) {
     return coefficients[0];
 }
 
-// The value, in Estrin's order.
+// The value of a polynomial, in Estrin's order.
 template <typename T, int N>
 __device__ inline T estrin(const T (&coefficients)[N], T x) {
     const int PAIRS = N / 2;

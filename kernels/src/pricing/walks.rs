@@ -1,6 +1,6 @@
 //! Paths of an American option, side by side, and where they stop: on the first date on which the rule says so.
 //!
-//! Options that differ in their spots alone share paths, which are of `ln S/S₀`: each has stops of its own.
+//! Options that differ only in their spots share paths, which are of `ln S/S₀`; each has its own stops.
 
 use super::american::AmericanSimulation;
 use super::draws::{LANES, Lanes, Numbers};
@@ -20,7 +20,7 @@ pub(super) struct Walk<T, const SPOTS: usize> {
     pub stops: [Stops<T>; SPOTS],
 }
 
-/// Constants of steps.
+/// Constants of the steps.
 struct StepConstants<T, const SPOTS: usize> {
     sign: T,
     /// Spot / strike.
@@ -81,7 +81,7 @@ impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
 }
 
 impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
-    /// With spot / strike of each.
+    /// Walks for options with these values of spot / strike.
     #[inline(always)]
     pub fn new(of: &'a AmericanSimulation, moneyness: [f64; SPOTS]) -> Self {
         let (spec, terms) = (of.spec(), of.terms());
@@ -116,7 +116,7 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
         }
     }
 
-    /// Numbers of the sample of a lane: of its path, or the means of its two paths'.
+    /// The numbers of a lane's sample: those of its path, or the means of its two paths.
     #[inline(always)]
     pub fn sample<const N: usize>(
         &self,
