@@ -22,7 +22,7 @@ enum Kind { TIME, TRADES, VOLUME };
 struct Bar {
     i128 volume_e9;
     i128 notional_e18;
-    i64 number;  // Time bars: how many intervals after the epoch. Bars of so many trades: counted in the batch.
+    i64 number;  // Time bars: number of intervals since the epoch. Bars by count: number within the batch.
     i64 open_time_ns;
     i64 close_time_ns;
     i64 open_e9;
@@ -95,7 +95,7 @@ struct FoldArgs {
     const u32 *mark_begin;  // By group, and the end.
     const Mark *mark;
     u64 open_max;
-    Bar *open;        // By slot, so many for each, by ascending number.
+    Bar *open;        // By slot, `open_max` for each, by ascending number.
     u64 *open_count;  // By slot.
     i64 *kept_quotes;  // By slot, words of each side by side: time bars' as `LastQuote`, others' as `RecentQuotes`.
     Part *parts;       // By trade: each run's at its first trades.
@@ -236,7 +236,7 @@ struct Walk {
     const u32 *part_count;
     u32 place;
     u64 run;
-    u64 end;  // Of its trades or quotes.
+    u64 end;  // Position behind the place's last trade or quote.
     u32 number;
 
     // The part that the walk has reached; null once it is past the last one.

@@ -64,7 +64,7 @@ impl FaultyDevices {
         Self { devices, faults }
     }
 
-    /// Likewise, from a text such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
+    /// Devices with the faults that a text names, such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
     pub fn parse(devices: Arc<dyn Devices>, text: &str) -> Result<Self, FaultError> {
         let fault = |part: &str| {
             let (device, fault) = part.split_once('=').ok_or_else(|| FaultError(part.to_owned()))?;

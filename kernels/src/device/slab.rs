@@ -253,7 +253,7 @@ impl DeviceSlab {
         self.move_slots(slots.len(), slot, Packed::Zeros)
     }
 
-    /// Moves all fields of so many slots, whose numbers are at an address.
+    /// Moves all fields of `count` slots, whose numbers are at an address.
     fn move_slots(&mut self, count: usize, slots: Address, packed: Packed) -> Result<(), DeviceError> {
         let mut packed_before = 0;
         for (field, &memory) in self.fields.clone().iter().zip(&self.memory.clone()) {

@@ -14,7 +14,7 @@ struct Words {
 
 struct MoveArgs {
     u64 places;
-    u64 words;  // Of each slot.
+    u64 words;  // Number of words of each slot.
     Words from;
     Words to;
 };

@@ -59,7 +59,7 @@ impl IndicatorColumns {
         values
     }
 
-    /// Makes room for the values of so many bars, which all have to be set.
+    /// Makes room for the values of `bars` bars, all of which have to be set.
     pub(crate) fn resize(&mut self, bars: usize, has_further: bool) {
         self.len = bars;
         let tiles = bars.div_ceil(TILE);

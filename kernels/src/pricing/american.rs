@@ -45,7 +45,7 @@ pub struct AmericanSpec {
     pub antithetic: bool,
     /// Which numbers paths have; those of pilot paths are random.
     pub sampling: Sampling,
-    /// What paths are computed in; pilot paths are in `f64`.
+    /// Precision in which paths are computed; pilot paths are in `f64`.
     pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,

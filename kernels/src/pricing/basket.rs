@@ -57,7 +57,7 @@ pub struct BasketSpec {
     pub antithetic: bool,
     /// Which numbers paths have.
     pub sampling: Sampling,
-    /// What paths are computed in.
+    /// Precision in which paths are computed.
     pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,

@@ -19,7 +19,7 @@ struct BridgePoint {
 // Where paths take their numbers from: `NumberSource` of `sampling.rs`.
 struct Source {
     u64 key;
-    const u32 *directions;  // Of Sobol's points, by dimension; none where numbers are random.
+    const u32 *directions;  // Direction numbers of Sobol's points, by dimension; null where numbers are random.
     u64 steps;
     const BridgePoint *bridge;  // One for each step; none where steps are drawn one after the other.
 };

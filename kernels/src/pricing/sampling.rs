@@ -48,7 +48,7 @@ impl Sampling {
         self == Sampling::Sobol
     }
 
-    /// Number of blocks, in full rounds, that have at least so many samples.
+    /// Number of blocks, in full rounds, that have at least `samples` samples.
     pub fn blocks_of(self, samples: u64) -> u64 {
         let blocks = samples.div_ceil(BLOCK_SAMPLES);
         if self.is_sobol() { blocks.next_multiple_of(SOBOL_REPLICATES) } else { blocks }
@@ -59,7 +59,7 @@ impl Sampling {
         if self.is_sobol() { directions((steps * numbers) as usize) } else { Vec::new() }
     }
 
-    /// Whether there are dimensions for so many steps that take so many numbers each.
+    /// Checks that there are dimensions enough for `steps` steps, each of which takes `numbers` numbers.
     pub(crate) fn check(self, steps: u32, numbers: u32) -> Result<(), ParameterError> {
         if !self.is_sobol() {
             return Ok(());

@@ -75,7 +75,7 @@ pub struct SimulationSpec {
     pub antithetic: bool,
     /// Which numbers paths have.
     pub sampling: Sampling,
-    /// What paths are computed in.
+    /// Precision in which paths are computed.
     pub precision: Precision,
     /// Key of the random numbers: equal keys give equal paths.
     pub key: u64,
@@ -171,7 +171,7 @@ impl Simulation {
         matches!(self.spec.contract, Contract::Asian { .. })
     }
 
-    /// Number of blocks that have at least so many random samples; for Sobol's points, [`Sampling::blocks_of`] says.
+    /// Number of blocks that have at least `samples` random samples; for Sobol's points, [`Sampling::blocks_of`] says.
     pub fn blocks_of(samples: u64) -> u64 {
         samples.div_ceil(BLOCK_SAMPLES)
     }

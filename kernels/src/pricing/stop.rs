@@ -14,7 +14,7 @@ pub struct StopRule {
     pub blocks_max: u64,
 }
 
-/// What to do next.
+/// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The price is that of the first blocks, this many.
