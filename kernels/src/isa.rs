@@ -1,5 +1,5 @@
-//! Which instructions a hot loop may use, and what it asks of memory beforehand: the only `unsafe` of this crate, and nothing about
-//! what the loops compute.
+//! The instruction set that a hot loop is compiled for, and hints of what memory it will write. This is the only `unsafe` of the crate;
+//! it knows nothing of what the loops compute.
 
 /// Instruction set that hot loops are compiled for. Results have the same bits for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl Isa {
         [Some(Self::Baseline), avx2_fma, avx512].into_iter().flatten()
     }
 
-    /// What it is called in configurations of lanes.
+    /// Its name in configurations of lanes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -43,7 +43,7 @@ impl Isa {
         Self::supported().last().unwrap_or(Self::Baseline)
     }
 
-    /// The fastest up to AVX2, for loops that take four numbers side by side, as many as its registers hold: what has AVX-512
+    /// The fastest one up to AVX2, for loops that take four numbers side by side, as many as its registers hold: a processor with AVX-512
     /// has AVX2 too.
     pub(crate) fn of_four(self) -> Self {
         match self {
@@ -58,10 +58,10 @@ impl Isa {
     pub(crate) fn run<W: HotLoop>(self, work: W) {
         match self {
             Self::Baseline => run_baseline(work),
-            // SAFETY: the processor has AVX2 and FMA, says what only `supported` makes.
+            // SAFETY: the value was made by `supported`, which has found AVX2 and FMA.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2Fma(Present(())) => unsafe { run_avx2_fma(work) },
-            // SAFETY: likewise AVX-512.
+            // SAFETY: the value was made by `supported`, which has found AVX-512.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(Present(())) => unsafe { run_avx512(work) },
             #[cfg(not(target_arch = "x86_64"))]
@@ -111,8 +111,8 @@ fn run_avx512<W: HotLoop>(work: W) {
     work.run();
 }
 
-/// Asks for the lines of memory behind a column, where there is room for the next numbers: a hint, so that to write them there need
-/// not wait.
+/// Fetches the cache lines behind the end of a column, into which the next numbers will be written. It is a hint: nothing depends on it
+/// but the time.
 #[inline(always)]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 pub(crate) fn prefetch_behind(column: &[f64], count: usize) {

@@ -1,5 +1,5 @@
 //! Arithmetic on slot columns: rows to bars, bars to indicators, indicators to signals. Beside it, prices of options
-//! ([`pricing`]), risk of portfolios of them ([`portfolio`]), bars to what trading rules would have made of them ([`sweep`]).
+//! ([`pricing`]), risk of portfolios of them ([`portfolio`]), and the results of trading rules on bars ([`sweep`]).
 //!
 //! A *slot* is the number of a symbol within its group; kernels know no symbols, no log, no configuration files and no
 //! clock. State sits in slabs (one entry per slot) and is written as device-neutral little-endian bytes.

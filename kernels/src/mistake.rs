@@ -1,4 +1,4 @@
-//! What is wrong with a parameter.
+//! Mistakes in parameters, as data for messages.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use std::fmt;
 pub struct ParameterMistake {
     /// The parameter as it is called in its struct, with dots where it is within another one.
     pub field: String,
-    /// What it says.
+    /// Its value.
     pub found: String,
     /// What is allowed.
     pub allowed: String,
-    /// Another parameter of the same struct that this is held against.
+    /// Another parameter of the same struct that this one is compared with.
     pub against: Option<&'static str>,
 }
 
 impl ParameterMistake {
-    /// One that is wrong by itself.
+    /// A mistake that one parameter has by itself.
     pub fn new(field: impl Into<String>, found: impl fmt::Display, allowed: impl Into<String>) -> Self {
         Self { field: field.into(), found: found.to_string(), allowed: allowed.into(), against: None }
     }
 
-    /// One that is not below another one.
+    /// A parameter that should be below another one and is not.
     pub fn not_below(
         field: &'static str,
         found: impl fmt::Display,
@@ -32,7 +32,7 @@ impl ParameterMistake {
         Self { against: Some(against), ..Self::new(field, found, allowed) }
     }
 
-    /// The same, of a struct that is a field of another one.
+    /// The same mistake, seen from a struct that has this one's as a field.
     pub fn within(self, field: &str) -> Self {
         Self { field: format!("{field}.{}", self.field), ..self }
     }

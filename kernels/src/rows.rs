@@ -1,6 +1,6 @@
 //! The rows of one group in log order, as columns.
 
-/// What a row is. A trade whose size has no 64 bits at 1e-9 says by its kind what its size is counted in.
+/// What a row is. A trade whose size does not fit into 64 bits in units of 1e-9 says by its kind in which unit the size is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKind(u8);
 
@@ -11,7 +11,7 @@ impl RowKind {
     pub const QUOTE: Self = Self(1);
     /// The partition's watermark crossed a bar boundary.
     pub const WATERMARK: Self = Self(2);
-    /// A position at which the state is asked for; kernels ignore it.
+    /// A position at which a snapshot of the state is taken; kernels ignore it.
     pub const BARRIER: Self = Self(3);
 
     /// A trade whose size is counted in `10^exponent` of 1e-9.
@@ -36,10 +36,10 @@ impl RowKind {
     }
 }
 
-/// The greatest exponent of a trade's size: it is counted in whole units then.
+/// The greatest exponent of a trade's size, with which it is counted in whole units.
 pub const SIZE_EXPONENT_MAX: u32 = 9;
 
-/// Rows that an emptied queue keeps room for at most: 160 KiB.
+/// The most rows for which an emptied queue keeps room: 160 KiB.
 const ROOM_ROWS_MAX: usize = 4096;
 
 /// Rows of one group in log order. All columns have the same length; the functions that add rows keep it so.
@@ -53,7 +53,7 @@ pub struct Rows {
     pub time_ns: Vec<i64>,
     /// Price of a trade, bid price of a quote, in the unit of the slot's prices: 1e-9 unless its symbol has another.
     pub price_e9: Vec<i64>,
-    /// Size of a trade, **ask price** of a quote, scaled by 1e-9, the size of a large trade as its kind says.
+    /// Size of a trade, or **ask price** of a quote, in 1e-9; the size of a large trade is in the unit that its kind says.
     pub size_e9: Vec<i64>,
     /// Offset of the record that the row came from.
     pub offset: Vec<i64>,
@@ -65,7 +65,7 @@ impl Rows {
     /// Memory that one row takes.
     pub const BYTES_PER_ROW: usize = size_of::<RowKind>() + 2 * size_of::<u32>() + 4 * size_of::<i64>();
 
-    /// No rows, with room for as many.
+    /// No rows, with room for `rows` of them.
     fn with_capacity(rows: usize) -> Self {
         Self {
             kind: Vec::with_capacity(rows),
@@ -116,7 +116,7 @@ impl Rows {
         self.push(RowKind::trade(exponent), slot, time_ns, price_e9, size, offset, index);
     }
 
-    /// Adds a quote; a price of 0 is a side without orders.
+    /// Adds a quote; a price of 0 says that the side has no orders.
     #[inline]
     pub fn push_quote(&mut self, slot: u32, time_ns: i64, bid_e9: i64, ask_e9: i64, offset: i64, index: u32) {
         self.push(RowKind::QUOTE, slot, time_ns, bid_e9, ask_e9, offset, index);
@@ -133,7 +133,7 @@ impl Rows {
         self.push(RowKind::BARRIER, 0, barrier, 0, 0, offset, index);
     }
 
-    // Once per tick, on the engine's own thread.
+    // Called once per tick, on the engine's own thread.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
     #[inline(always)]
     fn push(

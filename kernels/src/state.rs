@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why bytes are not the state that was asked for.
+/// Why bytes are not the state that is to be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StateError {
     /// The bytes end too soon.
@@ -108,7 +108,7 @@ pub(crate) fn expect_i64(bytes: &mut &[u8], what: &'static str, expected: i64) -
     }
 }
 
-/// What every slab's bytes begin with.
+/// Writes the head with which every slab's bytes begin.
 pub(crate) fn put_head(out: &mut Vec<u8>, version: u32, slots: usize) {
     put_u32(out, version);
     put_u32(out, u32::try_from(slots).expect("slots are numbered in 32 bits"));

@@ -23,6 +23,15 @@ pub(crate) struct Trimmed {
     pub(crate) first_sequence: Option<i64>,
 }
 
+/// The checkpoint that is being read, which may have several entries.
+#[derive(Default)]
+struct CheckpointCheck {
+    /// Its entries as far as they were read, if the scheduler is to be taken up from it.
+    parts: Vec<JournalEntry>,
+    /// The state that it is to have, as far as that was not compared yet.
+    expected_state: Vec<u8>,
+}
+
 /// Steps the recorded inputs and compares.
 pub(crate) struct JournalCheck {
     topic: String,
@@ -34,10 +43,7 @@ pub(crate) struct JournalCheck {
     /// Whether the entries come before the first start or checkpoint in a journal whose beginning was removed. Nobody knows on what
     /// state these were decided.
     is_headless: bool,
-    /// Entries of a checkpoint that the scheduler is to be taken up from, as far as they were read.
-    parts: Vec<JournalEntry>,
-    /// The state that a checkpoint is to have, as far as it was not compared yet.
-    expected_state: Vec<u8>,
+    checkpoint: CheckpointCheck,
     /// Version of the process whose entries are compared.
     software: Option<String>,
     /// Entries found identical.
@@ -62,8 +68,7 @@ impl JournalCheck {
             previous_hash: None,
             next_sequence: None,
             is_headless: false,
-            parts: Vec::new(),
-            expected_state: Vec::new(),
+            checkpoint: CheckpointCheck::default(),
             software: None,
             entries: 0,
             decisions: 0,
@@ -82,8 +87,7 @@ impl JournalCheck {
         self.is_headless = first_offset > 0;
         self.previous_hash = (!self.is_headless).then(|| GENESIS_HASH.to_owned());
         self.next_sequence = (!self.is_headless).then_some(0);
-        self.parts.clear();
-        self.expected_state.clear();
+        self.checkpoint = CheckpointCheck::default();
         self.software = None;
         self.segments.begin();
         self.accounts.begin();
@@ -147,19 +151,19 @@ impl JournalCheck {
     /// Gathers the parts of a checkpoint; once it is whole, goes on from its state with them.
     fn take_up(&mut self, entry: &JournalEntry) -> Vec<Difference> {
         let Input::Checkpoint(part) = &entry.input else {
-            self.parts.clear();
+            self.checkpoint.parts.clear();
             return Vec::new();
         };
-        if part.part as usize != self.parts.len() {
+        if part.part as usize != self.checkpoint.parts.len() {
             // It began before the first entry that is left.
-            self.parts.clear();
+            self.checkpoint.parts.clear();
             return Vec::new();
         }
-        self.parts.push(entry.clone());
+        self.checkpoint.parts.push(entry.clone());
         if part.part + 1 < part.parts {
             return Vec::new();
         }
-        let parts = std::mem::take(&mut self.parts);
+        let parts = std::mem::take(&mut self.checkpoint.parts);
         let state: Vec<u8> =
             parts.iter().filter_map(part_of).flat_map(|part| &part.state.0).copied().collect();
         match Scheduler::from_checkpoint(&state) {
@@ -183,18 +187,18 @@ impl JournalCheck {
     /// Compares a part of a checkpoint with the state.
     fn check_state(&mut self, part: &Checkpoint) -> Option<Difference> {
         if part.part == 0 {
-            self.expected_state = self.scheduler.checkpoint();
-            if part.state.0.first() != self.expected_state.first() {
+            self.checkpoint.expected_state = self.scheduler.checkpoint();
+            if part.state.0.first() != self.checkpoint.expected_state.first() {
                 // It is of another version, which only its own software can write again.
-                self.expected_state.clear();
+                self.checkpoint.expected_state.clear();
             }
         }
-        if self.expected_state.is_empty() {
+        if self.checkpoint.expected_state.is_empty() {
             return None;
         }
-        let length = part.state.0.len().min(self.expected_state.len());
-        let expected: Vec<u8> = self.expected_state.drain(..length).collect();
-        let is_whole = self.expected_state.is_empty() == (part.part + 1 == part.parts);
+        let length = part.state.0.len().min(self.checkpoint.expected_state.len());
+        let expected: Vec<u8> = self.checkpoint.expected_state.drain(..length).collect();
+        let is_whole = self.checkpoint.expected_state.is_empty() == (part.part + 1 == part.parts);
         if expected == part.state.0 && is_whole {
             return None;
         }

@@ -43,6 +43,10 @@ coverage! {
     batches_overlapped,
     /// Lanes lost because their devices failed.
     device_faults,
+    /// Lanes lost because another lane on their device had broken it.
+    devices_shared,
+    /// Devices with several lanes that a critical error took from all of them.
+    devices_lost_whole,
     /// Slices that devices did beside batches.
     device_slices,
     /// Batches that passed a slice which their lane was given before.
@@ -71,6 +75,10 @@ coverage! {
     faults_while_stopping,
     /// Partitions restored from a snapshot past the beginning.
     snapshots_used,
+    /// Partitions restored from snapshots of which compaction had removed older records.
+    snapshots_compacted,
+    /// Partitions restored from a snapshot that had gone out in several transactions, beside the one before.
+    snapshots_beside,
     /// Partitions restored with a tail whose outputs existed.
     tails_replayed,
     /// Risk requests answered.
@@ -117,8 +125,10 @@ coverage! {
     handed_over_late,
     /// Partitions that others owned before their owner knew.
     partitions_lost,
-    /// Lanes that hung until they were given up.
+    /// Lanes that hung in a batch until they were given up.
     lanes_hung,
+    /// Lanes that hung in anything else until they were given up.
+    lanes_hung_opening,
     /// Lanes on the processor that were started again.
     lanes_restarted,
     /// Samples of devices that the journal has.

@@ -1,5 +1,7 @@
 //! Devices of simulated lanes: emulated, and failing now and then. Devices that tests look into.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use crate::random::Random;
 pub static EMULATOR: LazyLock<Arc<Emulator>> = LazyLock::new(Arc::default);
 
 /// Launches and downloads within which a device that fails does so.
-const CALLS_MAX: usize = 100;
+const CALLS_MAX: usize = 50;
 /// Likewise of its stream for slices, which are few.
 const BACKGROUND_CALLS_MAX: usize = 2;
 
@@ -32,25 +34,44 @@ impl SimulatedDevices {
     pub fn heal(&self) {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
-}
 
-impl Devices for SimulatedDevices {
-    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
-        let device = EMULATOR.open(name)?;
+    /// The devices as a process that begins finds them: nothing has broken its contexts yet.
+    pub fn of_process(self: &Arc<Self>) -> Arc<dyn Devices> {
+        Arc::new(ProcessDevices { devices: self.clone(), contexts: Mutex::default() })
+    }
+
+    /// What the next device meets: in its own stream, and in that of its slices.
+    fn draw_faults(&self) -> [Option<Fault>; 2] {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(random) = faults.as_mut() else { return Ok(device) };
-        if random.one_in(2) {
-            return Ok(device);
+        let Some(random) = faults.as_mut() else { return [None, None] };
+        if random.one_in(3) {
+            return [None, None];
         }
-        let background = !random.one_in(3);
+        let background = !random.one_in(4);
         let call = random.index(if background { BACKGROUND_CALLS_MAX } else { CALLS_MAX }) as u64;
-        let fault = match random.index(3) {
-            0 => Fault::Launch(call),
-            1 => Fault::Gone(call),
+        let fault = match random.index(4) {
+            0 | 1 => Fault::Launch(call),
+            2 => Fault::Gone(call),
             _ => Fault::OutOfMemory(call),
         };
-        let faults = if background { [None, Some(fault)] } else { [Some(fault), None] };
-        Ok(Box::new(FaultyDevice::with_faults(name, device, faults)))
+        if background { [None, Some(fault)] } else { [Some(fault), None] }
+    }
+}
+
+/// The devices of one process, of which all lanes on one share its context.
+struct ProcessDevices {
+    devices: Arc<SimulatedDevices>,
+    /// By device, whether its context is broken. Written and read by the lanes on it.
+    contexts: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
+}
+
+impl Devices for ProcessDevices {
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        let device = EMULATOR.open(name)?;
+        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = contexts.entry(name.to_owned()).or_default().clone();
+        let faulty = FaultyDevice::with_faults(name, device, self.devices.draw_faults());
+        Ok(Box::new(faulty.in_context(context)))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
 //! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine.
-//! [`turns`] is for benchmarks.
+//! [`wrapped_log`] is a log of which tests replace parts. [`turns`] is for benchmarks.
 
 pub mod coverage;
 pub mod devices;
@@ -12,3 +12,4 @@ pub mod random;
 pub mod sequential;
 pub mod simulation;
 pub mod turns;
+pub mod wrapped_log;

@@ -8,11 +8,14 @@
 
 mod check;
 mod commits;
+mod committing;
 mod control;
 mod group;
 mod lane;
 mod process;
 mod risk;
+mod snapshots;
+mod source;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +40,7 @@ use control::Controls;
 use group::Group;
 use process::Process;
 use risk::Requests;
+use snapshots::SnapshotTopic;
 
 /// Events before the healing phase.
 const TURBULENT_EVENTS: usize = 3_000;
@@ -66,6 +70,8 @@ pub enum Plant {
     DoubleOwner,
     /// A transaction of unknown outcome that did commit is sent again.
     DoubleCommit,
+    /// A snapshot that goes out in several transactions has the keys of the one before.
+    OnePlace,
 }
 
 /// What went wrong.
@@ -100,10 +106,8 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let source = market::source_log(&mut random, partitions, records);
     config.core.topics = Topics::new("");
     let expected: Vec<Outputs> = source.iter().map(|log| sequential::run(&config.core.stages, log)).collect();
-    let devices = Arc::new(SimulatedDevices::new(random.clone()));
-    config.devices = devices.clone();
     let mut simulation = Simulation::new(random, config, source, plant)?;
-    simulation.run(&devices)?;
+    simulation.run()?;
     let mut world = simulation.world;
     world.check(&expected)?;
     world.check_risk()?;
@@ -119,8 +123,6 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
 
 /// A configuration whose limits are met all the time.
 fn engine_config(random: &mut Random) -> EngineConfig {
-    let lanes = random.between(1, 8) as i32;
-    let has_devices = random.one_in(2);
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
     EngineConfig {
@@ -171,13 +173,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 },
                 breakers: random.one_in(2).then(|| breakers(random)),
             },
-            lanes: (0..lanes)
-                .map(|lane| {
-                    let kind = if has_devices && random.one_in(2) { "cuda" } else { "cpu" };
-                    let device = format!("{kind}:{lane}");
-                    LaneSpec::new(lane, device, random.between(0, 4) as i32)
-                })
-                .collect(),
+            lanes: lanes(random),
             limits: Limits {
                 kept_bytes_max: if random.one_in(3) { usize::MAX } else { random.between(0, 1_000) as usize },
                 commit_bytes_max: if random.one_in(2) {
@@ -210,7 +206,27 @@ fn engine_config(random: &mut Random) -> EngineConfig {
     }
 }
 
-/// What is committed.
+/// Lanes on the processor and on devices, some of which have several.
+fn lanes(random: &mut Random) -> Vec<LaneSpec> {
+    let count = random.between(1, 8) as i32;
+    let has_devices = random.one_in(2);
+    let (mut devices, mut lanes_of_last) = (0, 0);
+    let mut lane = |lane: i32| {
+        let device = if has_devices && random.one_in(2) {
+            if devices == 0 || random.one_in(3) {
+                (devices, lanes_of_last) = (devices + 1, 0);
+            }
+            lanes_of_last += 1;
+            format!("cuda:{}#{}", devices - 1, lanes_of_last - 1)
+        } else {
+            format!("cpu:{lane}")
+        };
+        LaneSpec::new(lane, device, random.between(0, 4) as i32)
+    };
+    (0..count).map(&mut lane).collect()
+}
+
+/// What is committed, but for snapshots.
 #[derive(Default)]
 struct Committed {
     records: BTreeMap<String, BTreeMap<i32, Vec<Vec<u8>>>>,
@@ -227,7 +243,9 @@ struct World {
     now_ns: i64,
     group: Group,
     controls: Controls,
+    devices: Arc<SimulatedDevices>,
     committed: Committed,
+    snapshots: SnapshotTopic,
     /// Whether the first process was asked to stop at the end of the log.
     stopping: bool,
     /// Turbulent events so far: the topics grow with them.
@@ -274,16 +292,19 @@ impl Simulation {
         plant: Plant,
     ) -> Result<Self, Failure> {
         let count = random.between(1, 3);
+        let devices = Arc::new(SimulatedDevices::new(random.clone()));
         let mut world = World {
             requests: Requests::new(&mut random, source.len()),
             random,
             config,
             group: Group::new(source.len()),
             controls: Controls::default(),
+            devices,
             source,
             plant,
             now_ns: 1,
             committed: Committed::default(),
+            snapshots: SnapshotTopic::default(),
             stopping: false,
             turbulent_events: 0,
             healing: false,
@@ -294,7 +315,7 @@ impl Simulation {
     }
 
     /// Turbulence, a stop in it, and a healing phase at whose end all is committed.
-    fn run(&mut self, devices: &SimulatedDevices) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), Failure> {
         for _ in 0..TURBULENT_EVENTS {
             self.world.turbulent_events += 1;
             self.turbulent_event()?;
@@ -303,7 +324,7 @@ impl Simulation {
         for _ in 0..STOPPING_EVENTS {
             self.turbulent_event()?;
         }
-        devices.heal();
+        self.world.devices.heal();
         self.world.healing = true;
         for _ in 0..HEALING_EVENTS_MAX {
             if self.is_done() {
@@ -331,7 +352,7 @@ impl Simulation {
         }
         // One that is about to hand something over would leave that out: a new life stops at the end of everything.
         let first = self.processes[0].as_mut().expect("it stays");
-        if first.stands_still || first.is_ending() {
+        if first.source.stands_still || first.is_ending() {
             first.crash(&mut self.world);
             return self.restart(0);
         }
@@ -356,7 +377,7 @@ impl Simulation {
         } else if world.random.one_in(600) {
             process.crash(world);
             self.restart(index)
-        } else if world.random.one_in(150) {
+        } else if world.random.one_in(200) {
             process.hang(world);
             Ok(())
         } else if world.random.one_in(400) {

@@ -18,7 +18,8 @@ use super::native::NativeError;
 /// What librdkafka's own timers may add to the timeout of a call.
 const GRACE: Duration = Duration::from_secs(1);
 
-type Client = ThreadedProducer<Context>;
+/// A producer of librdkafka with its own threads.
+pub(super) type Client = ThreadedProducer<Context>;
 type Call = Box<dyn FnOnce(&Client) -> Result<(), NativeError> + Send>;
 
 /// A producer's client with the thread for its calls.

@@ -191,9 +191,9 @@ impl NativeConsumer {
 
     /// What the group knows this member by right now, if `is_owner` still says so then: the group refuses what comes in
     /// the name of a member as it was before it let go of partitions.
-    pub(super) fn membership(&self, is_owner: &dyn Fn() -> bool) -> Result<Membership, NativeError> {
+    pub(super) fn membership(&self, is_owner: &dyn Fn() -> bool) -> Result<GroupMetadata, NativeError> {
         // SAFETY: the consumer is live.
-        let membership = Membership(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
+        let membership = GroupMetadata(unsafe { rd::rd_kafka_consumer_group_metadata(self.ptr()) });
         membership.if_owner(is_owner)
     }
 }
@@ -214,12 +214,12 @@ impl Drop for NativeConsumer {
 pub(super) const GIVEN_UP: &str = "partitions were given up meanwhile";
 
 /// What a group knows a member by.
-pub(super) struct Membership(*mut rd::rd_kafka_consumer_group_metadata_t);
+pub(super) struct GroupMetadata(*mut rd::rd_kafka_consumer_group_metadata_t);
 
 // SAFETY: it is a value of its own, which belongs to nobody else.
-unsafe impl Send for Membership {}
+unsafe impl Send for GroupMetadata {}
 
-impl Membership {
+impl GroupMetadata {
     /// The membership to commit under for a group that has no member in this process. `is_owner` is asked, because a member may have
     /// gone just now.
     pub(super) fn none(group: &CStr, is_owner: &dyn Fn() -> bool) -> Result<Self, NativeError> {
@@ -242,7 +242,7 @@ impl Membership {
     }
 }
 
-impl Drop for Membership {
+impl Drop for GroupMetadata {
     fn drop(&mut self) {
         // SAFETY: it is ours, and nobody has it any more.
         unsafe { rd::rd_kafka_consumer_group_metadata_destroy(self.0) };
@@ -253,7 +253,7 @@ impl Drop for Membership {
 pub(super) fn send_offsets<C: ClientContext>(
     producer: &Client<C>,
     offsets: &TopicPartitionList,
-    membership: &Membership,
+    membership: &GroupMetadata,
     timeout: Duration,
 ) -> Result<(), NativeError> {
     // SAFETY: all are live and only read; the error is handed over.

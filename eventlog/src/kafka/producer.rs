@@ -23,19 +23,17 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
 
 use super::Members;
-use super::caller::Caller;
+use super::caller::{Caller, Client};
 use super::cluster::{Cluster, list_of};
 use super::context::Context;
 use super::failure::{failure, is_passing, refused};
-use super::native::{self, Membership, NativeConsumer, NativeError};
+use super::native::{self, GroupMetadata, NativeConsumer, NativeError};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 /// Longest wait for acknowledgements between two looks at their progress.
 const STEP: Duration = Duration::from_millis(100);
 /// Longest wait of a producer that is dropped for the abort of its transaction.
 const DROP_WAIT_MAX: Duration = Duration::from_secs(5);
-
-type Client = ThreadedProducer<Context>;
 
 /// Where a producer stands.
 enum State {
@@ -46,12 +44,12 @@ enum State {
     /// The transaction was aborted, for this reason; the caller has not acknowledged it.
     Aborted(String),
     /// It does no more.
-    Ended(End),
+    Ended(Ending),
 }
 
 /// Why a producer does no more.
 #[derive(Clone)]
-enum End {
+enum Ending {
     Fenced,
     Unknown { doing: &'static str, cause: String },
     Fatal { doing: &'static str, code: RDKafkaErrorCode, cause: String },
@@ -61,7 +59,7 @@ enum End {
 enum Fault {
     /// The transaction must be aborted.
     Abort(String),
-    End(End),
+    End(Ending),
 }
 
 /// A producer of transactions.
@@ -110,7 +108,7 @@ impl KafkaProducer {
         {
             Ok(()) => Ok(producer),
             // Nothing of this producer was ever written.
-            Err(Fault::Abort(cause) | Fault::End(End::Unknown { cause, .. })) => {
+            Err(Fault::Abort(cause) | Fault::End(Ending::Unknown { cause, .. })) => {
                 let code = RDKafkaErrorCode::OperationTimedOut;
                 let trouble = producer.context().take_trouble();
                 Err(failure(&producer.cluster.url, DOING, code, &cause, trouble))
@@ -148,7 +146,7 @@ impl KafkaProducer {
                 Ok(Some(Err(error))) | Err(error) => error,
                 Ok(None) => {
                     let cause = self.cause("a connection to the cluster hangs".to_owned());
-                    return Err(Fault::End(End::Unknown { doing, cause }));
+                    return Err(Fault::End(Ending::Unknown { doing, cause }));
                 }
             };
             use RDKafkaErrorCode as Code;
@@ -156,15 +154,15 @@ impl KafkaProducer {
                 || (error.fatal && error.code == Code::InvalidProducerEpoch);
             let may_repeat = error.retriable || is_passing(error.code);
             if is_fenced {
-                return Err(Fault::End(End::Fenced));
+                return Err(Fault::End(Ending::Fenced));
             } else if error.fatal {
-                return Err(Fault::End(End::Fatal { doing, code: error.code, cause: error.text }));
+                return Err(Fault::End(Ending::Fatal { doing, code: error.code, cause: error.text }));
             } else if error.requires_abort {
                 return Err(Fault::Abort(self.cause(error.text)));
             } else if !may_repeat {
-                return Err(Fault::End(End::Fatal { doing, code: error.code, cause: error.text }));
+                return Err(Fault::End(Ending::Fatal { doing, code: error.code, cause: error.text }));
             } else if left.is_zero() {
-                return Err(Fault::End(End::Unknown { doing, cause: self.cause(error.text) }));
+                return Err(Fault::End(Ending::Unknown { doing, cause: self.cause(error.text) }));
             }
         }
     }
@@ -179,14 +177,14 @@ impl KafkaProducer {
         self.cluster.url.clone()
     }
 
-    fn ended(&self, end: &End) -> LogError {
+    fn ended(&self, end: &Ending) -> LogError {
         let (url, transactional_id) = (self.url(), self.transactional_id.clone());
         match end.clone() {
-            End::Fenced => LogError::Fenced { url, transactional_id },
-            End::Unknown { doing, cause } => {
+            Ending::Fenced => LogError::Fenced { url, transactional_id },
+            Ending::Unknown { doing, cause } => {
                 LogError::OutcomeUnknown { url, transactional_id, doing: doing.to_owned(), cause }
             }
-            End::Fatal { doing, code, cause } => failure(&url, doing, code, &cause, None),
+            Ending::Fatal { doing, code, cause } => failure(&url, doing, code, &cause, None),
         }
     }
 
@@ -219,10 +217,10 @@ impl KafkaProducer {
             // Aborting tells whether the offence was that a newer producer is there.
             Fault::Abort(cause) => match self.abort_now() {
                 Ok(()) => (State::Aborted(cause.clone()), self.aborted(&cause)),
-                Err(Fault::End(end @ (End::Fenced | End::Unknown { .. }))) => self.end(end),
+                Err(Fault::End(end @ (Ending::Fenced | Ending::Unknown { .. }))) => self.end(end),
                 // An abort that got no answer goes on by itself, and librdkafka takes no second one meanwhile.
-                Err(Fault::Abort(again) | Fault::End(End::Fatal { cause: again, .. })) => {
-                    self.end(End::Unknown { doing: "aborting", cause: format!("{cause}; {again}") })
+                Err(Fault::Abort(again) | Fault::End(Ending::Fatal { cause: again, .. })) => {
+                    self.end(Ending::Unknown { doing: "aborting", cause: format!("{cause}; {again}") })
                 }
             },
         };
@@ -233,16 +231,16 @@ impl KafkaProducer {
 
     /// The state after an end, and the error to tell. What the cluster says to a producer whose transaction it has ended by itself,
     /// because it was open for too long, is what it says to one that another one has replaced.
-    fn end(&self, end: End) -> (State, LogError) {
+    fn end(&self, end: Ending) -> (State, LogError) {
         let (open_for, open_max) = (self.opened_at.elapsed(), self.cluster.options.transaction_timeout);
         let end = match end {
-            End::Fenced if matches!(self.state, State::Open) && open_for >= open_max => {
+            Ending::Fenced if matches!(self.state, State::Open) && open_for >= open_max => {
                 let cause = format!(
                     "the transaction was open for {} ms, and the broker ends one after {} ms",
                     open_for.as_millis(),
                     open_max.as_millis()
                 );
-                End::Unknown { doing: "writing a transaction", cause }
+                Ending::Unknown { doing: "writing a transaction", cause }
             }
             end => end,
         };
@@ -274,7 +272,7 @@ impl KafkaProducer {
             if stalled >= self.cluster.options.stall_timeout {
                 let text =
                     format!("{waiting} records were not acknowledged within {} ms", stalled.as_millis());
-                return Err(Fault::End(End::Unknown { doing: DOING, cause: self.cause(text) }));
+                return Err(Fault::End(Ending::Unknown { doing: DOING, cause: self.cause(text) }));
             }
         }
         match self.context().take_undelivered() {
@@ -288,9 +286,9 @@ impl KafkaProducer {
         match self.native().fatal_error() {
             None => Ok(()),
             Some((Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch, _)) => {
-                Err(Fault::End(End::Fenced))
+                Err(Fault::End(Ending::Fenced))
             }
-            Some((code, cause)) => Err(Fault::End(End::Fatal { doing, code, cause })),
+            Some((code, cause)) => Err(Fault::End(Ending::Fatal { doing, code, cause })),
         }
     }
 
@@ -324,7 +322,7 @@ impl KafkaProducer {
         self.ask("sending offsets", |left| {
             let member = match member {
                 Some(member) => member.membership(is_owner)?,
-                None => Membership::none(&name, is_owner)?,
+                None => GroupMetadata::none(&name, is_owner)?,
             };
             let list = list.clone();
             Ok(move |client: &Client| native::send_offsets(client.client(), &list, &member, left))
@@ -407,7 +405,7 @@ impl KafkaProducer {
                             stalled.as_millis()
                         );
                         let cause = self.cause(text);
-                        return Err(self.judge(Fault::End(End::Unknown { doing: DOING, cause })));
+                        return Err(self.judge(Fault::End(Ending::Unknown { doing: DOING, cause })));
                     }
                 }
                 Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
@@ -555,8 +553,8 @@ impl Producer for KafkaProducer {
                 self.state = State::Ready;
                 Ok(())
             }
-            Err(Fault::Abort(cause) | Fault::End(End::Fatal { cause, .. })) => {
-                Err(self.judge(Fault::End(End::Unknown { doing: "aborting a transaction", cause })))
+            Err(Fault::Abort(cause) | Fault::End(Ending::Fatal { cause, .. })) => {
+                Err(self.judge(Fault::End(Ending::Unknown { doing: "aborting a transaction", cause })))
             }
             Err(fault) => Err(self.judge(fault)),
         }
@@ -565,7 +563,7 @@ impl Producer for KafkaProducer {
 
 impl Drop for KafkaProducer {
     fn drop(&mut self) {
-        if matches!(self.state, State::Ended(End::Unknown { .. })) {
+        if matches!(self.state, State::Ended(Ending::Unknown { .. })) {
             self.caller.leave();
         }
         // Readers wait for open transactions; without an answer the broker aborts it when its time is over.

@@ -45,20 +45,27 @@ pub struct Gpu {
     pub sm_clock: Clocks,
     /// Clock of the memory.
     pub memory_clock: Clocks,
-    /// Generation and width of the link to the host, which may be lower while nothing is sent.
-    pub pcie: PcieLink,
-    /// The greatest generation and width that the link can have.
-    pub pcie_max: PcieLink,
-    /// Links to other GPUs that are up.
-    pub nvlinks_active: Option<u32>,
-    /// Numbers of the GPUs whose memory it can read and write.
-    pub peers: Vec<u32>,
+    /// How it is linked to the host and to other GPUs.
+    pub links: Links,
     /// NUMA node of the host that it is attached to, where Linux tells.
     pub numa_node: Option<i32>,
     /// How it is divided, where it can be.
     pub mig: Option<Mig>,
     /// Version of the driver, or of CUDA where NVML does not tell.
     pub driver_version: Option<String>,
+}
+
+/// Links of a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// Generation and width of the link to the host, which may be lower while nothing is sent.
+    pub pcie: PcieLink,
+    /// The greatest generation and width that the link to the host can have.
+    pub pcie_max: PcieLink,
+    /// Number of links to other GPUs that are up.
+    pub nvlinks_active: Option<u32>,
+    /// Numbers of the GPUs whose memory it can read and write.
+    pub peers: Vec<u32>,
 }
 
 /// A clock, MHz.
@@ -130,10 +137,10 @@ fn gpus(driver: Driver) -> DriverResult<Vec<Gpu>> {
             memory_free_bytes: None,
             sm_clock: Clocks::default(),
             memory_clock: Clocks::default(),
-            pcie: PcieLink::default(),
-            pcie_max: PcieLink::default(),
-            nvlinks_active: None,
-            peers: handles.iter().filter(is_peer).map(|(other, _)| *other).collect(),
+            links: Links {
+                peers: handles.iter().filter(is_peer).map(|(other, _)| *other).collect(),
+                ..Links::default()
+            },
             numa_node: None,
             mig: None,
             driver_version: Some(driver_version.clone()),
@@ -169,15 +176,15 @@ fn ask_nvml(nvml: &Nvml, gpu: &mut Gpu) {
     gpu.sm_clock = clocks(Clock::SM);
     gpu.memory_clock = clocks(Clock::Memory);
     gpu.memory_free_bytes = device.memory_info().ok().map(|memory| memory.free);
-    gpu.pcie = PcieLink {
+    gpu.links.pcie = PcieLink {
         generation: device.current_pcie_link_gen().ok(),
         width: device.current_pcie_link_width().ok(),
     };
-    gpu.pcie_max =
+    gpu.links.pcie_max =
         PcieLink { generation: device.max_pcie_link_gen().ok(), width: device.max_pcie_link_width().ok() };
     let states: Vec<bool> =
         (0..NVLINKS_MAX).filter_map(|link| device.link_wrapper_for(link).is_active().ok()).collect();
-    gpu.nvlinks_active =
+    gpu.links.nvlinks_active =
         (!states.is_empty()).then(|| states.iter().filter(|is_active| **is_active).count() as u32);
     gpu.mig = device.mig_mode().ok().map(|mode| {
         let places = device.mig_device_count().unwrap_or(0);

@@ -23,7 +23,7 @@ mod telemetry;
 
 pub use cache::cache_folder;
 pub use devices::CudaDevices;
-pub use inventory::{Clocks, Gpu, Inventory, Mig, PcieLink, inventory};
+pub use inventory::{Clocks, Gpu, Inventory, Links, Mig, PcieLink, inventory};
 pub use launches::LaunchFigures;
 pub use score::Score;
 pub use telemetry::{NoTelemetry, Telemetry};

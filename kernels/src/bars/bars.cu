@@ -22,7 +22,7 @@ enum Kind { TIME, TRADES, VOLUME };
 struct Bar {
     i128 volume_e9;
     i128 notional_e18;
-    i64 number;  // Time bars: how many intervals after the epoch. Bars of so many trades: counted in the batch.
+    i64 number;  // Time bars: number of intervals since the epoch. Bars by count: number within the batch.
     i64 open_time_ns;
     i64 close_time_ns;
     i64 open_e9;
@@ -36,7 +36,7 @@ struct Bar {
     i64 ask_e9;
 };
 
-// What neighbouring trades of one slot and bar come to.
+// The fold of neighbouring trades of one slot and bar.
 struct Part {
     Bar bar;
     u32 place;
@@ -62,7 +62,7 @@ struct Quote {
     i64 ask_e9;
 };
 
-// The last by event time of neighbouring quotes of one slot and bar.
+// Of neighbouring quotes of one slot and bar, the last one by event time.
 struct QuotePart {
     i64 number;
     i64 time_ns;
@@ -95,7 +95,7 @@ struct FoldArgs {
     const u32 *mark_begin;  // By group, and the end.
     const Mark *mark;
     u64 open_max;
-    Bar *open;        // By slot, so many for each, by ascending number.
+    Bar *open;        // By slot, `open_max` for each, by ascending number.
     u64 *open_count;  // By slot.
     i64 *kept_quotes;  // By slot, words of each side by side: time bars' as `LastQuote`, others' as `RecentQuotes`.
     Part *parts;       // By trade: each run's at its first trades.
@@ -141,7 +141,7 @@ __device__ inline void add(bool by_event_time, Bar &bar, const Bar &later) {
     bar.trades += later.trades;
 }
 
-// Sum of price times size; the least number where it may have more than 128 bits.
+// Sum of price times size; the least i128 where the sum may need more than 128 bits, so that it is not known.
 __device__ inline i128 notional_of(const Bar &bar) {
     u64 high = bar.high_e9 < 0 ? 0 - (u64)bar.high_e9 : bar.high_e9;
     u64 low = bar.low_e9 < 0 ? 0 - (u64)bar.low_e9 : bar.low_e9;
@@ -156,7 +156,7 @@ __device__ inline i64 floor_divide(i64 dividend, i64 divisor) {
     return dividend % divisor < 0 ? quotient - 1 : quotient;
 }
 
-// The ends of the range of i64 stand for times beyond them.
+// The time at which a bar begins. A time beyond the range of i64 is given as the end of that range.
 __device__ inline i64 time_of(i128 number, i64 interval_ns) {
     const i64 GREATEST = 0x7fffffffffffffffll;
     if (number > GREATEST) number = GREATEST;
@@ -218,7 +218,7 @@ extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
     args.quote_part_count[run] = count;
 }
 
-// The first of some positions from which on a condition holds.
+// The first position of a range at which a condition holds, which then holds at all later ones too; `end` where it holds at none.
 template <typename Condition>
 __device__ u32 first_where(u32 begin, u32 end, Condition holds) {
     while (begin < end) {
@@ -236,10 +236,10 @@ struct Walk {
     const u32 *part_count;
     u32 place;
     u64 run;
-    u64 end;  // Of its trades or quotes.
+    u64 end;  // Position behind the place's last trade or quote.
     u32 number;
 
-    // The part that it has come to; null behind the last.
+    // The part that the walk has reached; null once it is past the last one.
     __device__ const Part *at() {
         for (; run * RUN < end; ++run, number = 0) {
             for (; number < part_count[run]; ++number) {
@@ -257,8 +257,8 @@ struct LastQuote {
     i64 *words;
 };
 
-// Bars by count or volume: a slot's newest quotes by event time, oldest first, in a ring: where it begins, how many there are,
-// and of each its event time, bid and ask.
+// Bars by count or volume: a ring with a slot's newest quotes by event time, oldest first. Its words are the position at which the
+// ring begins, the number of quotes, and then the event time, bid and ask of each quote.
 struct RecentQuotes {
     static const u32 WORDS = 2 + 3 * RECENT_QUOTES_MAX;
     i64 *words;
@@ -286,7 +286,7 @@ struct RecentQuotes {
         added[1] = quote.bid_e9;
         added[2] = quote.ask_e9;
         ++words[1];
-        // A trade to come may ask for what is not older, and for the last before that.
+        // A later trade may ask for quotes from this time on, and for the last quote before it: older ones are not needed.
         i128 settled_ns = (i128)at(words[1] - 1)[0] - allowed_lateness_ns;
         while (words[1] > 1 && at(1)[0] <= settled_ns) forget_oldest();
     }
@@ -337,7 +337,7 @@ struct Closing {
         closed.rank = args.closed_by_place[place]++;
     }
 
-    // Closes the time bars that are over at the last watermark before a row.
+    // Closes the time bars that have ended by the last watermark before a row.
     __device__ void close_before(u32 row) {
         u32 behind = first_where(marks_begin, marks_end, [&](u32 mark) { return args.mark[mark].row > row; });
         if (behind == marks_begin) return;
@@ -361,7 +361,7 @@ struct Closing {
         count -= over;
     }
 
-    // The open bar with a number, which is opened where there is none; null where there is no room for it.
+    // The open bar with this number. It is opened if there is none yet; the result is null if there is no room for it.
     __device__ Bar *bar_at(i64 number) {
         u32 position = first_where(0, count, [&](u32 bar) { return open[bar].number >= number; });
         if (position < count && open[position].number == number) return open + position;

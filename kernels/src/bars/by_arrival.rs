@@ -1,4 +1,4 @@
-//! The rule of former logs: a bar's quote was the last one to arrive before the bar was closed.
+//! The rule by which former logs were processed: a bar's quote was the last one to arrive before the bar was closed.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::rows::{RowKind, Rows};
 #[derive(Clone, Debug, Default)]
 pub struct QuotesByArrival {
     quotes: Vec<[i64; 2]>,
-    /// The quotes as they were at a row within the range that is being filled from.
+    /// The last quotes as of the row that [`QuotesByArrival::fill`] has reached.
     walked: Vec<[i64; 2]>,
 }
 
@@ -40,7 +40,7 @@ impl QuotesByArrival {
         }
     }
 
-    /// Takes in the quotes of `range`. Panics at a slot there is no room for.
+    /// Takes in the quotes of `range`. Panics at a slot for which there is no room.
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>) {
         apply(&mut self.quotes, rows, range);
     }

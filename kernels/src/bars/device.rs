@@ -25,7 +25,7 @@ pub struct DeviceBar {
     quote: [i64; 3],
 }
 
-/// What neighbouring trades come to: as `Part` of `bars.cu`. Only the device looks into it.
+/// The fold of neighbouring trades: `Part` of `bars.cu`. Only the device reads its fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DevicePart {
@@ -33,7 +33,7 @@ pub struct DevicePart {
     rows: [u32; 4],
 }
 
-/// The last of neighbouring quotes: as `QuotePart` of `bars.cu`. Only the device looks into it.
+/// The last of neighbouring quotes: `QuotePart` of `bars.cu`. Only the device reads its fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DeviceQuotePart {
@@ -41,7 +41,7 @@ pub struct DeviceQuotePart {
     rows: [u32; 2],
 }
 
-/// A trade: as `Trade` of `bars.cu`, and so are the next two.
+/// A trade: `Trade` of `bars.cu`. The two structs after this one are `Quote` and `Mark` there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceTrade {
@@ -54,7 +54,7 @@ pub(crate) struct DeviceTrade {
 }
 
 impl DeviceTrade {
-    /// Places that can be told apart.
+    /// Number of places that fit into the bits that a size's exponent leaves.
     pub const PLACES_MAX: usize = 1 << 28;
 
     pub fn new(place: u32, exponent: u32, row: u32, [time_ns, price_e9, size]: [i64; 3]) -> Self {
@@ -79,10 +79,10 @@ pub(crate) struct DeviceMark {
     pub time_ns: i64,
 }
 
-/// Trades that one thread of `fold_runs` takes, and quotes of `fold_quotes`.
+/// Number of trades that one thread of `fold_runs` folds, and of quotes that one of `fold_quotes` does.
 pub const RUN: usize = 32;
 
-/// What the kernels that fold bars are given: as `FoldArgs` of `bars.cu`. All but `kind`, `parameter`, `places`,
+/// Arguments of the kernels that fold bars: `FoldArgs` of `bars.cu`. All but `kind`, `parameter`, `places`,
 /// `allowed_lateness_ns`, `trades`, `quotes`, `open_max` and `closed_max` are addresses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -156,8 +156,8 @@ impl BarSlab {
     }
 }
 
-/// Words that a slot's quotes take under a specification: bid and ask, or a ring of them with where it begins and how many there
-/// are, each its event time, bid and ask.
+/// Number of words that a slot's quotes take under a specification. Time bars need bid and ask. Other bars need a ring: the position at
+/// which it begins, the number of quotes, and the event time, bid and ask of each.
 pub(crate) fn quote_words(spec: BarSpec) -> usize {
     match spec {
         BarSpec::Time { .. } => 2,
@@ -182,7 +182,7 @@ impl BarSlab {
         }
     }
 
-    /// Sets them.
+    /// Sets the quotes of a slot, given as a device has them.
     pub(crate) fn set_quotes(&mut self, slot: usize, words: &[i64]) {
         let (head, ring) = words.split_at(2);
         match &mut self.open {

@@ -83,17 +83,17 @@ impl FilledBars {
         Some(&self.open[slot]).filter(|bar| bar.trades > 0)
     }
 
-    /// Sets it.
+    /// Sets the open bar of a slot.
     pub fn set_bar(&mut self, slot: usize, bar: OpenBar) {
         self.open[slot] = bar;
     }
 
-    /// Quotes that are kept of a slot.
+    /// The quotes that are kept for a slot.
     pub fn quotes(&self, slot: usize) -> &RecentQuotes {
         &self.quotes[slot]
     }
 
-    /// Sets them.
+    /// Sets the quotes that are kept for a slot.
     pub fn set_quotes(&mut self, slot: usize, quotes: RecentQuotes) {
         self.quotes[slot] = quotes;
     }

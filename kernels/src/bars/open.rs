@@ -5,10 +5,10 @@ use crate::StateError;
 use crate::rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
 use crate::state::{get_i64, get_i128, put_i64, put_i128};
 
-/// The notional of a closed bar that is too large to be known: its bar's prices and volume could come to more than 128 bits.
+/// Stands for a notional that is not known, because the bar's prices and volume could give more than 128 bits.
 pub(crate) const NOTIONAL_TOO_LARGE: i128 = i128::MIN;
 
-/// What a unit of a trade's size is in 1e-9, by exponent.
+/// The unit in which the size of a trade is counted, in 1e-9, by the exponent.
 const SIZE_UNITS: [i128; SIZE_EXPONENT_MAX as usize + 1] = {
     let mut units = [1; SIZE_EXPONENT_MAX as usize + 1];
     let mut exponent = 1;
@@ -40,14 +40,15 @@ impl Trade {
         Self { time_ns, price_e9, size_e9: size_e9 * unit, notional_e18: notional_e18.wrapping_mul(unit) }
     }
 
-    /// The trade of a row that is one.
+    /// The trade that is at a row; the row must be a trade.
     #[inline(always)]
     pub fn of(rows: &Rows, row: usize) -> Self {
         Self::new(rows.kind[row], rows.time_ns[row], rows.price_e9[row], rows.size_e9[row])
     }
 }
 
-/// A bar that is not closed yet; without trades it will be none, and without a quote too it stands for nothing.
+/// A bar that is not closed yet. One without trades closes without giving a bar, and is kept for its quote alone; one with neither is
+/// empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenBar {
     pub volume_e9: i128,

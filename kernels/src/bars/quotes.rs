@@ -1,14 +1,14 @@
-//! Quotes by event time: which one a bar saw.
+//! Quotes by event time: which of them is a bar's.
 
 use std::collections::VecDeque;
 
 use crate::StateError;
 use crate::state::{get_i64, get_u32, put_i64, put_u32};
 
-/// Quotes of a slot that bars by count or volume keep at most.
+/// The most quotes that bars by count or volume keep for a slot.
 pub const RECENT_QUOTES_MAX: usize = 64;
 
-/// A slot's best bid and ask from an event time on; a price of 0 is a side without orders.
+/// A slot's best bid and ask from an event time on; a price of 0 says that the side has no orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quote {
     pub time_ns: i64,
@@ -29,7 +29,7 @@ impl Quote {
     }
 }
 
-/// A slot's newest quotes by event time: those that trades to come may ask for, [`RECENT_QUOTES_MAX`] of them at most.
+/// A slot's newest quotes by event time: those that later trades may ask for, at most [`RECENT_QUOTES_MAX`] of them.
 ///
 /// A bar by count or volume ends at a trade, at whatever event time that trade has. A trade that is not late is not older than
 /// the slot's newest quote by more than the allowed lateness, so that of all quotes from before that, one is enough.

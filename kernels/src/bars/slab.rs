@@ -27,7 +27,7 @@ pub(super) enum OpenBars {
 }
 
 impl BarSlab {
-    /// No open bars and no slots. The specification has passed [`BarSpec::check`] with the same lateness.
+    /// A slab with no slots. The specification must have passed [`BarSpec::check`] with the same lateness.
     pub fn new(spec: BarSpec, allowed_lateness_ns: i64) -> Self {
         let open_max = spec.open_bars_max(allowed_lateness_ns);
         let open = match spec {
@@ -53,7 +53,7 @@ impl BarSlab {
 
     /// Folds the trades and quotes of `range` and adds the bars that trades and watermarks close to `closed`.
     ///
-    /// Panics at a slot there is no room for, and where more time bars are open than the lateness allows: whoever makes
+    /// Panics at a slot for which there is no room, and where more time bars are open than the lateness allows: whoever makes
     /// rows leaves out late ticks and puts a watermark row before each tick that moves the watermark over a boundary.
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
         match &mut self.open {

@@ -22,7 +22,7 @@ const UNITS: [(&str, i64); 7] = [
 
 const ONE_E9: i64 = 1_000_000_000;
 
-/// What closes a bar. As text: `250ms`, `1s`, `5m`, `1h`, `1d`, `tick:100`, `volume:0.5`.
+/// What closes a bar. Its text is one of `250ms`, `1s`, `5m`, `1h`, `1d`, `tick:100`, `volume:0.5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BarSpec {
@@ -80,7 +80,7 @@ pub enum BarSpecError {
 }
 
 impl BarSpec {
-    /// Whether the specification can be folded when ticks may be this much behind.
+    /// Checks that the specification can be folded when ticks may be late by as much as `allowed_lateness_ns`.
     pub fn check(self, allowed_lateness_ns: i64) -> Result<(), BarSpecError> {
         let positive = match self {
             Self::Time { interval_ns } => interval_ns,

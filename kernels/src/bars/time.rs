@@ -13,12 +13,12 @@ use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 #[derive(Clone, Debug)]
 pub(crate) struct TimeBars {
     interval_ns: i64,
-    /// Limit of `open`.
+    /// The most bars that may be open at once.
     open_max: i64,
     slots: usize,
     /// Ascending by number.
     open: Vec<OpenRow>,
-    /// Rows without bars, for the next bars to open.
+    /// Spare rows, all of whose bars are empty, for the bars that open next.
     spare: Vec<OpenRow>,
     /// By slot: bid and ask of the last quote before all open bars; 0 where there is none.
     last_quotes: Vec<[i64; 2]>,
@@ -35,7 +35,7 @@ struct OpenRow {
     touched: Vec<u32>,
 }
 
-/// The bar that the ticks in hand fall into.
+/// The open bar into which the last tick fell, where the next one is looked for first.
 #[derive(Clone, Copy)]
 struct Current {
     position: usize,
@@ -44,7 +44,7 @@ struct Current {
 }
 
 impl Current {
-    /// No bar: no time is within.
+    /// Stands for no bar: no event time lies in it.
     const NONE: Self = Self { position: 0, start_ns: 0, end_ns: 0 };
 }
 
@@ -155,7 +155,7 @@ impl TimeBars {
         self.spare.extend(self.open.drain(..count));
     }
 
-    /// The ends of the range of i64 stand for times beyond them.
+    /// Event time at which a bar starts. A time beyond the range of i64 is given as the end of that range.
     fn start_ns(&self, number: i64) -> i64 {
         number.saturating_mul(self.interval_ns)
     }
@@ -169,7 +169,7 @@ impl TimeBars {
         self.open.iter().map(move |row| (row.number, &row.bars[slot])).filter(|(_, bar)| !bar.is_empty())
     }
 
-    /// Sets a bar of a slot that does not have it.
+    /// Sets the bar with this number of a slot, which must not have it yet.
     pub fn set_bar(&mut self, slot: usize, number: i64, bar: OpenBar) {
         let position = self.bar_at(self.start_ns(number)).position;
         let row = &mut self.open[position];
@@ -182,7 +182,7 @@ impl TimeBars {
         self.last_quotes[slot]
     }
 
-    /// Sets them.
+    /// Sets bid and ask of a slot's last quote before all open bars.
     pub fn set_last_quote(&mut self, slot: usize, quote: [i64; 2]) {
         self.last_quotes[slot] = quote;
     }

@@ -1,14 +1,14 @@
 // Puts closed bars where they belong: the twin of `twin.rs`, whose module `compaction` has the formula.
 //
-//   scan_places  one thread per place: bars of the places before it in its tile, and of each tile.
-//   scan_tiles   one block: bars of the tiles before each.
-//   gather_bars  sixteen threads per bar, so that neighbours copy neighbouring words.
+//   scan_places  one thread per place: counts the bars of the places before it in its tile, and those of each tile.
+//   scan_tiles   one block: counts the bars of the tiles before each tile.
+//   gather_bars  sixteen threads per bar: copies it, so that neighbouring threads copy neighbouring words.
 
 #include "device.cuh"
 
 namespace warptape {
 
-// Places of a tile: a thread of a warp for each.
+// Number of places in a tile: one for each thread of a warp.
 static const u32 TILE = 32;
 static const u32 ALL_LANES = 0xffffffffu;
 static const u32 WARPS_MAX = 32;
@@ -23,7 +23,7 @@ struct CompactionArgs {
     ClosedBar *ordered;
 };
 
-// The sum over this thread's warp up to and with it.
+// The sum over the threads of this thread's warp up to and including this one.
 __device__ inline u32 sum_through(u32 value) {
     u32 lane = threadIdx.x % TILE;
     for (u32 delta = 1; delta < TILE; delta *= 2) {

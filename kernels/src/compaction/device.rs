@@ -1,14 +1,14 @@
-//! What the kernels that put bars in order are given.
+//! Arguments of the kernels that put closed bars in order.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Places of a tile.
+/// Number of places in a tile.
 pub const TILE: usize = 32;
 
-/// Threads that copy a bar.
+/// Number of threads that copy one bar.
 pub const GATHER_THREADS: usize = 16;
 
-/// As `CompactionArgs` of `compaction.cu`.
+/// Arguments of the kernels of `compaction.cu`: its `CompactionArgs`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "compaction.cu says what each one is")]

@@ -1,6 +1,6 @@
-//! Closed bars in order: those of a place together, places ascending, each place's as they closed, specification by specification.
+//! Puts closed bars in order: by place, within a place by specification, and within that in the order in which they closed.
 //!
-//! Bars are closed by many threads at once, each of which takes the next room in a list: their order there is none. But one thread
+//! Bars are closed by many threads at once, each of which takes the next entry of one list, so that their order there is arbitrary. But one thread
 //! alone closes the bars of a place under a specification, and one specification comes after the other. So it knows the *rank* of
 //! each of them, `r = 0, 1, …`, and how many bars `n(p)` the place `p` has in the end. The bar belongs at
 //!

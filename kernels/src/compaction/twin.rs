@@ -2,7 +2,7 @@
 
 use crate::device::DeviceClosedBar;
 
-/// Bars of so many places, in order.
+/// The closed bars of this many places, in order.
 pub fn ordered(places: usize, closed: &[DeviceClosedBar]) -> Vec<DeviceClosedBar> {
     let mut begin = vec![0; places + 1];
     closed.iter().for_each(|bar| begin[bar.place as usize + 1] += 1);

@@ -10,9 +10,9 @@ pub const DOWNLOADS_MAX: usize = 2;
 /// An address in a device's memory.
 pub type Address = u64;
 
-/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls, but that an upload need not wait
-/// for what was asked for since the upload before it, if no memory was allocated in between. So uploads that go to one place and
-/// another in turn run beside the kernels. Only downloads wait. A device that has failed once fails for ever.
+/// A device: its memory, and the kernels that it runs. Everything happens in the order of the calls, with one exception: an upload need
+/// not wait for what was asked for since the upload before it, if no memory was allocated in between. So uploads that go to two places
+/// in turns run beside the kernels. Only downloads make the caller wait. A device that has failed once fails for ever.
 pub trait Device: Send {
     /// New memory of zeros, aligned for anything.
     fn allocate(&mut self, bytes: usize) -> Result<Address, DeviceError>;
@@ -20,13 +20,13 @@ pub trait Device: Send {
     /// Frees what [`Device::allocate`] gave.
     fn free(&mut self, address: Address) -> Result<(), DeviceError>;
 
-    /// Host memory of so many bytes, aligned for anything, to be filled and uploaded; what was in it is undefined.
+    /// Host memory of this many bytes, aligned for anything, to be filled and uploaded; its content is undefined.
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], DeviceError>;
 
-    /// Copies the first bytes of what [`Device::staging`] gave last.
+    /// Copies the first `bytes` bytes of what [`Device::staging`] gave last to an address.
     fn upload(&mut self, to: Address, bytes: usize) -> Result<(), DeviceError>;
 
-    /// Copies bytes to the host, once everything before is done.
+    /// Copies bytes to the host, once everything that was asked for before is done.
     fn download(&mut self, from: Address, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Begins to copy bytes to the host, at most [`DOWNLOADS_MAX`] times at once.
@@ -42,12 +42,12 @@ pub trait Device: Send {
     /// Sets bytes to zero.
     fn clear(&mut self, address: Address, bytes: usize) -> Result<(), DeviceError>;
 
-    /// Runs a kernel with so many threads at least, given the bytes of the struct that it takes.
+    /// Runs a kernel with at least this many threads. `args` are the bytes of the struct that it takes.
     fn launch(&mut self, kernel: &Kernel, args: &[u8], threads: usize) -> Result<(), DeviceError>;
 
-    /// Another stream of the device, of the lowest priority, for work of another thread: kernels that are asked for here go first.
-    /// It happens in an order of its own, beside this one, and knows no memory but its own. Once one of both has failed, so has the
-    /// other.
+    /// Another stream of the device, of the lowest priority, for the work of another thread: kernels of this stream go first. What is
+    /// asked of it happens in an order of its own, beside this stream, and it must use only memory that it allocated. Once either of the
+    /// two has failed, both have.
     fn background(&mut self) -> Result<Box<dyn Device>, DeviceError>;
 }
 
@@ -56,7 +56,7 @@ pub trait Devices: Send + Sync {
     /// Opens a device by its name, as `cuda:0`.
     fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError>;
 
-    /// How a device fares; nothing where that cannot be known. Takes no longer than a few milliseconds.
+    /// The figures of a device now; `None` where they cannot be known. Takes no longer than a few milliseconds.
     fn sample(&self, _name: &str) -> Option<Sample> {
         None
     }
@@ -101,7 +101,7 @@ impl Devices for NoDevices {
     }
 }
 
-/// Why a device does not do what it is asked to.
+/// Why a device did not do what it was asked to.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeviceError {
     /// There is no such device, or it cannot be used.
@@ -120,7 +120,7 @@ pub enum DeviceError {
         /// Bytes asked for at once.
         wanted_bytes: usize,
     },
-    /// A kernel is no good: a fault of this build.
+    /// The device does not accept a kernel, which is a fault of this build.
     #[error("{device} does not take the kernel {kernel}: {reason}")]
     Kernel {
         /// The device's name.

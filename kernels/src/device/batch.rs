@@ -1,4 +1,4 @@
-//! Batches of rows that move the slots of a slab on.
+//! Batches of rows, which advance the state of a slab's slots.
 //!
 //! ```text
 //! StagedRows ──▶ fold_runs ──▶ fold_quotes ──▶ close_bars ──▶ update_indicators ──▶ detect_signals     (for each bar specification)
@@ -23,15 +23,16 @@ use crate::compaction::{CompactionArgs, GATHER_THREADS, TILE};
 use crate::indicators::device::IndicatorArgs;
 use crate::signals::device::SignalArgs;
 
-/// Bytes of closed bars up to which room is made for all bars that may be open, without asking how many are: where many may
-/// be, few are.
+/// Up to this many bytes, room is made for all bars that may be open, without asking how many are. Above it they are counted first,
+/// because where very many may be open, few are.
 const OPEN_BYTES_UNASKED: usize = 64 << 20;
 
-/// How many bars were closed, and whether there was no room for one.
+/// Number of bars that were closed, and whether there was no room for one of them.
 type Counters = [u32; 2];
 
-/// Closed bars that are asked for beyond those that are expected, and the most that are asked for on a guess.
+/// Number of closed bars that the first download asks for beyond those that are expected.
 const CLOSED_MORE: usize = 64;
+/// The most closed bars that the first download asks for, before their number is known.
 const GUESS_MAX: usize = 16_384;
 
 /// Rows in a device's memory.
@@ -42,13 +43,13 @@ pub struct StagedBatch {
 
 /// A batch whose kernels run, or are about to.
 pub struct RunningBatch {
-    /// What the kernels hand on; none where there are no slots.
+    /// Memory for what the kernels pass to each other; `None` where there are no slots.
     work: Option<BatchMemory>,
-    /// Bars whose download is under way.
+    /// Number of bars whose download is under way.
     guess: usize,
 }
 
-/// What kernels hand on to each other, and to the host.
+/// Addresses of what kernels pass to each other and to the host.
 struct BatchMemory {
     /// Number of bars closed so far, by place. The counters lie behind it, and the bars in order behind them.
     closed_by_place: Address,
@@ -81,7 +82,7 @@ impl DeviceSlab {
         self.finish(running)
     }
 
-    /// Begins to run rows that were staged last. One batch more may be staged and begun before this one is finished.
+    /// Begins to run the rows that were staged last. One more batch may be staged and begun before this one is finished.
     pub fn begin(&mut self, batch: &StagedBatch) -> Result<RunningBatch, DeviceError> {
         let rows = batch.args;
         let places = rows.places as usize;
@@ -105,7 +106,7 @@ impl DeviceSlab {
         self.launch(&SCAN_PLACES, &compaction, places)?;
         self.launch(&SCAN_TILES, &compaction, 1)?;
         self.launch(&GATHER_BARS, &compaction, GATHER_THREADS * guess)?;
-        // The counters are before the bars, and take as much as the alignment.
+        // The counters lie in front of the bars, in a piece as large as the alignment.
         self.device.begin_download(work.counters, ALIGNMENT + guess * size_of::<DeviceClosedBar>())?;
         Ok(RunningBatch { work: Some(work), guess })
     }
@@ -163,7 +164,7 @@ impl DeviceSlab {
         })
     }
 
-    /// Folds rows under one specification, and moves indicators and zones on.
+    /// Folds rows under one specification, and advances indicators and zones by the bars that close.
     fn run_spec(&mut self, spec: usize, rows: &FoldArgs, work: &BatchMemory) -> Result<(), DeviceError> {
         let (places, trades, quotes) = (rows.places as usize, rows.trades as usize, rows.quotes as usize);
         let of_spec = FoldArgs::new(self.config.bars[spec], self.config.allowed_lateness_ns);
@@ -210,13 +211,13 @@ impl DeviceSlab {
         self.launch(&DETECT_SIGNALS, &signals, places)
     }
 
-    /// How many bars are asked for before it is known how many there are: as many as there were last, and some more. Mostly one
-    /// copy is enough.
+    /// Number of bars that are copied before it is known how many there are: as many as last time and some more, so that one copy is
+    /// mostly enough.
     fn guess(&self, work: &BatchMemory) -> usize {
         (self.closed_before + self.closed_before / 4 + CLOSED_MORE).min(GUESS_MAX).min(work.closed_max)
     }
 
-    /// Most bars that so many trades can close, of all specifications.
+    /// The most bars of all specifications that this many trades can close.
     fn closed_max(&mut self, slot: Address, places: usize, trades: usize) -> Result<usize, DeviceError> {
         let mut closed_max = 0;
         for (number, spec) in self.config.bars.clone().into_iter().enumerate() {
@@ -233,7 +234,7 @@ impl DeviceSlab {
         Ok(closed_max)
     }
 
-    /// Open bars of slots, whose numbers are at an address.
+    /// Number of open bars of the slots whose numbers are at an address.
     fn open_bars(&mut self, spec: usize, slot: Address, places: usize) -> Result<usize, DeviceError> {
         let number = SPEC_FIELDS * spec + OPEN_COUNT;
         let (field, memory) = (self.fields[number], self.memory[number]);

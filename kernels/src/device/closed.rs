@@ -1,4 +1,4 @@
-//! Closed bars as a device has them, and on their way into the host's columns.
+//! Closed bars as a device has them, and how they get into the host's columns.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,7 +10,7 @@ use crate::signals::{Detected, SignalParams};
 /// Indicator columns of a bar on a device, whose bytes are a multiple of 16: with an odd number, one more fills the bar.
 const COLUMNS: usize = INDICATORS.next_multiple_of(2);
 
-/// A closed bar, with what its indicators came to and what was detected on it: as `ClosedBar` of `device.cuh`.
+/// A closed bar, with the values of its indicators and the signals detected on it: `ClosedBar` of `device.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "device.cuh says what each one is")]
@@ -35,7 +35,7 @@ pub struct DeviceClosedBar {
     pub rank: u32,
 }
 
-/// The bars that slots have closed: as `ClosedBars` of `device.cuh`.
+/// The bars that slots have closed: `ClosedBars` of `device.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[expect(missing_docs, reason = "device.cuh says what each one is")]
@@ -47,8 +47,8 @@ pub struct ClosedBarsArgs {
 }
 
 impl DeviceClosedBar {
-    /// Adds the bar, which is one of `slot` and was closed by the row at `row`, to what the host's own kernels would
-    /// have added it to.
+    /// Adds the bar, which is of `slot` and was closed by the row at `row`, to the columns to which the host's own kernels would have
+    /// added it.
     pub fn receive(
         &self,
         slot: u32,

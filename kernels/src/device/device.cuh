@@ -26,7 +26,7 @@ __device__ inline double infinity() { return __longlong_as_double(0x7ff000000000
 // With an odd number of columns, one more fills the bar.
 static const u32 INDICATOR_COLUMNS = (INDICATORS + 1) / 2 * 2;
 
-// A closed bar, with what its indicators came to and what was detected on it.
+// A closed bar, with the values of its indicators and the signals detected on it.
 struct ClosedBar {
     i128 volume_e9;
     i128 notional_e18;

@@ -14,13 +14,13 @@ use super::{Address, Device, DeviceError, Devices, Kernel, Sample};
 pub enum Fault {
     /// The launch with this number, counted from 0, fails, and everything after it.
     Launch(u64),
-    /// The launch with this number takes so long, which shows at the next download.
+    /// The launch with this number takes this long, which the next download waits for.
     Hang(u64, Duration),
-    /// There is no more memory after so many allocations.
+    /// After this many allocations there is no more memory.
     OutOfMemory(u64),
-    /// The device is gone after so many downloads, of which those in two steps count twice.
+    /// The device is gone after this many downloads; one that is begun and ended by two calls counts twice.
     Gone(u64),
-    /// The device is gone once so many bytes were uploaded.
+    /// The device is gone once this many bytes were uploaded.
     GoneAfterBytes(u64),
 }
 
@@ -52,19 +52,19 @@ impl FromStr for Fault {
     }
 }
 
-/// Devices some of which have a fault, whenever they are opened.
+/// Devices of which some have a fault, each time they are opened.
 pub struct FaultyDevices {
     devices: Arc<dyn Devices>,
     faults: Vec<(String, Fault)>,
 }
 
 impl FaultyDevices {
-    /// Devices with faults by their names, or by those with `/background` for that stream of theirs.
+    /// Gives faults to devices by their names, or, with `/background` behind the name, to the stream of that device for slices.
     pub fn new(devices: Arc<dyn Devices>, faults: Vec<(String, Fault)>) -> Self {
         Self { devices, faults }
     }
 
-    /// Likewise, from a text such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
+    /// Devices with the faults that a text names, such as `cuda:0=launch:40,cuda:1=hang:500:4000`.
     pub fn parse(devices: Arc<dyn Devices>, text: &str) -> Result<Self, FaultError> {
         let fault = |part: &str| {
             let (device, fault) = part.split_once('=').ok_or_else(|| FaultError(part.to_owned()))?;
@@ -90,7 +90,7 @@ impl Devices for FaultyDevices {
     }
 }
 
-/// What the name of a device's stream of the lowest priority ends with.
+/// Ending of the name of a device's stream of the lowest priority.
 const BACKGROUND: &str = "/background";
 
 /// A device with a fault.
@@ -106,7 +106,7 @@ pub struct FaultyDevice {
     downloads: u64,
     uploaded_bytes: u64,
     hung: bool,
-    /// Written by either stream, and read by both.
+    /// Whether the context is broken. Written by any stream of it, and read by all.
     failed: Arc<AtomicBool>,
 }
 
@@ -132,6 +132,11 @@ impl FaultyDevice {
             hung: false,
             failed: Arc::default(),
         }
+    }
+
+    /// The same in a context that it shares with others: whatever breaks it breaks all of them.
+    pub fn in_context(self, failed: Arc<AtomicBool>) -> Self {
+        Self { failed, ..self }
     }
 
     /// Allocations that were not freed.
@@ -162,7 +167,7 @@ impl FaultyDevice {
     }
 }
 
-/// Counts a call, and gives how many there were before.
+/// Counts a call, and returns the number of calls before it.
 fn count(calls: &mut u64) -> u64 {
     *calls += 1;
     *calls - 1

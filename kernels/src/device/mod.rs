@@ -35,7 +35,7 @@ pub struct CudaSource {
     pub text: &'static str,
 }
 
-/// What kernels include, in the order in which they need each other.
+/// The headers that kernels include, each behind those that it needs.
 pub const HEADERS: [CudaSource; 15] = [
     // Made from the table of indicators: there is no such file.
     CudaSource { name: "indicators.cuh", text: crate::indicators::HEADER },
@@ -64,7 +64,7 @@ impl CudaSource {
         self.text.lines().any(is_of_header)
     }
 
-    /// The text without what makes a file of it: what it includes stands before it.
+    /// The lines of the text that are code: without its includes, which stand before it in a program, and without `#pragma once`.
     fn body(&self) -> impl Iterator<Item = &'static str> {
         self.text.lines().filter(|line| !line.starts_with("#include \"") && *line != "#pragma once")
     }
@@ -93,7 +93,7 @@ pub const CLOSE_BARS: Kernel = Kernel { function: "close_bars", args: "warptape:
 pub const FOLD_QUOTES: Kernel = Kernel { function: "fold_quotes", args: "warptape::FoldArgs", source: BARS };
 
 impl Kernel {
-    /// Its source and all that it includes, as one text for a compiler.
+    /// The source of the kernel and everything that it includes, as one text for a compiler.
     pub fn program(&self) -> String {
         let mut sources = vec![self.source];
         for header in HEADERS.iter().rev() {
@@ -105,7 +105,7 @@ impl Kernel {
     }
 }
 
-/// Moves slots on by their closed bars: takes `IndicatorArgs`.
+/// Advances the indicators of slots by their closed bars: takes `IndicatorArgs`.
 pub const UPDATE_INDICATORS: Kernel = Kernel {
     function: "update_indicators",
     args: "warptape::IndicatorArgs",
@@ -142,7 +142,7 @@ pub const MOVE_SLOTS: Kernel = Kernel {
     source: CudaSource { name: "slots.cu", text: include_str!("slots.cu") },
 };
 
-/// Works through bars by trading rules: takes `SweepArgs`.
+/// Applies trading rules to bars: takes `SweepArgs`.
 pub const SWEEP_RULES: Kernel = Kernel {
     function: "sweep_rules",
     args: "warptape::SweepArgs",
@@ -161,7 +161,7 @@ const fn portfolio(function: &'static str) -> Kernel {
 /// Draws normal numbers for each asset and scenario: takes `PortfolioArgs`.
 pub const DRAW_NORMALS: Kernel = portfolio("draw_normals");
 
-/// Makes moves of spot prices of normal numbers: takes `PortfolioArgs`.
+/// Turns normal numbers into moves of spot prices: takes `PortfolioArgs`.
 pub const MOVE_SPOTS: Kernel = portfolio("move_spots");
 
 /// Revalues each position in each scenario: takes `PortfolioArgs`.
@@ -170,7 +170,7 @@ pub const REVALUE_POSITIONS: Kernel = portfolio("revalue_positions");
 /// Sums profits by book: takes `PortfolioArgs`.
 pub const SUM_BOOKS: Kernel = portfolio("sum_books");
 
-/// Takes the mean from each column of a matrix: takes `CovarianceArgs`.
+/// Subtracts its mean from each column of a matrix: takes `CovarianceArgs`.
 pub const CENTRE_RETURNS: Kernel =
     Kernel { function: "centre_returns", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
@@ -178,7 +178,7 @@ pub const CENTRE_RETURNS: Kernel =
 pub const SUM_PRODUCTS: Kernel =
     Kernel { function: "sum_products", args: "warptape::CovarianceArgs", source: COVARIANCE };
 
-/// Kernels that lanes run for ticks, and those of sweeps.
+/// The kernels that lanes run for ticks, and that of sweeps.
 const OF_TICKS: [Kernel; 10] = [
     FOLD_RUNS,
     CLOSE_BARS,
@@ -199,7 +199,7 @@ const OF_PORTFOLIOS: [Kernel; 6] =
 pub const KERNELS: [Kernel; OF_TICKS.len() + pricing::KERNELS.len() + OF_PORTFOLIOS.len()] =
     joined(&[&OF_TICKS, &pricing::KERNELS, &OF_PORTFOLIOS]);
 
-/// Lists behind each other, of `N` kernels in all.
+/// The lists one behind the other, `N` kernels in all.
 const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     let mut all = [FOLD_RUNS; N];
     let (mut list, mut place, mut at) = (0, 0, 0);
@@ -214,7 +214,7 @@ const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     all
 }
 
-/// Options for the compiler, without the architecture: nothing is contracted or reassociated, and divisions and square
+/// Options of the compiler but for the architecture: nothing is contracted or reassociated, and divisions and square
 /// roots are rounded to nearest.
 pub const COMPILER_OPTIONS: [&str; 6] =
     ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--device-int128"];

@@ -10,7 +10,7 @@ use crate::indicators::IndicatorParams;
 use crate::indicators::device::IndicatorConstants;
 use crate::signals::SignalParams;
 
-/// What the state of slots depends on.
+/// The configuration that the layout and meaning of the state of slots depend on.
 #[derive(Clone, Debug)]
 pub struct SlabConfig {
     /// Bar specifications.
@@ -40,17 +40,17 @@ pub struct DeviceSlab {
     /// The memory of each field, with room for `capacity` slots.
     pub(super) memory: Vec<Address>,
     pub(super) capacity: usize,
-    /// Slots that were ever taken: those behind are zeros.
+    /// Number of slots that were ever taken; the memory of those behind them is zero.
     pub(super) used: usize,
-    /// Slots that were given back, whose words are anything.
+    /// Slots that were given back, whose memory holds old values.
     pub(super) free: Vec<u32>,
-    /// Bars that the last batch closed.
+    /// Number of bars that the last batch closed.
     pub(super) closed_before: usize,
-    /// What is uploaded: every upload takes its turn.
+    /// Memory for uploads, of which each one takes the part that the one before it did not.
     pub(super) input: Turns,
-    /// What kernels hand on to each other, and to the host: of a batch, and of the one before it.
+    /// Memory for what kernels pass to each other and to the host: that of a batch, and of the one before it.
     pub(super) work: Turns,
-    /// What is downloaded besides.
+    /// Memory for whatever else is downloaded.
     pub(super) scratch: Buffer,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Memory of so many bytes, with anything in it.
+    /// Memory of this many bytes, whose content is undefined.
     pub(super) fn room(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
         if self.bytes < bytes {
             if self.bytes > 0 {
@@ -85,7 +85,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Memory of so many bytes, which is not what was given last.
+    /// Memory of this many bytes, other than the one that was given last.
     pub(super) fn next(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Address, DeviceError> {
         self.turn = 1 - self.turn;
         self.buffers[self.turn].room(device, bytes)
@@ -96,14 +96,14 @@ impl Turns {
     }
 }
 
-/// Arrays one behind the other.
+/// The layout of arrays one behind the other.
 #[derive(Default)]
 pub(super) struct Layout {
     pub(super) bytes: usize,
 }
 
 impl Layout {
-    /// Room for another array; gives its distance from the beginning.
+    /// Makes room for another array, and returns its distance from the beginning in bytes.
     pub(super) fn add<T>(&mut self, count: usize) -> u64 {
         let at = self.bytes;
         self.bytes += padded::<T>(count);
@@ -112,7 +112,7 @@ impl Layout {
 }
 
 impl DeviceSlab {
-    /// No slots, with room for some at first.
+    /// A slab without slots, with room for some.
     pub fn new(
         name: &str,
         device: Box<dyn Device>,
@@ -138,7 +138,7 @@ impl DeviceSlab {
         Ok(slab)
     }
 
-    /// Takes slots in the state that slots begin with.
+    /// Takes slots, which are in the state in which slots begin.
     pub fn take_slots(&mut self, count: usize) -> Result<Vec<u32>, DeviceError> {
         let again = self.free.split_off(self.free.len().saturating_sub(count));
         self.clear(&again)?;
@@ -187,7 +187,7 @@ impl DeviceSlab {
         self.device.download(self.memory[0], &mut [])
     }
 
-    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on.
+    /// Bytes of the device's memory that are used for slots, for uploads, and for what kernels pass to each other.
     pub fn memory_bytes(&self) -> [usize; 3] {
         let slots = self.fields.iter().map(|field| field.bytes(self.capacity)).sum();
         [slots, self.input.bytes(), self.work.bytes() + self.scratch.bytes]
@@ -253,7 +253,7 @@ impl DeviceSlab {
         self.move_slots(slots.len(), slot, Packed::Zeros)
     }
 
-    /// Moves all fields of so many slots, whose numbers are at an address.
+    /// Moves all fields of `count` slots, whose numbers are at an address.
     fn move_slots(&mut self, count: usize, slots: Address, packed: Packed) -> Result<(), DeviceError> {
         let mut packed_before = 0;
         for (field, &memory) in self.fields.clone().iter().zip(&self.memory.clone()) {
@@ -272,7 +272,7 @@ impl DeviceSlab {
     }
 }
 
-/// The other end when slots are moved: words of all their fields, one behind the other.
+/// Packed memory, to or from which the state of slots is moved: the words of all fields, one behind the other.
 #[derive(Clone, Copy)]
 enum Packed {
     Zeros,

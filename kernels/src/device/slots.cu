@@ -4,7 +4,7 @@
 
 namespace warptape {
 
-// Words of eight bytes of slots in memory: by slot, or by word.
+// Words of eight bytes of slots in memory, where either a slot's words or a word's slots lie side by side.
 struct Words {
     u64 *at;          // Null: zeros.
     const u32 *slot;  // By place; null: the place itself.
@@ -14,7 +14,7 @@ struct Words {
 
 struct MoveArgs {
     u64 places;
-    u64 words;  // Of each slot.
+    u64 words;  // Number of words of each slot.
     Words from;
     Words to;
 };

@@ -10,11 +10,11 @@ use crate::indicators::IndicatorSlab;
 use crate::indicators::device::IndicatorArrays;
 use crate::signals::SignalSlab;
 
-/// Words of eight bytes that an open bar takes.
+/// Number of words of eight bytes that an open bar takes.
 const BAR_WORDS: usize = size_of::<DeviceBar>() / 8;
 const _: () = assert!(BAR_WORDS * 8 == size_of::<DeviceBar>());
 
-/// Words of slots in memory: as `Words` of `slots.cu`.
+/// Words of slots in memory: `Words` of `slots.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Words {
@@ -24,7 +24,7 @@ pub struct Words {
     pub word_stride: u64,
 }
 
-/// What `move_slots` is given: as `MoveArgs` of `slots.cu`.
+/// Arguments of `move_slots`: `MoveArgs` of `slots.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct MoveArgs {
@@ -58,13 +58,13 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field in memory with room for so many slots.
+    /// The words of the field in memory that has room for `capacity` slots.
     pub fn words(&self, at: Address, slot: Address, capacity: usize) -> Words {
         let (slot_stride, word_stride) = if self.by_word { (1, capacity) } else { (self.words, 1) };
         Words { at, slot, slot_stride: slot_stride as u64, word_stride: word_stride as u64 }
     }
 
-    /// Bytes of so many slots.
+    /// Bytes that the field takes with room for `capacity` slots.
     pub fn bytes(&self, capacity: usize) -> usize {
         8 * self.words * capacity
     }
@@ -103,7 +103,7 @@ pub(super) fn fields(config: &SlabConfig) -> Vec<Field> {
     fields
 }
 
-/// All words of so many slots, field by field, with no room between them.
+/// All words of the first `slots` slots, field by field, with no room between them.
 pub(super) fn pack(config: &SlabConfig, slots: usize, state: &SlotState<'_>) -> Vec<u64> {
     let mut packed = Vec::new();
     for (spec, of_spec) in config.bars.iter().zip(&state.specs) {

@@ -8,12 +8,12 @@ use super::Address;
 use crate::bars::device::{DeviceMark, DeviceQuote, DeviceTrade, FoldArgs};
 use crate::rows::{RowKind, Rows};
 
-/// What arrays in one piece of memory are aligned to.
+/// Alignment of the arrays within one piece of memory, in bytes.
 pub(super) const ALIGNMENT: usize = 256;
 
-/// Rows of a group that a batch has.
+/// The rows of a group that belong to a batch.
 pub struct GroupRows<'a> {
-    /// The group's slots on the device, by its own slots.
+    /// By the group's own slots, their slots on the device.
     pub slots: &'a [u32],
     /// Rows of the group.
     pub rows: &'a Rows,
@@ -37,7 +37,7 @@ struct Arrays<'a> {
     at: Address,
 }
 
-/// Bytes of an array, and to the next.
+/// Bytes from the beginning of an array to that of the next one.
 pub(super) fn padded<T>(count: usize) -> usize {
     (count * size_of::<T>()).next_multiple_of(ALIGNMENT)
 }
@@ -54,7 +54,8 @@ impl<'a> Arrays<'a> {
 }
 
 impl<'a> StagedRows<'a> {
-    /// Counts the rows of groups. They are numbered through all groups, those outside of the ranges too, in 32 bits.
+    /// Counts the rows of groups. The rows of all groups, also those outside of the ranges, are numbered in 32 bits, one group behind
+    /// the other.
     pub fn count(groups: &'a [GroupRows<'a>]) -> Self {
         let rows_total: usize = groups.iter().map(|group| group.rows.len()).sum();
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
@@ -93,7 +94,7 @@ impl<'a> StagedRows<'a> {
         self.quote_begin[self.places()] as usize
     }
 
-    /// Bytes that they take.
+    /// Bytes that the rows take in the device's memory.
     pub fn bytes(&self) -> usize {
         let (places, trades, quotes, marks) = (self.places(), self.trades(), self.quotes(), self.marks);
         let by_place = 2 * padded::<u32>(places) + 2 * padded::<u32>(places + 1);
@@ -102,7 +103,8 @@ impl<'a> StagedRows<'a> {
         by_place + padded::<u32>(self.groups.len() + 1) + of_rows
     }
 
-    /// Writes them to memory that is to be copied to an address, and gives the arguments that follow: counts and addresses.
+    /// Writes the rows to memory that is to be copied to an address of the device. Returns the arguments of the kernels as far as they
+    /// follow from the rows: counts and addresses.
     pub fn write(mut self, memory: &mut [u8], at: Address) -> FoldArgs {
         let (places, trades, quotes) = (self.places(), self.trades(), self.quotes());
         let mut arrays = Arrays { memory, at };

@@ -2,9 +2,10 @@
 
 use super::api::{Address, Device, DeviceError};
 
-/// Bytes that are kept between pieces of work: to allocate or free may have the device wait for all that it does, whoever asked.
+/// The most bytes that are kept between pieces of work: to allocate or free may have the device wait for everything that it does, for
+/// whomever.
 const KEPT_BYTES_MAX: usize = 256 << 20;
-/// Up to so many bytes memory is taken in powers of two, so that a little more finds room as well.
+/// Up to this many bytes, memory is allocated in powers of two, so that a slightly larger piece of work finds room in it too.
 const POWERS_BYTES_MAX: usize = 64 << 20;
 
 /// Memory of a device that is kept for the next piece of work. Belongs to the device that it was first used with.
@@ -27,7 +28,7 @@ pub(crate) struct Workspace<'a> {
     addresses: Vec<Address>,
 }
 
-/// Does a piece of work, which ends with a download, so that nothing uses its memory any more.
+/// Does a piece of work. It must end with a download, after which nothing uses its memory any more.
 pub(crate) fn with_workspace<R>(
     device: &mut dyn Device,
     memory: &mut WorkMemory,
@@ -38,7 +39,7 @@ pub(crate) fn with_workspace<R>(
     let Workspace { device, memory, addresses } = workspace;
     let used = memory.pieces.iter_mut().filter(|piece| addresses.contains(&piece.address));
     used.for_each(|piece| piece.in_use = false);
-    // There may not have been enough, which is no failure of the device; but what was asked for may go on.
+    // The memory may not have sufficed, which is no failure of the device; but what was asked for before may still run.
     memory.shrink(device, if done.is_ok() { KEPT_BYTES_MAX } else { 0 })?;
     done
 }
@@ -49,7 +50,7 @@ impl WorkMemory {
         self.pieces.iter().map(|piece| piece.bytes).sum()
     }
 
-    /// Memory with anything in it, and whether it is new: then it has zeros.
+    /// Memory whose content is undefined, and whether it is new: then it is zero.
     fn take(&mut self, device: &mut dyn Device, bytes: usize) -> Result<(Address, bool), DeviceError> {
         let fitting = self.pieces.iter_mut().filter(|piece| !piece.in_use && piece.bytes >= bytes);
         if let Some(piece) = fitting.min_by_key(|piece| piece.bytes) {
@@ -68,7 +69,7 @@ impl WorkMemory {
         Ok((address, true))
     }
 
-    /// Frees what nobody uses, the largest first, until no more is kept than may be.
+    /// Frees memory that nobody uses, the largest pieces first, until at most `kept_bytes_max` are kept.
     fn shrink(&mut self, device: &mut dyn Device, kept_bytes_max: usize) -> Result<(), DeviceError> {
         while self.bytes() > kept_bytes_max {
             let unused = (0..self.pieces.len()).filter(|&at| !self.pieces[at].in_use);
@@ -79,7 +80,7 @@ impl WorkMemory {
     }
 }
 
-/// Bytes to allocate where so many are wanted.
+/// Bytes to allocate where `bytes` are wanted.
 pub(crate) fn piece_bytes(bytes: usize) -> usize {
     if bytes <= POWERS_BYTES_MAX { bytes.next_power_of_two() } else { bytes }
 }
@@ -96,7 +97,7 @@ impl Workspace<'_> {
 
     /// Memory with these bytes.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<Address, DeviceError> {
-        // What is not cleared here cannot be cleared behind the upload.
+        // It is filled by the upload, so it is not cleared.
         let (address, _) = self.take(bytes.len())?;
         self.device.staging(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
         self.device.upload(address, bytes.len())?;

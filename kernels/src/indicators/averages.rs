@@ -42,7 +42,7 @@ pub(super) struct Averages {
 impl Averages {
     pub fn new(params: &IndicatorParams) -> Self {
         let longest = params.windows().map(|(_, window)| window).fold(0, u32::max);
-        // What is kept may come from what else is kept: together they are as long as the longest way.
+        // A kept value may be made of other kept values: the sum of all lengths is enough for the longest such chain.
         let kept = params.kept_lengths().into_iter().sum();
         Self {
             ema_fast: Period::new(params.ema_fast),
@@ -56,7 +56,7 @@ impl Averages {
         }
     }
 
-    /// Moves the averages on by a bar, the one that `state[BARS]` already counts.
+    /// Advances the averages by a bar, which `state[BARS]` already counts.
     #[inline(always)]
     pub fn step<const L: usize, const SETTLED: bool>(
         &self,

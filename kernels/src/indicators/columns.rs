@@ -1,9 +1,10 @@
-//! What indicators come out as.
+//! The values of indicators, as columns.
 
 use super::table::{ALWAYS, FURTHER, INDICATORS, Indicator};
 
-/// Bars whose values lie side by side. All columns that are always computed are 4 KiB of so many: in more, values of a bar would
-/// have addresses that processors take for the same when they look for what a load depends on.
+/// Number of bars whose values lie side by side. With so many, all columns that are always computed take 4 KiB: in a larger tile,
+/// values of one bar would have addresses 4 KiB apart, which processors take for the same address when they look for what a load
+/// depends on.
 const TILE: usize = 32;
 
 /// Values of some bars, by column.
@@ -58,7 +59,7 @@ impl IndicatorColumns {
         values
     }
 
-    /// Makes room for the values of so many bars, which all have to be set.
+    /// Makes room for the values of `bars` bars, all of which have to be set.
     pub(crate) fn resize(&mut self, bars: usize, has_further: bool) {
         self.len = bars;
         let tiles = bars.div_ceil(TILE);
@@ -86,7 +87,7 @@ impl IndicatorColumns {
         set(&mut self.tiles, row, lanes);
     }
 
-    /// Sets the others.
+    /// Sets the values of the indicators that may be off of the bars at `row ..`.
     #[inline(always)]
     pub(crate) fn set_further<const L: usize>(&mut self, row: usize, lanes: &[[f64; L]; FURTHER]) {
         set(&mut self.further, row, lanes);

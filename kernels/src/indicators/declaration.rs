@@ -6,12 +6,12 @@ use serde::{Serialize, Serializer};
 
 use super::table::{Indicator, IndicatorParams, KEPT, Kept, ROWS};
 
-/// What a column's values are in.
+/// The unit of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Units of price: prices, and differences of prices.
     Price,
-    /// None: a share, a percentage, a number of deviations.
+    /// A number without a unit: a share, a percentage, a number of deviations.
     Number,
 }
 
@@ -22,9 +22,9 @@ pub struct Parameter {
     pub key: &'static str,
     /// Its name among all settings.
     pub path: &'static str,
-    /// How formulas call it; empty where the next parameter's letter stands for both.
+    /// Its letter in formulas; empty where the letter of the next parameter stands for both.
     pub letter: &'static str,
-    /// What it is unless it is set.
+    /// Its value unless it is set.
     pub default: f64,
     /// The least that is allowed. Where that is 0, which only an indicator's first parameter may be, 0 turns the indicator off.
     pub min: f64,
@@ -102,7 +102,7 @@ impl IndicatorParams {
             .map(|(parameter, value)| (parameter.key, value as u32))
     }
 
-    /// How many values of the last bars each of [`Kept`] is: none where its indicator is off.
+    /// By [`Kept`], the number of the last bars whose value is kept: 0 where its indicator is off.
     pub(super) fn kept_lengths(&self) -> [u32; KEPT] {
         let length = |key| self.windows().find(|(window, _)| *window == key).map_or(0, |(_, length)| length);
         Kept::WINDOWS.map(length)
@@ -208,12 +208,12 @@ macro_rules! indicators {
         /// Number of columns of indicators that may be off: the others.
         pub(super) const FURTHER: usize = INDICATORS - ALWAYS;
 
-        /// Values of each slot's last bars that an indicator keeps for itself.
+        /// The quantities of which an indicator keeps the values of each slot's last bars.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub(super) enum Kept {
             $($($kept,)*)*
-            /// Behind the last one.
+            /// Stands behind the last one: its number is how many there are.
             End,
         }
 
@@ -221,7 +221,7 @@ macro_rules! indicators {
         pub(super) const KEPT: usize = Kept::End as usize;
 
         impl Kept {
-            /// Keys of the windows that say how many values each is.
+            /// By [`Kept`], the key of the window that says how many values are kept.
             pub(super) const WINDOWS: [&'static str; KEPT] = [$($(stringify!($window),)*)*];
         }
 
@@ -244,7 +244,7 @@ macro_rules! indicators {
                 [$($(f64::from(self.$key),)*)*]
             }
 
-            /// The inverse.
+            /// Parameters with values in the order of [`PARAMETERS`].
             pub(super) fn of_values(values: &mut dyn Iterator<Item = f64>) -> Self {
                 let mut next = || values.next().expect("each parameter has a value");
                 Self { $($($key: next() as $type,)*)* }

@@ -8,7 +8,7 @@ use super::table::{IndicatorParams, KEPT};
 use super::windows::{MOMENTS_MAX, MomentsWindow, QUANTITIES, Windows};
 use crate::device::ClosedBarsArgs;
 
-/// What `update_indicators` is given: as `IndicatorArgs` of `indicators.cu`.
+/// Arguments of `update_indicators`: `IndicatorArgs` of `indicators.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct IndicatorArgs {
@@ -21,7 +21,7 @@ pub struct IndicatorArgs {
     pub weights: u64,
 }
 
-/// What follows from the windows alone.
+/// The constants that follow from the windows alone.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct IndicatorConstants {
@@ -34,7 +34,7 @@ pub struct IndicatorConstants {
     weights_length: u64,
     momentum: u64,
     roc: u64,
-    /// Columns of numbers: where the positions of each of [`Kept`](super::table::Kept) begin, and the end.
+    /// By [`Kept`](super::table::Kept), the first column of its positions, and at the end the column behind the last one.
     kept_first: [u64; KEPT + 1],
 }
 

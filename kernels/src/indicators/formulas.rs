@@ -14,8 +14,8 @@ pub(crate) fn scaled(value_e9: i64) -> f64 {
     value_e9 as f64 / ONE_E9
 }
 
-/// Likewise, with the same result: two exact halves and one rounding, because neither the baseline nor AVX2 converts 64
-/// bits in a vector.
+/// As [`scaled`], with the same result, by two exact halves and one rounding: neither the baseline nor AVX2 converts 64 bits in a
+/// vector.
 #[inline(always)]
 pub(super) fn scaled_by_halves(value_e9: i64) -> f64 {
     (f64::from((value_e9 >> 32) as i32) * TWO_TO_32 + f64::from(value_e9 as u32)) / ONE_E9
@@ -35,7 +35,7 @@ fn signed(value: i128, magnitude: f64) -> f64 {
     if value < 0 { -magnitude } else { magnitude }
 }
 
-/// Likewise, with the same result: four exact quarters and three roundings.
+/// As [`wide`], with the same result, by four exact quarters and three roundings.
 #[inline(always)]
 pub(super) fn wide_by_quarters(value: i128) -> f64 {
     const SCALES: [f64; 4] = [1.0, TWO_TO_32, TWO_TO_32 * TWO_TO_32, TWO_TO_32 * TWO_TO_32 * TWO_TO_32];
@@ -70,7 +70,7 @@ impl Period {
         [self.length, self.inverse, self.alpha]
     }
 
-    /// The lengths that these constants are of.
+    /// The number of samples, n.
     #[inline(always)]
     pub fn from_constants([length, inverse, alpha]: [f64; 3]) -> Self {
         Self { length, inverse, alpha }
@@ -84,7 +84,7 @@ impl Period {
         if SETTLED { next } else { self.seeded(next, state, input, sample) }
     }
 
-    /// Likewise of Wilder's average.
+    /// The next state of Wilder's average, which begins as an exponential one does.
     #[inline(always)]
     pub fn wilder<const SETTLED: bool>(&self, state: f64, input: f64, sample: f64) -> f64 {
         let next = (state * (self.length - 1.0) + input) * self.inverse;

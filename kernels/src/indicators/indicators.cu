@@ -1,4 +1,4 @@
-// Moves the indicators of slots on by their closed bars: the twin of `step.rs`, whose module `indicators` has the
+// Advances the indicators of slots by their closed bars: the twin of `step.rs`, whose module `indicators` has the
 // formulas. One thread per slot; a slot's bars are taken one after the other.
 //
 // State is one column per quantity and one per position of a ring, with the slots of a column side by side, so that the
@@ -127,7 +127,7 @@ struct Slot {
 
     __device__ double &number(u64 quantity) const { return args.numbers[quantity * args.capacity + slot]; }
 
-    // Values that an indicator keeps for itself: of no length where it is off.
+    // The ring of values that an indicator keeps for itself; its length is 0 where the indicator is off.
     __device__ Ring kept(Kept kept) const {
         u64 first = args.kept_first[kept];
         return {&number(first), args.kept_first[kept + 1] - first, args.capacity};
@@ -177,7 +177,7 @@ struct Slot {
         set(Indicator::Atr, when_full(args.atr, average, sample));
     }
 
-    // Takes a value into a ring and gives the sum over it, which is at `sum` among the numbers; its peak is at `peak`.
+    // Puts a value into a ring and returns the sum over the ring. Among the slot's numbers the sum is at `sum`, and its peak at `peak`.
     __device__ double roll(const Ring &ring, RingStep step, u64 sum, u64 peak, double value) const {
         double oldest = ring.at(step.position);
         ring.at(step.position) = value;
@@ -235,7 +235,7 @@ struct Slot {
         }
     }
 
-    // The window is gone through at each bar: what is highest has no sum to be rolled.
+    // The whole window is read at each bar, because a maximum cannot be rolled as a sum can.
     __device__ void stochastic(double high, double low, double close, double bars_before) const {
         Ring highs = kept(StochasticHighs), lows = kept(StochasticLows), percents = kept(StochasticPercents);
         if (highs.length == 0) {
@@ -271,7 +271,7 @@ struct Slot {
         double before = closes.before(step.position, args.roc);
         double rate = before > 0.0 ? (close / before - 1.0) * 100.0 : not_available();
         set(Indicator::Roc, after(args.roc, bars_before, rate));
-        // All windows need what leaves them before the longest one's place is taken.
+        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest window.
         double oldest[3];
         for (u64 window = 0; window < args.moments_count; ++window) {
             oldest[window] = closes.before(step.position, args.moments[window].length);
@@ -317,7 +317,7 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         slot.number(Q_PREVIOUS_CLOSE) = close;
         slot.windows(close, squared_return, weights, bars_before);
         slot.stochastic(high, low, close, bars_before);
-        // What fills the bar has one form too.
+        // The column that fills the bar is set as well, so that a bar's bytes are the same in each run.
         for (u32 column = INDICATORS; column < INDICATOR_COLUMNS; ++column) slot.set((Indicator)column, 0.0);
     }
 }

@@ -3,8 +3,8 @@
 
 use super::ring::{Ring, RingStep};
 
-/// Slots whose numbers lie side by side: a vector register of AVX2, so that no step has to wait in memory for another
-/// half (eight measured slower). One slot at a time gives the same bits.
+/// Number of slots whose numbers lie side by side. Four fill a vector register of AVX2, so that no step waits for its other half to
+/// come from memory (eight were measured to be slower). One slot at a time gives the same bits.
 pub(super) const LANES: usize = 4;
 
 /// `K` numbers of each slot of a block, none of them across two cache lines.
@@ -41,7 +41,7 @@ impl<const K: usize> Columns<K> {
     }
 }
 
-/// Slots that move on together, all different.
+/// Slots that are advanced together, all different.
 pub(super) trait Place<const L: usize> {
     /// The places of the slots in rings of one length.
     type Steps: Copy;
@@ -55,7 +55,7 @@ pub(super) trait Place<const L: usize> {
     /// The place of one lane's value.
     fn step(steps: Self::Steps, lane: usize) -> RingStep;
 
-    /// What was put into a ring `back` values before the next one, at most its length.
+    /// The values that were put into a ring `back` values before the next one; `back` is at most the ring's length.
     fn read<const Q: usize>(&self, ring: &Ring<Q>, steps: Self::Steps, back: usize) -> [[f64; L]; Q];
 
     /// Puts values into a ring, in the place of the oldest, which are returned.
@@ -66,7 +66,7 @@ pub(super) trait Place<const L: usize> {
         values: &[[f64; L]; Q],
     ) -> [[f64; L]; Q];
 
-    /// The block, where sums are due for all its slots at once.
+    /// The block, if it is one and the sums of all its slots are due at once.
     fn due(&self, steps: Self::Steps) -> Option<usize>;
 
     /// `N` numbers of the slots, from the quantity `first` on, to be changed: in their place or in `scratch`.
@@ -78,7 +78,7 @@ pub(super) trait Place<const L: usize> {
         scratch: &'a mut [[f64; L]; N],
     ) -> &'a mut [[f64; L]; N];
 
-    /// Puts back what was taken to `scratch`.
+    /// Puts back the numbers that [`Place::take`] copied to `scratch`.
     fn put<const K: usize, const N: usize>(
         &self,
         blocks: &mut [BlockRows<K>],
@@ -96,7 +96,7 @@ pub(super) trait Place<const L: usize> {
         *self.take(blocks, first, &mut [[0.0; L]; N])
     }
 
-    /// Sets them.
+    /// Sets `N` numbers of the slots, from the quantity `first` on.
     #[inline(always)]
     fn store<const K: usize, const N: usize>(
         &self,
@@ -114,7 +114,7 @@ pub(super) trait Place<const L: usize> {
 pub(super) struct Block(pub usize);
 
 impl Block {
-    /// The block that some slots are, in order.
+    /// The block whose slots these are, in order; `None` if they are not those of one block.
     #[inline(always)]
     pub fn of(slots: &[u32; LANES]) -> Option<Self> {
         let mut different = slots[0] % LANES as u32;

@@ -1,4 +1,4 @@
-//! Indicators on closed bars. Knows slots and bars, not how bars came about.
+//! Indicators on closed bars. This module knows slots and bars, and not how bars are made.
 //!
 //! [`table`] declares each indicator: its columns, its parameters and its formula in words. The notation of the formulas, and what
 //! they make of TA-Lib's definitions, is in `docs/indicators.md`.

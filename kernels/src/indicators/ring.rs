@@ -2,14 +2,14 @@
 
 use super::lanes::{BlockRows, LANES};
 
-/// The last `length` values of `Q` quantities of each slot, none where that is 0; zeros before there are enough. The n-th value of a slot,
+/// The last `length` values of `Q` quantities of each slot (none if that is 0), which are zeros as long as there were fewer. The n-th value of a slot,
 /// counted from 0, is at position n mod `length`: rings need no counters of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const Q: usize> {
     pub length: usize,
     /// Values by position, then by block of slots: blocks that step together read and write one after the other.
     pub rows: Vec<BlockRows<Q>>,
-    /// Blocks that there is room for.
+    /// Number of blocks for which there is room.
     blocks: usize,
 }
 
@@ -90,10 +90,10 @@ impl<const Q: usize> Ring<Q> {
         })
     }
 
-    /// The values of a slot that has had so many in all, oldest first.
+    /// The values of a slot that has had `values` values in all, oldest first.
     pub fn of_slot(&self, slot: usize, values: i64) -> impl Iterator<Item = [f64; Q]> + '_ {
         let count = values.min(self.length as i64) as usize;
-        // Before the first value the position is of no interest.
+        // Before the first value the position does not matter.
         let position = (values - 1).max(0) as usize % self.length.max(1);
         self.newest(slot, position, count)
     }
@@ -103,7 +103,7 @@ impl<const Q: usize> Ring<Q> {
         self.newest(slot, self.length.max(1) - 1, self.length)
     }
 
-    /// Sets them, all quantities of a position one behind the other.
+    /// Sets the values of a slot by position, all quantities of a position one behind the other.
     pub fn set_positions_of(&mut self, slot: usize, mut values: impl Iterator<Item = f64>) {
         for position in 0..self.length {
             let row = self.row(slot / LANES, position);
@@ -113,7 +113,7 @@ impl<const Q: usize> Ring<Q> {
         }
     }
 
-    /// Sets the newest values of a slot's quantity that has had so many in all.
+    /// Sets the newest values of one quantity of a slot that has had `values` values in all.
     pub fn set_slot(&mut self, slot: usize, quantity: usize, values: i64, newest: &[f64]) {
         let start = (values - newest.len() as i64) as usize;
         for (position, &value) in newest.iter().enumerate() {

@@ -84,7 +84,7 @@ impl<const Q: usize> RollingSums<Q> {
     }
 }
 
-/// Moments over the last `length` values of a ring that others use too.
+/// Moments over the last `length` values of a ring, which windows of other lengths share.
 #[derive(Clone, Debug)]
 pub(super) struct RollingMoments {
     pub length: usize,
@@ -94,7 +94,7 @@ pub(super) struct RollingMoments {
 /// Quantities of a window's moments: Σd, Σd², greatest Σd² since summing anew, and the value that d is measured from.
 pub(super) const MOMENTS: usize = 4;
 
-/// What a window gives.
+/// The moments of a window.
 pub(super) struct WindowMoments<const L: usize> {
     pub mean: [f64; L],
     /// Newest value minus mean.
@@ -190,7 +190,7 @@ fn sums_of_one<const K: usize>(values: impl Iterator<Item = [f64; K]>) -> [f64; 
     total
 }
 
-/// Likewise of all lanes.
+/// Sums of all lanes, in the same order.
 #[inline(always)]
 fn sums_of<'a, const L: usize, const Q: usize>(
     rows: impl Iterator<Item = &'a BlockRows<Q>>,

@@ -1,4 +1,4 @@
-//! Indicator state of all slots of a group. The step itself is next door.
+//! Indicator state of all slots of a group. The step that advances it is in `step`.
 
 use super::averages::Averages;
 use super::columns::IndicatorColumns;
@@ -15,7 +15,7 @@ pub struct IndicatorSlab {
     pub(super) params: IndicatorParams,
     pub(super) slots: usize,
     pub(super) averages: Averages,
-    /// What [`super::averages`] keeps, then sums over [`super::windows`].
+    /// The numbers that [`super::averages`] keeps, then the sums over [`super::windows`].
     pub(super) columns: Columns<QUANTITIES>,
     pub(super) windows: Windows,
     /// Whether an indicator is on that may be off.
@@ -23,7 +23,7 @@ pub struct IndicatorSlab {
 }
 
 impl IndicatorSlab {
-    /// No slots. The parameters have passed [`IndicatorParams::check`].
+    /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`].
     pub fn new(params: IndicatorParams) -> Self {
         Self {
             slots: 0,
@@ -42,11 +42,12 @@ impl IndicatorSlab {
         self.windows.resize(self.slots);
     }
 
-    /// Moves each slot on by its bars, in the order given, and sets `out` to the indicators after each bar.
-    /// Panics at a slot there is no room for.
+    /// Advances each slot by its bars, in the order given, and sets `out` to the indicators after each bar.
+    /// Panics at a slot for which there is no room.
     pub fn update(&mut self, isa: Isa, closed: &ClosedBars, out: &mut IndicatorColumns) {
         out.resize(closed.len(), self.has_further);
-        // Four bars of different slots go side by side, as AVX2's registers hold them; of fewer, values do.
+        // Four bars of different slots are computed side by side, as many as AVX2's registers hold; with fewer bars it is the values of
+        // one bar that are side by side.
         let isa = if closed.len() < 4 { isa } else { isa.of_four() };
         if self.has_further {
             isa.run(Update::<true> { slab: self, closed, out });

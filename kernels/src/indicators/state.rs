@@ -13,7 +13,7 @@ use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head,
 
 const STATE_VERSION: u32 = 1;
 
-/// More bars than any slot will have, and few enough to be counted in `f64`.
+/// Limit of a slot's bars, which none reaches, and up to which `f64` counts exactly.
 const BARS_MAX: i64 = 1 << 52;
 
 impl IndicatorSlab {

@@ -1,4 +1,4 @@
-//! The loop that moves indicators one bar on.
+//! The loop that advances indicators by a bar.
 //!
 //! ```text
 //! for each block of four slots
@@ -21,7 +21,8 @@ use super::windows::Entering;
 use crate::bars::ClosedBars;
 use crate::isa::HotLoop;
 
-/// One call of [`IndicatorSlab::update`]. `ON` says whether indicators are on that may be off: where none is, nothing asks.
+/// One call of [`IndicatorSlab::update`]. `ON` says whether any of the indicators that may be off is on, so that the loop need not ask
+/// where none is.
 pub(super) struct Update<'a, const ON: bool> {
     pub slab: &'a mut IndicatorSlab,
     pub closed: &'a ClosedBars,
@@ -93,7 +94,7 @@ fn distinct(slots: &[u32; LANES]) -> bool {
 }
 
 impl<const ON: bool> Step<'_, ON> {
-    /// The block that the slots are, if they have had the same number of bars.
+    /// The block that the slots form, if they do and have had the same number of bars.
     #[inline(always)]
     fn block(&self, slots: &[u32; LANES]) -> Option<Block> {
         let block = Block::of(slots)?;
@@ -105,7 +106,7 @@ impl<const ON: bool> Step<'_, ON> {
         together.then_some(block)
     }
 
-    /// Moves slots on by the bars at `row ..`, and gives their number.
+    /// Advances slots by the bars at `row ..`, and returns the number of these bars.
     #[inline(always)]
     fn bars<const L: usize, P: Place<L>>(&mut self, row: usize, place: &P) -> usize {
         let [bars_before] = place.load(&mut self.slab.columns.blocks, BARS);

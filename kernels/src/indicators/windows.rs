@@ -1,4 +1,4 @@
-//! Indicators over the last so many bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
+//! Indicators over a window of the last bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
 //! volatility, stochastic oscillator.
 
 use super::averages::{AVERAGES, Prices};
@@ -19,33 +19,33 @@ pub(super) const MOMENTS_OF_CLOSES: usize = WEIGHTS + 4;
 /// Number of quantities by slot.
 pub(super) const QUANTITIES: usize = MOMENTS_OF_CLOSES + MOMENTS_MAX * MOMENTS;
 
-/// What is kept of the last bars.
+/// The values of the last bars that indicators need.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
-    /// Closes, as many as the longest window over them needs.
+    /// The last closes, as many as the longest window over them needs.
     pub closes: Ring<1>,
-    /// Once for each length that some indicator wants moments over.
+    /// One entry for each length over which some indicator needs moments.
     pub moments: Vec<MomentsWindow>,
     pub squared_returns: RollingSums<1>,
     /// Sums of notional and of volume.
     pub weights: RollingSums<2>,
-    /// What indicators keep for themselves, by [`Kept`](super::table::Kept): of no length where they are off.
+    /// By [`Kept`](super::table::Kept), the values that indicators keep for themselves; the length is 0 where the indicator is off.
     pub kept: [Ring<1>; KEPT],
     momentum: usize,
     roc: usize,
 }
 
-/// Moments of closes, and who wants them.
+/// Moments of closes, and the indicators that need them.
 #[derive(Clone, Debug)]
 pub(super) struct MomentsWindow {
     pub rolling: RollingMoments,
     pub sma: bool,
-    /// Width of the bands.
+    /// Width of the Bollinger bands, if these need the moments.
     pub bollinger: Option<f64>,
     pub zscore: bool,
 }
 
-/// What a bar brings to the windows, by lane.
+/// The values by which a bar enters the windows, by lane.
 pub(super) struct Entering<const L: usize> {
     pub prices: Prices<L>,
     pub squared_return: [f64; L],
@@ -127,7 +127,8 @@ impl Windows {
         }
     }
 
-    /// Likewise, those of the indicators that may be off which are on: behind [`Windows::roll`], and only where some are.
+    /// Takes in the same bars for those indicators that may be off and are on. Called behind [`Windows::roll`], and only where there are
+    /// such indicators.
     #[inline(always)]
     pub fn roll_further<const L: usize, const SETTLED: bool, P: Place<L>>(
         &mut self,
@@ -140,7 +141,8 @@ impl Windows {
         }
     }
 
-    /// Likewise, the stochastic oscillator. The window is gone through at each bar: what is highest has no sum to be rolled.
+    /// Takes in the same bars for the stochastic oscillator. The whole window is read at each bar, because a maximum cannot be rolled as a
+    /// sum can.
     #[inline(always)]
     fn roll_stochastic<const L: usize, const SETTLED: bool, P: Place<L>>(
         &mut self,
@@ -173,7 +175,7 @@ impl Windows {
         let averaged = &mut self.kept[Kept::StochasticPercents as usize];
         let steps = place.steps(bars_before, averaged.length);
         place.exchange(averaged, steps, &[percents]);
-        // In the shape of other sums over windows.
+        // The sums have the shape of all other sums over windows.
         let mut sums = [[0.0; L]; 4];
         for value in 0..averaged.length {
             let [percents] = place.read(averaged, steps, averaged.length - 1 - value);
@@ -189,7 +191,7 @@ impl Windows {
         }
     }
 
-    /// Likewise, those that come from closes.
+    /// Takes in the same bars for the indicators that need closes alone.
     #[inline(always)]
     fn roll_closes<const L: usize, const SETTLED: bool, P: Place<L>>(
         &mut self,
@@ -212,7 +214,7 @@ impl Windows {
             let rate = formulas::rate_of_change(close[lane], before[lane]);
             out[Indicator::Roc as usize][lane] = after::<SETTLED>(self.roc, bars_before[lane], rate);
         }
-        // All windows need what leaves them before the longest one's place is taken.
+        // All windows need the values that leave them, before the new value overwrites the oldest one of the longest window.
         let mut oldest = [[0.0; L]; MOMENTS_MAX];
         for (oldest, window) in oldest.iter_mut().zip(&self.moments) {
             [*oldest] = place.read(&self.closes, steps, window.rolling.length);
@@ -250,7 +252,7 @@ impl Windows {
     }
 }
 
-/// A value that is available once there have been some bars before.
+/// A value that is available once the slot has had a number of bars before this one.
 #[inline(always)]
 fn after<const SETTLED: bool>(bars: usize, bars_before: f64, value: f64) -> f64 {
     if SETTLED || bars_before >= bars as f64 { value } else { f64::NAN }

@@ -1,4 +1,4 @@
-//! Numbers with derivatives: what is computed of them is computed with its derivatives by the same parameters, exactly but for
+//! Numbers with derivatives: whatever is computed from them has its derivatives by the same parameters, exact but for
 //! rounding (forward differentiation; Griewank and Walther, *Evaluating Derivatives*, 2008, chapter 3). The values have the
 //! bits that they have without derivatives.
 
@@ -6,11 +6,11 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::{Real, density_and_cdf};
 
-/// What formulas are written for: a [`Real`], or one with derivatives.
+/// A kind of number that formulas are written for: a [`Real`], or one with derivatives.
 pub(crate) trait Number:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
-    /// The number without derivatives, or that of which a dual consists.
+    /// The type of the value and of each derivative.
     type Part: Real;
 
     /// A number that depends on no parameter.

@@ -13,9 +13,9 @@ use super::ln::{LN2_HIGH, LN2_LOW};
 pub(super) const ULP_ERROR_MAX: f64 = 0.9;
 
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
-/// Added to a number below 2^51, rounds it to an integer, which the last bits are then.
+/// Adding this to a number below 2^51 rounds it to an integer, which then stands in the last bits.
 const SHIFT: f64 = 6_755_399_441_055_744.0;
-/// Beyond these, results are rounded to infinity and to 0.
+/// Beyond this argument, of either sign, the result is rounded to infinity or to 0.
 const X_MAX: f64 = 710.0;
 const X_MIN: f64 = -746.0;
 

@@ -13,7 +13,7 @@ __device__ inline double ln_rest(const double (&p)[7], double z) {
     return even + odd;
 }
 
-// Of a positive, finite, normal number; a meaningless number for anything else.
+// The logarithm of a positive, finite, normal number; a meaningless number for anything else.
 __device__ inline double ln_of_positive(double x) {
     const double LN2_HIGH = __longlong_as_double(0x3fe62e42fee00000ll);
     const double LN2_LOW = __longlong_as_double(0x3dea39ef35793c76ll);
@@ -34,7 +34,7 @@ __device__ inline double ln_of_positive(double x) {
     return k * LN2_HIGH + (f - (half_square - (s * (half_square + r) + k * LN2_LOW)));
 }
 
-// Of two positive, normal numbers.
+// The quotient of two positive, normal numbers, as its logarithm needs it.
 struct Quotient {
     double k, difference, sum;
 

@@ -15,7 +15,7 @@
 /// Bound on the error in units in the last place, measured by the test below.
 #[cfg(test)]
 const ULP_ERROR_MAX: f64 = 0.9;
-/// Likewise, of a [`Quotient`].
+/// Bound on the error of the logarithm of a [`Quotient`], measured likewise.
 #[cfg(test)]
 const QUOTIENT_ULP_ERROR_MAX: f64 = 2.5;
 
@@ -91,7 +91,7 @@ fn ln_scaled(x: f64, exponent: f64) -> f64 {
 pub(crate) struct Quotient {
     k: f64,
     difference: f64,
-    /// Not 0: whoever asks for the logarithm gives its inverse.
+    /// It is not 0: whoever asks for the logarithm gives its inverse.
     pub sum: f64,
 }
 

@@ -1,4 +1,4 @@
-// The normal distribution: the twin of `normal.rs`, which has the formulas, but for what only the host asks for.
+// The normal distribution: the twin of `normal.rs`, which has the formulas. Functions that only the host calls are not here.
 #pragma once
 
 #include "exp.cuh"
@@ -7,7 +7,7 @@
 
 namespace warptape {
 
-// Φ(−x) · exp(x²/2), as a quotient.
+// The coefficients of Φ(−x) · exp(x²/2), which is a quotient of polynomials.
 struct MillsTable {
     double above[11] = {
         790974.276372959, 1329563.3369904195, 1105489.4743421874, 588323.2695823557, 219958.64388691442,
@@ -23,13 +23,13 @@ struct MillsTable {
 
 static const double MILLS_MIN = -0.33;
 
-// For x from MILLS_MIN on.
+// Φ(−x) · exp(x²/2) for x from MILLS_MIN on.
 __device__ inline double mills(double x) {
     const MillsTable TABLE{};
     return estrin(TABLE.above, x) / estrin(TABLE.below, x);
 }
 
-// Of x and y = x + distance, and by how much it falls from one to the other; times a factor.
+// Φ(−x) · exp(x²/2) of x and of y = x + distance, and by how much it falls from one to the other; all times a factor.
 struct Mills {
     double near, far, fall;
 

@@ -20,11 +20,11 @@ pub(super) const INVERSE_ULP_ERROR_MAX: f64 = 5.5;
 
 /// `1/√(2π)`.
 pub(crate) const INVERSE_SQRT_TWO_PI: f64 = 0.398_942_280_401_432_7;
-/// Here Φ(−x) is 0, as near as a number can be.
+/// From this x on, Φ(−x) is rounded to 0.
 const X_MAX: f64 = 39.0;
-/// Clears the last 27 bits of a mantissa: the square of what remains is exact.
+/// Mask that clears the last 27 bits of a mantissa, so that the square of the number is exact.
 const HIGH_BITS: u64 = !((1 << 27) - 1);
-/// Below this probability is the tail of the inverse; `(½ − OUTER)²`.
+/// Below this probability the formulas for the tail of the inverse are used.
 pub(crate) const OUTER: f64 = 0.075;
 const EDGE_SQUARED: f64 = 0.180_625;
 /// The t from which on the far tail of the inverse is used.
@@ -171,7 +171,7 @@ pub(crate) struct Mills {
 }
 
 impl Mills {
-    /// Of `near` and `far = near + distance`, from [`MILLS_MIN`] to 1e13, times a factor.
+    /// The values at `near` and `far = near + distance`, both from [`MILLS_MIN`] to 1e13, times a factor.
     #[inline(always)]
     pub fn scaled(near: f64, far: f64, distance: f64, factor: f64) -> Self {
         let [above, above_slope] = value_and_slope(&MILLS.0, near, far);

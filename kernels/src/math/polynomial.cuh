@@ -10,7 +10,7 @@ __device__ inline T estrin(const T (&coefficients)[1], T) {
     return coefficients[0];
 }
 
-// The value, in Estrin's order.
+// The value of a polynomial, in Estrin's order.
 template <typename T, int N>
 __device__ inline T estrin(const T (&coefficients)[N], T x) {
     const int PAIRS = N / 2;
@@ -29,7 +29,7 @@ struct ValueAndSlope {
     template <int N>
     __device__ ValueAndSlope(const double (&coefficients)[N], double x, double y) {
         double x_square = x * x, y_square = y * y;
-        double values[2], slopes[2];  // Of even coefficients, and of odd ones.
+        double values[2], slopes[2];  // The first is that of the even coefficients, the second of the odd ones.
         for (int power = N - 1; power >= 0; --power) {
             int part = power % 2;
             if (power + 2 >= N) {

@@ -1,4 +1,4 @@
-// What paths are computed in: the twin of `real.rs` and `single.rs`. Functions have the same name for `double` and `float`.
+// The types that paths are computed in: the twin of `real.rs` and `single.rs`. Functions have the same name for `double` and `float`.
 #pragma once
 
 #include "normal.cuh"

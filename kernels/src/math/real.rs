@@ -1,4 +1,4 @@
-//! What paths are computed in: `f64`, or `f32` where that is precise enough.
+//! The types that paths are computed in: `f64`, or `f32` where that is precise enough.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -17,7 +17,7 @@ pub(crate) trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    /// Random words of 32 bits that make one number.
+    /// Number of random words of 32 bits from which one number is made.
     const WORDS: usize;
 
     fn of(x: f64) -> Self;

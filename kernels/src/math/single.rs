@@ -8,10 +8,10 @@ use super::estrin;
 const RELATIVE_ERROR_MAX: f64 = 5e-7;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
-/// Fifteen zero bits at the end, so that multiples up to 2^9 are exact.
+/// The upper part of ln 2, whose last fifteen bits are zero, so that multiples up to 2^9 are exact.
 const LN2_HIGH: f32 = f32::from_bits(0x3f31_8000);
 const LN2_LOW: f32 = f32::from_bits(0xb95e_8083);
-/// Added to a number below 2^22, rounds it to an integer, which the last bits are then.
+/// Adding this to a number below 2^22 rounds it to an integer, which then stands in the last bits.
 const SHIFT: f32 = 12_582_912.0;
 
 const Q: [f32; 5] = [0.499_999_93, 0.166_665_2, 0.041_668_39, 0.008_368_781, 0.001_381_470_7];
@@ -22,14 +22,14 @@ pub(super) const CENTRAL: [[f32; 4]; 2] =
 pub(super) const TAIL: ([f32; 4], [f32; 3]) =
     ([-2.646_408_3, -0.674_677_5, 1.920_771_7, 0.478_566_85], [1.0, 1.955_788_7, 0.477_888_6]);
 
-/// `e^x`; beyond `e^±87` the nearest number within.
+/// `e^x`; where that is beyond `e^±87`, the nearer of these two.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     let [less_1, power] = reduced(x);
     (1.0 + less_1) * power
 }
 
-/// `e^x − 1`, likewise.
+/// `e^x − 1`, with the same bounds.
 #[inline(always)]
 pub(super) fn exp_less_1(x: f32) -> f32 {
     let [less_1, power] = reduced(x);

@@ -4,7 +4,7 @@
 //! Coordinate d of point n is `⊕ v[d][k]` over the bits k of the Gray code of n, as 32 binary digits behind the point
 //! (Antonov and Saleev 1979): any point can be computed without the ones before it.
 
-/// Dimensions that there are direction numbers for.
+/// Number of dimensions for which there are direction numbers.
 pub(crate) const SOBOL_DIMENSIONS: usize = 256;
 /// Digits of a coordinate, and bits of a point's number.
 pub(crate) const SOBOL_BITS: usize = 32;
@@ -12,7 +12,7 @@ pub(crate) const SOBOL_BITS: usize = 32;
 /// Direction numbers of a dimension, of the lowest bit first.
 pub(crate) type Directions = [u32; SOBOL_BITS];
 
-/// Direction numbers of the first dimensions, of which there are [`SOBOL_DIMENSIONS`] at most.
+/// Direction numbers of the first `dimensions` dimensions, at most [`SOBOL_DIMENSIONS`].
 pub(crate) fn directions(dimensions: usize) -> Vec<Directions> {
     assert!(dimensions <= SOBOL_DIMENSIONS, "callers check");
     let rows = include_str!("sobol.txt").lines().filter(|line| !line.starts_with('#'));

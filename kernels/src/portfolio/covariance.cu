@@ -1,7 +1,7 @@
 // Covariances of a matrix of returns, a row per time: the twin of `covariance.rs`, which has the formulas.
 //
-//   centre_returns  one thread per asset.
-//   sum_products    one thread per pair of assets.
+//   centre_returns  one thread per asset: subtracts the mean from its returns.
+//   sum_products    one thread per pair of assets: sums the products of their returns.
 
 #include "device.cuh"
 

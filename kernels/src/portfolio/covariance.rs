@@ -17,13 +17,13 @@ use crate::isa::{HotLoop, Isa};
 use crate::pricing::ParameterError;
 use crate::pricing::options::check;
 
-/// What remains of a variance beside others that is taken for a rounding, as a share of it, for each asset.
+/// A variance that is explained by other assets but for this share of it, for each asset, is taken to be explained: the rest is rounding.
 const ROUNDING: f64 = 1e-14;
-/// What may remain of a covariance then, as a share of what it may be.
+/// Where a variance is taken to be explained, the most that may remain of a covariance, as a share of its greatest possible value.
 const REST_MAX: f64 = 1e-6;
-/// How far both halves may differ, as a share of what a covariance may be.
+/// How far the two halves of the matrix may differ, as a share of a covariance's greatest possible value.
 const ASYMMETRY_MAX: f64 = 1e-12;
-/// Assets side by side in a hot loop: rows, columns.
+/// Number of rows and of columns of the matrix that a hot loop computes side by side.
 const TILE: [usize; 2] = [4, 16];
 
 /// Why there is no such covariance.
@@ -57,7 +57,7 @@ pub enum CovarianceError {
         /// How many there must be.
         least: usize,
     },
-    /// A number is infinite, or none.
+    /// A number is infinite or NaN.
     #[error("{field} of asset {asset} is {value} (row {row}): give a finite number")]
     NotFinite {
         /// Which matrix.
@@ -99,7 +99,7 @@ pub enum CovarianceError {
     Parameter(#[from] ParameterError),
 }
 
-/// A covariance of assets, per whatever time its returns take.
+/// A covariance matrix of assets' returns, over the time that one return is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariance {
     assets: usize,
@@ -192,12 +192,12 @@ impl Covariance {
         self.values[first * self.assets + second]
     }
 
-    /// Row by row.
+    /// The matrix, row by row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Over another time: 252 makes one of days one of a year.
+    /// The covariance over another time: a factor of 252 turns that of days into that of a year.
     pub fn scaled(&self, factor: f64) -> Self {
         Self { assets: self.assets, values: self.values.iter().map(|value| value * factor).collect() }
     }
@@ -218,7 +218,7 @@ impl Covariance {
             } else if most == 0.0 {
                 0.0
             } else {
-                // In one order, so that both halves have the same bits.
+                // Both halves are computed in the same order of assets, so that they have the same bits.
                 (self.values[number] / most).clamp(-1.0, 1.0)
             }
         };
@@ -277,13 +277,13 @@ pub fn realised_volatilities(
     Ok((0..assets).map(|asset| (squares(asset) / times as f64 * periods_per_year).sqrt()).collect())
 }
 
-/// Number of times, and what sums of the sample are divided by.
+/// Number of times, and the divisor of the sample's sums.
 pub(super) fn sample_sums(assets: usize, returns: &[f64]) -> Result<(usize, f64), CovarianceError> {
     let times = check_returns(assets, returns, 2)?;
     Ok((times, (times - 1) as f64))
 }
 
-/// What exponentially weighted sums are divided by.
+/// The divisor of exponentially weighted sums.
 pub(super) fn exponential_divisor(
     assets: usize,
     returns: &[f64],
@@ -324,7 +324,7 @@ fn check_matrix(
     }
 }
 
-/// Takes the mean from each column.
+/// The hot loop that subtracts its mean from each column.
 struct Centre<'a> {
     assets: usize,
     times: usize,
@@ -345,7 +345,7 @@ impl HotLoop for Centre<'_> {
     }
 }
 
-/// Sums of products of columns, tile by tile.
+/// The hot loop that sums products of columns, tile by tile.
 struct Products<'a> {
     assets: usize,
     rows: &'a [f64],
@@ -359,7 +359,7 @@ impl HotLoop for Products<'_> {
     fn run(self) {
         let [height, width] = TILE;
         for first in (0..self.assets).step_by(height) {
-            // What is right of the diagonal is what is below it.
+            // The part to the right of the diagonal mirrors the part below it.
             for second in (0..(first + height).min(self.assets)).step_by(width) {
                 let sums = tile(self.rows, self.assets, self.decay, first, second);
                 for (row, sums) in (first..self.assets).zip(&sums) {

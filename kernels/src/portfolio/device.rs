@@ -1,4 +1,4 @@
-//! The same profits and covariances on a device, bit for bit.
+//! Profits and covariances on a device, with the bits that the host computes.
 
 use std::ops::Range;
 
@@ -14,12 +14,13 @@ use crate::device::{
 };
 use crate::pricing::draws::LANES;
 
-/// Numbers by scenario that a device keeps at once, of positions, books and assets: 512 MiB. More are taken one part after the other.
+/// The most numbers that a device keeps at once, one per scenario for each position, book and asset: 512 MiB. Where there are more,
+/// scenarios are taken part by part.
 pub const DEVICE_CELLS_MAX: usize = 1 << 26;
 
 const NUMBER_BYTES: usize = size_of::<f64>();
 
-/// As `PortfolioArgs` of `portfolio.cu`.
+/// Arguments of the kernels of `portfolio.cu`: its `PortfolioArgs`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 struct PortfolioArgs {
@@ -40,7 +41,7 @@ struct PortfolioArgs {
     sum: Address,
 }
 
-/// As `CovarianceArgs` of `covariance.cu`.
+/// Arguments of the kernels of `covariance.cu`: its `CovarianceArgs`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct CovarianceArgs {
@@ -83,7 +84,7 @@ pub fn run_on_device(
     Ok(())
 }
 
-/// Uploads what is the same for all scenarios.
+/// Uploads the data that do not depend on the scenario.
 fn put_portfolio(
     workspace: &mut Workspace,
     portfolio: &Portfolio,

@@ -1,4 +1,4 @@
-//! Profits that are kept up with their positions and markets.
+//! Profits that are kept up to date with their positions and markets.
 //!
 //! The sums of each book are kept as a tree, whose leaves are the profits of its positions and of the books in it:
 //!
@@ -10,7 +10,7 @@
 //!                       the book ──▶ a leaf of the book above
 //! ```
 //!
-//! That is the shape in which [`Portfolio::run`] sums. So what changes replaces leaves, and only what stands above them is added anew:
+//! That is the shape in which [`Portfolio::run`] sums. So a change replaces leaves, and only the sums above these are added anew:
 //! the bits are those of a full run.
 
 use std::ops::Range;
@@ -21,7 +21,7 @@ use super::revaluation::Profits;
 use super::scenarios::{CELLS_MAX, ScenarioError, Scenarios};
 use crate::isa::Isa;
 
-/// The profits of all books in a range of scenarios, as things are now.
+/// The profits of all books in a range of scenarios, for the current positions and markets.
 #[derive(Clone, Debug)]
 pub struct LiveProfits {
     portfolio: Arc<Portfolio>,
@@ -33,17 +33,17 @@ pub struct LiveProfits {
     leaf_of_book: Vec<usize>,
 }
 
-/// What a change has cost.
+/// The work that a change has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recomputed {
     /// Positions that were revalued in all scenarios.
     pub positions: usize,
-    /// Sums of two that were added anew in all scenarios.
+    /// Sums of two columns that were added anew in all scenarios.
     pub sums: usize,
 }
 
 impl LiveProfits {
-    /// Computes all profits in a range of scenarios: those of a lane, say, or all.
+    /// Computes all profits in a range of scenarios, such as the range of one lane, or all.
     pub fn new(
         isa: Isa,
         portfolio: impl Into<Arc<Portfolio>>,
@@ -88,8 +88,8 @@ impl LiveProfits {
         Profits { columns: self.trees.iter().map(|tree| tree.sum().to_vec()).collect() }
     }
 
-    /// Another portfolio in place of all: positions that differ, or whose assets' markets do, are revalued, others are not. `None`,
-    /// and nothing is changed, if it has other books, or other numbers of assets or positions, or a position in another book.
+    /// Replaces the portfolio by another one. Positions that differ, or whose assets' markets differ, are revalued, and no others. `None`,
+    /// and nothing is changed, if the new one has other books, or other numbers of assets or positions, or a position in another book.
     pub fn follow(&mut self, isa: Isa, portfolio: &Arc<Portfolio>) -> Option<Recomputed> {
         let (before, after) = (&*self.portfolio, &**portfolio);
         let books = |of: &Portfolio| of.positions().iter().map(|position| position.book).collect::<Vec<_>>();
@@ -121,7 +121,7 @@ impl LiveProfits {
             leaves[book].push(leaf);
         }
         let mut sums = 0;
-        // Books come after the ones that they are in.
+        // A book comes after the one that it is in.
         for book in (0..self.trees.len()).rev() {
             if leaves[book].is_empty() {
                 continue;
@@ -138,10 +138,10 @@ impl LiveProfits {
     }
 }
 
-/// Sums of columns: leaves, sums of two of them, and so on up to one.
+/// The tree of a book: its leaves, the sums of two of them, and so on up to one sum, each a column of scenarios.
 #[derive(Clone, Debug)]
 struct SumTree {
-    /// Numbers of a column.
+    /// Length of a column: the number of scenarios.
     count: usize,
     /// Sums by level, the leaves first: columns one after the other.
     levels: Vec<Vec<f64>>,
@@ -167,7 +167,7 @@ impl SumTree {
         &mut self.levels[level][column * self.count..][..self.count]
     }
 
-    /// Adds what stands above some leaves. Gives the number of sums.
+    /// Adds the sums above some leaves anew, and returns the number of these sums.
     fn add_anew(&mut self, leaves: &[usize]) -> usize {
         let (mut changed, mut sums) = (leaves.to_vec(), 0);
         changed.sort_unstable();

@@ -1,4 +1,4 @@
-//! Value at risk and expected shortfall of profits, and what they are made of.
+//! Value at risk and expected shortfall of profits, and the components of both.
 //!
 //! With `p = 1 − confidence` and the n profits in ascending order `x₀ ≤ x₁ ≤ …`:
 //!
@@ -35,7 +35,7 @@ use crate::pricing::options::check;
 /// Confidence levels: 0.99 is 99 %.
 pub const CONFIDENCE_RANGE: RangeInclusive<f64> = 0.5..=0.999_999;
 
-/// Why there is no measure.
+/// Why a measure cannot be computed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MeasureError {
     /// The confidence is out of range.
@@ -44,7 +44,7 @@ pub enum MeasureError {
     /// There are no scenarios.
     #[error("there are no scenarios: give one at least")]
     Empty,
-    /// A profit is no number.
+    /// A profit is infinite or NaN.
     #[error("the profit in scenario {scenario} is {value}: give finite numbers")]
     NotFinite {
         /// Number of the scenario.
@@ -95,7 +95,7 @@ impl Ranked {
             return Err(MeasureError::NotFinite { scenario, value: profits[scenario] });
         }
         let mut order: Vec<usize> = (0..profits.len()).collect();
-        // `+ 0.0`: a loss of −0 is no other than one of 0.
+        // Adding 0 turns −0 into 0, so that both are equal in the order.
         order.sort_unstable_by(|&one, &other| {
             (profits[one] + 0.0).total_cmp(&(profits[other] + 0.0)).then(one.cmp(&other))
         });
@@ -123,7 +123,8 @@ impl Ranked {
         Ok(self.tail(&ranks))
     }
 
-    /// Standard errors of value at risk and expected shortfall, of the profits that were ordered, drawn independently.
+    /// Standard errors of value at risk and expected shortfall, for profits that were drawn independently. `profits` are those that were
+    /// ordered.
     pub fn standard_errors(&self, profits: &[f64], confidence: f64) -> Result<[f64; 2], MeasureError> {
         let count = profits.len() as f64;
         let share = 1.0 - confidence;
@@ -154,7 +155,7 @@ impl Ranked {
     }
 }
 
-/// Scenarios of a block of a tail: a power of two, so that sums of blocks are sums within the sum of all.
+/// Number of scenarios in a block of a tail. It is a power of two, so that the sums of blocks occur within the sum of all.
 pub const TAIL_BLOCK: usize = 64;
 
 impl Tail {
@@ -163,14 +164,14 @@ impl Tail {
         self.scenarios.len().div_ceil(TAIL_BLOCK)
     }
 
-    /// A block of it. What is lost in each block makes up what is lost in all by [`loss_of_blocks`], to the bit.
+    /// A block of the tail. [`loss_of_blocks`] makes the loss of the whole tail from those of its blocks, to the bit.
     pub fn block(&self, number: usize) -> Tail {
         let end = ((number + 1) * TAIL_BLOCK).min(self.scenarios.len());
         let range = number * TAIL_BLOCK..end;
         Tail { scenarios: self.scenarios[range.clone()].to_vec(), weights: self.weights[range].to_vec() }
     }
 
-    /// The loss in these scenarios, of profits in all of them: those of all, of a book, or of anything.
+    /// The weighted loss in the tail's scenarios. `profits` are those in all scenarios, of the whole portfolio, a book, or a position.
     pub fn loss(&self, profits: &[f64]) -> f64 {
         let in_tail: Vec<f64> = self.scenarios.iter().map(|scenario| profits[*scenario as usize]).collect();
         self.loss_of(&in_tail)
@@ -188,7 +189,7 @@ pub fn loss_of_blocks(losses: &[f64]) -> f64 {
 }
 
 impl Portfolio {
-    /// The components of some positions: what each loses in a tail's scenarios. Their [`Portfolio::book_sums`] are those of books. Only
+    /// The components of some positions: the loss of each in a tail's scenarios. Their [`Portfolio::book_sums`] are those of books. Only
     /// these scenarios are computed again, and no profits are kept; any range of positions may be asked for anywhere.
     pub fn component_losses(
         &self,

@@ -1,4 +1,4 @@
-//! Risk of portfolios: value, profits under scenarios, value at risk, expected shortfall, and what they are made of. Knows no names,
+//! Risk of portfolios: value, profits under scenarios, value at risk, expected shortfall, and their components. It knows no names,
 //! no threads and no clock: assets, positions and books are numbers, and any range of scenarios may be computed anywhere.
 //!
 //! ```text
@@ -8,7 +8,8 @@
 //! Portfolio, Scenarios ──▶ LiveProfits                        kept up with what changes
 //! ```
 //!
-//! A profit is `quantity · (value in the scenario − value now)`, revalued in full, as [`pricing`](crate::pricing) has values. The
+//! A profit is `quantity · (value in the scenario − value now)`. Each position is revalued in full, by the formulas of
+//! [`pricing`](crate::pricing). The
 //! profits of a book are summed in one shape: of its positions by number, and then of the books in it by number, neighbours are added,
 //! then neighbouring sums, and so on; one that has no neighbour goes on as it is ([`Tree`](tree)). So a sum's bits depend on what is
 //! summed alone, and one profit that changes changes the sums above it and no others.

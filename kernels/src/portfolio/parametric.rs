@@ -31,12 +31,12 @@ pub struct Parametric {
     pub total: Contribution,
     /// Contribution of each of the portfolio's positions; 0 for those that are not in the book.
     pub positions: Vec<Contribution>,
-    /// What the profit changes by with an asset's return, by asset.
+    /// By asset, the derivative of the profit by the asset's return.
     pub exposures: Vec<f64>,
 }
 
 impl Portfolio {
-    /// What each position's profit changes by with its asset's return: `quantity·delta·S`.
+    /// The derivative of each position's profit by its asset's return: `quantity·delta·S`.
     pub fn exposures(&self, isa: Isa) -> Vec<f64> {
         let (mut options, mut greeks) = (Options::default(), Greeks::default());
         for position in self.positions() {

@@ -1,10 +1,10 @@
 // Profits of books in scenarios: the twin of `scenarios.rs`, `revaluation.rs` and `tree.rs`, which have the formulas. Numbers of
 // a scenario are side by side with those of the next one.
 //
-//   draw_normals       one thread per asset and two scenarios: what an asset's return is drawn of.
-//   move_spots         one thread per asset and scenario.
-//   revalue_positions  one thread per position and scenario.
-//   sum_books          one thread per scenario.
+//   draw_normals       one thread per asset and two scenarios: draws the normal numbers that returns are made of.
+//   move_spots         one thread per asset and scenario: turns normal numbers into moves of spot prices.
+//   revalue_positions  one thread per position and scenario: computes its profit.
+//   sum_books          one thread per scenario: sums profits by book.
 
 #include "exp.cuh"
 #include "normal.cuh"
@@ -16,7 +16,7 @@ namespace warptape {
 static const u64 LANES = 64, CALLS = 32, MOVES = 6;
 static const u64 SPOT = 0, FORWARD = 1;
 
-// A position with its asset's market, as `HeldTerms` of the twin.
+// A position with its asset's market: `HeldTerms` of the twin.
 struct HeldTerms {
     u64 instrument;
     u64 asset;

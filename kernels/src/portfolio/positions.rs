@@ -1,4 +1,4 @@
-//! What is held, and in which books.
+//! Positions, and the books that they are in.
 
 use std::ops::RangeInclusive;
 
@@ -9,16 +9,16 @@ use super::tree;
 use crate::pricing::options::check;
 use crate::pricing::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError};
 
-/// Assets at most: a covariance of them has the square of that many numbers.
+/// The most assets. Their covariance has the square of that many numbers.
 pub const ASSETS_MAX: usize = 4_096;
-/// Positions at most.
+/// The most positions.
 pub const POSITIONS_MAX: usize = 1 << 24;
-/// Books at most.
+/// The most books.
 pub const BOOKS_MAX: usize = 65_536;
-/// Quantities, in units of the asset or contracts on one unit; what is owed is negative.
+/// Range of quantities, in units of the asset or in contracts on one unit; short positions are negative.
 pub const QUANTITY_RANGE: RangeInclusive<f64> = -1e15..=1e15;
 
-/// What a position is in. Values are of one unit, in the currency of the asset's price.
+/// What a position consists of. Formulas give the value of one unit, in the currency of the asset's price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Instrument {
     /// The asset itself: `S`.
@@ -30,7 +30,7 @@ pub enum Instrument {
         /// Years until then.
         expiry_years: f64,
     },
-    /// A European option, after Black, Scholes and Merton, as [`Greeks`](crate::pricing::Greeks) has it.
+    /// A European option, valued by the formula of Black, Scholes and Merton as in [`Greeks`](crate::pricing::Greeks).
     Option {
         /// Call or put.
         kind: OptionKind,
@@ -54,7 +54,7 @@ pub struct Position {
     pub instrument: Instrument,
 }
 
-/// Why there is no such portfolio.
+/// Why a portfolio is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PortfolioError {
     /// A number of an asset's market is out of range.
@@ -85,7 +85,7 @@ pub enum PortfolioError {
         /// How many there are.
         count: usize,
     },
-    /// Books are no tree.
+    /// The books do not form a tree.
     #[error(
         "book {book}: its parent is {parent:?}: the first book, which is all, must have none, and each other one \
          that comes before it"
@@ -96,7 +96,7 @@ pub enum PortfolioError {
         /// Number of its parent, as given.
         parent: Option<usize>,
     },
-    /// There is more than fits.
+    /// There are more assets, positions or books than are allowed.
     #[error("there are {count} {field}: give {most} at most")]
     TooMany {
         /// `assets`, `positions` or `books`.
@@ -108,15 +108,15 @@ pub enum PortfolioError {
     },
 }
 
-/// Positions in assets, and books of them: desks within books within the whole, or as deep as one likes. Book 0 is the whole.
+/// Positions in assets, and a tree of books of any depth that hold them. Book 0 is the whole portfolio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Portfolio {
     assets: Vec<AssetMarket>,
     positions: Vec<Position>,
     parents: Vec<Option<usize>>,
-    /// The positions of each book and the books right in it, each by number.
+    /// By book, its own positions and the books directly within it, each by number.
     members: Vec<Members>,
-    /// What a unit of each position is worth now.
+    /// By position, the value of one unit now.
     units: Vec<f64>,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct Members {
 }
 
 impl Portfolio {
-    /// Checks everything. `parents` has the parent of each book: none for the first, and for each other one that comes before it.
+    /// Checks everything. `parents` has the parent of each book: `None` for book 0, and for each other book one with a lower number.
     pub fn new(
         assets: Vec<AssetMarket>,
         parents: Vec<Option<usize>>,
@@ -195,17 +195,17 @@ impl Portfolio {
         &self.parents
     }
 
-    /// What each position is worth now: its quantity by the value of a unit.
+    /// The value of each position now: its quantity times the value of one unit.
     pub fn values(&self) -> Vec<f64> {
         self.positions.iter().zip(&self.units).map(|(position, unit)| position.quantity * unit).collect()
     }
 
-    /// What each book is worth now, with the books in it.
+    /// The value of each book now, with the books within it.
     pub fn book_values(&self) -> Vec<f64> {
         self.book_sums(&self.values())
     }
 
-    /// Sums of numbers of all positions for each book, with the books in it, in the module's shape.
+    /// For each book, the sum of a number of each position in it and in the books within it, added in the shape that the module describes.
     pub fn book_sums(&self, of_positions: &[f64]) -> Vec<f64> {
         assert_eq!(of_positions.len(), self.positions.len(), "a number for each position");
         let mut sums = vec![0.0; self.members.len()];

@@ -12,24 +12,24 @@ use crate::math::{density_and_cdf, exp, ln_of_positive};
 use crate::pricing::draws::{LANES, Lanes};
 use crate::pricing::{AssetMarket, PRICE_RANGE, RATE_RANGE, VOLATILITY_RANGE};
 
-/// What is held, as a number.
+/// Kinds of instruments, as numbers that kernels know.
 pub(super) const SPOT: u64 = 0;
 pub(super) const FORWARD: u64 = 1;
 pub(super) const OPTION: u64 = 2;
 
-/// A position with its asset's market: as `HeldTerms` of `portfolio.cu`.
+/// A position with its asset's market: `HeldTerms` of `portfolio.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(super) struct HeldTerms {
     pub(super) instrument: u64,
     pub(super) asset: u64,
     pub(super) quantity: f64,
-    /// What a unit is worth now.
+    /// Value of one unit now.
     pub(super) unit: f64,
     /// 1 for a call, −1 for a put.
     pub(super) sign: f64,
     pub(super) strike: f64,
-    /// Until expiry; of the asset itself, 0.
+    /// Years until expiry; 0 for the asset itself.
     pub(super) years: f64,
     pub(super) spot: f64,
     pub(super) rate: f64,
@@ -62,14 +62,14 @@ impl HeldTerms {
     }
 }
 
-/// An asset's market in some scenarios, as one expiry sees it.
+/// An asset's market in some scenarios, for one expiry.
 struct Moved<const N: usize> {
     spot: [f64; N],
     volatility: [f64; N],
     rate: [f64; N],
 }
 
-/// What is beyond a range is its end.
+/// A number, or the end of the range that it is beyond.
 #[inline(always)]
 fn within(x: f64, least: f64, greatest: f64) -> f64 {
     let x = if x > least { x } else { least };
@@ -91,7 +91,7 @@ fn moved<const N: usize>(terms: &HeldTerms, [factor, turn, moves @ ..]: &[[f64; 
     found
 }
 
-/// What a unit is worth in some scenarios. One loop for each costly function, as in pricing.
+/// The value of one unit in some scenarios. There is one loop for each costly function, as in pricing.
 #[inline(always)]
 fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> [f64; N] {
     let market = moved(terms, moves);
@@ -133,7 +133,7 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     found
 }
 
-/// What a unit is worth now.
+/// Value of one unit now.
 pub(super) fn unit_value(terms: &HeldTerms) -> f64 {
     let [value] = unit_values(terms, &[[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]]);
     value
@@ -148,7 +148,7 @@ fn profits(terms: &HeldTerms, moves: &Moves) -> Lanes<f64> {
     found
 }
 
-/// Profits of each book in scenarios, in order; losses are negative. In the currency of the assets' prices.
+/// Profits of each book in scenarios, in order, in the currency of the assets' prices; losses are negative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profits {
     /// Profits of each book, by scenario.
@@ -171,7 +171,7 @@ impl Profits {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// Adds those of further scenarios, as another lane has computed them.
+    /// Adds the profits in further scenarios, which another lane has computed.
     pub fn append(&mut self, next: &Profits) {
         self.columns.resize(self.columns.len().max(next.columns.len()), Vec::new());
         for (column, next) in self.columns.iter_mut().zip(&next.columns) {
@@ -181,7 +181,7 @@ impl Profits {
 }
 
 impl Portfolio {
-    /// Adds the profits of each book in some scenarios, in order. Scenarios must be of as many assets.
+    /// Adds the profits of each book in some scenarios, in order. The scenarios must have as many assets as the portfolio.
     pub fn run(&self, isa: Isa, scenarios: &Scenarios, range: Range<u64>, profits: &mut Profits) {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         assert!(range.end <= scenarios.len(), "scenarios that there are");
@@ -190,8 +190,8 @@ impl Portfolio {
         isa.run(RunBooks { portfolio: self, terms: &terms, scenarios, range, profits });
     }
 
-    /// Adds the profits of one position in some scenarios, in order, to the bit as they are in its book's sum. Of drawn scenarios all
-    /// assets' moves have to be drawn: to ask for many positions, take [`Scenarios::selected`] before.
+    /// Adds the profits of one position in some scenarios, in order, with the bits that they have in its book's sum. Where scenarios are
+    /// drawn, this draws the moves of all assets; to ask for many positions, call [`Scenarios::selected`] first.
     pub fn run_position(
         &self,
         isa: Isa,

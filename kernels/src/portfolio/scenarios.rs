@@ -1,4 +1,4 @@
-//! Scenarios: how the assets' markets move at once. Given number by number, from history or as stress, or drawn at random.
+//! Scenarios: joint moves of the assets' markets. They are given number by number, from history or as stress, or drawn at random.
 //!
 //! In a scenario an option that expires in T years sees, of its asset,
 //!
@@ -23,18 +23,18 @@ use crate::pricing::options::check;
 use crate::pricing::sampling::NumberSource;
 use crate::pricing::{ParameterError, Sampling};
 
-/// Numbers that are kept of scenarios or of profits by position at most: 1 GiB.
+/// The most numbers that are kept of scenarios, or of profits by position: 1 GiB.
 pub const CELLS_MAX: usize = 1 << 27;
-/// What a spot price may be multiplied by.
+/// Range of the factor by which a spot price is multiplied.
 pub(super) const FACTOR_RANGE: RangeInclusive<f64> = 1e-9..=1e9;
-/// What a volatility or a rate may move by, and all that may move per year.
+/// Range of moves of a volatility or a rate, and of all slopes per year.
 const MOVE_RANGE: RangeInclusive<f64> = -100.0..=100.0;
-/// Logarithmic returns of an asset over the horizon, in expectation.
+/// Range of an asset's expected logarithmic return over the horizon.
 const MEAN_RANGE: RangeInclusive<f64> = -10.0..=10.0;
-/// Years over which scenarios are drawn.
+/// Range of the years over which scenarios are drawn.
 const HORIZON_YEARS_RANGE: RangeInclusive<f64> = 1e-9..=60.0;
 
-/// Columns of an asset's moves, as [`Shock`] has them.
+/// Number of columns of an asset's moves: one for each field of [`Shock`].
 pub(super) const MOVES: usize = 6;
 
 /// An asset's moves in the scenarios of a group.
@@ -43,17 +43,17 @@ pub(super) type Moves = [Lanes<f64>; MOVES];
 /// How the market of one asset moves; the module's table has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shock {
-    /// What the spot price is multiplied by.
+    /// Factor by which the spot price is multiplied.
     pub spot_factor: f64,
-    /// And what that factor changes by with each year until expiry.
+    /// Change of that factor for each year until expiry.
     pub spot_slope: f64,
-    /// Added to the volatility.
+    /// Number that is added to the volatility.
     pub volatility: f64,
-    /// And with each year until expiry.
+    /// Number that is added to the volatility for each year until expiry.
     pub volatility_slope: f64,
-    /// Added to the rate.
+    /// Number that is added to the rate.
     pub rate: f64,
-    /// And with each year until expiry.
+    /// Number that is added to the rate for each year until expiry.
     pub rate_slope: f64,
 }
 
@@ -68,13 +68,13 @@ impl Shock {
         rate_slope: 0.0,
     };
 
-    /// Spot, volatility and rate move alike for all expiries: the spot price by a share of itself, the others by what is added.
+    /// The same move for all expiries: the spot price by a share of itself, volatility and rate by the numbers that are added.
     pub fn shift(spot: f64, volatility: f64, rate: f64) -> Shock {
         Shock { spot_factor: 1.0 + spot, volatility, rate, ..Shock::NONE }
     }
 
-    /// Spot, volatility and rate move by so much with each year between an expiry and the pivot, which does not move: down before it
-    /// and up after it. The asset itself moves as what expires now.
+    /// A move that grows with each year between an expiry and the pivot, where nothing moves: down before the pivot, up after it. The
+    /// asset itself moves as what expires now.
     pub fn twist(pivot_years: f64, spot: f64, volatility: f64, rate: f64) -> Shock {
         Shock {
             spot_factor: 1.0 - spot * pivot_years,
@@ -107,7 +107,7 @@ pub enum Stress {
     Assets(Vec<(usize, Shock)>),
 }
 
-/// What returns are.
+/// Kinds of returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// `ln(S'/S)`.
@@ -125,13 +125,13 @@ pub struct Drawn<'a> {
     pub scenarios: u64,
     /// Covariance of the assets' logarithmic returns in a year.
     pub covariance: &'a Covariance,
-    /// Years that pass in a scenario. What expires is revalued as of now all the same.
+    /// Years over which spot prices move in a scenario. Options are revalued as of now all the same.
     pub horizon_years: f64,
-    /// Expected logarithmic return of each asset in a year; none at all are zeros.
+    /// Expected logarithmic return of each asset in a year; an empty list stands for zeros.
     pub means: &'a [f64],
 }
 
-/// Why there are no such scenarios.
+/// Why scenarios are refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ScenarioError {
     /// A number is missing, or there is one too many.
@@ -170,7 +170,7 @@ pub enum ScenarioError {
     /// No returns have such a covariance.
     #[error(transparent)]
     Covariance(#[from] CovarianceError),
-    /// More profits than are kept.
+    /// There are more profits than are kept.
     #[error(
         "the profits of {positions} positions in {scenarios} scenarios are too many numbers: {CELLS_MAX} are kept at \
          most, half of them sums"
@@ -181,7 +181,7 @@ pub enum ScenarioError {
         /// How many positions.
         positions: usize,
     },
-    /// More than is kept.
+    /// There are more numbers than are kept.
     #[error("{scenarios} scenarios of {assets} assets are too many numbers: {CELLS_MAX} are kept at most")]
     TooMany {
         /// How many there are.
@@ -201,9 +201,9 @@ pub struct Scenarios {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShockSource {
-    /// Each column by asset and scenario, or empty where nothing moves.
+    /// By column, its numbers by asset and scenario; empty where nothing moves.
     Given([Vec<f64>; MOVES]),
-    /// `exp(drift + Σ factor·z)`, the factor being a lower triangle by asset.
+    /// Spot prices move by `exp(drift + Σ factor·z)`. The factor is a lower triangular matrix, row by row.
     Drawn { key: u64, drifts: Vec<f64>, factor: Vec<f64> },
 }
 
@@ -233,7 +233,8 @@ impl Scenarios {
         Ok(Self { count: count as u64, assets, source: ShockSource::Given(std::array::from_fn(column)) })
     }
 
-    /// What has happened: the returns of all assets on one day (or whatever the horizon is) after the other, as the rows of a matrix.
+    /// Historical scenarios. The rows of `returns` are the returns of all assets on one day (or over whatever the horizon is) after the
+    /// other.
     pub fn historical(assets: usize, kind: Returns, returns: &[f64]) -> Result<Self, ScenarioError> {
         let factor = |value: &f64| match kind {
             Returns::Logarithmic if value.is_nan() => f64::NAN,
@@ -245,7 +246,7 @@ impl Scenarios {
         Self::given(assets, &shocks)
     }
 
-    /// Stress, a scenario each.
+    /// Stress scenarios, one for each stress.
     pub fn stress(assets: usize, stresses: &[Stress]) -> Result<Self, ScenarioError> {
         check_cells(stresses.len() as u64, assets)?;
         let mut shocks = Vec::with_capacity(assets * stresses.len());
@@ -297,7 +298,7 @@ impl Scenarios {
         self.assets
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory that the scenarios take.
     pub fn bytes(&self) -> usize {
         let numbers = match &self.source {
             ShockSource::Given(columns) => columns.iter().map(Vec::len).sum::<usize>(),
@@ -306,7 +307,7 @@ impl Scenarios {
         numbers * size_of::<f64>()
     }
 
-    /// Some of the scenarios, as given ones: the same bits, without being drawn again for each position.
+    /// Some of the scenarios as given ones, with the same bits, so that they need not be drawn again for each position.
     pub fn selected(&self, isa: Isa, numbers: &[u64]) -> Result<Self, ScenarioError> {
         check_cells(numbers.len() as u64, self.assets)?;
         let mut columns = <[Vec<f64>; MOVES]>::default();
@@ -320,7 +321,7 @@ impl Scenarios {
         self.selected(isa, &range.collect::<Vec<u64>>())
     }
 
-    /// Draws what is drawn of a group of scenarios.
+    /// Draws the moves of a group of scenarios, if these are drawn ones.
     #[inline(always)]
     pub(super) fn draw(&self, group: u64, scratch: &mut Scratch) {
         let ShockSource::Drawn { key, drifts, factor } = &self.source else { return };
@@ -343,7 +344,7 @@ impl Scenarios {
         }
     }
 
-    /// An asset's moves in a group of scenarios, of which what is drawn has been drawn. Those beyond the last do not move.
+    /// An asset's moves in a group of scenarios; `drawn` has those of drawn scenarios. Lanes beyond the last scenario do not move.
     #[inline(always)]
     pub(super) fn moves(&self, group: u64, asset: usize, scratch: &Scratch) -> Moves {
         let mut moves = Shock::NONE.numbers().map(|still| [still; LANES]);
@@ -364,7 +365,7 @@ impl Scenarios {
     }
 }
 
-/// What is drawn of a group, by asset.
+/// The moves that were drawn for a group, by asset.
 #[derive(Default)]
 pub(super) struct Scratch {
     normals: Vec<Lanes<f64>>,

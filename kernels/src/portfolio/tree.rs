@@ -1,8 +1,9 @@
-//! Sums in the shape of the module's docs, as terms come.
+//! Sums in the shape that the module's documentation describes, term by term.
 
 use crate::pricing::draws::{LANES, Lanes};
 
-/// A sum that is under way: what waits for a neighbour, the greatest first. The bits of `count` say of how many terms each is.
+/// A sum that is under way: the partial sums that wait for a neighbour, that of the most terms first. The bits of `count` say how many
+/// terms each has.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     waiting: Vec<Lanes<f64>>,
@@ -22,7 +23,7 @@ impl Tree {
         self.count += 1;
     }
 
-    /// The sum; begins anew. That of no terms is 0.
+    /// Returns the sum, which is 0 of no terms, and begins a new one.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Lanes<f64> {
         self.count = 0;
@@ -60,7 +61,7 @@ mod tests {
             terms[..count].iter().for_each(|term| tree.add([*term; LANES]));
             assert_eq!(tree.take(), [sum(&terms[..count]); LANES], "{count}");
         }
-        // Another shape has other bits, or this test would say nothing.
+        // A sum of another shape must have other bits here, or this test would show nothing.
         assert_ne!(sum(&terms), terms.iter().sum::<f64>());
     }
 }

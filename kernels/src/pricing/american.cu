@@ -1,4 +1,4 @@
-// Monte Carlo of American options by a rule that is given: the twin of `american.rs`, `walks.rs` and `american_greeks.rs`, which say what
+// Monte Carlo of American options by a given rule of exercise: the twin of `american.rs`, `walks.rs` and `american_greeks.rs`, which say what
 // is computed. A thread works on one lane of a block.
 
 #include "bridge.cuh"
@@ -100,7 +100,7 @@ extern "C" __global__ void simulate_americans(const __grid_constant__ AmericanAr
     simulate_american<double>(args, thread_number());
 }
 
-// What a path that stops at x on a date is worth now, with derivatives.
+// The present value of a path that stops at x on a date, with derivatives.
 template <typename T>
 __device__ inline Term outcome(const AmericanArgs &args, T x, double date) {
     double growth = (double)exp_of(x);
@@ -122,7 +122,7 @@ struct Bumped {
     double paid, delta;
 };
 
-// What such a path is worth where the spot is a bumped one, and the derivative by that spot alone.
+// The present value of such a path for a bumped spot, and its derivative by that spot alone.
 template <typename T>
 __device__ inline Bumped bumped_of(const AmericanArgs &args, double moneyness, const Stop<T> &stop) {
     double growth = (double)exp_of(stop.x), date = (double)stop.date;
@@ -132,7 +132,7 @@ __device__ inline Bumped bumped_of(const AmericanArgs &args, double moneyness, c
     return {discount * pays, discount * (args.sign * (growth * args.moneyness.by[SPOT]))};
 }
 
-// Greeks by stops of the given spot and of those on either side.
+// Greeks from the stops for the given spot and for those on either side.
 template <typename T>
 __device__ inline void greeks_of_stops(
     const AmericanArgs &args, const Stop<T> &held, const Stop<T> &above, const Stop<T> &below, double *greeks

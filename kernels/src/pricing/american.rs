@@ -1,8 +1,8 @@
 //! Monte Carlo: American options, by the rule of Longstaff and Schwartz (2001).
 //!
-//! When to exercise is decided by pilot paths, once, by a [`RuleSearch`]. The price is what this rule is worth on other paths, in
-//! blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are low
-//! on average: by what the rule misses, which the standard error does not contain.
+//! A [`RuleSearch`] finds once, from pilot paths, when to exercise. The price is the value of that rule on other paths, in
+//! blocks as those of [`Simulation`](super::Simulation). No rule is worth more than the best one, so prices are too low
+//! on average, by an amount that the standard error does not contain.
 //!
 //! Pilot paths are random and in `f64`, whatever the paths of the price are: their errors are not the price's, and points of Sobol that
 //! both shared would make a rule look better than it is.
@@ -21,9 +21,9 @@ use super::walks::Walks;
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Number, Real, Term, exp};
 
-/// Dates on which an option may be exercised, at most.
+/// The most dates on which an option may be exercised.
 pub const EXERCISES_MAX: u32 = 1_024;
-/// Blocks of pilot paths at most.
+/// The most blocks of pilot paths.
 pub const PILOT_BLOCKS_MAX: u32 = 1_024;
 
 /// What is to be simulated.
@@ -39,17 +39,18 @@ pub struct AmericanSpec {
     pub expiry_years: f64,
     /// Dates of exercise, equally far apart, the last of them expiry: 1 to [`EXERCISES_MAX`]. The option may also be exercised now.
     pub exercises: u32,
-    /// Blocks of paths that the rule is found by: 1 to [`PILOT_BLOCKS_MAX`]. 64 are enough for most.
+    /// Number of blocks of pilot paths, from which the rule is found: 1 to [`PILOT_BLOCKS_MAX`]. 64 are mostly enough.
     pub pilot_blocks: u32,
     /// Whether a sample is a pair of paths that mirror each other.
     pub antithetic: bool,
     /// Which numbers paths have; those of pilot paths are random.
     pub sampling: Sampling,
-    /// What paths are computed in; pilot paths are in `f64`.
+    /// Precision in which paths are computed; pilot paths are in `f64`.
     pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,
-    /// Whether it is held wherever the European option is worth more than exercise pays. Results were made without until there was this.
+    /// Whether the option is never exercised where the European option is worth more than exercise pays. Results of earlier versions were
+    /// made without this rule.
     pub is_floored: bool,
 }
 
@@ -61,7 +62,7 @@ pub struct AmericanSimulation {
     rule: Rule,
 }
 
-/// Constants; amounts are in strikes.
+/// Constants of a simulation; amounts are in units of the strike.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AmericanTerms {
     pub sign: f64,
@@ -73,16 +74,16 @@ pub(crate) struct AmericanTerms {
     pub diffusion: Term,
     /// Rate × years from date to date.
     pub step_rate: f64,
-    /// What the European option is worth.
+    /// Value of the European option.
     pub european: Term,
 }
 
-/// When to exercise.
+/// The rule of exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// When to exercise, at each date.
+    /// By date, when to exercise.
     pub continuations: Vec<Continuation>,
-    /// Now, and by date.
+    /// Discount factors: of now, and of each date.
     pub discounts: Vec<f64>,
     pub is_now: bool,
 }
@@ -127,14 +128,14 @@ impl AmericanTerms {
         }
     }
 
-    /// What exercise pays in strikes, where `ln S/S₀` is x; negative out of the money.
+    /// The payoff of exercise in units of the strike where `ln S/S₀` is x; negative out of the money.
     #[inline(always)]
     pub fn pays(&self, x: f64) -> f64 {
         self.sign * (self.moneyness.value * exp(x) - 1.0)
     }
 }
 
-/// What a European option is expected to pay.
+/// Expected payoff of a European option.
 pub(crate) fn european_of(terms: &Terms) -> Term {
     let root = terms.steps.sqrt();
     lognormal_payoff(terms, terms.drift.scaled(terms.steps), terms.diffusion.scaled(root))
@@ -160,12 +161,12 @@ impl AmericanSimulation {
         Self { spec, terms, rule }
     }
 
-    /// What is simulated.
+    /// The specification.
     pub fn spec(&self) -> &AmericanSpec {
         &self.spec
     }
 
-    /// Whether it is best, by the pilot paths, to exercise now: the price is what that pays.
+    /// Whether the pilot paths say that it is best to exercise now: then the price is the payoff of that.
     pub fn is_exercised_now(&self) -> bool {
         self.rule.is_now
     }
@@ -181,12 +182,12 @@ impl AmericanSimulation {
     /// Adds the sums of some blocks, in order: amounts in strikes, discounted; the control is the European option.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => isa.run(AmericanLoop::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(AmericanLoop::<f32> { of: self, blocks, out, number: PhantomData }),
         }
     }
 
-    /// What a path that stops at x on a date is worth now; nothing if it stops nowhere, on date 0.
+    /// The present value of a path that stops at x on a date; 0 if it never stops, which is date 0.
     #[inline(always)]
     fn paid<T: Real>(&self, x: T, date: f64) -> f64 {
         let pays = self.terms.sign * (self.terms.moneyness.value * x.exp().double() - 1.0);
@@ -206,15 +207,15 @@ impl AmericanSimulation {
     }
 }
 
-/// Some blocks of an option.
-struct Blocks<'a, T> {
+/// The hot loop over some blocks of an option.
+struct AmericanLoop<'a, T> {
     of: &'a AmericanSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
     number: PhantomData<T>,
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for AmericanLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let of = self.of;

@@ -1,4 +1,4 @@
-//! Greeks of American options by simulation, of the paths of the price itself.
+//! Greeks of American options by simulation, from the paths of the price itself.
 //!
 //! Vega, theta and rho are derivatives path by path, each path stopping where it does: at the best boundary exercise pays what
 //! waiting does, so that to first order it does not matter that the boundary moves (Piterbarg, *A Practitioner's Guide to Pricing and
@@ -27,7 +27,7 @@ use crate::math::{Dual, Number, PARAMETERS, RATE, Real, SPOT, Term, YEARS};
 
 /// Column of delta in the sums of a block.
 const DELTA: usize = 1;
-/// The given spot, and one on either side of it.
+/// Number of spots: the given one, and one on either side of it.
 const SPOTS: usize = 3;
 
 /// A simulation of Greeks of an American option.
@@ -38,7 +38,7 @@ pub struct AmericanGreekSimulation {
 }
 
 impl AmericanGreekSimulation {
-    /// Greeks of an option with its rule.
+    /// Makes a simulation of Greeks from that of the price.
     pub fn new(simulation: AmericanSimulation) -> Self {
         let european = simulation.spec().european();
         let bumped = Bumped::new(&european, &Terms::new(&european));
@@ -50,7 +50,7 @@ impl AmericanGreekSimulation {
         &self.simulation
     }
 
-    /// Spot / strike of bumped spots.
+    /// Spot / strike for the two bumped spots.
     pub(crate) fn bumped_moneyness(&self) -> [f64; 2] {
         [0, 1].map(|side: usize| self.bumped.terms[side].spot.value / self.simulation.spec().strike)
     }
@@ -59,7 +59,7 @@ impl AmericanGreekSimulation {
         self.bumped.inverse_width
     }
 
-    /// Per date: the rate, and years.
+    /// The rate and the years, each divided by the number of dates.
     pub(crate) fn steps(&self) -> [f64; 2] {
         let spec = self.simulation.spec();
         [spec.market.rate, spec.expiry_years].map(|number| number / f64::from(spec.exercises))
@@ -68,8 +68,12 @@ impl AmericanGreekSimulation {
     /// Adds the sums of some blocks, in order: amounts in strikes.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<GreekSums>) {
         match self.simulation.spec().precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => {
+                isa.run(AmericanGreeksLoop::<f64> { of: self, blocks, out, number: PhantomData })
+            }
+            Precision::Mixed => {
+                isa.run(AmericanGreeksLoop::<f32> { of: self, blocks, out, number: PhantomData })
+            }
         }
     }
 
@@ -86,7 +90,7 @@ impl AmericanGreekSimulation {
         estimate_of(spec.sampling, blocks, Some(self.controls()), spec.strike)
     }
 
-    /// What the controls are expected to be.
+    /// Expectations of the controls.
     fn controls(&self) -> [f64; GREEKS] {
         let strike = self.simulation.spec().strike;
         let european = |terms: &Terms| european_of(terms) * terms.discount;
@@ -97,15 +101,15 @@ impl AmericanGreekSimulation {
     }
 }
 
-/// Some blocks of an option.
-struct Blocks<'a, T> {
+/// The hot loop over some blocks of an option.
+struct AmericanGreeksLoop<'a, T> {
     of: &'a AmericanGreekSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<GreekSums>,
     number: PhantomData<T>,
 }
 
-/// Constants of what paths are worth.
+/// Constants from which the values of paths follow.
 struct Outcomes<'a> {
     simulation: &'a AmericanSimulation,
     bumped: [f64; 2],
@@ -121,7 +125,7 @@ impl Outcomes<'_> {
         Outcomes { simulation: &of.simulation, bumped: of.bumped_moneyness(), inverse_width, rate, years }
     }
 
-    /// What a path that stops at x on a date is worth now, with derivatives.
+    /// The present value of a path that stops at x on a date, with derivatives.
     #[inline(always)]
     fn outcome<T: Real>(&self, x: T, date: f64) -> Term {
         let terms = self.simulation.terms();
@@ -140,7 +144,7 @@ impl Outcomes<'_> {
         pays * discount
     }
 
-    /// What such a path is worth where the spot is a bumped one, and the derivative by that spot alone.
+    /// The present value of such a path for a bumped spot, and its derivative by that spot alone.
     #[inline(always)]
     fn bumped<T: Real>(&self, moneyness: f64, x: T, date: f64) -> [f64; 2] {
         let AmericanTerms { sign, moneyness: given, .. } = self.simulation.terms();
@@ -151,7 +155,7 @@ impl Outcomes<'_> {
         if is_paid { [discount * pays, discount * (sign * (growth * given.by[SPOT]))] } else { [0.0; 2] }
     }
 
-    /// Greeks where paths stop at x on a date: by the given spot, and by those on either side.
+    /// Greeks from the points and dates at which paths stop, for the given spot and for those on either side.
     #[inline(always)]
     fn greeks<T: Real>(&self, [held, up, down]: [(T, f64); SPOTS]) -> [f64; GREEKS] {
         let up = self.bumped(self.bumped[0], up.0, up.1);
@@ -173,7 +177,7 @@ impl Outcomes<'_> {
     }
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for AmericanGreeksLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let outcomes = Outcomes::new(self.of);

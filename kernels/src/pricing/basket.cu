@@ -17,7 +17,7 @@ struct BasketArgs {
     double *lanes;        // By block and sum, of each lane.
 };
 
-// What the basket is worth: `side` is −1 for the path that mirrors.
+// The value of the basket at expiry; `side` is −1 for the path that mirrors.
 template <typename T>
 __device__ inline double paid_of(const BasketArgs &args, const T *moved, T side) {
     const double *drifts = args.terms, *values = drifts + args.assets;
@@ -55,14 +55,14 @@ extern "C" __global__ void simulate_baskets(const __grid_constant__ BasketArgs a
     simulate_basket<double>(args, thread_number());
 }
 
-// Price, theta and rho; delta, gamma and vega.
+// Number of figures of the basket (price, theta, rho) and of each asset (delta, gamma, vega).
 static const u64 OF_ALL = 3, OF_ASSET = 3;
 
 struct OfAsset {
     double drift, inverse_spot, inverse_volatility, volatility_years, share, inverse_width;
 };
 
-// What a path's basket is worth, and what is summed over its assets.
+// The value of a path's basket, and the sums over its assets.
 template <typename T>
 struct Side {
     T basket;

@@ -19,9 +19,9 @@ use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, exp};
 
-/// Assets in a basket at most.
+/// The most assets in a basket.
 pub const BASKET_ASSETS_MAX: usize = 64;
-/// Units of an asset in a basket; less than none are sold.
+/// Range of the units of an asset in a basket; a negative number is sold.
 pub const WEIGHT_RANGE: std::ops::RangeInclusive<f64> = -1e6..=1e6;
 
 /// An asset of a basket.
@@ -57,7 +57,7 @@ pub struct BasketSpec {
     pub antithetic: bool,
     /// Which numbers paths have.
     pub sampling: Sampling,
-    /// What paths are computed in.
+    /// Precision in which paths are computed.
     pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,
@@ -69,7 +69,7 @@ pub enum BasketError {
     /// A number of the option is out of range.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// A number of an asset is.
+    /// A number of an asset is out of range.
     #[error("asset {asset}: {error}")]
     Asset {
         /// Which, from 0 on.
@@ -83,7 +83,7 @@ pub enum BasketError {
         /// How many there are.
         count: usize,
     },
-    /// The correlations are none.
+    /// The correlations are refused.
     #[error(transparent)]
     Correlations(#[from] CorrelationError),
 }
@@ -125,7 +125,7 @@ impl BasketSimulation {
         Ok(Self { spec, terms })
     }
 
-    /// What is simulated.
+    /// The specification.
     pub fn spec(&self) -> &BasketSpec {
         &self.spec
     }
@@ -137,8 +137,8 @@ impl BasketSimulation {
     /// Adds the sums of some blocks, in order.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.spec.precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => isa.run(BasketLoop::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => isa.run(BasketLoop::<f32> { of: self, blocks, out, number: PhantomData }),
         }
     }
 
@@ -177,7 +177,7 @@ impl BasketTerms {
         }
     }
 
-    /// Standard deviation of what the basket is worth, if it moved in proportion to the logarithms of its assets.
+    /// Standard deviation of the basket's value, approximated as if the value were linear in the logarithms of the assets' prices.
     pub fn deviation(&self) -> f64 {
         let mut by_number = vec![0.0; self.values.len()];
         let mut factors = self.factors.iter();
@@ -190,7 +190,7 @@ impl BasketTerms {
     }
 }
 
-/// What the baskets of a group are worth at expiry.
+/// Values of the baskets of a group of paths at expiry.
 pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
     spec: &'a BasketSpec,
     strike: T,
@@ -205,7 +205,7 @@ pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
     pub baskets: [Lanes<T>; 2],
     /// Prices of each asset on both, where they are wanted.
     pub assets: [Vec<Lanes<T>>; 2],
-    /// What ln S of each asset is off by from its drift, where assets are wanted; the paths that mirror have the opposite.
+    /// By asset, the difference of ln S from its drift, where prices of assets are wanted; the paths that mirror have the opposite.
     pub moved: Vec<Lanes<T>>,
 }
 
@@ -232,7 +232,7 @@ impl<'a, T: Real, const BY_ASSET: bool> Worths<'a, T, BY_ASSET> {
         }
     }
 
-    /// Paths of a sample: one, or one and its mirror image.
+    /// Number of paths of a sample: one, or one and its mirror image.
     #[inline(always)]
     pub fn sides(&self) -> usize {
         1 + usize::from(self.spec.antithetic)
@@ -273,22 +273,22 @@ impl<'a, T: Real, const BY_ASSET: bool> Worths<'a, T, BY_ASSET> {
         }
     }
 
-    /// What a basket pays, or less than nothing.
+    /// The payoff of a basket; negative out of the money.
     #[inline(always)]
     pub fn pays(&self, basket: T) -> f64 {
         (self.sign * (basket - self.strike)).double()
     }
 }
 
-/// Some blocks of a basket.
-struct Blocks<'a, T> {
+/// The hot loop over some blocks of a basket.
+struct BasketLoop<'a, T> {
     of: &'a BasketSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
     number: PhantomData<T>,
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for BasketLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let mut worths = Worths::<T, false>::new(self.of);

@@ -1,4 +1,4 @@
-//! Greeks of baskets by simulation, of the paths of the price itself: delta, gamma and vega of each asset, theta and rho.
+//! Greeks of baskets by simulation, from the paths of the price itself: delta, gamma and vega of each asset, theta and rho.
 //!
 //! Delta, vega, theta and rho are derivatives path by path (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, chapter
 //! 7.2). Gamma of an asset is the difference of two of its deltas by the same random numbers, by spots that are [`GREEK_BUMP_MAX`] apart
@@ -18,16 +18,16 @@ use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
 use crate::isa::{HotLoop, Isa};
 use crate::math::Real;
 
-/// Greeks of an asset: delta, gamma, vega.
+/// Number of Greeks of an asset: delta, gamma, vega.
 const OF_ASSET: usize = 3;
-/// Price, theta, rho.
+/// Number of figures of the basket: price, theta, rho.
 const OF_ALL: usize = 3;
 
 /// A simulation of Greeks of a basket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BasketGreekSimulation {
     simulation: BasketSimulation,
-    /// What each asset needs for its Greeks.
+    /// By asset, the constants of its Greeks.
     assets: Vec<OfAsset>,
 }
 
@@ -58,7 +58,7 @@ pub struct AssetGreeks {
     pub vega: Measured,
 }
 
-/// Price and Greeks of a basket, of so many samples.
+/// Price and Greeks of a basket, with the number of samples that they were found from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BasketGreekEstimate {
     /// Discounted mean of the payoff.
@@ -74,7 +74,7 @@ pub struct BasketGreekEstimate {
 }
 
 impl BasketGreekSimulation {
-    /// Greeks of a basket.
+    /// Makes a simulation of Greeks from that of the price.
     pub fn new(simulation: BasketSimulation) -> Self {
         let deviation = simulation.terms().deviation();
         let BasketSpec { rate, expiry_years, .. } = *simulation.spec();
@@ -104,21 +104,23 @@ impl BasketGreekSimulation {
         &self.assets
     }
 
-    /// Numbers that are summed of a sample, and sums of each block: of price, theta, rho, and of delta, gamma and vega of each asset.
+    /// Number of figures that each sample has, and of sums that each block has: price, theta, rho, and delta, gamma and vega of each asset.
     pub fn columns(&self) -> usize {
         Self::columns_of(self.assets.len())
     }
 
-    /// Number of columns for so many assets.
+    /// Number of columns for `assets` assets.
     pub fn columns_of(assets: usize) -> usize {
         OF_ALL + OF_ASSET * assets
     }
 
-    /// Adds the sums of some blocks, in order: for each of them those of all columns, not discounted.
+    /// Adds the sums of some blocks, in order: for each block those of all columns, not discounted.
     pub fn run(&self, isa: Isa, blocks: Range<u64>, out: &mut Vec<BlockSums>) {
         match self.simulation.spec().precision {
-            Precision::F64 => isa.run(Blocks::<f64> { of: self, blocks, out, number: PhantomData }),
-            Precision::Mixed => isa.run(Blocks::<f32> { of: self, blocks, out, number: PhantomData }),
+            Precision::F64 => isa.run(BasketGreeksLoop::<f64> { of: self, blocks, out, number: PhantomData }),
+            Precision::Mixed => {
+                isa.run(BasketGreeksLoop::<f32> { of: self, blocks, out, number: PhantomData })
+            }
         }
     }
 
@@ -144,16 +146,16 @@ impl BasketGreekSimulation {
     }
 }
 
-/// Some blocks of a basket.
-struct Blocks<'a, T> {
+/// The hot loop over some blocks of a basket.
+struct BasketGreeksLoop<'a, T> {
     of: &'a BasketGreekSimulation,
     blocks: Range<u64>,
     out: &'a mut Vec<BlockSums>,
     number: PhantomData<T>,
 }
 
-impl<T: Real> Blocks<'_, T> {
-    /// Numbers of the samples by column: of the paths of a side or, with the second, means of both.
+impl<T: Real> BasketGreeksLoop<'_, T> {
+    /// Sets the figures of the samples by column: those of the paths of one side, or, with the second side, the means of both.
     #[inline(always)]
     fn add_side(&self, worths: &Worths<'_, T, true>, side: usize, numbers: &mut [Lanes<f64>]) {
         let BasketSpec { rate, kind, expiry_years, .. } = *self.of.simulation.spec();
@@ -200,7 +202,7 @@ impl<T: Real> Blocks<'_, T> {
     }
 }
 
-impl<T: Real> HotLoop for Blocks<'_, T> {
+impl<T: Real> HotLoop for BasketGreeksLoop<'_, T> {
     #[inline(always)]
     fn run(self) {
         let mut worths = Worths::<T, true>::new(&self.of.simulation);

@@ -13,7 +13,7 @@ struct OptionArgs {
     double *found;        // Columns of price and Greeks, or one of volatilities.
 };
 
-// What is worth as much without any volatility.
+// Values that do not depend on volatility.
 struct Discounted {
     double asset, cash, difference;
 
@@ -100,7 +100,7 @@ extern "C" __global__ void imply_volatilities(const __grid_constant__ OptionArgs
     double greatest = is_low ? s : D_MAX + __dsqrt_rn(D_MAX * D_MAX - 2.0 * x);
     double failure = b >= most ? FAILURES[1] : 0.0;
     failure = b < B_MIN ? FAILURES[0] : failure;
-    // Written so that a price that is no number is none.
+    // The comparison is written so that it is false of NaN.
     failure = fabs(price) < __longlong_as_double(0x7ff0000000000000ll) ? failure : FAILURES[2];
     for (int step = 0; step < STEPS_MAX && failure == 0.0; ++step) {
         double h = x / s, t = 0.5 * s;

@@ -19,10 +19,10 @@ use super::options::{OPTION_COLUMNS, Options};
 use crate::isa::{HotLoop, Isa, prefetch_behind};
 use crate::math::{Exp, INVERSE_SQRT_TWO_PI, MILLS_MIN, Mills, Quotient, exp};
 
-/// Columns of what is computed of an option.
+/// Number of columns that are computed for an option.
 pub(crate) const GREEK_COLUMNS: usize = 8;
 
-/// Options side by side in a hot loop.
+/// Number of options that a hot loop computes side by side.
 pub(crate) const LANES: usize = 64;
 
 /// Price and Greeks, a column each; units are those of the module's table.
@@ -42,61 +42,62 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Prices.
+    /// Price.
     price = 0;
-    /// By spot.
+    /// Derivative of the price by the spot.
     delta = 1;
-    /// By spot, twice.
+    /// Second derivative by the spot.
     gamma = 2;
-    /// By volatility.
+    /// Derivative by the volatility.
     vega = 3;
-    /// By time that passes, per year.
+    /// Derivative by time that passes, per year.
     theta = 4;
-    /// By the rate.
+    /// Derivative by the rate.
     rho = 5;
-    /// By spot and volatility.
+    /// Second derivative by spot and volatility.
     vanna = 6;
-    /// By volatility, twice.
+    /// Second derivative by the volatility.
     volga = 7;
 }
 
 impl Greeks {
-    /// Adds those of some options, in order.
+    /// Adds price and Greeks of some options, in order.
     pub fn add(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
         self.columns.iter_mut().for_each(|column| column.reserve(range.len()));
-        isa.run(Batch::<true> { options, range, greeks: self });
+        isa.run(OptionsLoop::<true> { options, range, greeks: self });
     }
 
-    /// Adds them with the bits of earlier versions: where `σ√T` is more than 4, legs that are nearly nothing lost their digits.
+    /// Adds price and Greeks of some options with the bits of earlier versions, in which legs that are nearly 0 lost digits where `σ√T`
+    /// is more than 4.
     pub fn add_as_before(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
-        isa.run(Batch::<false> { options, range, greeks: self });
+        isa.run(OptionsLoop::<false> { options, range, greeks: self });
     }
 
-    /// Adds those of others behind these.
+    /// Adds the columns of others behind these.
     pub fn append(&mut self, others: &Greeks) {
         for (column, other) in self.columns.iter_mut().zip(&others.columns) {
             column.extend_from_slice(other);
         }
     }
 
-    /// Forgets them all.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
     }
 }
 
-/// Some options, with all digits of legs that are nearly nothing, or not.
-struct Batch<'a, const DIGITS: bool> {
+/// The hot loop over some options. `DIGITS` says whether legs that are nearly 0 keep all digits.
+struct OptionsLoop<'a, const DIGITS: bool> {
     options: &'a Options,
     range: Range<usize>,
     greeks: &'a mut Greeks,
 }
 
-impl<const DIGITS: bool> HotLoop for Batch<'_, DIGITS> {
+impl<const DIGITS: bool> HotLoop for OptionsLoop<'_, DIGITS> {
     #[inline(always)]
     fn run(self) {
-        let Batch { options, range, greeks } = self;
-        let (mut steps, mut rest) = (Steps::ZERO, Rest::NONE);
+        let OptionsLoop { options, range, greeks } = self;
+        let (mut steps, mut rest) = (Intermediates::ZERO, Rest::NONE);
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
             for column in &greeks.columns {
@@ -110,10 +111,10 @@ impl<const DIGITS: bool> HotLoop for Batch<'_, DIGITS> {
     }
 }
 
-/// A column of some options; lanes without one have harmless numbers.
+/// A column of options side by side; lanes without an option have harmless numbers.
 type Column = [f64; LANES];
 
-/// Some options.
+/// The columns of options side by side.
 pub(crate) struct Given<'a>([&'a Column; OPTION_COLUMNS]);
 
 impl Given<'_> {
@@ -124,14 +125,14 @@ impl Given<'_> {
     }
 }
 
-/// Columns that are not full.
+/// Copies of the last options, where there are too few to fill the columns.
 pub(crate) struct Rest([Column; OPTION_COLUMNS]);
 
 impl Rest {
     pub(crate) const NONE: Rest = Rest([[1.0; LANES]; OPTION_COLUMNS]);
 }
 
-/// Options from the first on, where they are, or the last of them as a copy.
+/// The columns of options from `first` on: in place, or copied to `rest` where too few are left.
 #[inline(always)]
 pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &'a mut Rest) -> Given<'a> {
     if count < LANES {
@@ -146,10 +147,10 @@ pub(crate) fn load<'a>(options: &'a Options, first: usize, count: usize, rest: &
 /// Where `d₁` and `d₂` are both farther from 0 than this and on different sides, `σ√T` is more than 4.
 const DEEP: f64 = -2.0;
 
-/// What is computed of some options on the way. Made once, since zeros cost as much as a step does, and aligned, since what
-/// crosses lines of the cache is written twice.
+/// Intermediate results of options side by side. They are made once, because writing zeros would cost as much as a step does, and are
+/// aligned, because a vector that crosses a cache line is written twice.
 #[repr(align(64))]
-struct Steps {
+struct Intermediates {
     d1: Column,
     d2: Column,
     root: Column,
@@ -167,10 +168,10 @@ struct Steps {
     found: [Column; GREEK_COLUMNS],
 }
 
-impl Steps {
-    const ZERO: Steps = {
+impl Intermediates {
+    const ZERO: Intermediates = {
         let zero = [0.0; LANES];
-        Steps {
+        Intermediates {
             d1: zero,
             d2: zero,
             root: zero,
@@ -190,8 +191,8 @@ impl Steps {
     };
 }
 
-/// What is worth as much without any volatility: the asset, the cash that is paid for it, and their difference, which keeps its digits
-/// where little time is left: it is computed of `S − K` and what the discounts take.
+/// Values that do not depend on volatility: those of the asset, of the cash that is paid for it, and their difference. The difference
+/// keeps its digits where little time is left, because it is computed from `S − K` and the discounts.
 pub(crate) struct Discounted {
     pub asset: f64,
     pub cash: f64,
@@ -221,9 +222,9 @@ impl Discounted {
 /// that is out of the money – the call where the strike is above the forward, else the put – is what Mills's ratio falls from the
 /// one to the other, and the other option has that and what it is worth without volatility.
 #[inline(always)]
-fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
+fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Intermediates) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
-    let Steps { d1, d2, root, deviation, inverse, .. } = steps;
+    let Intermediates { d1, d2, root, deviation, inverse, .. } = steps;
     for lane in 0..LANES {
         let variance = volatility[lane] * volatility[lane];
         let drift = (rate[lane] - carry[lane] + 0.5 * variance) * years[lane];
@@ -236,7 +237,7 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
         d1[lane] = (quotient.ln(below * inverse_of_both) + drift) * (spot[lane] * inverse[lane]);
         d2[lane] = d1[lane] - deviation[lane];
     }
-    let Steps { d1, d2, asset_whole, cash_whole, forward, near, whole, .. } = steps;
+    let Intermediates { d1, d2, asset_whole, cash_whole, forward, near, whole, .. } = steps;
     for lane in 0..LANES {
         let given = Discounted::new(spot[lane], strike[lane], rate[lane], carry[lane], years[lane]);
         let is_call = d1[lane] + d2[lane] < 0.0;
@@ -244,16 +245,16 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
         whole[lane] = if is_call { given.asset } else { given.cash };
         (asset_whole[lane], cash_whole[lane], forward[lane]) = (given.asset, given.cash, given.difference);
     }
-    let Steps { near, whole, dense, .. } = steps;
+    let Intermediates { near, whole, dense, .. } = steps;
     for lane in 0..LANES {
         dense[lane] = exp(-0.5 * (near[lane] * near[lane])) * whole[lane];
     }
-    let Steps { d1, d2, deviation, asset_whole, cash_whole, forward, .. } = steps;
+    let Intermediates { d1, d2, deviation, asset_whole, cash_whole, forward, .. } = steps;
     let (near, whole, dense) = (&steps.near, &steps.whole, &steps.dense);
     let (price, asset, cash) = (&mut steps.price, &mut steps.asset, &mut steps.cash);
     for lane in 0..LANES {
         let (d1, d2, near, deviation) = (d1[lane], d2[lane], near[lane], deviation[lane]);
-        // Which option is out of the money, also where the two are one number; its legs, the larger first; its price.
+        // Which option is out of the money, which is right also where d₁ and d₂ round to one number; its legs, the larger first; its price.
         let is_call = d1 + d2 < 0.0;
         let far = if is_call { -d2 } else { d1 };
         let is_beyond = near < MILLS_MIN;
@@ -263,19 +264,19 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Steps) {
         let larger = if is_beyond { whole[lane] - mills.near } else { mills.near };
         let smaller = mills.far;
         let outer = if is_beyond { larger - smaller } else { mills.fall };
-        // Those of the option that is asked for.
+        // Price and legs of the option that is asked for.
         let is_outer = (sign[lane] > 0.0) == is_call;
         let (outer_asset, outer_cash) = if is_call { (larger, smaller) } else { (smaller, larger) };
         let inner = sign[lane] * forward[lane] + outer;
         price[lane] = if is_outer { outer } else { inner };
-        // Of the other option: what is left of the whole. Where that is little, it is what the larger leg was made of.
+        // A leg of the other option is what this one's leaves of the whole. Where that is little, it comes from Mills's ratio directly.
         let rest = if DIGITS & (near < DEEP) { mills.near } else { whole[lane] - larger };
         let lesser = if is_call { cash_whole[lane] - smaller } else { asset_whole[lane] - smaller };
         let (inner_asset, inner_cash) = if is_call { (rest, lesser) } else { (lesser, rest) };
         asset[lane] = if is_outer { outer_asset } else { inner_asset };
         cash[lane] = if is_outer { outer_cash } else { inner_cash };
     }
-    let Steps { d1, d2, root, deviation, inverse, dense, price, asset, cash, found, .. } = steps;
+    let Intermediates { d1, d2, root, deviation, inverse, dense, price, asset, cash, found, .. } = steps;
     for lane in 0..LANES {
         let (sign, volatility, root) = (sign[lane], volatility[lane], root[lane]);
         let (d1, d2, asset, cash, inverse) = (d1[lane], d2[lane], asset[lane], cash[lane], inverse[lane]);

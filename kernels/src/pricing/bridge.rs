@@ -1,4 +1,4 @@
-//! Brownian bridges: in which order the dimensions of Sobol's points make a path of several steps.
+//! Brownian bridges: the order in which the dimensions of Sobol's points make a path of several steps.
 //!
 //! The first dimensions of the points are the most even ones, so they decide what matters most. Dimension 0 is where the Brownian motion
 //! `W` ends after n steps, and each further one a point in the middle of two known ones, level by level and on each level in the order of
@@ -28,19 +28,19 @@ use bytemuck::{Pod, Zeroable};
 use super::draws::{LANES, Lanes};
 use crate::math::{Real, SOBOL_DIMENSIONS};
 
-/// Known points to the right at most: the end, and one for each time that the steps can be halved. `bridge.cuh` has the same number.
+/// The most known points to the right: the end, and one for each time that the steps can be halved. `bridge.cuh` has the same number.
 const ENDS_MAX: usize = 1 + SOBOL_DIMENSIONS.ilog2() as usize;
 
-/// A point of a bridge: `left·W(l) + right·W(r) + deviation·z`. As `BridgePoint` of `bridge.cuh`.
+/// A point of a bridge, `left·W(l) + right·W(r) + deviation·z`: `BridgePoint` of `bridge.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 pub(crate) struct BridgePoint {
     left: f64,
     right: f64,
     deviation: f64,
-    /// Of z.
+    /// The dimension that z comes from.
     dimension: u32,
-    /// Before which it is drawn: l.
+    /// The step before which the point is drawn: l.
     step: u32,
 }
 
@@ -73,11 +73,11 @@ pub(crate) fn bridge_points(steps: u32) -> Vec<BridgePoint> {
 /// Brownian motions of a group of paths, walked step by step.
 pub(crate) struct Bridge<T> {
     points: Vec<BridgePoint>,
-    /// The one to be drawn next.
+    /// The number of the point to be drawn next.
     next: usize,
     /// The point that paths have reached.
     now: Lanes<T>,
-    /// The known points to the right, the nearest last, above one that is always 0: what stands to the right of nothing.
+    /// The known points to the right, the nearest last. The first entry is always 0: it stands in where no point is known.
     ends: [Lanes<T>; 1 + ENDS_MAX],
     ends_count: usize,
 }
@@ -89,14 +89,14 @@ impl<T: Real> Bridge<T> {
         Self { points: bridge_points(steps), next: 0, now: zeros, ends: [zeros; 1 + ENDS_MAX], ends_count: 0 }
     }
 
-    /// Back to now.
+    /// Begins new paths, at time 0.
     #[inline(always)]
     pub fn start(&mut self) {
         (self.next, self.ends_count) = (0, 0);
         self.now = [T::of(0.0); LANES];
     }
 
-    /// The dimension of the point that is to be drawn before a step; `None` if there is no more of them.
+    /// The dimension of the next point that is to be drawn before a step; `None` if there is none.
     #[inline(always)]
     pub fn dimension(&self, step: u64) -> Option<u64> {
         let point = self.points.get(self.next).filter(|point| u64::from(point.step) == step)?;
@@ -117,7 +117,7 @@ impl<T: Real> Bridge<T> {
         self.ends_count += 1;
     }
 
-    /// Moves on to the nearest point, which is the end of the step, and gives what that is away.
+    /// Advances to the nearest point, which is the end of the step, and returns the distance to it.
     #[inline(always)]
     pub fn advance(&mut self, z: &mut Lanes<T>) {
         let nearest = &self.ends[self.ends_count];
@@ -133,7 +133,7 @@ impl<T: Real> Bridge<T> {
 mod tests {
     use super::*;
 
-    /// What each dimension adds to each step, by paths of which one number is 1.
+    /// By step and dimension, how much a dimension adds to a step, found from paths of which one number is 1.
     fn factors(steps: u32) -> Vec<Vec<f64>> {
         let mut bridge = Bridge::<f64>::new(steps);
         let of_dimension = |dimension: u64| {
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// By dimension, the step at whose end its point is: draws are walked as paths are, and no point is left over.
+    /// Walks as paths do, and finds for each dimension the step at whose end its point is: no point may be left over.
     #[test]
     fn dimensions_have_the_order_of_the_textbook() {
         let order = |steps: u32| {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// So that points of one step have the same numbers as without a bridge.
+    /// A path of one step has the same numbers with a bridge as without.
     #[test]
     fn of_one_step_nothing_changes() {
         let mut bridge = Bridge::<f32>::new(1);

@@ -1,11 +1,11 @@
-//! Correlations of assets, and what makes independent numbers follow them.
+//! Correlations of assets, and the factor that gives independent numbers these correlations.
 
 use thiserror::Error;
 
-/// What correlations may be off by, and what is left of a variance that is taken for nothing.
+/// The error that correlations may have, and the share of a variance that is taken for 0.
 const TOLERANCE: f64 = 1e-12;
 
-/// A matrix that is none of correlations. Rows and columns are numbered from 0.
+/// Why a matrix is not one of correlations. Rows and columns are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CorrelationError {
     /// The matrix has another size than the number of assets asks for.
@@ -18,7 +18,7 @@ pub enum CorrelationError {
         /// Numbers wanted.
         wanted: usize,
     },
-    /// A number is no correlation.
+    /// A number is not from −1 to 1.
     #[error("correlations is {value} in row {row}, column {column}: give a number from -1 to 1")]
     Range {
         /// Its row.
@@ -28,7 +28,7 @@ pub enum CorrelationError {
         /// The number.
         value: f64,
     },
-    /// An asset is not correlated with itself.
+    /// The correlation of an asset with itself is not 1.
     #[error("correlations is {value} in row and column {asset}: give 1 for an asset with itself")]
     Diagonal {
         /// The asset.
@@ -44,13 +44,13 @@ pub enum CorrelationError {
         /// A column.
         column: usize,
     },
-    /// No assets can be correlated so.
+    /// The matrix is not positive semi-definite: no assets can have these correlations.
     #[error(
         "correlations is not positive semi-definite: those of asset {asset} contradict each other, \
          given those of the assets before it; move them towards 0"
     )]
     Indefinite {
-        /// The first asset whose correlations cannot be.
+        /// The first asset that cannot have its correlations.
         asset: usize,
     },
 }
@@ -100,7 +100,7 @@ fn check(correlations: &[f64], assets: usize) -> Result<(), CorrelationError> {
             if !(-1.0..=1.0).contains(&value) {
                 return Err(CorrelationError::Range { row, column, value });
             }
-            // What is no number differs from all.
+            // The comparison is false of NaN, which is thereby refused.
             let is_same = (value - mirrored).abs() <= TOLERANCE;
             if !is_same {
                 return Err(CorrelationError::Asymmetric { row, column });

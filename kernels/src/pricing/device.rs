@@ -1,4 +1,4 @@
-//! The same prices on a device, bit for bit.
+//! Prices on a device, with the bits that the host computes.
 
 use std::ops::Range;
 
@@ -26,10 +26,10 @@ use crate::device::{
 use crate::math::{Directions, PARAMETERS, Term};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
-/// Sums of blocks of baskets with Greeks in a launch: 160 MiB of those of lanes.
+/// The most sums of blocks of baskets with Greeks in one launch, for which sums of lanes take 160 MiB.
 const BASKET_SUMS_MAX: u64 = 1 << 16;
 
-/// What a kernel of options in closed form is given: as `OptionArgs` of `black_scholes.cu`.
+/// Arguments of the kernels of options in closed form: `OptionArgs` of `black_scholes.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ColumnArgs {
@@ -38,7 +38,7 @@ struct ColumnArgs {
     found: Address,
 }
 
-/// As `Terms` of `payoffs.cuh`.
+/// Constants of a simulation: `Terms` of `payoffs.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DeviceTerms {
@@ -62,7 +62,7 @@ struct DeviceTerms {
 /// A value and its derivatives.
 type DeviceTerm = [f64; 1 + PARAMETERS];
 
-/// As `Source` of `draws.cuh`.
+/// Where paths take their numbers from: `Source` of `draws.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DeviceSource {
@@ -72,10 +72,10 @@ struct DeviceSource {
     bridge: Address,
 }
 
-/// What a kernel reads besides its arguments: directions of Sobol's points, points of a bridge, terms.
+/// Tables that a kernel reads besides its arguments: directions of Sobol's points, points of a bridge, terms.
 type Tables<'a> = (&'a [Directions], &'a [BridgePoint], &'a [f64]);
 
-/// What `simulate_blocks` and `simulate_greeks` are given: as `SimulationArgs` of `simulation.cu`.
+/// Arguments of `simulate_blocks` and `simulate_greeks`: `SimulationArgs` of `simulation.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct SimulationArgs {
@@ -91,7 +91,7 @@ struct SimulationArgs {
     lanes: Address,
 }
 
-/// What `simulate_baskets` and `simulate_basket_greeks` are given: as `BasketArgs` of `basket.cu`.
+/// Arguments of `simulate_baskets` and `simulate_basket_greeks`: `BasketArgs` of `basket.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct BasketArgs {
@@ -109,7 +109,7 @@ struct BasketArgs {
     lanes: Address,
 }
 
-/// What `simulate_americans` and `simulate_american_greeks` are given: as `AmericanArgs` of `american.cu`.
+/// Arguments of `simulate_americans` and `simulate_american_greeks`: `AmericanArgs` of `american.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct AmericanArgs {
@@ -130,7 +130,7 @@ struct AmericanArgs {
     lanes: Address,
 }
 
-/// What `sum_lanes` is given: as `SumArgs` of `sums.cu`.
+/// Arguments of `sum_lanes`: `SumArgs` of `sums.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct SumArgs {
@@ -139,7 +139,7 @@ struct SumArgs {
     sums: Address,
 }
 
-/// Memory of a device for prices, which grows as it must and is used again. Belongs to the device that it was first used with.
+/// Memory of a device for prices. It grows as needed, is used again, and belongs to the device that it was first used with.
 #[derive(Debug, Default)]
 pub struct DevicePricing {
     memory: Address,
@@ -147,7 +147,7 @@ pub struct DevicePricing {
 }
 
 impl DevicePricing {
-    /// As [`Greeks::add`].
+    /// Computes what [`Greeks::add`] does.
     pub fn greeks(
         &mut self,
         device: &mut dyn Device,
@@ -159,7 +159,7 @@ impl DevicePricing {
         self.greek_columns(device, &PRICE_OPTIONS, &given, greeks)
     }
 
-    /// Adds the price and Greeks that a kernel finds of columns.
+    /// Adds the price and Greeks that a kernel computes from columns.
     pub(super) fn greek_columns(
         &mut self,
         device: &mut dyn Device,
@@ -176,7 +176,7 @@ impl DevicePricing {
         Ok(())
     }
 
-    /// As [`implied_volatility`](super::implied_volatility).
+    /// Computes what [`implied_volatility`](super::implied_volatility) does.
     pub fn implied_volatility(
         &mut self,
         device: &mut dyn Device,
@@ -192,7 +192,7 @@ impl DevicePricing {
         Ok(())
     }
 
-    /// As [`Simulation::run`].
+    /// Computes what [`Simulation::run`] does.
     pub fn simulate(
         &mut self,
         device: &mut dyn Device,
@@ -201,7 +201,7 @@ impl DevicePricing {
         out: &mut Vec<BlockSums>,
     ) -> Result<(), DeviceError> {
         let args = arguments(simulation, &blocks);
-        // A thread takes the paths of a call of Philox.
+        // A thread works on the paths that share a call of Philox.
         let words = if args.is_mixed == 1 { 1 } else { 2 };
         let (points, bridge) = points_of(simulation.spec());
         let tables = (&points[..], &bridge[..], &[][..]);
@@ -213,7 +213,7 @@ impl DevicePricing {
         })
     }
 
-    /// As [`GreekSimulation::run`].
+    /// Computes what [`GreekSimulation::run`] does.
     pub fn simulate_greeks(
         &mut self,
         device: &mut dyn Device,
@@ -237,7 +237,7 @@ impl DevicePricing {
         })
     }
 
-    /// As [`BasketSimulation::run`].
+    /// Computes what [`BasketSimulation::run`] does.
     pub fn simulate_basket(
         &mut self,
         device: &mut dyn Device,
@@ -248,7 +248,7 @@ impl DevicePricing {
         self.launch_basket(device, &SIMULATE_BASKETS, simulation, &[], 1, blocks, out)
     }
 
-    /// As [`BasketGreekSimulation::run`].
+    /// Computes what [`BasketGreekSimulation::run`] does.
     pub fn simulate_basket_greeks(
         &mut self,
         device: &mut dyn Device,
@@ -308,7 +308,7 @@ impl DevicePricing {
         )
     }
 
-    /// As [`AmericanSimulation::run`].
+    /// Computes what [`AmericanSimulation::run`] does.
     pub fn simulate_american(
         &mut self,
         device: &mut dyn Device,
@@ -320,7 +320,7 @@ impl DevicePricing {
         self.launch_american(device, &SIMULATE_AMERICANS, simulation, args, out)
     }
 
-    /// As [`AmericanGreekSimulation::run`].
+    /// Computes what [`AmericanGreekSimulation::run`] does.
     pub fn simulate_american_greeks(
         &mut self,
         device: &mut dyn Device,
@@ -366,8 +366,8 @@ impl DevicePricing {
         )
     }
 
-    /// Adds so many sums of blocks, by a launch that writes those of each lane and is given the addresses of the tables: what is empty is
-    /// nowhere.
+    /// Adds the sums of blocks. `launch` runs the kernel that writes the sums of each lane; it is given the addresses of the tables, which
+    /// are 0 for empty ones.
     fn sum_blocks<S: Pod>(
         &mut self,
         device: &mut dyn Device,
@@ -410,7 +410,7 @@ impl DevicePricing {
         self.bytes
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub fn release(&mut self, device: &mut dyn Device) -> Result<(), DeviceError> {
         if std::mem::take(&mut self.bytes) > 0 {
             device.free(self.memory)?;
@@ -418,7 +418,7 @@ impl DevicePricing {
         Ok(())
     }
 
-    /// Launches a kernel for each number of some columns, which are as long as each other, and gives the columns that it finds, one
+    /// Launches a kernel with one thread for each row of some columns of equal length, and returns the columns that it computes, one
     /// behind the other.
     pub(super) fn columns(
         &mut self,

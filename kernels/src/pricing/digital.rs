@@ -2,7 +2,7 @@
 //! Rubinstein, *Unscrambling the Binary Code*, Risk 4, 1991).
 //!
 //! With `w = +1` for a call and `−1` for a put, `s = σ√T`, `d₁ = (ln(S/K) + (r − q + σ²/2)·T)/s` and `d₂ = d₁ − s`, what is paid is
-//! worth `V = A·Φ(w·d)`, and `f = w·A·φ(d)` is how it moves with `d`:
+//! worth `V = A·Φ(w·d)`, whose derivative by `d` is `f = w·A·φ(d)`:
 //!
 //! | | of cash | of the asset |
 //! | --- | --- | --- |
@@ -37,7 +37,7 @@ pub const PRICE_DIGITALS: Kernel = Kernel {
 /// European digital options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digitals {
-    /// Spot, strike and so on, as if they were options of the usual kind.
+    /// Spot, strike and the other numbers of a standard option.
     options: Options,
     amounts: Vec<f64>,
     /// 1 where the asset is paid, 0 where cash is.
@@ -74,10 +74,10 @@ impl Digitals {
     /// Adds price and Greeks of some options, in order.
     pub fn greeks(&self, isa: Isa, range: Range<usize>, greeks: &mut Greeks) {
         greeks.columns.iter_mut().for_each(|column| column.reserve(range.len()));
-        isa.run(Batch { digitals: self, range, greeks });
+        isa.run(DigitalsLoop { digitals: self, range, greeks });
     }
 
-    /// As [`Digitals::greeks`], on a device.
+    /// Computes what [`Digitals::greeks`] does on a device.
     pub fn greeks_on_device(
         &self,
         pricing: &mut DevicePricing,
@@ -91,16 +91,16 @@ impl Digitals {
     }
 }
 
-struct Batch<'a> {
+struct DigitalsLoop<'a> {
     digitals: &'a Digitals,
     range: Range<usize>,
     greeks: &'a mut Greeks,
 }
 
-impl HotLoop for Batch<'_> {
+impl HotLoop for DigitalsLoop<'_> {
     #[inline(always)]
     fn run(self) {
-        let Batch { digitals, range, greeks } = self;
+        let DigitalsLoop { digitals, range, greeks } = self;
         let Digitals { options, amounts, pays_asset } = digitals;
         let mut rest = Rest::NONE;
         let (mut amount, mut of_asset) = ([1.0; LANES], [0.0; LANES]);
@@ -307,7 +307,7 @@ mod tests {
         println!("{worst:?}");
     }
 
-    /// What pays the asset less strikes of cash is the usual option.
+    /// An asset-or-nothing option less as much cash-or-nothing as the strike is a standard option.
     #[test]
     fn digitals_make_a_usual_option() {
         for asked in asked(200) {
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Almost no volatility, almost no time, and far from the money: what is paid for certain, and nothing that is no number.
+    /// Almost no volatility, almost no time, and far from the money: the price is that of a certain payment, and no number is NaN.
     #[test]
     fn without_deviation_it_is_known_what_is_paid() {
         for (volatility, years) in [(1e-6, 3e-9), (1e-6, 1.0), (1e-3, 1e-6), (1e-5, 60.0)] {

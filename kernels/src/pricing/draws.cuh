@@ -10,16 +10,16 @@ namespace warptape {
 static const u64 LANES = 64, GROUPS = 8, REPLICATES = 32;
 static const u32 STREAM_STEPS = 0, STREAM_EXTREMES = 1, STREAM_SHIFT = 3, STREAM_ASSETS = 16;
 
-// As `BridgePoint` of `bridge.rs`.
+// A point of a bridge: `BridgePoint` of `bridge.rs`.
 struct BridgePoint {
     double left, right, deviation;
     u32 dimension, step;
 };
 
-// As `Source` of `sampling.rs`.
+// Where paths take their numbers from: `NumberSource` of `sampling.rs`.
 struct Source {
     u64 key;
-    const u32 *directions;  // Of Sobol's points, by dimension; none where numbers are random.
+    const u32 *directions;  // Direction numbers of Sobol's points, by dimension; null where numbers are random.
     u64 steps;
     const BridgePoint *bridge;  // One for each step; none where steps are drawn one after the other.
 };
@@ -46,7 +46,7 @@ __device__ inline Outer<T> of_points(const Source &source, u64 group, u64 lane, 
     return outer_of((T)0.0, digits ^ shift.word[0], shift.word[1]);
 }
 
-// Of the paths that share a call, `min(u, 1 − u)` and its side for even numbers u.
+// For the paths that share a call of Philox: `min(u, 1 − u)` of evenly spread numbers u, and on which side of ½ each is.
 template <typename T>
 __device__ inline void draw_call(const Source &source, u64 group, u64 call, u32 step, u32 stream, Outer<T> *outer) {
     const int WORDS = Width<T>::WORDS, PATHS = 4 / WORDS;
@@ -63,7 +63,7 @@ __device__ inline void draw_call(const Source &source, u64 group, u64 call, u32 
     }
 }
 
-// Of the path of a lane.
+// The same for the path of one lane.
 template <typename T>
 __device__ inline Outer<T> drawn(const Source &source, u64 group, u64 lane, u32 step, u32 stream) {
     if (source.directions) return of_points<T>(source, group, lane, step, stream);

@@ -11,13 +11,13 @@ use super::sampling::NumberSource;
 use super::simulation::SimulationSpec;
 use crate::math::{Keys, OUTER, Real, quantile_central, quantile_tail};
 
-/// Paths side by side.
+/// Number of paths side by side.
 pub(crate) const LANES: usize = 64;
-/// Numbers of the tail side by side.
+/// Number of numbers of the tail that are computed side by side.
 const TAIL_LANES: usize = 16;
-/// Words of a call.
+/// Number of words that a call of Philox gives.
 const WORDS: usize = 4;
-/// Calls for a group at most.
+/// The most calls of Philox for a group.
 const CALLS_MAX: usize = 32;
 
 /// What a stream of numbers is for: the third word of the counter.
@@ -35,7 +35,7 @@ impl Stream {
     pub const SHIFT: Stream = Stream(3);
     const ASSETS: Stream = Stream(16);
 
-    /// Steps of an asset, of several.
+    /// Steps of one asset of a basket.
     pub fn of_asset(asset: usize) -> Stream {
         Stream(Self::ASSETS.0 + asset as u64)
     }
@@ -45,7 +45,8 @@ impl Stream {
         self.0
     }
 
-    /// Of Sobol's points: steps – of a bridge, its points –, then extremes in the order of steps; or assets.
+    /// The dimension of Sobol's points that a step of this stream takes: first come the steps (with a bridge, its points), then the extremes
+    /// in the order of steps. For a basket they are the assets.
     #[inline(always)]
     pub fn dimension(self, step: u64, steps: u64) -> u64 {
         match self {
@@ -102,7 +103,7 @@ impl<T: Real> Draws<T> {
         }
     }
 
-    /// Numbers evenly spread between 0 and 1, never either but by rounding.
+    /// Numbers evenly spread between 0 and 1, which are 0 or 1 only by rounding.
     #[inline(always)]
     pub(crate) fn uniforms(
         &mut self,
@@ -132,7 +133,7 @@ impl<T: Real> Draws<T> {
         for (number, outer) in numbers.iter_mut().zip(&self.outer) {
             *number = quantile_central(outer.abs()).with_sign_of(*outer);
         }
-        // Every seventh number is in the tail: those alone, side by side.
+        // Every seventh number is in the tail: these are computed by themselves, side by side.
         let mut lanes = self.in_tail();
         while lanes != 0 {
             let mut tail = [T::of(OUTER); TAIL_LANES];
@@ -161,7 +162,7 @@ impl<T: Real> Draws<T> {
     /// A bit for each lane that is in the tail.
     #[inline(always)]
     fn in_tail(&self) -> u64 {
-        /// Moves the last bits of eight bytes into the first byte.
+        /// Factor that gathers the last bits of eight bytes in one byte.
         const GATHER: u64 = 0x0102_0408_1020_4080;
         let mut flags = [0_u8; LANES];
         for (flag, outer) in flags.iter_mut().zip(&self.outer) {
@@ -175,7 +176,7 @@ impl<T: Real> Draws<T> {
     }
 }
 
-/// Normal numbers for the steps of a group of paths and, where they are wanted, even ones for the extremes within.
+/// Normal numbers for the steps of a group of paths and, where they are wanted, evenly spread ones for the extremes within steps.
 pub(crate) struct Numbers<T> {
     draws: Draws<T>,
     source: NumberSource,
@@ -207,7 +208,7 @@ impl<T: Real> Numbers<T> {
         0..self.steps
     }
 
-    /// The numbers of a step. All steps of a group are asked for in the order of time.
+    /// The numbers of a step. Steps of a group must be asked for in the order of time, each of them.
     #[inline(always)]
     pub(crate) fn of_step(&mut self, group: u64, step: u64) -> (&Lanes<T>, &Lanes<T>) {
         self.draw_step(group, step);
@@ -217,7 +218,7 @@ impl<T: Real> Numbers<T> {
         (&self.z, &self.u)
     }
 
-    /// One loop for numbers that are drawn as they are and for those of a bridge, so that the code that draws them is there once.
+    /// Draws the numbers of a step, directly or for a bridge: in one loop, so that the code that draws is compiled once.
     #[inline(always)]
     fn draw_step(&mut self, group: u64, step: u64) {
         if let Some(bridge) = self.bridge.as_mut().filter(|_| step == 0) {

@@ -1,13 +1,13 @@
 //! When an American option is exercised: continuation values by regression over pilot paths (Longstaff and Schwartz, *Valuing American
 //! Options by Simulation*, 2001).
 //!
-//! From the last date back, what the pilot paths in the money get later is regressed on `1, y, y², y³`, with `y = ±(S/K − 1)` what
-//! exercise pays in strikes. The paths themselves go back from expiry: at date k of n the Brownian motion that is `W` a date later is
+//! From the last date back, the later payments of the pilot paths in the money are regressed on `1, y, y², y³`, where `y = ±(S/K − 1)` is
+//! the payoff of exercise in units of the strike. The paths themselves go back from expiry: at date k of n the Brownian motion that is `W` a date later is
 //! normal about `W·k/(k + 1)` with the variance `k/(k + 1)` (a Brownian bridge to 0 now), so that only one date of them is kept, and the
 //! search may pause between any two dates. Sums over paths have the shape of those of prices.
 //!
-//! What waiting is worth is taken for what the European option is worth at least: where that is more than exercise pays – out to a price
-//! that is found for each date beforehand – no path stops, whatever the regression says. So no rule is worth less than to wait for expiry.
+//! The value of waiting is taken to be at least that of the European option. Where that is more than exercise pays, up to a price that is
+//! found for each date beforehand, no path stops, whatever the regression says. So no rule is worth less than waiting for expiry.
 
 use super::american::{AmericanSpec, AmericanTerms};
 use super::draws::{Draws, LANES, Lanes, Stream};
@@ -17,26 +17,26 @@ use super::sums::{GROUPS, sum_halves, sum_tree};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, estrin, exp, normal_cdf};
 
-/// Polynomials that continuation values are made of.
+/// Number of polynomials that continuation values are made of.
 pub(crate) const BASIS: usize = 4;
 /// Sums for a regression: of the powers of y up to twice the highest, and of the basis times the values.
 const MOMENTS: usize = 2 * BASIS - 1;
 const SUMS: usize = MOMENTS + BASIS;
-/// What is left of a polynomial's square, of 1, when those before explain it: then it is left out.
+/// A polynomial of whose square, scaled to 1, the polynomials before it leave less than this is left out.
 const PIVOT_MIN: f64 = 1e-10;
 
 /// When an option is exercised on a date, in strikes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Continuation<T = f64> {
-    /// What exercise pays at least where it is not less than the European option is worth.
+    /// The least payoff of exercise that is not below the value of the European option.
     pub least: T,
     /// Coefficients of the value of waiting.
     pub value: [T; BASIS],
 }
 
-/// At expiry.
+/// The continuation at expiry: nothing comes later.
 const NOTHING: Continuation = Continuation { least: 0.0, value: [0.0; BASIS] };
-/// At a date of which nothing is known: nobody exercises there.
+/// Coefficients for a date of which nothing is known: nobody exercises there.
 const NEVER: [f64; BASIS] = [f64::INFINITY, 0.0, 0.0, 0.0];
 
 impl Continuation {
@@ -45,19 +45,19 @@ impl Continuation {
     }
 }
 
-/// Whether exercise pays more than to wait.
+/// Whether exercise pays more than waiting is worth.
 #[inline(always)]
 pub(crate) fn is_exercised<T: Real>(y: T, continuation: &Continuation<T>) -> bool {
     (y > T::of(0.0)) & (y >= continuation.least) & (y >= estrin(&continuation.value, y))
 }
 
-/// The first distance from the strike, in deviations of what is left, that is looked at, and how often it is doubled.
+/// The first distance from the strike that is tried, in standard deviations until expiry, and how often it is doubled.
 const FIRST_DEVIATIONS: f64 = 0.05;
 const DOUBLINGS: u32 = 10;
 const HALVINGS: u32 = 50;
 
-/// What exercise pays at least where that is not less than the European option is worth, so many dates before expiry; infinite where it
-/// never is.
+/// The least payoff of exercise that is not below the value of the European option, a number of dates before expiry; infinite where no
+/// payoff is.
 fn least(terms: &AmericanTerms, dates_left: u32) -> f64 {
     let left = f64::from(dates_left);
     let (mean, deviation) = (terms.drift.value * left, terms.diffusion.value * left.sqrt());
@@ -91,13 +91,13 @@ fn least(terms: &AmericanTerms, dates_left: u32) -> f64 {
 pub struct RuleSearch {
     spec: AmericanSpec,
     terms: AmericanTerms,
-    /// Dates that are left to do: the next one is the last of them.
+    /// Number of dates that are left: the last of them is the next to be done.
     dates_left: u32,
-    /// When to exercise, at each date that was done.
+    /// When to exercise, for each date that was done.
     continuations: Vec<Continuation>,
-    /// Of pilot paths by group, at the date that was done last: the Brownian motion, in roots of the time between dates.
+    /// The Brownian motion of the pilot paths at the date that was done last, by group, in units of the root of the time between dates.
     moved: Vec<Lanes<f64>>,
-    /// Payments of the pilot paths, exercised at that date or later, in strikes.
+    /// Payments of the pilot paths if exercised at that date or later, in units of the strike.
     values: Vec<Lanes<f64>>,
 }
 
@@ -121,7 +121,7 @@ impl RuleSearch {
         isa.run(Dates { search: self, dates });
     }
 
-    /// Dates that are done.
+    /// Number of dates that are done.
     pub fn dates(&self) -> u32 {
         self.spec.exercises - self.dates_left
     }
@@ -136,7 +136,7 @@ impl RuleSearch {
         (self.spec, self.terms, self.continuations)
     }
 
-    /// What the option is worth now if it is not exercised now, in strikes, when all dates are done.
+    /// Value of the option now if it is not exercised now, in units of the strike. All dates must be done.
     pub(crate) fn later(&self) -> f64 {
         let of_block = |groups: &[Lanes<f64>]| {
             let mut lanes = [0.0; LANES];
@@ -147,7 +147,7 @@ impl RuleSearch {
         exp(-self.terms.step_rate) * (sum_tree(&sums)[0] / (self.values.len() * LANES) as f64)
     }
 
-    /// Moves the paths to a date, counted from 1, and adds what exercise pays them there, or less than nothing.
+    /// Moves the paths back to a date, counted from 1, and returns the payoffs of exercise there; negative out of the money.
     #[inline(always)]
     fn move_to(&mut self, source: &NumberSource, date: u32, pays: &mut [Lanes<f64>]) {
         let is_last = date == self.spec.exercises;
@@ -165,7 +165,7 @@ impl RuleSearch {
     }
 }
 
-/// Some dates of a search.
+/// The hot loop over some dates of a search.
 struct Dates<'a> {
     search: &'a mut RuleSearch,
     dates: u32,
@@ -203,7 +203,7 @@ impl HotLoop for Dates<'_> {
     }
 }
 
-/// Sums of a block's paths in the money, after values are discounted by a step.
+/// Discounts the values of a block's paths by a step, and sums over those in the money.
 #[inline(always)]
 fn block_sums(values: &mut [Lanes<f64>], pays: &[Lanes<f64>], discount: f64) -> [f64; SUMS] {
     let mut lanes = [[0.0; LANES]; SUMS];

@@ -1,8 +1,8 @@
-//! Greeks by simulation, of the paths of the price itself.
+//! Greeks by simulation, from the paths of the price itself.
 //!
 //! Delta, vega, theta and rho are derivatives path by path: all payoffs are continuous in their parameters, that of a barrier too,
 //! because of the probability it is weighted with (Glasserman, *Monte Carlo Methods in Financial Engineering*, 2004, chapter 7.2).
-//! Gamma of a European option is derivative by likelihood ratio (7.3.5 there), of all others the difference of two
+//! Gamma of a European option is a derivative by likelihood ratio (7.3.5 there), of all others the difference of two
 //! deltas of the same random numbers, by spots that are [`GREEK_BUMP_MAX`] apart from the given one, or a twentieth of the
 //! deviation of `ln S`, or half the distance to a barrier, whichever is least: off by the square of that.
 //!
@@ -24,17 +24,17 @@ use super::terms::Terms;
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
 
-/// Greatest share by which a spot is moved for gamma.
+/// The greatest share by which a spot is moved for gamma.
 pub const GREEK_BUMP_MAX: f64 = 0.01;
-/// At least, so that there is a difference.
+/// The least share, so that the two deltas differ.
 pub(super) const GREEK_BUMP_MIN: f64 = 1e-6;
 /// The share by which a spot is moved for gamma, relative to the deviation of `ln S` at expiry.
 pub(super) const BUMP_OF_DEVIATION: f64 = 0.05;
 
-/// Price, delta, gamma, vega, theta, rho.
+/// Number of figures: price, delta, gamma, vega, theta, rho.
 pub(crate) const GREEKS: usize = 6;
 
-/// What the samples of a block come to: for each of price, delta, gamma, vega, theta and rho – discounted – what a price comes to.
+/// Sums of the samples of a block: for each of price, delta, gamma, vega, theta and rho, discounted, the sums that a price has.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct GreekSums(pub [BlockSums; GREEKS]);
@@ -54,7 +54,7 @@ pub(crate) struct Bumped {
     pub inverse_width: f64,
 }
 
-/// A number and its standard error, infinite if nothing is known.
+/// A number and its standard error, which is infinite if nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// The number.
@@ -63,7 +63,7 @@ pub struct Measured {
     pub standard_error: f64,
 }
 
-/// Price and Greeks, of so many samples.
+/// Price and Greeks, with the number of samples that they were found from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GreekEstimate {
     /// Discounted mean of the payoff.
@@ -92,13 +92,13 @@ impl Bumped {
         let spots = [1.0 + bump, 1.0 - bump].map(|factor| spec.market.spot * factor);
         let of_spot = |spot| {
             let spec = SimulationSpec { market: AssetMarket { spot, ..spec.market }, ..*spec };
-            // What is touched now stays touched, and what is not does not become so.
+            // Whether the barrier is touched now follows from the given spot, not from the moved one.
             Terms { untouched: terms.untouched, ..Terms::new(&spec) }
         };
         Self { terms: spots.map(of_spot), inverse_width: 1.0 / (spots[0] - spots[1]) }
     }
 
-    /// What a number of the terms changes by the spot: gamma, of deltas.
+    /// Derivative of a number of the terms by the spot, as a difference; of delta, that is gamma.
     pub fn by_spot(&self, of: impl Fn(&Terms) -> f64) -> f64 {
         (of(&self.terms[0]) - of(&self.terms[1])) * self.inverse_width
     }
@@ -134,7 +134,7 @@ impl GreekSimulation {
             ($payoff:ident) => {{
                 let payoff = $payoff::<Dual<T, PARAMETERS>>::new(self.simulation.terms());
                 let bumped = [0, 1].map(|side: usize| $payoff::<Dual<T, 1>>::new(&self.bumped.terms[side]));
-                isa.run(Blocks { of: self, payoff, bumped, blocks, out, number: PhantomData });
+                isa.run(GreeksLoop { of: self, payoff, bumped, blocks, out, number: PhantomData });
             }};
         }
         match self.simulation.spec().contract {
@@ -151,7 +151,7 @@ impl GreekSimulation {
         estimate_of(self.simulation.spec().sampling, blocks, expected, 1.0)
     }
 
-    /// What the controls are expected to be.
+    /// Expectations of the controls.
     fn controls(&self) -> [f64; GREEKS] {
         let Terms { control, discount, .. } = *self.simulation.terms();
         let gamma = self.bumped.by_spot(|terms| terms.control.by[SPOT]);
@@ -159,7 +159,7 @@ impl GreekSimulation {
     }
 }
 
-/// Price and Greeks by the sums of the first blocks and what their controls are expected to be, in units of an amount.
+/// Price and Greeks by the sums of the first blocks and the expectations of their controls, in units of an amount.
 pub(super) fn estimate_of(
     sampling: Sampling,
     blocks: &[GreekSums],
@@ -178,14 +178,14 @@ pub(super) fn estimate_of(
     GreekEstimate { price, delta, gamma, vega, theta, rho, samples }
 }
 
-/// In the order of columns; theta is the derivative by time that passes.
+/// Price and Greeks in the order of columns; theta is the derivative by time that passes.
 #[inline(always)]
 pub(super) fn greeks_of(price: Term, gamma: f64) -> [f64; GREEKS] {
     [price.value, price.by[SPOT], gamma, price.by[VOLATILITY], -price.by[YEARS], price.by[RATE]]
 }
 
-/// Some blocks of a payoff.
-struct Blocks<'a, T, P, B> {
+/// The hot loop over some blocks of a payoff.
+struct GreeksLoop<'a, T, P, B> {
     of: &'a GreekSimulation,
     payoff: P,
     bumped: [B; 2],
@@ -194,7 +194,7 @@ struct Blocks<'a, T, P, B> {
     number: PhantomData<T>,
 }
 
-impl<T, P, B> HotLoop for Blocks<'_, T, P, B>
+impl<T, P, B> HotLoop for GreeksLoop<'_, T, P, B>
 where
     T: Real,
     P: Payoff<Dual<T, PARAMETERS>>,

@@ -1,7 +1,7 @@
 //! The volatility at which an option has a given price.
 //!
 //! By symmetry every option is an out-of-the-money call of forward 1: with `x = −|ln(F/K)|`, price `b` in units of
-//! `e^{−rT}·√(FK)`, without what an option in the money is worth at once, and `s = σ√T`,
+//! `e^{−rT}·√(FK)`, without the intrinsic value of an option in the money, and `s = σ√T`,
 //!
 //! ```text
 //! b(s) = e^{x/2}·Φ(d₁) − e^{−x/2}·Φ(d₂),   d₁ = x/s + s/2,   d₂ = x/s − s/2.
@@ -20,10 +20,10 @@ use super::options::{OPTION_COLUMNS, Options};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Quotient, exp, ln_of_positive, mills};
 
-/// Why no volatility gives a price.
+/// Why no volatility gives the price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoVolatility {
-    /// The price is not above what the option is worth at a volatility of 0.
+    /// The price is not above the value of the option at a volatility of 0.
     #[error(
         "the price is not above what the option is worth without volatility: check price, rate and expiry"
     )]
@@ -41,15 +41,15 @@ const TOO_LOW: f64 = -1.0;
 const TOO_HIGH: f64 = -2.0;
 const NOT_FINITE: f64 = -3.0;
 
-/// Steps of Newton's method or of bisection, together.
+/// The most steps of Newton's method and of bisection, together.
 const STEPS_MAX: usize = 100;
 /// A step of less than this share of the value is the last, because the next would be its square.
 const LAST_STEP: f64 = 1e-8;
-/// `|d₁|` is no greater: beyond, what a price lacks of its limit is no normal number.
+/// The greatest `|d₁|`: beyond it, the difference of a price from its limit is not a normal number.
 const D_MAX: f64 = 38.5;
 /// Least `s` at which a search begins.
 const S_MIN: f64 = 1e-12;
-/// Prices, normalised, below which nothing is told apart from 0.
+/// Normalised prices below this cannot be told from 0.
 const B_MIN: f64 = 1e-290;
 const SQRT_TWO_PI: f64 = 2.506_628_274_631_000_7;
 
@@ -64,11 +64,11 @@ pub fn implied_volatility(
 ) {
     assert_eq!(prices.len(), range.len(), "a price for each option");
     let mut volatilities = vec![0.0; range.len()];
-    isa.run(Batch { options, range, prices, volatilities: &mut volatilities });
+    isa.run(ImpliedLoop { options, range, prices, volatilities: &mut volatilities });
     out.extend(volatilities.into_iter().map(volatility_of));
 }
 
-/// What a number in a column of volatilities means.
+/// The volatility, or the reason why there is none, that a number in a column of volatilities stands for.
 pub(crate) fn volatility_of(number: f64) -> Result<f64, NoVolatility> {
     if number > 0.0 {
         Ok(number)
@@ -81,17 +81,17 @@ pub(crate) fn volatility_of(number: f64) -> Result<f64, NoVolatility> {
     }
 }
 
-struct Batch<'a> {
+struct ImpliedLoop<'a> {
     options: &'a Options,
     range: Range<usize>,
     prices: &'a [f64],
     volatilities: &'a mut [f64],
 }
 
-impl HotLoop for Batch<'_> {
+impl HotLoop for ImpliedLoop<'_> {
     #[inline(always)]
     fn run(self) {
-        let Batch { options, range, prices, volatilities } = self;
+        let ImpliedLoop { options, range, prices, volatilities } = self;
         let mut rest = Rest::NONE;
         for first in range.clone().step_by(LANES) {
             let count = LANES.min(range.end - first);
@@ -104,7 +104,7 @@ impl HotLoop for Batch<'_> {
     }
 }
 
-/// Options side by side, until none moves any more; each stops for itself.
+/// Takes steps for options side by side until none of them moves any more; each stops by itself.
 #[inline(always)]
 fn solve(given: &Given, prices: &[f64; LANES]) -> [f64; LANES] {
     let (mut x, mut side, mut target) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
@@ -161,7 +161,7 @@ struct Search {
     s: f64,
     least: f64,
     greatest: f64,
-    /// Why there is none, or 0.
+    /// The number that stands for the reason why there is no volatility, or 0.
     failure: f64,
 }
 
@@ -171,7 +171,7 @@ impl Search {
         let Discounted { asset, cash, difference } = Discounted::new(spot, strike, rate, carry, years);
         let intrinsic = sign * difference;
         let intrinsic = if intrinsic > 0.0 { intrinsic } else { 0.0 };
-        // Forward and strike would be too large for a number where both legs are not.
+        // The product of forward and strike may overflow where both legs do not.
         let b = (price - intrinsic) / (asset.sqrt() * cash.sqrt());
         let quotient = Quotient::new(spot, strike);
         let x = -(quotient.ln(1.0 / quotient.sum) + (rate - carry) * years).abs();

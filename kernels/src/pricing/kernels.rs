@@ -1,4 +1,4 @@
-//! Kernels of prices, where they are not declared beside their only twin.
+//! Kernels of prices that are not declared beside their twin, because they have several.
 
 use crate::device::{CudaSource, Kernel};
 
@@ -14,11 +14,11 @@ pub const PRICE_OPTIONS: Kernel =
 pub const IMPLY_VOLATILITIES: Kernel =
     Kernel { function: "imply_volatilities", args: "warptape::OptionArgs", source: BLACK_SCHOLES };
 
-/// Simulates paths, and sums what they are worth lane by lane: takes `SimulationArgs`.
+/// Simulates paths, and sums their values lane by lane: takes `SimulationArgs`.
 pub const SIMULATE_BLOCKS: Kernel =
     Kernel { function: "simulate_blocks", args: "warptape::SimulationArgs", source: SIMULATION };
 
-/// The same with Greeks: takes `SimulationArgs`.
+/// Simulates paths with Greeks: takes `SimulationArgs`.
 pub const SIMULATE_GREEKS: Kernel =
     Kernel { function: "simulate_greeks", args: "warptape::SimulationArgs", source: SIMULATION };
 
@@ -28,7 +28,7 @@ const BASKET: CudaSource = CudaSource { name: "basket.cu", text: include_str!("b
 pub const SIMULATE_BASKETS: Kernel =
     Kernel { function: "simulate_baskets", args: "warptape::BasketArgs", source: BASKET };
 
-/// The same with Greeks: takes `BasketArgs`.
+/// Simulates baskets with Greeks: takes `BasketArgs`.
 pub const SIMULATE_BASKET_GREEKS: Kernel =
     Kernel { function: "simulate_basket_greeks", args: "warptape::BasketArgs", source: BASKET };
 
@@ -38,7 +38,7 @@ const AMERICAN: CudaSource = CudaSource { name: "american.cu", text: include_str
 pub const SIMULATE_AMERICANS: Kernel =
     Kernel { function: "simulate_americans", args: "warptape::AmericanArgs", source: AMERICAN };
 
-/// The same with Greeks: takes `AmericanArgs`.
+/// Simulates American options with Greeks: takes `AmericanArgs`.
 pub const SIMULATE_AMERICAN_GREEKS: Kernel =
     Kernel { function: "simulate_american_greeks", args: "warptape::AmericanArgs", source: AMERICAN };
 
@@ -49,7 +49,7 @@ const EARLY_EXERCISE: CudaSource =
 pub const IMPROVE_BOUNDARIES: Kernel =
     Kernel { function: "improve_boundaries", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
 
-/// Finds what early exercise is worth: takes `EarlyExerciseArgs`.
+/// Computes the premium of early exercise: takes `EarlyExerciseArgs`.
 pub const WEIGH_PREMIUMS: Kernel =
     Kernel { function: "weigh_premiums", args: "warptape::EarlyExerciseArgs", source: EARLY_EXERCISE };
 

@@ -1,5 +1,5 @@
-//! Prices of options and their Greeks: closed forms and Monte Carlo. Knows no requests, no threads and no clock: numbers in, numbers out, and
-//! any part of the work by its range of indices, so that lanes may share it and the bits stay the same.
+//! Prices of options and their Greeks: closed forms and Monte Carlo. It knows no requests, no threads and no clock. Numbers go in and
+//! come out, and any part of the work is done by its range of indices, so that lanes may share it and the bits stay the same.
 
 mod american;
 mod american_greeks;

@@ -18,7 +18,7 @@ pub struct AssetMarket {
     pub volatility: f64,
 }
 
-/// A parameter that nothing can be priced with.
+/// A parameter that is out of its range.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{field} is {value}: give a number from {least:e} to {greatest:e}")]
 pub struct ParameterError {
@@ -32,16 +32,16 @@ pub struct ParameterError {
     pub greatest: f64,
 }
 
-/// Prices of assets, strikes and barriers.
+/// Range of prices of assets, strikes and barriers.
 pub const PRICE_RANGE: RangeInclusive<f64> = 1e-12..=1e15;
-/// Volatility, per square root of a year.
+/// Range of volatilities, per square root of a year.
 pub const VOLATILITY_RANGE: RangeInclusive<f64> = 1e-6..=100.0;
-/// Rates and yields, per year.
+/// Range of rates and yields, per year.
 pub const RATE_RANGE: RangeInclusive<f64> = -10.0..=10.0;
-/// Years until expiry: from a tenth of a second on.
+/// Range of the years until expiry, which begins with a tenth of a second.
 pub const EXPIRY_YEARS_RANGE: RangeInclusive<f64> = 3e-9..=60.0;
 
-/// A number from a range, or an error that names it.
+/// Gives a number that is in its range, or an error that names it.
 pub(crate) fn check(
     field: &'static str,
     value: f64,
@@ -62,10 +62,10 @@ impl AssetMarket {
     }
 }
 
-/// Columns of what is given for an option.
+/// Number of columns that an option is given by.
 pub(crate) const OPTION_COLUMNS: usize = 7;
 
-/// European options.
+/// European options, in columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Sign of the kind, spot, strike, rate, dividend yield, volatility, years until expiry.
@@ -92,17 +92,17 @@ impl Options {
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of options.
     pub fn len(&self) -> usize {
         self.columns[0].len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets them all.
+    /// Removes all options.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
     }

@@ -1,10 +1,10 @@
-//! Paths of a group, side by side, moved on step by step.
+//! Paths of a group, side by side, advanced step by step.
 
 use super::draws::{LANES, Lanes};
 use super::payoffs::{Payoff, STATE};
 use crate::math::Number;
 
-/// The paths of a group by one payoff's constants and, of an antithetic simulation, those that mirror them.
+/// The paths of a group under one payoff's constants and, in an antithetic simulation, the paths that mirror them.
 pub(crate) struct Paths<T, P> {
     payoff: P,
     is_antithetic: bool,
@@ -19,7 +19,7 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
         Self { payoff, is_antithetic, ahead: zeros, mirrored: zeros }
     }
 
-    /// Back to now.
+    /// Begins new paths.
     #[inline(always)]
     pub fn start(&mut self) {
         for (number, start) in self.payoff.start().into_iter().enumerate().take(P::KEPT) {
@@ -49,7 +49,7 @@ impl<T: Number, P: Payoff<T>> Paths<T, P> {
         }
     }
 
-    /// Numbers of each sample: of its path, or the means of its two paths'.
+    /// The numbers of each sample: those of its path, or the means of its two paths.
     #[inline(always)]
     pub fn samples<const N: usize>(
         &self,

@@ -1,4 +1,4 @@
-// What a path is worth: the twin of `payoffs.rs`, which says what is computed.
+// Payoffs of paths: the twin of `payoffs.rs`, which says what is computed.
 #pragma once
 
 #include "dual.cuh"

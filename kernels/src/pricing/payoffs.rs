@@ -1,24 +1,24 @@
-//! What a path is worth at expiry, by kind of contract. Of the path a few numbers are kept, and moved on step by step.
+//! Payoffs of paths at expiry, by kind of contract. A few numbers of the path are kept, and updated step by step.
 //!
-//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. Prices are kept as what they are above `S₀`, and strikes
-//! likewise: where little is to be gained, no digit of it is lost to the spot's, which `f32` has few of. All is written for any [`Number`], once, with
-//! derivatives and without; `payoffs.cuh` is its twin.
+//! A path is `x = ln(S/S₀)`, moved by `drift + diffusion·z` with normal z. Prices and strikes are kept as differences from `S₀`, so that a
+//! small payoff loses no digits to the spot, of which `f32` has few. Everything is written once for any [`Number`], with derivatives and
+//! without; `payoffs.cuh` is its twin.
 
 use super::terms::Terms;
 use crate::math::{Number, Real, Term};
 
-/// Numbers of a path that are kept.
+/// The most numbers that are kept of a path.
 pub(crate) const STATE: usize = 3;
 
 /// A contract on a path.
 pub(crate) trait Payoff<T: Number>: Copy {
-    /// How many of the numbers of a path it keeps: the others stay 0.
+    /// How many numbers of a path this contract keeps; the others stay 0.
     const KEPT: usize;
     /// Whether [`Payoff::finish`] has a control; else it is 0.
     const HAS_CONTROL: bool = false;
     /// Whether [`Payoff::step`] takes a number from `(0, 1)` for the extreme within the step.
     const HAS_EXTREMES: bool = false;
-    /// Whether [`Payoff::gamma`] is one.
+    /// Whether [`Payoff::gamma`] gives a gamma.
     const HAS_GAMMA: bool = false;
 
     /// The path before its first step.
@@ -28,13 +28,13 @@ pub(crate) trait Payoff<T: Number>: Copy {
     fn step(&self, state: [T; STATE], z: T::Part, u: T::Part) -> [T; STATE];
     /// Payoff and control.
     fn finish(&self, state: [T; STATE]) -> [T; 2];
-    /// Of which the expectation is the second derivative of the payoff's by the spot, where [`Payoff::HAS_GAMMA`] says so.
+    /// A number whose expectation is the second derivative of the expected payoff by the spot, where [`Payoff::HAS_GAMMA`] says so.
     fn gamma(&self, _: [T; STATE]) -> T::Part {
         T::Part::of(0.0)
     }
 }
 
-/// Constants of steps and of what is paid at the end.
+/// Constants of the steps and of the payoff at the end.
 #[derive(Clone, Copy)]
 struct Common<T: Number> {
     spot: T,
@@ -78,7 +78,7 @@ impl<T: Number> Common<T> {
 #[derive(Clone, Copy)]
 pub(crate) struct European<T: Number> {
     common: Common<T>,
-    /// What x is expected to be at expiry.
+    /// Expectation of x at expiry.
     mean: T::Part,
     gamma_slope: T::Part,
 }
@@ -147,7 +147,7 @@ impl<T: Number> Payoff<T> for Asian<T> {
     }
 }
 
-/// Paid if the barrier was touched at any time, or if it never was. The payoff is weighted with the probability of that given the
+/// An option that pays if the barrier was touched at any time, or one that pays if it never was. The payoff is weighted with the probability of that given the
 /// prices at the steps: of a Brownian bridge from x to x' below b, `1 − exp(−2(b − x)(b − x')/(σ²Δt))` is the probability not to
 /// touch b (Beaglehole, Dybvig and Zhou 1997). State: x, the probability.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Where paths take their numbers from: Philox or Sobol's points, by group, step and stream.
+//! The source of the numbers of paths: Philox or Sobol's points, by group, step and stream.
 //!
 //! Sobol's points are used in [`SOBOL_REPLICATES`] copies, block b belonging to replicate `b mod 32`. All begin with point 0, and each has a
 //! shift of its own: in each dimension a random word of 64 bits that is added, bit by bit and without carry, to all points (a random
@@ -17,7 +17,7 @@ use crate::math::{Directions, Keys, SOBOL_DIMENSIONS, coordinate, directions};
 /// Independent copies of Sobol's points.
 pub const SOBOL_REPLICATES: u64 = 32;
 
-/// Which numbers paths have.
+/// The kind of numbers that paths are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// Random ones: the standard error is that of independent samples.
@@ -25,8 +25,8 @@ pub enum Sampling {
     Random,
     /// Sobol's points, with as many dimensions as steps (of lookback options, twice as many), in [`SOBOL_REPLICATES`] copies with random
     /// shifts; paths of several steps are made by a Brownian bridge. The standard
-    /// error is that of the mean of so many independent copies, each of them biased by nothing: of a normal distribution it is off by an eighth
-    /// of itself, as a rule. Only full rounds of blocks count, one for each copy; errors fall fastest where their number
+    /// error is that of the mean of this many independent, unbiased copies: for a normal distribution its own relative error is about one
+    /// eighth. Only full rounds of blocks count, one for each copy; errors fall fastest where their number
     /// is a power of two. After 2^23 rounds the points come again. Pairs of paths that mirror each other are of no use with them: the
     /// points are as even on both sides by themselves.
     Sobol,
@@ -48,7 +48,7 @@ impl Sampling {
         self == Sampling::Sobol
     }
 
-    /// Number of blocks, in full rounds, that have at least so many samples.
+    /// Number of blocks, in full rounds, that have at least `samples` samples.
     pub fn blocks_of(self, samples: u64) -> u64 {
         let blocks = samples.div_ceil(BLOCK_SAMPLES);
         if self.is_sobol() { blocks.next_multiple_of(SOBOL_REPLICATES) } else { blocks }
@@ -59,7 +59,7 @@ impl Sampling {
         if self.is_sobol() { directions((steps * numbers) as usize) } else { Vec::new() }
     }
 
-    /// Whether there are dimensions for so many steps that take so many numbers each.
+    /// Checks that there are dimensions enough for `steps` steps, each of which takes `numbers` numbers.
     pub(crate) fn check(self, steps: u32, numbers: u32) -> Result<(), ParameterError> {
         if !self.is_sobol() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Sampling {
     }
 }
 
-/// Numbers by key.
+/// The numbers that belong to a key.
 pub(crate) struct NumberSource {
     pub keys: Keys,
     /// Sobol's points; none where numbers are random.
@@ -79,7 +79,7 @@ pub(crate) struct NumberSource {
 /// Sobol's points.
 pub(crate) struct Points {
     directions: Vec<Directions>,
-    /// Steps: dimensions of extremes come behind those of steps.
+    /// Number of steps: the dimensions of extremes come behind those of steps.
     steps: u64,
 }
 
@@ -92,9 +92,10 @@ impl NumberSource {
 }
 
 impl Points {
-    /// 32 digits of the coordinate of each lane, not shifted, and the words to shift by: the second has further digits.
+    /// The first 32 binary digits of the coordinate of each lane, not shifted, and the words to shift by, of which the second gives further
+    /// digits.
     ///
-    /// A function of its own: in the loops of random numbers it would cost those their registers.
+    /// It is a function of its own because it would take registers from the loops of random numbers.
     #[inline(never)]
     pub fn of_group(&self, keys: &Keys, group: u64, step: u64, stream: Stream) -> ([u64; LANES], [u64; 2]) {
         let dimension = stream.dimension(step, self.steps);
@@ -102,7 +103,7 @@ impl Points {
         let (round, replicate) = (block / SOBOL_REPLICATES, block % SOBOL_REPLICATES);
         let first = (round * GROUPS as u64 + within) * LANES as u64;
         let directions = &self.directions[dimension as usize];
-        // Of 64 points in a row, the last bits are the same each time.
+        // The lowest six bits of the points' numbers are 0 to 63 in every group: what they add to the coordinate of its first point.
         let common = coordinate(directions, first as u32);
         let mut digits = [u64::from(common); LANES];
         for (bit, direction) in directions.iter().enumerate().take(LANES.ilog2() as usize) {

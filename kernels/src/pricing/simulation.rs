@@ -1,7 +1,7 @@
 //! Monte Carlo: contracts on one asset that follows a geometric Brownian motion.
 //!
-//! Paths are computed in blocks of [`BLOCK_SAMPLES`], any range of them at a time; [`Simulation::estimate`] makes a price of the
-//! sums of the blocks 0, 1, 2 … in order. So work may be cut anywhere, and grow until the standard error is small enough.
+//! Paths are computed in blocks of [`BLOCK_SAMPLES`], any range of blocks at a time. [`Simulation::estimate`] makes a price from the
+//! sums of the blocks 0, 1, 2 … in order. So work may be cut anywhere, and may go on until the standard error is small enough.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -17,9 +17,9 @@ use crate::isa::{HotLoop, Isa};
 use crate::math::{Number, Real};
 pub use warptape_terms::{BarrierKind, Precision};
 
-/// Steps of a path at most.
+/// The most steps of a path.
 pub const STEPS_MAX: u32 = 65_536;
-/// Most fixings of an Asian option in mixed precision: sums of more prices lose what an `f32` cannot hold.
+/// The most fixings of an Asian option in mixed precision: sums of more prices would lose too many digits in an `f32`.
 pub const MIXED_FIXINGS_MAX: u32 = 1_024;
 
 /// What is paid at expiry.
@@ -39,7 +39,7 @@ pub enum Contract {
         /// Strike.
         strike: f64,
     },
-    /// On the price at expiry, if a barrier, watched all the time, is touched or not. Nothing is paid else.
+    /// On the price at expiry, if a barrier, watched all the time, is touched, or if it is not. Otherwise nothing is paid.
     Barrier {
         /// Call or put.
         kind: OptionKind,
@@ -75,7 +75,7 @@ pub struct SimulationSpec {
     pub antithetic: bool,
     /// Which numbers paths have.
     pub sampling: Sampling,
-    /// What paths are computed in.
+    /// Precision in which paths are computed.
     pub precision: Precision,
     /// Key of the random numbers: equal keys give equal paths.
     pub key: u64,
@@ -88,10 +88,10 @@ pub struct Simulation {
     terms: Terms,
 }
 
-/// A price, of so many samples.
+/// A price, with the number of samples that it was found from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Discounted mean of the payoff, with the control's help where there is one.
+    /// Discounted mean of the payoff, with its variance reduced by the control variate where there is one.
     pub price: f64,
     /// Standard error of the price.
     pub standard_error: f64,
@@ -123,7 +123,7 @@ impl Simulation {
         Ok(Self { spec, terms: Terms::new(&spec) })
     }
 
-    /// What is simulated.
+    /// The specification.
     pub fn spec(&self) -> &SimulationSpec {
         &self.spec
     }
@@ -156,7 +156,7 @@ impl Simulation {
         blocks: Range<u64>,
         out: &mut Vec<BlockSums>,
     ) {
-        isa.run(Blocks { payoff, spec: &self.spec, blocks, out, number: PhantomData });
+        isa.run(SimulationLoop { payoff, spec: &self.spec, blocks, out, number: PhantomData });
     }
 
     /// The price by the sums of the first blocks, all from block 0 on.
@@ -171,21 +171,21 @@ impl Simulation {
         matches!(self.spec.contract, Contract::Asian { .. })
     }
 
-    /// Number of blocks that have at least so many random samples; for Sobol's points, [`Sampling::blocks_of`] says.
+    /// Number of blocks that have at least `samples` random samples; for Sobol's points, [`Sampling::blocks_of`] says.
     pub fn blocks_of(samples: u64) -> u64 {
         samples.div_ceil(BLOCK_SAMPLES)
     }
 }
 
 impl SimulationSpec {
-    /// How many numbers a path takes in a step.
+    /// Number of random numbers that a path takes in a step.
     pub(crate) fn numbers_of_step(&self) -> u32 {
         if matches!(self.contract, Contract::Lookback { .. }) { 2 } else { 1 }
     }
 }
 
-/// Some blocks of a payoff.
-struct Blocks<'a, T, P> {
+/// The hot loop over some blocks of a payoff.
+struct SimulationLoop<'a, T, P> {
     payoff: P,
     spec: &'a SimulationSpec,
     blocks: Range<u64>,
@@ -193,7 +193,7 @@ struct Blocks<'a, T, P> {
     number: PhantomData<T>,
 }
 
-impl<T: Number<Part = T> + Real, P: Payoff<T>> HotLoop for Blocks<'_, T, P> {
+impl<T: Number<Part = T> + Real, P: Payoff<T>> HotLoop for SimulationLoop<'_, T, P> {
     #[inline(always)]
     fn run(self) {
         let mut numbers = Numbers::new(self.spec, P::HAS_EXTREMES);

@@ -1,31 +1,30 @@
-//! When a simulation is exact enough: told by its first blocks alone, whatever has been computed beyond them or where.
+//! When a simulation is exact enough. That follows from its first blocks alone, whatever was computed beyond them or where.
 
 /// Blocks before the first check: a round of Sobol's replicates.
 pub const STOP_BLOCKS_FIRST: u64 = 32;
 
 /// Stops at a standard error or at a number of blocks. It is checked after [`STOP_BLOCKS_FIRST`] blocks, after twice as many, and so
-/// on, and nowhere else: so the same simulation stops at the same block however it is cut. To stop where the error happens to be small
-/// makes prices and errors a little too good; that checks are so rare keeps it little.
+/// on, and nowhere else: so the same simulation stops at the same block however it is cut. Stopping where the error happens to be small
+/// biases prices and errors; because checks are rare, the bias is small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
-    /// Standard error that is wanted, in the unit of the price. 0 is never reached but by what has none.
+    /// The standard error to be reached, in the unit of the price. 0 is reached only by prices without an error.
     pub standard_error: f64,
-    /// Blocks at most.
+    /// The most blocks.
     pub blocks_max: u64,
 }
 
-/// What to do next.
+/// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The price is that of the first so many blocks.
+    /// The price is that of the first blocks, this many.
     Enough(u64),
-    /// It can only be told when there are so many blocks.
+    /// The next check needs this many blocks.
     Until(u64),
 }
 
 impl StopRule {
-    /// What follows from the first blocks, of which there are so many; `standard_error` tells that of the price by the first so many of
-    /// them.
+    /// What follows from the first `blocks` blocks; `standard_error` gives the standard error of the price by a number of first blocks.
     pub fn progress(&self, blocks: u64, standard_error: impl Fn(u64) -> f64) -> Progress {
         let mut check = STOP_BLOCKS_FIRST.min(self.blocks_max);
         loop {

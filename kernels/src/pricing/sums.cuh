@@ -7,7 +7,7 @@ namespace warptape {
 
 static const u64 SUMS = 5;
 
-// Sums lie so far apart.
+// Adds a sample to the sums of a lane, which lie `distance` numbers apart.
 __device__ inline void add(double *sums, u64 distance, double payoff, double control, bool has_control) {
     sums[0] += payoff;
     sums[distance] += payoff * payoff;

@@ -6,21 +6,21 @@ use bytemuck::{Pod, Zeroable};
 use super::draws::{LANES, Lanes};
 use super::sampling::{SOBOL_REPLICATES, Sampling};
 
-/// Groups of paths in a block.
+/// Number of groups of paths in a block.
 pub(crate) const GROUPS: usize = 8;
-/// Samples in a block: paths, or pairs of paths that mirror each other.
+/// Number of samples in a block: paths, or pairs of paths that mirror each other.
 pub const BLOCK_SAMPLES: u64 = (GROUPS * LANES) as u64;
 
-/// Numbers that are summed of a sample: payoff, its square, control, its square, product of payoff and control.
+/// Number of sums: of payoffs, of their squares, of controls, of their squares, and of products of payoff and control.
 pub(crate) const SUMS: usize = 5;
 
-/// What the samples of a block come to: sums of the payoff at expiry, of its square, of the control, of its square, and of the
-/// product of both.
+/// Sums over the samples of a block: of the payoff at expiry, of its square, of the control, of its square, and of the product of
+/// payoff and control.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct BlockSums(pub [f64; SUMS]);
 
-/// Sums of each lane.
+/// Sums by lane.
 pub(crate) struct LaneSums([Lanes<f64>; SUMS]);
 
 impl LaneSums {
@@ -45,7 +45,7 @@ impl LaneSums {
         }
     }
 
-    /// Over lanes. Begins anew with zeros.
+    /// Returns the sums over lanes, and begins anew with zeros.
     #[inline(always)]
     pub fn take(&mut self) -> BlockSums {
         let mut of_block = [0.0; SUMS];
@@ -57,7 +57,7 @@ impl LaneSums {
     }
 }
 
-/// Over lanes: the second half is added to the first, until one is left.
+/// The sum over lanes: the second half is added to the first, until one number is left.
 #[inline(always)]
 pub(crate) fn sum_halves(lanes: &mut Lanes<f64>) -> f64 {
     let mut half = LANES / 2;
@@ -75,7 +75,8 @@ pub(crate) fn sum_blocks(blocks: &[BlockSums]) -> BlockSums {
     BlockSums(sum_tree(bytemuck::cast_slice(blocks)))
 }
 
-/// Sum over blocks as a tree: that of the greatest power of two below their number, plus that of the rest, each summed likewise.
+/// The sum over blocks as a tree: the sum of as many as the greatest power of two below their number, plus that of the rest, each summed
+/// likewise.
 pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     match blocks {
         [] => [0.0; N],
@@ -88,7 +89,7 @@ pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     }
 }
 
-/// A mean, of samples that are summed.
+/// A mean with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mean {
     pub value: f64,
@@ -114,15 +115,15 @@ impl Mean {
         } else {
             (moments.variance.max(0.0) / (samples as f64 - 1.0)).sqrt()
         };
-        // Payoffs that were too large for their numbers tell nothing: such a price is as wrong as can be.
+        // Where payoffs overflowed, nothing is known of the mean: its standard error is infinite.
         let is_known = moments.variance.is_finite() && moments.value.is_finite();
         let standard_error = if is_known { standard_error } else { f64::INFINITY };
         (Mean { value: moments.value, standard_error }, samples)
     }
 }
 
-/// Of samples that are summed, with the help of a control: what it is off by tells, times their slope of regression, what the payoff is
-/// off by.
+/// Moments of samples with a control variate: the difference of the control's mean from its expectation, times the slope of regression,
+/// is taken from the mean of the payoff.
 struct ControlledMoments {
     value: f64,
     /// Variance of one sample.
@@ -152,7 +153,7 @@ impl ControlledMoments {
     }
 }
 
-/// Standard error by the differences between the means of replicates, whose blocks take turns.
+/// Standard error from the differences between the means of replicates, to which the blocks belong in turns.
 fn error_of_replicates(moments: &ControlledMoments, blocks: &[BlockSums]) -> f64 {
     let replicates = SOBOL_REPLICATES as usize;
     let samples = (blocks.len() / replicates) as f64 * BLOCK_SAMPLES as f64;

@@ -20,13 +20,13 @@ pub(crate) struct Terms {
     pub barrier: Term,
     /// Whether the barrier is not touched before the first step, as 1 or 0.
     pub untouched: f64,
-    /// What is paid always, and by the probability of no touch.
+    /// Weights of the payoff: a constant, and a factor of the probability that the barrier is not touched.
     pub weights: [f64; 2],
     /// 1 for the greatest price, −1 for the least.
     pub side: f64,
     pub is_floating: bool,
     pub discount: Term,
-    /// What the control is expected to be, not discounted.
+    /// Expectation of the control, not discounted.
     pub control: Term,
 }
 
@@ -48,18 +48,19 @@ impl Terms {
         self.diffusion.value * self.steps.sqrt()
     }
 
-    /// What ln S/S₀ is expected to be at expiry.
+    /// Expectation of ln S/S₀ at expiry.
     pub fn mean(&self) -> f64 {
         self.drift.value * self.steps
     }
 
-    /// By which that is off, times this, is what a path in the money adds to gamma: `±K / (S₀² · variance of ln S)`.
+    /// Factor of what a path in the money adds to gamma: `±K / (S₀² · variance of ln S)`. It is multiplied by the difference of ln S/S₀
+    /// from its expectation.
     pub fn gamma_slope(&self) -> f64 {
         let by_spot = self.spot.value * self.deviation();
         self.sign * self.strike / (by_spot * by_spot)
     }
 
-    /// Of the square of the diffusion: what the probability of a touch and the extreme within a step take.
+    /// The factor made of the square of the diffusion that the probability of a touch and the extreme within a step need.
     pub fn factor(&self) -> Term {
         let square = self.diffusion * self.diffusion;
         if self.side == 0.0 { Term::of(-2.0) / square } else { square.scaled(-2.0) }
@@ -86,7 +87,7 @@ fn of_steps(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     }
 }
 
-/// The mean of ln S over the steps is normal: by Kemna and Vorst (1990), for the geometric mean of discrete prices.
+/// Terms of an Asian option. Its control is on the geometric mean of the same prices, whose logarithm is normal (Kemna and Vorst 1990).
 fn asian(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     let terms = of_steps(spec, kind, strike);
     let Terms { drift, diffusion, steps, .. } = terms;
@@ -95,7 +96,7 @@ fn asian(spec: &SimulationSpec, kind: OptionKind, strike: f64) -> Terms {
     Terms { control: lognormal_payoff(&terms, mean, deviation), ..terms }
 }
 
-/// What an option is expected to pay if the logarithm of its underlying over the spot is normal.
+/// Expected payoff of an option if the logarithm of its underlying over the spot is normal.
 pub(crate) fn lognormal_payoff(terms: &Terms, mean: Term, deviation: Term) -> Term {
     let Terms { spot, strike, sign, .. } = *terms;
     let d2 = ((spot / Term::of(strike)).ln() + mean) / deviation;

@@ -1,6 +1,6 @@
 //! Paths of an American option, side by side, and where they stop: on the first date on which the rule says so.
 //!
-//! Options that differ in their spots alone share paths, which are of `ln S/S₀`: each has stops of its own.
+//! Options that differ only in their spots share paths, which are of `ln S/S₀`; each has its own stops.
 
 use super::american::AmericanSimulation;
 use super::draws::{LANES, Lanes, Numbers};
@@ -20,8 +20,8 @@ pub(super) struct Walk<T, const SPOTS: usize> {
     pub stops: [Stops<T>; SPOTS],
 }
 
-/// Constants of steps.
-struct Steps<T, const SPOTS: usize> {
+/// Constants of the steps.
+struct StepConstants<T, const SPOTS: usize> {
     sign: T,
     /// Spot / strike.
     moneyness: [T; SPOTS],
@@ -32,7 +32,7 @@ struct Steps<T, const SPOTS: usize> {
 /// Groups of paths and, of an antithetic simulation, those that mirror them.
 pub(super) struct Walks<'a, T, const SPOTS: usize> {
     pub of: &'a AmericanSimulation,
-    steps: Steps<T, SPOTS>,
+    steps: StepConstants<T, SPOTS>,
     /// When to exercise, at each date.
     rule: Vec<Continuation<T>>,
     numbers: Numbers<T>,
@@ -56,7 +56,13 @@ impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
     }
 
     #[inline(always)]
-    fn step(&mut self, steps: &Steps<T, SPOTS>, date: T, continuation: &Continuation<T>, z: &Lanes<T>) {
+    fn step(
+        &mut self,
+        steps: &StepConstants<T, SPOTS>,
+        date: T,
+        continuation: &Continuation<T>,
+        z: &Lanes<T>,
+    ) {
         let mut growth = [T::of(0.0); LANES];
         for ((x, growth), z) in self.x.iter_mut().zip(&mut growth).zip(z) {
             *x = *x + (steps.drift + steps.diffusion * *z);
@@ -75,11 +81,11 @@ impl<T: Real, const SPOTS: usize> Walk<T, SPOTS> {
 }
 
 impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
-    /// With spot / strike of each.
+    /// Walks for options with these values of spot / strike.
     #[inline(always)]
     pub fn new(of: &'a AmericanSimulation, moneyness: [f64; SPOTS]) -> Self {
         let (spec, terms) = (of.spec(), of.terms());
-        let steps = Steps {
+        let steps = StepConstants {
             sign: T::of(terms.sign),
             moneyness: moneyness.map(T::of),
             drift: T::of(terms.drift.value),
@@ -110,7 +116,7 @@ impl<'a, T: Real, const SPOTS: usize> Walks<'a, T, SPOTS> {
         }
     }
 
-    /// Numbers of the sample of a lane: of its path, or the means of its two paths'.
+    /// The numbers of a lane's sample: those of its path, or the means of its two paths.
     #[inline(always)]
     pub fn sample<const N: usize>(
         &self,

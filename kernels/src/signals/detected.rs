@@ -1,6 +1,6 @@
-//! What can be detected.
+//! The kinds of signals.
 
-/// What was detected.
+/// Kinds of signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SignalKind {
@@ -31,8 +31,8 @@ pub struct Detected {
     pub row: u32,
     /// What was detected.
     pub kind: SignalKind,
-    /// The number that crossed; the close of a bar.
+    /// The number that crossed a line; for a bar, its close.
     pub value: f64,
-    /// What it crossed; 0 of a bar.
+    /// The line that it crossed; 0 for a bar.
     pub threshold: f64,
 }

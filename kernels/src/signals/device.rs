@@ -9,7 +9,7 @@ use crate::bars::ClosedBars;
 use crate::device::ClosedBarsArgs;
 use crate::indicators::IndicatorColumns;
 
-/// What `detect_signals` is given: as `SignalArgs` of `signals.cu`.
+/// Arguments of `detect_signals`: `SignalArgs` of `signals.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct SignalArgs {
@@ -21,7 +21,7 @@ pub struct SignalArgs {
 }
 
 impl SignalArgs {
-    /// Arguments with the thresholds; the rest is set where they are used.
+    /// Arguments with the thresholds. The other fields are set by who launches the kernel.
     pub fn new(params: &SignalParams) -> Self {
         let SignalParams { rsi_upper, rsi_lower, zscore_threshold } = *params;
         Self { rsi_upper, rsi_lower, zscore_threshold, ..Self::default() }
@@ -29,7 +29,7 @@ impl SignalArgs {
 }
 
 impl SignalParams {
-    /// Adds what the bar at `row` signals, given what `detect_signals` marked on it: the same, in the same order, as
+    /// Adds the signals of the bar at `row`, given the bits that `detect_signals` set for it: the same, in the same order, as
     /// [`SignalSlab::detect`](super::SignalSlab::detect).
     pub fn add_detected(
         &self,

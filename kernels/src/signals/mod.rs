@@ -1,4 +1,4 @@
-//! Signals on closed bars and their indicators. Knows slots, not symbols.
+//! Signals on closed bars and their indicators. This module knows slots, and no symbols.
 //!
 //! Each of four *relations* puts a bar into a zone – below, between or above – relative to two lines:
 //!

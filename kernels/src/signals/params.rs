@@ -18,7 +18,8 @@ pub struct SignalParams {
 
 impl Default for SignalParams {
     fn default() -> Self {
-        // Not the width of the Bollinger bands, whose window is the z-score's: each break of a band would be a z-score as well.
+        // The threshold differs from the width of the Bollinger bands, which have the z-score's window: otherwise each break of a band
+        // would be a z-score signal as well.
         Self { rsi_upper: 70.0, rsi_lower: 30.0, zscore_threshold: 3.0 }
     }
 }

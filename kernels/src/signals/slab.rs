@@ -1,4 +1,4 @@
-//! The zone that each slot's last bar was in, and what entering another one means.
+//! The zones that each slot's last bar was in, and the signals of entering other ones.
 
 use super::detected::{Detected, SignalKind};
 use super::params::SignalParams;
@@ -18,11 +18,11 @@ pub(super) const KINDS: [(SignalKind, SignalKind); RELATIONS] = [
     (SignalKind::ZScoreHigh, SignalKind::ZScoreLow),
 ];
 
-/// Position of a value relative to what it is compared with.
+/// Position of a value relative to its two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 enum Zone {
-    /// The value, or what it is compared with, is not available.
+    /// The value or one of the lines is not available.
     #[default]
     None = 0,
     Below = 1,
@@ -60,7 +60,7 @@ pub struct SignalSlab {
 }
 
 impl SignalSlab {
-    /// No slots. The parameters have passed [`SignalParams::check`].
+    /// A slab with no slots. The parameters must have passed [`SignalParams::check`].
     pub fn new(params: SignalParams) -> Self {
         Self { params, zones: Vec::new() }
     }
@@ -70,8 +70,8 @@ impl SignalSlab {
         self.zones.resize(self.zones.len().max(slots), Default::default());
     }
 
-    /// Adds what the bars and their indicators signal, in the order of the bars and then of the kinds.
-    /// Panics at a slot there is no room for.
+    /// Adds the signals of bars and their indicators, in the order of the bars and then of the kinds.
+    /// Panics at a slot for which there is no room.
     pub fn detect(&mut self, closed: &ClosedBars, indicators: &IndicatorColumns, out: &mut Vec<Detected>) {
         assert_eq!(closed.len(), indicators.len(), "indicators were computed from other bars");
         for row in 0..closed.len() {
@@ -108,7 +108,7 @@ impl SignalSlab {
         self.zones.iter().map(packed)
     }
 
-    /// Sets those of a slot.
+    /// Sets the zones of a slot, given as a device has them.
     pub(crate) fn set_packed_zones(&mut self, slot: usize, zones: u8) {
         self.zones[slot] = unpacked(zones);
     }
@@ -138,7 +138,7 @@ fn packed(zones: &[Zone; RELATIONS]) -> u8 {
     zones.iter().rev().fold(0, |byte, &zone| byte << 2 | zone as u8)
 }
 
-/// The signal that a bar is.
+/// The signal that each bar is by itself.
 pub(super) fn detected_bar(closed: &ClosedBars, row: usize) -> Detected {
     let number = u32::try_from(row).expect("bars of a batch are counted in 32 bits");
     Detected { row: number, kind: SignalKind::Bar, value: scaled(closed.close_e9[row]), threshold: 0.0 }

@@ -1,10 +1,10 @@
-//! Positions of rules side by side, and what they earn.
+//! Positions of rules side by side, and their profits.
 
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
 use super::SymbolSums;
 
-/// What rules have earned of a symbol so far.
+/// The profits of rules on a symbol so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account<const L: usize> {
     pub position: [f64; L],
@@ -26,7 +26,7 @@ impl<const L: usize> Account<L> {
         trades: [0.0; L],
     };
 
-    /// The bar's change is earned, and the positions become `target`.
+    /// Adds the profits of the bar's change, and sets the positions to `target`.
     #[inline(always)]
     pub fn step(&mut self, change: f64, target: &[f64; L], cost: f64) {
         for lane in 0..L {

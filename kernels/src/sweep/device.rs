@@ -1,11 +1,11 @@
-//! A sweep on a device: `sweep.cu` beside the host's loops.
+//! A sweep on a device, by `sweep.cu`, the twin of the host's loops.
 
 use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
 
 use super::{CellResult, SweepBars, SweepError, SymbolSums, TradingRule, check};
 use crate::device::{Address, Device, DeviceError, SWEEP_RULES, WorkMemory, Workspace, with_workspace};
 
-/// As `TradingRule` of `sweep.cu`.
+/// A rule: `TradingRule` of `sweep.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct DeviceRule {
@@ -28,7 +28,7 @@ impl From<&TradingRule> for DeviceRule {
     }
 }
 
-/// As `SweepArgs` of `sweep.cu`.
+/// Arguments of `sweep_rules`: `SweepArgs` of `sweep.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct SweepArgs {

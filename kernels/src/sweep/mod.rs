@@ -1,4 +1,4 @@
-//! Backtest sweeps: what many trading rules would have made of recorded bars, in one pass over them.
+//! Backtest sweeps: the results of many trading rules on recorded bars, in one pass over the bars.
 //!
 //! ```text
 //! closes of a symbol, 4,096 at a time ──▶ each block of eight rules ──▶ position ──▶ profit, drawdown, trades
@@ -16,7 +16,7 @@
 //!
 //! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their first
 //! values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to the symbol's
-//! first close, rolled on bar by bar and summed anew at every 4,096th bar; a window that varies by less than 1e-12 of the mean square
+//! first close, updated bar by bar and summed anew at every 4,096th bar; a window that varies by less than 1e-12 of the mean square
 //! of that does not vary at all.
 //!
 //! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. Nothing depends on which cells
@@ -32,19 +32,19 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::isa::{HotLoop, Isa};
 use account::Account;
-use rules::{Block, LANES};
+use rules::{LANES, RuleBlock};
 
 pub use device::sweep_on_device;
 pub use rules::blocks;
 
-/// Bars that all rules work through before the next ones, so that they stay in the cache; as in `sweep.cu`.
+/// Number of bars that all rules process before the next ones, so that these stay in the cache. `sweep.cu` has the same number.
 const CHUNK: usize = 4_096;
-/// What a close may be: what scaled prices can be, and more.
+/// Range of closes, which contains that of scaled prices.
 const CLOSES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 /// Longest window of a rule, in bars.
 pub const SWEEP_WINDOW_MAX: u32 = 1 << 20;
 
-/// When to be long, short or flat.
+/// A rule that says when to be long, short or flat.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TradingRule {
     /// Long while the fast exponential average is above the slow one, short while it is below.
@@ -54,7 +54,8 @@ pub enum TradingRule {
         /// Bars of the slow average.
         slow: u32,
     },
-    /// Long once the relative strength index (Wilder's) falls below `low`, short once it rises above `high`, and so until the other.
+    /// Long once the relative strength index (Wilder's) falls below `low`, short once it rises above `high`; a position is kept until the
+    /// other one is taken.
     RsiReversion {
         /// Bars of the averages of gains and losses.
         length: u32,
@@ -82,7 +83,7 @@ pub enum TradingRule {
 }
 
 impl TradingRule {
-    /// Whether it can be computed.
+    /// Checks that the rule can be computed.
     pub fn check(&self) -> Result<(), SweepError> {
         let windows: &[(&'static str, u32)] = match self {
             Self::EmaCross { fast, slow } => &[("fast", *fast), ("slow", *slow)],
@@ -112,10 +113,10 @@ impl TradingRule {
     }
 }
 
-/// Most deviations that a threshold may be away.
+/// The greatest distance of a threshold, in deviations.
 const THRESHOLD_MAX: f64 = 1e6;
 
-/// Checks what is paid for each notional traded, and all rules.
+/// Checks the cost of each notional traded, and all rules.
 fn check(rules: &[TradingRule], cost: f64) -> Result<(), SweepError> {
     if !(0.0..=1.0).contains(&cost) {
         return Err(SweepError::Threshold { field: "cost", value: cost, greatest: 1.0 });
@@ -144,7 +145,7 @@ pub enum SweepError {
         /// The most that it may say.
         greatest: f64,
     },
-    /// A close has no change to the next.
+    /// A close is out of range, so that the change to the next one cannot be computed.
     #[error("close {bar} of symbol {symbol} is {close}; it must be from 1e-9 to 1e12")]
     Close {
         /// Number of the symbol.
@@ -196,7 +197,7 @@ impl SweepBars {
     }
 }
 
-/// What a rule made of a symbol's bars: as `SymbolSums` of `sweep.cu`.
+/// Results of a rule on a symbol's bars: `SymbolSums` of `sweep.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub(crate) struct SymbolSums {
@@ -206,21 +207,21 @@ pub(crate) struct SymbolSums {
     pub trades: f64,
 }
 
-/// What a rule made of all bars.
+/// Results of a rule on all bars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CellResult {
     /// Sum of the profits, in notionals.
     pub profit: f64,
-    /// The most that the sum of profits ever lay below its highest before, of any symbol, in notionals.
+    /// Greatest drawdown of any symbol: how far the sum of profits lay below its earlier maximum, in notionals.
     pub drawdown: f64,
-    /// Mean of the profits of a bar by their deviation, not annualised; 0 where they do not deviate.
+    /// Sharpe ratio: mean of the profits of a bar divided by their standard deviation, not annualised; 0 where that is 0.
     pub sharpe: f64,
     /// Positions taken, a reversal being one.
     pub trades: u64,
 }
 
 impl CellResult {
-    /// Symbols together, in their order.
+    /// Sums up the results on all symbols, in their order.
     pub(crate) fn of_symbols(symbols: &[SymbolSums], bars: usize) -> Self {
         let (mut sums, mut drawdown) = (SymbolSums::default(), 0.0);
         for symbol in symbols {
@@ -237,7 +238,7 @@ impl CellResult {
     }
 }
 
-/// What each rule would have made of the bars, with `cost` paid for each notional traded.
+/// Results of each rule on the bars, with `cost` paid for each notional traded.
 pub fn sweep(
     isa: Isa,
     bars: &SweepBars,
@@ -246,7 +247,7 @@ pub fn sweep(
 ) -> Result<Vec<CellResult>, SweepError> {
     check(rules, cost)?;
     let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules.len()];
-    let mut blocks = Block::all(rules);
+    let mut blocks = RuleBlock::all(rules);
     for (closes, changes) in bars.symbols() {
         for block in &mut blocks {
             block.begin(closes.first().copied().unwrap_or_default());
@@ -271,9 +272,9 @@ pub fn sweep(
     Ok(cells.iter().map(|symbols| CellResult::of_symbols(symbols, bars.len())).collect())
 }
 
-/// Some bars of a symbol for one block.
+/// The hot loop of one block of rules over some bars of a symbol.
 struct Chunk<'a> {
-    block: &'a mut Block,
+    block: &'a mut RuleBlock,
     closes: &'a [f64],
     changes: &'a [f64],
     from: usize,

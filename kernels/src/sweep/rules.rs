@@ -6,13 +6,13 @@ use super::{Account, TradingRule};
 use crate::indicators::Period;
 use crate::isa::Isa;
 
-/// Rules side by side: two vector registers of AVX2, so that one computes while the other waits, or one of AVX-512.
+/// Number of rules side by side: two vector registers of AVX2, so that one computes while the other waits, or one of AVX-512.
 pub(super) const LANES: usize = 8;
 
-/// Eight rules of one kind, on their way through a symbol's bars.
+/// Up to eight rules of one kind, and their state as of the bars of a symbol so far.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
-    /// Number of each lane's rule; none where there are not enough.
+pub(super) struct RuleBlock {
+    /// Number of each lane's rule; `None` where there are fewer rules than lanes.
     pub cells: [Option<usize>; LANES],
     pub account: Account<LANES>,
     kind: Kind,
@@ -26,7 +26,7 @@ enum Kind {
     Breakout(Bands<false>),
 }
 
-impl Block {
+impl RuleBlock {
     /// Blocks of all rules.
     pub fn all(rules: &[TradingRule]) -> Vec<Self> {
         blocks(rules).iter().map(|cells| Self::new(cells, rules)).collect()
@@ -56,13 +56,13 @@ impl Block {
         }
     }
 
-    /// What it is computed with fastest: a register of AVX-512 holds all rules, and strength indices, which wait for themselves most,
-    /// go faster as two of AVX2, by turns.
+    /// The instruction set with which the block is computed fastest. A register of AVX-512 holds all rules; relative strength indices, whose
+    /// steps wait for each other most, are faster in two registers of AVX2, by turns.
     pub fn isa(&self, isa: Isa) -> Isa {
         if matches!(self.kind, Kind::Rsi(_)) { isa.of_four() } else { isa }
     }
 
-    /// Works through the bars `from..to`.
+    /// Processes the bars `from..to`.
     #[inline(always)]
     pub fn run(&mut self, closes: &[f64], changes: &[f64], from: usize, to: usize, cost: f64) {
         match &mut self.kind {
@@ -74,8 +74,8 @@ impl Block {
     }
 }
 
-/// The rules that are computed side by side, by their numbers: up to eight of one kind, in their order. As long as they come together,
-/// they take as long as one of them alone.
+/// The numbers of the rules that are computed side by side: up to eight of one kind, in their order. Such a block takes as long as one
+/// rule alone.
 pub fn blocks(rules: &[TradingRule]) -> Vec<Vec<usize>> {
     let is_of: [fn(&TradingRule) -> bool; 4] = [
         |rule| matches!(rule, TradingRule::EmaCross { .. }),
@@ -92,13 +92,13 @@ pub fn blocks(rules: &[TradingRule]) -> Vec<Vec<usize>> {
 }
 
 trait Rules: Clone {
-    /// More bars come, from this one on: a good time to tidy up.
+    /// Called before the bars from `bar` on are processed, so that sums can be made anew.
     fn resume(&mut self, _closes: &[f64], _bar: usize) {}
 
-    /// Bars after which all are beyond their seeds.
+    /// Number of bars after which all rules are beyond their seeds.
     fn settled_after(&self) -> usize;
 
-    /// Positions after the bar at `bar`. `SETTLED` promises that more bars came before than it takes to settle.
+    /// Positions after the bar at `bar`. `SETTLED` promises that more than [`Self::settled_after`] bars came before.
     fn target<const SETTLED: bool>(
         &mut self,
         closes: &[f64],
@@ -117,7 +117,7 @@ fn run<R: Rules>(
     to: usize,
     cost: f64,
 ) {
-    // In registers, as far as there are enough.
+    // Local copies stay in registers, as far as there are enough of them.
     let (mut local_rules, mut local) = (rules.clone(), *account);
     local_rules.resume(closes, from);
     let settled = rules.settled_after().clamp(from, to);
@@ -132,7 +132,7 @@ fn run<R: Rules>(
     (*rules, *account) = (local_rules, local);
 }
 
-/// Constants of averages, side by side.
+/// Constants of averages, by lane.
 #[derive(Clone, Debug)]
 struct Periods([[f64; LANES]; 3]);
 
@@ -259,7 +259,7 @@ impl Rules for Rsi {
             let gain = period.wilder::<SETTLED>(self.gain[lane], up, sample);
             let loss = period.wilder::<SETTLED>(self.loss[lane], up - change, sample);
             (self.gain[lane], self.loss[lane]) = (gain, loss);
-            // The index is 100 · gain / (gain + loss): compared without the division.
+            // The index is 100 · gain / (gain + loss). It is compared without the division.
             let (scaled, all) = (100.0 * gain, gain + loss);
             let reversed = if scaled > self.high[lane] * all { -1.0 } else { position[lane] };
             let reversed = if scaled < self.low[lane] * all { 1.0 } else { reversed };
@@ -273,15 +273,15 @@ impl Rules for Rsi {
 /// A window does not vary if its variance is at most this share of the mean square.
 const STILL: f64 = 1e-12;
 
-/// Mean and deviation of a window: against them where `REVERSION`, with them otherwise.
+/// Rules by mean and deviation of a window: positions against the deviation where `REVERSION`, with it otherwise.
 #[derive(Clone, Debug)]
 struct Bands<const REVERSION: bool> {
     window: [usize; LANES],
     period: Periods,
-    /// Squares of the deviations at which a position is taken, and up to which it is given up.
+    /// Squares of the numbers of deviations at which a position is taken, and within which it is given up.
     entry: [f64; LANES],
     exit: [f64; LANES],
-    /// The symbol's first close, which all are relative to.
+    /// The symbol's first close, to which all prices are relative.
     base: f64,
     sum: [f64; LANES],
     squares: [f64; LANES],
@@ -338,7 +338,7 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
         let (value, sample) = (closes[bar] - self.base, bar as f64 + 1.0);
         let mut oldest = [0.0; LANES];
         for lane in 0..LANES {
-            // What has not come yet is as the first close, which is 0.
+            // Bars before the first count as its close, which is 0 relative to itself.
             let leaving =
                 if SETTLED { Some(bar - self.window[lane]) } else { bar.checked_sub(self.window[lane]) };
             oldest[lane] = leaving.map_or(0.0, |leaving| closes[leaving] - self.base);
@@ -354,7 +354,7 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
             let mean = sum * period.inverse;
             let mean_square = squares * period.inverse;
             let variance = mean_square - mean * mean;
-            // What is less may be rounding.
+            // A smaller variance may be rounding.
             let varies = variance > STILL * mean_square;
             let variance = if varies { variance } else { 0.0 };
             let distance = if varies { value - mean } else { 0.0 };

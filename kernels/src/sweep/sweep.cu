@@ -4,14 +4,14 @@
 
 namespace warptape {
 
-// A rule as `DeviceRule` of the twin has it.
+// A rule: `DeviceRule` of the twin.
 struct TradingRule {
     u64 kind;         // 0: averages crossing, 1: relative strength, 2: against the bands, 3: with them.
     u64 windows[2];   // In bars; the second of averages alone.
     double limits[2]; // Low and high; or squares of the deviations at entry and exit.
 };
 
-// What a rule made of a symbol's bars.
+// Results of a rule on a symbol's bars.
 struct SymbolSums {
     double profit;
     double squares;
@@ -30,7 +30,7 @@ struct SweepArgs {
     double cost;
 };
 
-// An average over n samples, which are counted from 1: `next` beyond the n-th, and what it begins with before.
+// The next state of an average over n samples, which are counted from 1: `next` beyond the n-th, and the sum or the first mean before.
 __device__ inline double seeded(double next, double state, double input, double sample, double length) {
     double sum = state + input;
     if (sample < 1.0) return 0.0;
@@ -48,7 +48,7 @@ __device__ inline double wilder(double state, double input, double sample, doubl
     return seeded((state * (length - 1.0) + input) * inverse, state, input, sample, length);
 }
 
-// What a rule remembers.
+// State of a rule.
 struct RuleState {
     double first;
     double second;
@@ -74,7 +74,7 @@ __device__ inline double relative_strength(const TradingRule &rule, RuleState &s
     return scaled < rule.limits[0] * all ? 1.0 : scaled > rule.limits[1] * all ? -1.0 : position;
 }
 
-// Bars after which windows are summed anew, as the twin has it.
+// Number of bars after which windows are summed anew, as in the twin.
 static const u64 CHUNK = 4096;
 static const double STILL = 1e-12;
 

@@ -34,7 +34,7 @@ pub struct ControlAnswers {
 }
 
 /// The command that is being obeyed.
-struct Asked {
+struct Obeying {
     ordinal: i32,
     offset: i64,
     sequence: i64,
@@ -45,7 +45,7 @@ struct Asked {
 pub(crate) struct ControlDesk {
     answers: ControlAnswers,
     bytes: usize,
-    asked: Option<Asked>,
+    asked: Option<Obeying>,
 }
 
 impl ControlDesk {
@@ -66,12 +66,12 @@ impl ControlDesk {
 
     /// A command is about to be given to the scheduler, in the entry with this sequence.
     pub(crate) fn ask(&mut self, ordinal: i32, offset: i64, sequence: i64) {
-        self.asked = Some(Asked { ordinal, offset, sequence });
+        self.asked = Some(Obeying { ordinal, offset, sequence });
     }
 
     /// The scheduler has answered it.
     pub(crate) fn answer(&mut self, topic: &str, result: ControlResult) {
-        let Asked { ordinal, offset, sequence } =
+        let Obeying { ordinal, offset, sequence } =
             self.asked.take().expect("one command is answered at a time");
         self.push(topic, ControlResult { ordinal, offset, sequence: Some(sequence), ..result });
     }

@@ -14,10 +14,10 @@ pub struct ControlArgs {
     /// What is to be done
     #[command(subcommand)]
     pub command: ControlWord,
-    /// The process that is to do it, by its engine.ordinal; that of the configuration where not given
+    /// Process that is told, by its engine.ordinal (default: that of the configuration)
     #[arg(long, global = true, value_name = "N", help_heading = "Who is told")]
     pub process: Option<i32>,
-    /// All processes of the group are to do it: each that has a journal, and each answers for itself
+    /// Tell all processes of the group that have a journal; each answers for itself
     #[arg(long, global = true, conflicts_with = "process", help_heading = "Who is told")]
     pub all: bool,
     /// How long to wait for answers, in seconds
@@ -26,7 +26,7 @@ pub struct ControlArgs {
         value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     pub timeout_s: u64,
-    /// How to print answers
+    /// Format of the answers
     #[arg(short, long, global = true, value_enum, default_value_t = ControlFormat::Table, help_heading = "Who is told")]
     pub output: ControlFormat,
 }
@@ -34,7 +34,7 @@ pub struct ControlArgs {
 /// What is to be done.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ControlWord {
-    /// Have a lane give its groups to others, and get nothing more
+    /// Drain a lane: it gives its groups to other lanes and gets no more work
     #[command(after_help = "Example: warptape control drain 1")]
     Drain {
         /// The lane, by its number as `warptape devices` shows it
@@ -46,7 +46,7 @@ pub enum ControlWord {
         /// The lane
         lane: i32,
     },
-    /// Give a lane another weight; 0 has it stand by
+    /// Give a lane another weight; a lane of weight 0 stands by
     #[command(after_help = "Example: warptape control weight 1 3 && warptape control rebalance")]
     Weight {
         /// The lane
@@ -65,35 +65,35 @@ pub enum ControlWord {
         /// Its weight, from 1 to 1,000
         weight: i32,
     },
-    /// Hold a lane's breaker open or closed, or let it judge by itself
+    /// Hold a lane's breaker open or closed, or let it open and close by itself
     #[command(after_help = "Example: warptape control breaker 1 open")]
     Breaker {
         /// The lane
         lane: i32,
-        /// How it is held
+        /// State that the breaker is held in
         to: BreakerWord,
     },
-    /// Have another policy decide
+    /// Choose another policy of tasks or of placement
     #[command(
         after_help = "Example: warptape control policy tasks lp-price\n         warptape control policy placement balanced"
     )]
     Policy {
-        /// What it decides on
+        /// What the policy decides on
         #[arg(value_parser = ["tasks", "placement"])]
         of: String,
-        /// Its name
+        /// Name of the policy
         name: String,
     },
 }
 
-/// How a breaker is held.
+/// State that a breaker is held in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BreakerWord {
-    /// The lane gets nothing
+    /// The lane gets no work
     Open,
-    /// The lane is used however it fares
+    /// The lane is used, however slow it is or however often it fails
     Close,
-    /// The scheduler decides
+    /// The breaker opens and closes by itself
     Auto,
 }
 

@@ -17,9 +17,9 @@ pub enum DlqCommand {
     /// List dead letters: where they are, where they came from, why they died
     #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
     List,
-    /// Show one with everything it holds, its original bytes as hex and ASCII
+    /// Show one dead letter with everything it holds, its original bytes as hex and ASCII
     Show(DlqShowArgs),
-    /// Send the original bytes back to their topics
+    /// Send the original bytes of dead letters back to their topics
     Replay(DlqReplayArgs),
 }
 
@@ -30,7 +30,7 @@ pub struct DlqShowArgs {
     /// Partition and offset in the dead-letter topic, as `tail` prints them, or an offset alone
     #[arg(value_name = "[PARTITION:]OFFSET", value_parser = parse_place)]
     pub place: Place,
-    /// Partition of an offset alone; 0 where not given
+    /// Partition, if the offset is given alone (default: 0)
     #[arg(long, value_name = "N")]
     pub partition: Option<i32>,
 }

@@ -1,4 +1,4 @@
-//! Exit codes: which error means what to the caller.
+//! Exit codes: what each tells the caller.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub const DIVERGED: u8 = 1;
 /// Exit code of wrong usage and of input that cannot be read.
 pub const UNUSABLE: u8 = 2;
 
-/// Exit code of a simulation that did not meet the standard error that was wanted.
+/// Exit code of a simulation that did not reach the standard error that was asked for.
 pub const INEXACT: u8 = 3;
 
 /// A wrong use of the command line. The message says what to do.

@@ -29,7 +29,7 @@ pub struct FeedArgs {
 pub enum FeedSource {
     /// Recordings of Binance's streams, combined or raw, plain or gzip
     BinanceCapture(BinanceCaptureArgs),
-    /// CSV files: Binance's trade and aggTrade dumps by name, any other by --map
+    /// CSV files: Binance's trade and aggTrade dumps, known by their names, and any others with --map
     Csv(CsvArgs),
     /// Databento files (trades, mbp-1, tbbo), plain or zstd
     Dbn(DbnArgs),
@@ -37,21 +37,21 @@ pub enum FeedSource {
     Synth(SynthArgs),
 }
 
-/// What all sources have in common.
+/// Arguments that all sources have.
 #[derive(Clone, Debug, Args)]
 pub struct FeedCommon {
-    /// Ticks of one partition in a record
+    /// Number of ticks of one partition in each record
     #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]
     pub batch: NonZeroUsize,
-    /// Publish at most so many ticks a second
+    /// Publish at most this many ticks per second
     #[arg(long, value_name = "TICKS/S", value_parser = parse_count_from_one)]
     pub rate: Option<u64>,
-    /// Publish all ticks, also those that are in the log already: they count twice
+    /// Publish all ticks, also those that are in the log already, which then count twice
     #[arg(long)]
     pub again: bool,
 }
 
-/// Most ticks a record may hold.
+/// The most ticks that a record may hold.
 const BATCH_TICKS_MAX: usize = warptape_schemas::ROWS_MAX;
 
 fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
@@ -143,10 +143,10 @@ pub struct CsvArgs {
     /// Files, plain or gzip
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Which column is what: FIELD=COLUMN pairs, see below
+    /// Meaning of the columns: FIELD=COLUMN pairs, see below
     #[arg(long, value_name = "MAP")]
     pub map: Option<String>,
-    /// Venue that is put before tickers that name none; BINANCE for its dumps where not given
+    /// Venue of tickers that name none (default for Binance's dumps: BINANCE)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
     /// Count lines that do not parse and write them to FILE.bad, instead of ending at the first
@@ -164,7 +164,7 @@ pub struct DbnArgs {
     /// Files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Venue that is put before symbols; the data set's name where not given
+    /// Venue of the symbols (default: the name of the data set)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
     /// Common arguments
@@ -182,7 +182,7 @@ pub struct SynthArgs {
     /// Ticks to publish, such as 250000 or 1e6
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = parse_count)]
     pub ticks: u64,
-    /// The same seed gives the same ticks on every machine
+    /// Seed of the market: the same seed gives the same ticks on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Common arguments

@@ -41,7 +41,7 @@ Example: warptape hot get BINANCE:BTCUSDT -o json --hot-state redis://localhost"
 pub struct HotGetArgs {
     /// Symbol, `VENUE:TICKER`
     pub symbol: String,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
     pub output: HotFormat,
 }
@@ -57,7 +57,7 @@ Example: warptape hot result desk-7 -o json --hot-state redis://localhost")]
 pub struct HotResultArgs {
     /// Id of the request
     pub request_id: String,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = HotFormat::Table)]
     pub output: HotFormat,
 }

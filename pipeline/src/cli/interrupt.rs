@@ -54,23 +54,23 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Was a signal received?
+    /// Whether a signal was received.
     pub fn is_set(&self) -> bool {
         self.since().is_some()
     }
 
-    /// When was the first signal received?
+    /// When the first signal was received.
     pub fn since(&self) -> Option<Instant> {
         *self.lock()
     }
 
-    /// Waits for a signal, for so long at most; is it set then?
+    /// Waits for a signal, at most for `timeout`. Returns whether one has come.
     pub fn wait(&self, timeout: Duration) -> bool {
         let waited = self.0.changed.wait_timeout_while(self.lock(), timeout, |since| since.is_none());
         waited.expect("nobody panics while holding it").0.is_some()
     }
 
-    /// Takes note of a signal that came at `now`. Is it the second one, which ends the process?
+    /// Takes note of a signal that came at `now`. Returns whether it is the second one, which ends the process.
     fn receive(&self, now: Instant) -> bool {
         let first = *self.lock().get_or_insert(now);
         self.0.changed.notify_all();
@@ -85,11 +85,11 @@ impl Interrupt {
 /// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on macOS.
 const SIGXFSZ: i32 = 25;
 
-/// Has such a write fail with an error, which is reported, instead of ending the process.
+/// Makes such a write fail with an error, which is reported, instead of ending the process.
 pub(super) fn outlive_file_limit() -> io::Result<()> {
     let runtime = runtime()?;
     let _guard = runtime.enter();
-    // Whoever handles a signal once does so to the end of the process.
+    // Once a signal is handled, it is handled until the process ends.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 

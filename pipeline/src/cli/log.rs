@@ -20,17 +20,17 @@ pub struct LogArgs {
 /// What to do with a log.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LogCommand {
-    /// Read all of it and name what is damaged (exit status 1)
+    /// Read the whole log and name what is damaged (exit status 1 if anything is)
     #[command(after_help = "Example: warptape log check --log sqlite:market.db")]
     Check,
-    /// Go on from what is whole of a log that is damaged or has lost something
+    /// Make a log that is damaged or has lost records usable again, with what is intact of it
     #[command(after_help = "\
-What is whole becomes the log, in the newest format; what was found is kept beside it. Says which offsets are given up, and which
-groups go on elsewhere. Nobody may write the log meanwhile.
+What is intact becomes the log, in the newest format; the damaged file is kept beside it. The command says which offsets are given up,
+and which groups go on from other offsets. Nobody may write the log meanwhile.
 
 Example: warptape log recover --log sqlite:market.db")]
     Recover,
-    /// Make a whole copy, while others read and write
+    /// Copy the log, while others read and write it
     Backup(BackupArgs),
 }
 
@@ -38,7 +38,7 @@ Example: warptape log recover --log sqlite:market.db")]
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape log backup copy.db --log sqlite:market.db")]
 pub struct BackupArgs {
-    /// File to make; there must be none yet
+    /// File to create, which must not exist yet
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }

@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Standard output or error that is closed cannot be told so.
+            // If standard output or standard error is closed, there is nobody to tell.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { UNUSABLE } else { 0 });
         }
@@ -144,7 +144,7 @@ fn told(error: &anyhow::Error) -> String {
     told
 }
 
-/// Whether a command uses the lanes that are configured: it alone needs their devices here.
+/// Whether a command uses the lanes that are configured: only such a command looks for their devices.
 fn runs_lanes(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Devices(_))
 }
@@ -157,7 +157,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     if let Command::Config(args) = &cli.command {
         return commands::config::execute(args, &sources);
     }
-    // It needs nothing that is configured.
+    // A simulation of a fleet reads no configuration.
     if let Command::Simulate(args) = &cli.command {
         return commands::simulate::execute(args);
     }
@@ -184,7 +184,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What a demo has instead of the built-in defaults: a log of its own, and four lanes.
+/// Sets the defaults of a demo in place of the built-in ones: a log of its own, and four lanes.
 fn prefer_for_demo(args: &DemoArgs, sources: &mut Sources) -> anyhow::Result<()> {
     if let Some(log) = sources.flags.iter().find(|flag| flag.key == "log.url") {
         commands::demo::refuse_existing(log.value.trim_start_matches("sqlite:").as_ref())?;

@@ -11,12 +11,12 @@ pub struct ReplayArgs {
     pub command: ReplayCommand,
 }
 
-/// What to replay for.
+/// What to do with a recorded run.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ReplayCommand {
     /// Re-step every recorded input and compare every decision and state hash
     Verify(VerifyArgs),
-    /// Say what the decisions of one journal entry were chosen among, by what, and what would have changed them
+    /// Explain the decisions of one journal entry: their candidates, the figures, and what would have changed them
     Why(WhyArgs),
 }
 
@@ -32,7 +32,7 @@ pub struct WhyArgs {
     /// Partition of the journal: the ordinal of the process
     #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
     pub partition: i32,
-    /// How to print it
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }
@@ -47,10 +47,10 @@ pub struct VerifyArgs {
     /// Rerun the stages over the recorded ticks as well and compare every signal bit for bit
     #[arg(long)]
     pub outputs: bool,
-    /// Consumer group of the run, whose committed offsets say how far outputs go; engine.group where not given
+    /// Consumer group of the run, whose committed offsets say how far outputs go (default: engine.group)
     #[arg(long, value_name = "GROUP", requires = "outputs")]
     pub group: Option<String>,
-    /// How to print what was found
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,
 }

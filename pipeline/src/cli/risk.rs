@@ -15,12 +15,12 @@ standard error is exit status 3.
 
 Example: warptape risk price --kind call --strike 100 --expiry-days 30 --spot 100 --volatility 0.2")]
 pub struct RiskArgs {
-    /// What is asked
+    /// What to ask for
     #[command(subcommand)]
     pub command: RiskCommand,
 }
 
-/// What is asked about risk.
+/// What to ask for.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RiskCommand {
     /// Price of options, in closed form or by simulation
@@ -32,14 +32,14 @@ Example: warptape risk price --kind call --strike 60000 --expiry-days 30 --symbo
            --contract asian --steps 252 --standard-error 0.01
          warptape risk price examples/risk/price_barrier.json -o json")]
     Price(PriceArgs),
-    /// Price of options and what it depends on
+    /// Price of options with Greeks
     #[command(after_help = "\
 In closed form delta, gamma, vega, theta, rho, vanna and volga; by simulation the first five, each with its standard error.
 
 Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 100 --volatility 0.2 --rate 0.03
          warptape risk greeks examples/risk/greeks.json")]
     Greeks(PriceArgs),
-    /// Volatility at which a European option has a price
+    /// Volatility at which a European option has a given price
     #[command(
         after_help = "Example: warptape risk implied-vol --kind call --strike 100 --expiry-days 30 --spot 100 --price 2.5"
     )]
@@ -53,7 +53,7 @@ Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 10
     /// Weights of least variance within bounds and a budget
     #[command(after_help = "Example: warptape risk optimise examples/risk/optimise.json")]
     Optimise(FileArgs),
-    /// What trading rules would have made of bars
+    /// Results of trading rules on bars (a backtest sweep)
     #[command(after_help = "\
 A FILE holds closes and rules. With --symbols the closes are those of the closed bars in the topic of signals. The file of \
 --rules is an array of rules; a list in the place of a number stands for each of its numbers, and several lists for each \
@@ -62,13 +62,13 @@ combination: {\"type\": \"ema-cross\", \"fast\": [5, 10], \"slow\": [20, 50]} is
 Example: warptape risk sweep examples/risk/sweep.json
          warptape risk sweep --symbols SYNTH:AAAA,SYNTH:AAAB --bars 1m --rules examples/risk/rules/grid.json")]
     Sweep(SweepArgs),
-    /// What a file asks, of any kind
+    /// Send a request of any kind from a file
     #[command(after_help = "\
 For kinds that have no command of their own, and for whoever makes requests by a program.
 
 Example: warptape risk request examples/risk/greeks.json")]
     Request(FileArgs),
-    /// End a request that nobody needs an answer to any more
+    /// Cancel a request whose answer is not needed any more
     #[command(after_help = "\
 The request gets an error result that names this one; what lanes do for it meanwhile is for nothing.
 
@@ -77,7 +77,7 @@ Example: warptape risk cancel risk-4711-1722470400000000000")]
 }
 
 impl RiskCommand {
-    /// What all of them have.
+    /// The arguments that requests of all kinds have.
     pub fn asking(&self) -> &AskingArgs {
         match self {
             RiskCommand::Price(args) | RiskCommand::Greeks(args) => &args.asking,
@@ -92,37 +92,37 @@ impl RiskCommand {
     }
 }
 
-/// How it is asked: common to all kinds.
+/// Arguments that requests of all kinds have.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "How it is asked")]
 pub struct AskingArgs {
-    /// How urgent it is; interactive where not given
+    /// Class of urgency (default: interactive)
     #[arg(long, value_parser = PossibleValuesParser::new(["critical", "interactive", "batch"]))]
     pub class: Option<String>,
-    /// Who asks: tenants share the lanes by their weights
+    /// Tenant that asks; tenants share the lanes by their weights
     #[arg(long, value_name = "NAME")]
     pub tenant: Option<String>,
-    /// Time from now after which an answer is of no use
+    /// Deadline: time from now after which the answer is of no use
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..=DEADLINE_MS_MAX))]
     pub deadline_ms: Option<i64>,
     /// How long to wait for the result, in seconds
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
-    /// Id of the request: each is answered once; made up where not given
+    /// Id of the request; each id is answered once (default: a new id)
     #[arg(long, value_name = "ID")]
     pub request_id: Option<String>,
     /// Seed of random numbers: the same seed and market give the same result, to the bit
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub seed: Option<i64>,
-    /// All lanes begin at once, each with its share: free ones wait for the others
+    /// Run as a gang: all lanes begin at once, each with its share, and free lanes wait for the others
     #[arg(long)]
     pub gang: bool,
-    /// How to print the result
+    /// Format of the result
     #[arg(short, long, value_enum, default_value_t = RiskFormat::Table)]
     pub output: RiskFormat,
 }
 
-/// A deadline lies a year ahead at most.
+/// The most milliseconds until a deadline: a year.
 const DEADLINE_MS_MAX: i64 = 365 * 86_400_000;
 
 /// How a result is printed.
@@ -139,7 +139,7 @@ pub enum RiskFormat {
 pub struct FileArgs {
     /// The request as JSON; `-` is standard input
     pub file: PathBuf,
-    /// How it is asked
+    /// Common arguments
     #[command(flatten)]
     pub asking: AskingArgs,
 }
@@ -150,7 +150,7 @@ pub struct CancelArgs {
     /// Id of the request to cancel
     #[arg(value_name = "ID")]
     pub cancels: String,
-    /// How it is asked
+    /// Common arguments
     #[command(flatten)]
     pub asking: AskingArgs,
 }
@@ -163,13 +163,13 @@ pub struct PriceArgs {
     /// The option
     #[command(flatten)]
     pub option: OptionFlags,
-    /// Per square root of a year: 0.2 is 20 %; the market's realised one with --symbol where not given
+    /// Volatility per square root of a year: 0.2 is 20 % (default with --symbol: the market's realised one)
     #[arg(long, value_name = "V", conflicts_with = "file", help_heading = "The option")]
     pub volatility: Option<f64>,
     /// The simulation
     #[command(flatten)]
     pub simulation: SimulationFlags,
-    /// How it is asked
+    /// Common arguments
     #[command(flatten)]
     pub asking: AskingArgs,
 }
@@ -185,7 +185,7 @@ pub struct ImpliedVolArgs {
     /// Price of the option
     #[arg(long, value_name = "P", conflicts_with = "file", help_heading = "The option")]
     pub price: Option<f64>,
-    /// How it is asked
+    /// Common arguments
     #[command(flatten)]
     pub asking: AskingArgs,
 }
@@ -195,16 +195,16 @@ pub struct ImpliedVolArgs {
 #[command(next_help_heading = "The option")]
 #[group(conflicts_with = "file")]
 pub struct OptionFlags {
-    /// Right to buy or to sell
+    /// Kind of the option: the right to buy or to sell
     #[arg(long, value_parser = PossibleValuesParser::new(["call", "put"]))]
     pub kind: Option<String>,
-    /// Strike; of a lookback, none is a floating one
+    /// Strike; without one, the strike of a lookback option is floating
     #[arg(long, value_name = "K")]
     pub strike: Option<f64>,
     /// Days until expiry
     #[arg(long, value_name = "D")]
     pub expiry_days: Option<f64>,
-    /// Take what is not given from the market of this symbol, `VENUE:TICKER`
+    /// Symbol, `VENUE:TICKER`, whose market gives what is not given here
     #[arg(long)]
     pub symbol: Option<String>,
     /// Price of the asset now
@@ -223,42 +223,42 @@ pub struct OptionFlags {
 #[command(next_help_heading = "Simulation")]
 #[group(conflicts_with = "file")]
 pub struct SimulationFlags {
-    /// What is paid
+    /// Contract, which says what is paid
     #[arg(long, value_parser = PossibleValuesParser::new(["european", "asian", "barrier", "lookback", "american"]))]
     pub contract: Option<String>,
-    /// Which touch of the barrier does what
+    /// Kind of the barrier: where it lies, and whether a touch ends the option or starts it
     #[arg(long, value_parser = PossibleValuesParser::new(["up-out", "up-in", "down-out", "down-in"]))]
     pub barrier_kind: Option<String>,
-    /// The barrier
+    /// Price of the barrier
     #[arg(long, value_name = "B")]
     pub barrier: Option<f64>,
-    /// Steps of a path: the fixings of an Asian, the exercise dates of an American that is simulated; else 1
+    /// Steps of a path: the fixings of an Asian option, or the exercise dates of an American one that is simulated (default: 1)
     #[arg(long, value_name = "N")]
     pub steps: Option<i32>,
-    /// Most samples; 1,048,576 where not given
+    /// The most samples (default: 1,048,576)
     #[arg(long, value_name = "N")]
     pub paths: Option<i64>,
     /// Stop at this standard error of the price
     #[arg(long, value_name = "E")]
     pub standard_error: Option<f64>,
-    /// What paths are computed in
+    /// Precision in which paths are computed
     #[arg(long, value_parser = PossibleValuesParser::new(["f64", "mixed"]))]
     pub precision: Option<String>,
-    /// Where random numbers come from
+    /// Source of the random numbers
     #[arg(long, value_parser = PossibleValuesParser::new(["philox", "sobol"]))]
     pub sampling: Option<String>,
-    /// A sample is a pair of paths that mirror each other; not with sobol
+    /// Take pairs of paths that mirror each other as samples; not with sobol
     #[arg(long)]
     pub antithetic: bool,
 }
 
 impl SimulationFlags {
-    /// Whether an American option is asked for, and nothing of its simulation.
+    /// Whether an American option is asked for, without any option of its simulation.
     pub fn is_of_boundary(&self) -> bool {
         self.contract.as_deref() == Some("american") && !self.any_of_paths()
     }
 
-    /// Whether any of them is given.
+    /// Whether any option of a simulation is given.
     pub fn any(&self) -> bool {
         let SimulationFlags { contract, barrier_kind, barrier, .. } = self;
         contract.is_some() || barrier_kind.is_some() || barrier.is_some() || self.any_of_paths()
@@ -284,7 +284,7 @@ pub struct SweepArgs {
     /// Recorded bars
     #[command(flatten)]
     pub recorded: Option<RecordedFlags>,
-    /// How it is asked
+    /// Common arguments
     #[command(flatten)]
     pub asking: AskingArgs,
 }
@@ -297,13 +297,13 @@ pub struct RecordedFlags {
     /// Symbols, `VENUE:TICKER`, separated by commas
     #[arg(long, value_name = "A,B", value_delimiter = ',', required = false, requires_all = ["bars", "rules"])]
     pub symbols: Vec<String>,
-    /// Which bars: a specification of stages.bars, such as 1m
+    /// Specification of the bars, as in stages.bars, such as 1m
     #[arg(long, value_name = "SPEC", required = false, requires = "symbols")]
     pub bars: String,
     /// Rules as a JSON array
     #[arg(long, value_name = "FILE", required = false, requires = "symbols")]
     pub rules: PathBuf,
-    /// Paid for each notional traded: 0.0001 is a basis point
+    /// Cost of each notional traded: 0.0001 is a basis point
     #[arg(long, value_name = "C", requires = "symbols")]
     pub cost: Option<f64>,
 }

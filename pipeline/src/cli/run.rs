@@ -17,8 +17,8 @@ pub struct RunArgs {
     /// Where hot state is kept
     #[command(flatten)]
     pub hot_state: HotStateArg,
-    /// Go on under other `stages.*` than the log was processed with so far: from here on, as a new segment of it. All ticks
-    /// before are read and folded once again
+    /// Continue a log under other `stages.*` than those it was processed with so far, as a new segment of the log. All earlier ticks are
+    /// read and folded once more
     #[arg(long)]
     pub new_segment: bool,
 }
@@ -32,16 +32,16 @@ The log is a new file: --log names another one than --data would, and must not e
 
 Example: warptape demo --ticks 2000000")]
 pub struct DemoArgs {
-    /// Stop after so many ticks, such as 2000000 or 2e6
+    /// Stop after this many ticks, such as 2000000 or 2e6
     #[arg(long, value_name = "N", value_parser = parse_count_from_one)]
     pub ticks: Option<u64>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
     /// Symbols of the synthetic market
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=456_976))]
     pub symbols: u32,
-    /// Folder for the log; a new folder beside the system's temporary files where not given
+    /// Folder for the log (default: a new folder beside the system's temporary files)
     #[arg(long, value_name = "DIR", conflicts_with = "log")]
     pub data: Option<PathBuf>,
     /// Where hot state is kept

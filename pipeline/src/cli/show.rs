@@ -12,13 +12,13 @@ pub struct TailArgs {
     /// Topic, with or without the configured prefix: ticks, signals, journal, snapshots, late, dead-letter, lifecycle,
     /// risk.requests, risk.results, feeds, control, control.results
     pub topic: String,
-    /// How to print records
+    /// Format of the records
     #[arg(short, long, value_enum, default_value_t = TailFormat::Table)]
     pub output: TailFormat,
     /// Begin with the oldest record
     #[arg(long)]
     pub from_beginning: bool,
-    /// End after the last record there is when the command starts
+    /// End after the last record that exists when the command starts
     #[arg(long)]
     pub exit_at_end: bool,
     /// Only records of this symbol, `VENUE:TICKER`
@@ -39,7 +39,7 @@ pub enum TailFormat {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape topics --log sqlite:market.db")]
 pub struct TopicsArgs {
-    /// What to do; without it, topics are listed
+    /// What to do (default: list topics)
     #[command(subcommand)]
     pub command: Option<TopicsCommand>,
 }
@@ -47,7 +47,7 @@ pub struct TopicsArgs {
 /// What to do with topics.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum TopicsCommand {
-    /// Make those that are missing, as configured: partitions, replicas, compaction, retention
+    /// Create topics that are missing, as configured: partitions, replicas, compaction, retention
     #[command(after_help = "Example: warptape topics create --log kafka:localhost:9092")]
     Create,
 }
@@ -72,7 +72,7 @@ pub enum ConfigCommand {
     /// Say ok, or list all mistakes (exit status 1)
     #[command(after_help = "Example: warptape config check -c warptape.toml")]
     Check,
-    /// Print the effective values as TOML, each with where it came from
+    /// Print the effective values as TOML, each with its origin
     #[command(after_help = "Example: warptape config show -c warptape.toml --log sqlite:market.db")]
     Show,
 }

@@ -12,10 +12,10 @@ give the same output. Figures are means over seeds with half of their 95 % inter
 
 Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price")]
 pub struct SimulateArgs {
-    /// Lanes: classes, how many there are, how fast each is at each kind of tasks (TOML)
+    /// Lanes: their classes, how many each has, and how fast each is at each kind of tasks (TOML)
     #[arg(long, value_name = "FILE")]
     pub fleet: PathBuf,
-    /// Tasks: kinds, sizes, how they arrive (TOML), or recorded ones (a name that ends in .csv)
+    /// Tasks: their kinds, sizes and arrivals (TOML), or recorded tasks (a name that ends in .csv)
     #[arg(long, value_name = "FILE")]
     pub workload: PathBuf,
     /// Task policies, as risk.policy has them
@@ -24,13 +24,13 @@ pub struct SimulateArgs {
     /// Runs of each policy at each load
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
-    /// Work that arrives, as shares of what the fleet can do; recordings and closed loops have their own
+    /// Loads: arriving work as shares of what the fleet can do; recordings and closed loops have their own
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0.85")]
     pub load: Vec<f64>,
     /// Time that a lane is to work on one slice, in microseconds
     #[arg(long, value_name = "US", default_value_t = 4_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub slice_us: i64,
-    /// How to print
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = SimulateFormat::Table)]
     pub output: SimulateFormat,
 }

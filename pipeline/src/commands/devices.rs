@@ -88,7 +88,7 @@ fn row(gpu: &Gpu, score: Option<Score>) -> [String; 13] {
     let clock = |clock: Clocks| format!("{}/{}", or_dash(clock.now_mhz), or_dash(clock.max_mhz));
     let link =
         |link: PcieLink| or_dash(link.generation.zip(link.width).map(|(one, two)| format!("{one}x{two}")));
-    let peers: Vec<String> = gpu.peers.iter().map(u32::to_string).collect();
+    let peers: Vec<String> = gpu.links.peers.iter().map(u32::to_string).collect();
     let mig =
         gpu.mig.map(|mig| if mig.is_enabled { format!("{} slices", mig.slices) } else { "off".to_owned() });
     [
@@ -99,8 +99,8 @@ fn row(gpu: &Gpu, score: Option<Score>) -> [String; 13] {
         format!("{}/{} GiB", or_dash(gpu.memory_free_bytes.map(gib)), gib(gpu.memory_total_bytes)),
         clock(gpu.sm_clock),
         clock(gpu.memory_clock),
-        format!("{}/{}", link(gpu.pcie), link(gpu.pcie_max)),
-        or_dash(gpu.nvlinks_active),
+        format!("{}/{}", link(gpu.links.pcie), link(gpu.links.pcie_max)),
+        or_dash(gpu.links.nvlinks_active),
         or_dash((!peers.is_empty()).then(|| peers.join(","))),
         or_dash(mig),
         or_dash(gpu.driver_version.as_ref()),
@@ -131,7 +131,7 @@ fn instructions() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use warptape_cuda::Mig;
+    use warptape_cuda::{Links, Mig};
 
     use super::*;
 
@@ -148,10 +148,12 @@ mod tests {
             memory_free_bytes: Some(139 << 30),
             sm_clock: Clocks { now_mhz: Some(345), max_mhz: Some(1980) },
             memory_clock: Clocks { now_mhz: Some(3201), max_mhz: Some(3201) },
-            pcie: PcieLink { generation: Some(1), width: Some(16) },
-            pcie_max: PcieLink { generation: Some(5), width: Some(16) },
-            nvlinks_active: Some(18),
-            peers: vec![1, 2],
+            links: Links {
+                pcie: PcieLink { generation: Some(1), width: Some(16) },
+                pcie_max: PcieLink { generation: Some(5), width: Some(16) },
+                nvlinks_active: Some(18),
+                peers: vec![1, 2],
+            },
             numa_node: None,
             mig: Some(Mig { is_enabled: false, slices: 0 }),
             driver_version: Some("570.1".to_owned()),
@@ -161,10 +163,7 @@ mod tests {
             memory_free_bytes: None,
             sm_clock: Clocks::default(),
             memory_clock: Clocks::default(),
-            pcie: PcieLink::default(),
-            pcie_max: PcieLink::default(),
-            nvlinks_active: None,
-            peers: Vec::new(),
+            links: Links::default(),
             mig: Some(Mig { is_enabled: true, slices: 7 }),
             ..known.clone()
         };

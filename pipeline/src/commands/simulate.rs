@@ -33,7 +33,7 @@ struct Figure {
 }
 
 /// What one policy, or a schedule that no policy makes, comes to.
-struct Row {
+struct PolicyRow {
     name: String,
     figures: Vec<Figure>,
 }
@@ -104,14 +104,14 @@ fn read_workload(path: &Path, load: f64) -> anyhow::Result<Workload> {
 }
 
 /// The figures of each policy at a load, and of what no policy is better than.
-fn rows(args: &SimulateArgs, fleet: &Fleet, workload: &Workload, bar: &ProgressBar) -> Vec<Row> {
+fn rows(args: &SimulateArgs, fleet: &Fleet, workload: &Workload, bar: &ProgressBar) -> Vec<PolicyRow> {
     let of_policy = |policy: &String| {
         let options =
             Options { policy: policy.clone(), slice_ns: args.slice_us * 1_000, ..Options::default() };
         let outcomes = over_seeds(args.seeds, bar, |seed| run(fleet, workload, &options, seed));
-        Row { name: policy.clone(), figures: figures(&outcomes, fleet, workload) }
+        PolicyRow { name: policy.clone(), figures: figures(&outcomes, fleet, workload) }
     };
-    let mut rows: Vec<Row> = args.policy.iter().map(of_policy).collect();
+    let mut rows: Vec<PolicyRow> = args.policy.iter().map(of_policy).collect();
     // What arrives in a closed loop depends on the schedule.
     if !matches!(workload.process, Process::Closed(_)) {
         let warmup = Options::default().warmup;
@@ -126,7 +126,7 @@ fn rows(args: &SimulateArgs, fleet: &Fleet, workload: &Workload, bar: &ProgressB
         let (best, bound): (Vec<f64>, Vec<f64>) = best.into_iter().unzip();
         let row = |name: &str, means: &[f64]| {
             let figures = vec![Figure { name: "mean_s".to_owned(), values: interval(means) }];
-            Row { name: name.to_owned(), figures }
+            PolicyRow { name: name.to_owned(), figures }
         };
         rows.push(row("(best that knows all sizes)", &best));
         rows.push(row("(bound)", &bound));
@@ -200,7 +200,7 @@ fn print(
     args: &SimulateArgs,
     workload: &Workload,
     load: Option<f64>,
-    rows: &[Row],
+    rows: &[PolicyRow],
 ) -> anyhow::Result<()> {
     let given = load.map_or("as it comes".to_owned(), |load| load.to_string());
     match args.output {

@@ -1,24 +1,40 @@
-//! What people are told of breakers.
+//! What people are told of breakers, by the log of a process and by `warptape tail`.
 
 use tracing::{info, warn};
 use warptape_schemas::journal::{Breaker, BreakerReason, BreakerState};
 
 /// Tells people that the breaker of a lane on a device changed its state.
 pub(super) fn tell(breaker: &Breaker, device: &str) {
-    let &Breaker { lane, state, reason, measured, limit } = breaker;
+    let (lane, words) = (breaker.lane, words(breaker));
+    match breaker.state {
+        BreakerState::Open => warn!("lane {lane} ({device}) {words}"),
+        BreakerState::HalfOpen | BreakerState::Closed => info!("lane {lane} ({device}) {words}"),
+    }
+}
+
+/// What became of the lane and why, as a sentence of which the lane is the subject.
+pub(crate) fn words(breaker: &Breaker) -> String {
+    let &Breaker { state, reason, measured, limit, .. } = breaker;
+    let state = match state {
+        BreakerState::Open => "gets no work",
+        BreakerState::HalfOpen => "is tried with half of its groups and with slices",
+        BreakerState::Closed => "gets work again",
+    };
     let why = match reason {
-        BreakerReason::Losses => format!("it was lost {measured} times lately"),
+        BreakerReason::Losses => format!("it was lost {measured} times lately, and {limit} are too many"),
         BreakerReason::Slow => format!(
             "beside the other lanes its batches take {measured} % of what they should, and {limit} % is the limit"
         ),
         BreakerReason::Memory => format!("{measured} errors of its device's memory could not be corrected"),
-        BreakerReason::Probe => "it is tried with a little work".to_owned(),
-        BreakerReason::ProbeFailed => "it failed when it was tried, and is tried again later".to_owned(),
+        BreakerReason::Probe => format!("it has been out of service for {} ms", measured / 1_000_000),
+        // Only a lane that was slow was measured.
+        BreakerReason::ProbeFailed if limit == 0 => {
+            "it was lost while it was tried, and is tried again later".to_owned()
+        }
+        BreakerReason::ProbeFailed => format!(
+            "while it was tried its work took {measured} % of what it should, where {limit} % is the limit, and it is tried again later"
+        ),
         BreakerReason::Recovered => format!("{measured} tries went well"),
     };
-    match state {
-        BreakerState::Open => warn!("lane {lane} ({device}) gets no work: {why}"),
-        BreakerState::HalfOpen => info!("lane {lane} ({device}): {why}"),
-        BreakerState::Closed => info!("lane {lane} ({device}) gets work again: {why}"),
-    }
+    format!("{state}: {why}")
 }

@@ -41,6 +41,7 @@ mod transaction;
 mod worker;
 
 use crate::clock::Clock;
+pub(crate) use breaker::words as breaker_words;
 pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_specs};
 pub use error::EngineError;

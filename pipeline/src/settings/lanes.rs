@@ -100,14 +100,14 @@ fn link(gpu: &Gpu, other: &Gpu) -> Option<Link> {
     if gpu.ordinal == other.ordinal {
         return Some(Link::SameDevice);
     }
-    let has_nvlink = |gpu: &Gpu| gpu.nvlinks_active.is_some_and(|links| links > 0);
+    let has_nvlink = |gpu: &Gpu| gpu.links.nvlinks_active.is_some_and(|links| links > 0);
     let link = if has_nvlink(gpu) && has_nvlink(other) { Link::Nvlink } else { Link::Pcie };
-    gpu.peers.contains(&other.ordinal).then_some(link)
+    gpu.links.peers.contains(&other.ordinal).then_some(link)
 }
 
 #[cfg(test)]
 mod tests {
-    use warptape_cuda::Mig;
+    use warptape_cuda::{Links, Mig};
 
     use super::super::{Mistake, SettingsError, Sources, load};
     use super::*;
@@ -124,10 +124,7 @@ mod tests {
             memory_free_bytes: None,
             sm_clock: Default::default(),
             memory_clock: Default::default(),
-            pcie: Default::default(),
-            pcie_max: Default::default(),
-            nvlinks_active: None,
-            peers: Vec::new(),
+            links: Links::default(),
             numa_node: None,
             mig: None,
             driver_version: None,
@@ -215,8 +212,7 @@ mod tests {
     #[test]
     fn lanes_tell_what_their_devices_are() {
         let linked = |ordinal, peers: &[u32], nvlinks_active| Gpu {
-            peers: peers.to_vec(),
-            nvlinks_active,
+            links: Links { peers: peers.to_vec(), nvlinks_active, ..Links::default() },
             ..gpu(ordinal)
         };
         let slice = Gpu {

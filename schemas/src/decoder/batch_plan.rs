@@ -18,13 +18,13 @@ use crate::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 /// The writer's fields in their order.
 #[derive(Debug)]
 pub(super) struct BatchPlan {
-    steps: Vec<Step>,
+    steps: Vec<BatchStep>,
     /// Whether records say their scales.
     is_scaled: bool,
 }
 
 #[derive(Debug)]
-enum Step {
+enum BatchStep {
     Symbols,
     SymbolIndexes,
     PriceScales,
@@ -72,10 +72,10 @@ impl BatchPlan {
             if !ours {
                 // Items of no bytes could be counted by the million in a few bytes.
                 let step = match items {
-                    None => Skip::of(&field.schema).map(Step::Skip),
-                    Some(items) => {
-                        Skip::of(items).filter(|skip| !matches!(skip, Skip::Fixed(0))).map(Step::SkipArray)
-                    }
+                    None => Skip::of(&field.schema).map(BatchStep::Skip),
+                    Some(items) => Skip::of(items)
+                        .filter(|skip| !matches!(skip, Skip::Fixed(0)))
+                        .map(BatchStep::SkipArray),
                 };
                 match step {
                     Some(step) => steps.push(step),
@@ -92,15 +92,17 @@ impl BatchPlan {
                 return Ok(Shape::Other);
             };
             steps.push(match (name, long, found) {
-                ("symbols", _, Scalar::Text) => Step::Symbols,
-                ("symbol", _, Scalar::Long) => Step::SymbolIndexes,
-                (PRICE_SCALE, _, Scalar::Long) => Step::PriceScales,
-                (SIZE_SCALE, _, Scalar::Long) => Step::SizeScales,
+                ("symbols", _, Scalar::Text) => BatchStep::Symbols,
+                ("symbol", _, Scalar::Long) => BatchStep::SymbolIndexes,
+                (PRICE_SCALE, _, Scalar::Long) => BatchStep::PriceScales,
+                (SIZE_SCALE, _, Scalar::Long) => BatchStep::SizeScales,
                 ("kind", _, Scalar::Enum(symbols)) => {
-                    Step::Kinds(Box::new(enum_table(&symbols, &TICK_KINDS)))
+                    BatchStep::Kinds(Box::new(enum_table(&symbols, &TICK_KINDS)))
                 }
-                ("side", _, Scalar::Enum(symbols)) => Step::Sides(Box::new(enum_table(&symbols, &SIDES))),
-                (_, Some(long), Scalar::Long) => Step::Longs(long),
+                ("side", _, Scalar::Enum(symbols)) => {
+                    BatchStep::Sides(Box::new(enum_table(&symbols, &SIDES)))
+                }
+                (_, Some(long), Scalar::Long) => BatchStep::Longs(long),
                 _ => return Err(mismatch(reader, name)),
             });
         }
@@ -120,11 +122,13 @@ impl BatchPlan {
         dictionary.clear();
         for step in &self.steps {
             match step {
-                Step::Symbols => read_symbols(&mut cursor, dictionary, symbols)?,
-                Step::PriceScales => read_scales(&mut cursor, PRICE_SCALE, &mut dictionary.price_scales)?,
-                Step::SizeScales => read_scales(&mut cursor, SIZE_SCALE, &mut dictionary.size_scales)?,
-                Step::SymbolIndexes => read_indexes(&mut cursor, dictionary, start, &mut out.symbol)?,
-                Step::Kinds(table) => {
+                BatchStep::Symbols => read_symbols(&mut cursor, dictionary, symbols)?,
+                BatchStep::PriceScales => {
+                    read_scales(&mut cursor, PRICE_SCALE, &mut dictionary.price_scales)?
+                }
+                BatchStep::SizeScales => read_scales(&mut cursor, SIZE_SCALE, &mut dictionary.size_scales)?,
+                BatchStep::SymbolIndexes => read_indexes(&mut cursor, dictionary, start, &mut out.symbol)?,
+                BatchStep::Kinds(table) => {
                     read_enums(
                         &mut cursor,
                         "kind",
@@ -135,12 +139,12 @@ impl BatchPlan {
                         unknown_kind,
                     )?;
                 }
-                Step::Sides(table) => {
+                BatchStep::Sides(table) => {
                     read_enums(&mut cursor, "side", table, Side::None, start, &mut out.side, unknown_side)?;
                 }
-                Step::Longs(field) => read_longs(&mut cursor, *field, start, field.column_mut(out))?,
-                Step::Skip(skip) => skip.pass(&mut cursor)?,
-                Step::SkipArray(skip) => skip_array(&mut cursor, *skip)?,
+                BatchStep::Longs(field) => read_longs(&mut cursor, *field, start, field.column_mut(out))?,
+                BatchStep::Skip(skip) => skip.pass(&mut cursor)?,
+                BatchStep::SkipArray(skip) => skip_array(&mut cursor, *skip)?,
             }
         }
         cursor.finish()?;

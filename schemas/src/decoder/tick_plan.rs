@@ -16,13 +16,13 @@ use crate::tick::{Side, TickColumns, TickKind};
 /// The writer's fields in their order.
 #[derive(Debug)]
 pub(super) struct TickPlan {
-    steps: Vec<Step>,
+    steps: Vec<TickStep>,
     /// Whether this is the published schema: then most records need no steps.
     is_published: bool,
 }
 
 #[derive(Debug)]
-enum Step {
+enum TickStep {
     Symbol,
     Kind(Box<EnumTable<TickKind>>),
     Side(Box<EnumTable<Side>>),
@@ -48,7 +48,7 @@ impl TickPlan {
             let long = LongField::named(name);
             if long.is_none() && !["symbol", "kind", "side"].contains(&name) {
                 match Skip::of(&field.schema) {
-                    Some(skip) => steps.push(Step::Skip(skip)),
+                    Some(skip) => steps.push(TickStep::Skip(skip)),
                     None => return Ok(Shape::Other),
                 }
                 continue;
@@ -57,10 +57,12 @@ impl TickPlan {
                 return Ok(Shape::Other);
             };
             steps.push(match (name, long, found) {
-                ("symbol", _, Scalar::Text) => Step::Symbol,
-                ("kind", _, Scalar::Enum(symbols)) => Step::Kind(Box::new(enum_table(&symbols, &TICK_KINDS))),
-                ("side", _, Scalar::Enum(symbols)) => Step::Side(Box::new(enum_table(&symbols, &SIDES))),
-                (_, Some(long), Scalar::Long) => Step::Long(long),
+                ("symbol", _, Scalar::Text) => TickStep::Symbol,
+                ("kind", _, Scalar::Enum(symbols)) => {
+                    TickStep::Kind(Box::new(enum_table(&symbols, &TICK_KINDS)))
+                }
+                ("side", _, Scalar::Enum(symbols)) => TickStep::Side(Box::new(enum_table(&symbols, &SIDES))),
+                (_, Some(long), Scalar::Long) => TickStep::Long(long),
                 _ => return Err(mismatch(reader, name)),
             });
         }
@@ -101,15 +103,15 @@ impl TickPlan {
             RawTick { symbol: &[], kind: TickKind::Trade, side: Side::None, longs: [0; LONG_FIELD_COUNT] };
         for step in &self.steps {
             match step {
-                Step::Symbol => tick.symbol = cursor.bytes()?,
-                Step::Kind(table) => {
+                TickStep::Symbol => tick.symbol = cursor.bytes()?,
+                TickStep::Kind(table) => {
                     tick.kind = table.read(&mut cursor)?.map_err(|index| unknown_kind(0, index))?;
                 }
-                Step::Side(table) => {
+                TickStep::Side(table) => {
                     tick.side = table.read(&mut cursor)?.map_err(|index| unknown_side(0, index))?;
                 }
-                Step::Long(field) => tick.longs[*field as usize] = cursor.long()?,
-                Step::Skip(skip) => skip.pass(&mut cursor)?,
+                TickStep::Long(field) => tick.longs[*field as usize] = cursor.long()?,
+                TickStep::Skip(skip) => skip.pass(&mut cursor)?,
             }
         }
         cursor.finish()?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warptape_engine::Assigned;
 
 use super::Simulation;
-use super::process::SourceEvent;
+use super::source::SourceEvent;
 
 /// Whose a partition is to the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Simulation {
     pub(super) fn assign(&mut self) {
         let Self { world, processes } = self;
         let listens = |index: &usize| {
-            processes[*index].as_ref().is_some_and(|process| !process.stands_still && !process.leaves)
+            processes[*index].as_ref().is_some_and(|process| !process.source.stands_still && !process.leaves)
         };
         let members: Vec<usize> = (0..processes.len()).filter(listens).collect();
         if members.is_empty() {
@@ -77,7 +77,7 @@ impl Simulation {
         for (member, assigned) in dealt {
             world.coverage.assigned_together += usize::from(assigned.len() > 1);
             let process = processes[member].as_mut().expect("it is a member");
-            process.hear(SourceEvent::Assigned(assigned));
+            process.source.tell(SourceEvent::Assigned(assigned));
         }
     }
 
@@ -87,7 +87,7 @@ impl Simulation {
         let first = world.random.index(world.group.0.len());
         let Owner::Process(index) = world.group.0[first] else { return };
         let process = processes[index].as_mut().expect("owners are there");
-        if process.stands_still {
+        if process.source.stands_still {
             return;
         }
         // That one, and some more of the same process.
@@ -101,10 +101,10 @@ impl Simulation {
         }
         if may_lose {
             world.coverage.partitions_lost += partitions.len();
-            process.hear(SourceEvent::Lost(partitions));
+            process.source.tell(SourceEvent::Lost(partitions));
         } else {
-            process.hear(SourceEvent::Revoked(partitions));
+            process.source.tell(SourceEvent::Revoked(partitions));
         }
-        process.stands_still = true;
+        process.source.stands_still = true;
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 
-use warptape_engine::{LaneCommand, Slice};
+use warptape_engine::{Doing, LaneCommand, LaneNews, Slice};
 use warptape_kernels::Isa;
-use warptape_kernels::device::DeviceError;
+use warptape_kernels::device::{DeviceError, Sample};
 use warptape_pipeline::engine::{DeviceSlices, EngineConfig, LaneResult, LaneStages};
-use warptape_schemas::journal::LaneId;
+use warptape_schemas::journal::{LaneId, ServicePoint};
 use warptape_stages::risk::Partial;
 
+use super::process::{Process, any_of};
+use super::risk::POSITIONS;
+use super::{Failure, Plant, World, swap_prices};
 use crate::random::Random;
 
 /// A lane: commands that wait, and results that the core does not know of yet.
@@ -16,8 +19,8 @@ pub(super) struct SimulatedLane {
     pub(super) life: u32,
     /// It does something once in so many times that it could: some lanes are slow.
     pub(super) pace: u64,
-    /// Since when it answers nothing any more.
-    pub(super) hangs_since_ns: Option<i64>,
+    /// At what it hangs, if it answers nothing any more.
+    pub(super) hangs: Option<Doing>,
     /// Opened when they are first needed.
     stages: Option<LaneStages>,
     /// Of a lane on a device.
@@ -48,7 +51,7 @@ impl SimulatedLane {
         Self {
             life,
             pace: if random.one_in(4) { 8 } else { 1 },
-            hangs_since_ns: None,
+            hangs: None,
             stages: None,
             background: None,
             commands: VecDeque::new(),
@@ -59,7 +62,7 @@ impl SimulatedLane {
 
     /// Whether it has something to do, and does not hang.
     pub(super) fn has_work(&self) -> bool {
-        self.hangs_since_ns.is_none() && !(self.commands.is_empty() && self.slices.is_empty())
+        self.hangs.is_none() && !(self.commands.is_empty() && self.slices.is_empty())
     }
 
     /// Bytes of its device's memory.
@@ -121,5 +124,176 @@ fn open<'a>(
             *background = stages.take_background();
             Ok(stages)
         }
+    }
+}
+
+impl Process {
+    /// A lane of those that have something.
+    fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
+        let lanes = self.lanes.iter().enumerate();
+        let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
+        any_of(have.collect(), &mut world.random)
+    }
+
+    /// A lane obeys a command, or fails.
+    pub(super) fn work(&mut self, world: &mut World) -> Result<(), Failure> {
+        let Some(index) = self.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
+        let lane = self.lanes[index].as_mut().expect("it was found");
+        if !world.healing && !world.random.one_in(lane.pace) {
+            return Ok(());
+        }
+        if !lane.slices.is_empty() && (lane.commands.is_empty() || world.random.one_in(2)) {
+            let revalued = self.core.positions_revalued();
+            if let Err(error) = lane.open(&self.config, index) {
+                return self.fail_device(index, &error, world);
+            }
+            match lane.run_slice(self.config.isa) {
+                Ok(by_device) => world.coverage.device_slices += usize::from(by_device),
+                Err(error) => {
+                    world.coverage.background_faults += 1;
+                    return self.fail_device(index, &error, world);
+                }
+            }
+            let revalued = self.core.positions_revalued() - revalued;
+            world.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));
+            return Ok(());
+        }
+        let Some(mut command) = lane.commands.pop_front() else { return Ok(()) };
+        if world.plant == Plant::RowsSwapped {
+            swap_prices(&mut command);
+        }
+        world.coverage.device_commands += usize::from(self.config.core.is_on_device(index as LaneId));
+        match lane.obey(command, &self.config, index) {
+            Ok(met) => {
+                world.coverage.batches_overlapped += usize::from(met.batch);
+                world.coverage.slices_passed += usize::from(met.slice);
+                Ok(())
+            }
+            Err(error) => self.fail_device(index, &error, world),
+        }
+    }
+
+    /// A lane has met an error of its device, which the other lanes on it are to meet as well, unless it was only short of memory.
+    fn fail_device(&mut self, index: usize, error: &DeviceError, world: &mut World) -> Result<(), Failure> {
+        world.coverage.device_faults += 1;
+        if !matches!(error, DeviceError::OutOfMemory { .. }) {
+            let device = self.config.core.device_of(index as LaneId).to_owned();
+            world.coverage.devices_shared += usize::from(!self.broken_devices.insert(device));
+        }
+        self.lose_lane(index, world)
+    }
+
+    /// The core learns of a finished batch.
+    pub(super) fn report(&mut self, world: &mut World) -> Result<(), Failure> {
+        let Some(index) = self.any_lane(world, |lane| !lane.results.is_empty()) else { return Ok(()) };
+        let lane = self.lanes[index].as_mut().expect("it was found");
+        let result = lane.results.pop_front().expect("it has one");
+        let (life, service_ns) = (lane.life, world.random.between(1, 1_000_000));
+        let news = match result {
+            SimulatedResult::Lane(LaneResult::Batch { batch, parts }) => {
+                LaneNews::Completed { batch, service_ns, parts, memory_bytes: lane.memory_bytes() }
+            }
+            SimulatedResult::Lane(LaneResult::Released { group, epoch, stage }) => {
+                LaneNews::Released { group, epoch, stage }
+            }
+            SimulatedResult::Slice { slice, partial } => LaneNews::SliceDone { slice, service_ns, partial },
+        };
+        let told = self.core.on_lane(world.now_ns, index as LaneId, life, news);
+        self.told(told)
+    }
+
+    /// A lane is measured: slow to begin with, or slow for each row.
+    pub(super) fn measure(&mut self, world: &mut World) -> Result<(), Failure> {
+        let index = world.random.index(self.lanes.len());
+        let Some(lane) = self.lanes[index].as_ref().filter(|_| self.config.routes()) else { return Ok(()) };
+        let (base_ns, row_ns) = (world.random.between(1, 100_000), world.random.between(1, 10_000));
+        let points = [1, 16, 256].map(|rows| ServicePoint { rows, service_ns: base_ns + rows * row_ns });
+        let news = LaneNews::Measured { points: points.into() };
+        let told = self.core.on_lane(world.now_ns, index as LaneId, lane.life, news);
+        self.told(told)
+    }
+
+    /// A lane fails, with all that it has.
+    pub(super) fn lose_lane(&mut self, index: usize, world: &mut World) -> Result<(), Failure> {
+        let Some(lane) = &self.lanes[index] else { return Ok(()) };
+        let news = LaneNews::Lost { reason: "simulated".to_owned() };
+        let told = self.core.on_lane(world.now_ns, index as LaneId, lane.life, news);
+        self.told(told)?;
+        self.obey(world)
+    }
+
+    /// A lane on a device hangs: in a batch, or in anything else, such as opening its device.
+    pub(super) fn hang(&mut self, world: &mut World) {
+        let index = world.random.index(self.lanes.len());
+        let since_ns = world.now_ns;
+        let doing = match world.random.one_in(3) {
+            true => Doing::Other { since_ns },
+            false => Doing::Batch { since_ns },
+        };
+        if let Some(lane) =
+            self.lanes[index].as_mut().filter(|_| self.config.core.is_on_device(index as LaneId))
+        {
+            lane.hangs.get_or_insert(doing);
+        }
+    }
+
+    /// The core looks how long lanes are at what they do.
+    pub(super) fn watch(&mut self, world: &mut World) -> Result<(), Failure> {
+        let of_lane = |(index, lane): (LaneId, &Option<SimulatedLane>)| Some((index, lane.as_ref()?.hangs?));
+        let doing: Vec<(LaneId, Doing)> = (0..).zip(&self.lanes).filter_map(of_lane).collect();
+        let lost_before = world.coverage.lanes_lost;
+        let told = self.core.on_watch(world.now_ns, &doing);
+        self.told(told)?;
+        self.obey(world)?;
+        let times = self.config.core.times;
+        let is_overdue = |(_, doing): &(LaneId, Doing)| match doing {
+            Doing::Batch { since_ns } => world.now_ns - since_ns > times.device_deadline_ns,
+            Doing::Other { since_ns } => world.now_ns - since_ns > times.device_open_deadline_ns,
+        };
+        let was_held_up = doing.iter().any(is_overdue) && world.coverage.lanes_lost == lost_before;
+        world.coverage.held_up += usize::from(was_held_up && !self.gave_up);
+        Ok(())
+    }
+
+    /// How a device fares.
+    pub(super) fn sample(&mut self, world: &mut World) -> Result<(), Failure> {
+        let index = world.random.index(self.lanes.len()) as LaneId;
+        if !self.config.core.is_on_device(index) {
+            return Ok(());
+        }
+        let xid = (!world.healing && world.random.one_in(40)).then_some(79);
+        world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
+        let (temperature_c, slowdown_c) = (Some(world.random.between(60, 95) as u32), Some(90));
+        let ecc_errors_uncorrected = Some(u64::from(world.random.one_in(20)));
+        let memory_free_bytes = Some(world.random.between(0, 100) as u64);
+        let memory_used_bytes = memory_free_bytes.map(|free| 100 - free);
+        let sample = Sample {
+            xid,
+            temperature_c,
+            slowdown_c,
+            ecc_errors_uncorrected,
+            memory_used_bytes,
+            memory_free_bytes,
+            ..Sample::default()
+        };
+        let device = self.config.core.device_of(index).to_owned();
+        let on_device: Vec<usize> = (0..self.lanes.len())
+            .filter(|&lane| {
+                self.config.core.device_of(lane as LaneId) == device && self.lanes[lane].is_some()
+            })
+            .collect();
+        let told = self.core.on_sample(world.now_ns, &device, &sample);
+        self.told(told)?;
+        self.obey(world)?;
+        if xid.is_some() && !self.gave_up {
+            let is_left = |&&lane: &&usize| self.lanes[lane].is_some();
+            assert_eq!(
+                on_device.iter().find(is_left),
+                None,
+                "a critical error takes the device from all its lanes"
+            );
+            world.coverage.devices_lost_whole += usize::from(on_device.len() > 1);
+        }
+        Ok(())
     }
 }

@@ -161,8 +161,8 @@ impl Process {
             return self.obey(world);
         }
         if world.plant == Plant::MarketBehind && !world.stopping {
-            for (&partition, reading) in &self.reading {
-                let position = self.delivered[partition as usize];
+            for (&partition, reading) in &self.source.reading {
+                let position = self.source.delivered[partition as usize];
                 self.core.on_position(world.now_ns, partition, reading.generation, position)?;
             }
         }
@@ -192,21 +192,21 @@ impl Process {
     /// The market was taken for a request.
     pub(super) fn begin_to_prepare(&mut self, preparation: Preparation, world: &mut World) {
         let seen = |partition: i32| match self.has_market(partition) {
-            true => self.delivered[partition as usize],
+            true => self.source.delivered[partition as usize],
             false => 0,
         };
         let market: Vec<i64> = (0..world.source.len() as i32).map(seen).collect();
-        world.coverage.markets_absent += usize::from(market != self.delivered);
+        world.coverage.markets_absent += usize::from(market != self.source.delivered);
         let of_request =
             world.requests.markets.entry((preparation.partition, preparation.offset)).or_default();
         of_request.push(market);
-        self.preparing.push_back(preparation);
+        self.background.preparing.push_back(preparation);
     }
 
     /// A request is made a task, unless nobody waits for that any more.
     pub(super) fn prepare(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(preparation) = self.preparing.pop_front() else { return Ok(()) };
-        let prepared = match self.abandoned.remove(&preparation.number()) {
+        let Some(preparation) = self.background.preparing.pop_front() else { return Ok(()) };
+        let prepared = match self.background.abandoned.remove(&preparation.number()) {
             true => preparation.abandon(),
             false => preparation.run(),
         };
@@ -215,13 +215,13 @@ impl Process {
 
     /// A round is concluded, or prices are found.
     pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
-        if let Some(question) = self.pricing.pop_front() {
+        if let Some(question) = self.background.pricing.pop_front() {
             // Whatever they are, results are the same.
             let prices = question.kinds.iter().map(|kind| kind.cost ^ question.question).collect();
             let priced = Priced { question: question.question, prices };
             self.core.on_priced(world.now_ns, priced)?;
         }
-        let Some(conclusion) = self.concluding.pop_front() else { return Ok(()) };
+        let Some(conclusion) = self.background.concluding.pop_front() else { return Ok(()) };
         world.coverage.rounds_in_background += 1;
         let now_ns = world.now_ns;
         Ok(self.core.on_concluded(now_ns, conclusion.run(|| now_ns))?)
@@ -229,7 +229,7 @@ impl Process {
 
     /// Whether the ticks of a partition were delivered as far as they ever were.
     fn has_market(&self, partition: i32) -> bool {
-        self.core.is_read_to(partition, self.delivered[partition as usize])
+        self.core.is_read_to(partition, self.source.delivered[partition as usize])
     }
 }
 

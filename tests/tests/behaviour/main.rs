@@ -6,6 +6,7 @@ mod device_figures;
 mod devices;
 mod documents;
 mod engine;
+mod full_engine;
 mod kafka;
 mod live_feed;
 mod pricing_figures;

@@ -73,6 +73,11 @@ fn a_double_owner_is_found() {
 }
 
 #[test]
+fn snapshots_under_the_keys_of_the_one_before_are_found() {
+    check_found(Plant::OnePlace);
+}
+
+#[test]
 fn a_double_commit_is_found() {
     check_found(Plant::DoubleCommit);
 }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
-use warptape_eventlog::{
-    Consumer, Durability, EventLog, LogError, NewRecord, Producer, SqliteLog, TopicInfo, TopicPartition,
-    TopicSpec,
-};
+use warptape_eventlog::{Durability, EventLog, LogError, NewRecord, Producer, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::EngineConfig;
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
@@ -16,6 +13,7 @@ use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::{Numbers, QuoteOrder, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
+use warptape_tests::wrapped_log::WrappedLog;
 
 const PARTITIONS: i32 = 2;
 const TICKS: usize = 60_000;
@@ -51,21 +49,13 @@ const PLAN: [Fault; 8] = [
     Fault::Offsets,
 ];
 
-/// An embedded log where the transactions of one producer fail by plan.
-struct Faulty {
-    log: SqliteLog,
-    /// The transactional id of that producer.
-    victim: &'static str,
-    commits: Arc<AtomicU64>,
-    /// By place in the plan: how often it was met.
-    met: Arc<[AtomicU64; PLAN.len()]>,
-}
-
+/// A producer whose transactions fail by plan, if it is the victim.
 struct FaultyProducer {
     producer: Box<dyn Producer>,
     transactional_id: String,
     is_victim: bool,
     commits: Arc<AtomicU64>,
+    /// By place in the plan: how often it was met.
     met: Arc<[AtomicU64; PLAN.len()]>,
 }
 
@@ -139,58 +129,6 @@ impl Producer for FaultyProducer {
     }
 }
 
-impl EventLog for Faulty {
-    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
-        self.log.create_topics(topics)
-    }
-
-    fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
-        self.log.topics()
-    }
-
-    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
-        self.log.subscribe(group, topics)
-    }
-
-    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
-        self.log.reader(partitions)
-    }
-
-    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
-        Ok(Box::new(FaultyProducer {
-            producer: self.log.producer(transactional_id)?,
-            transactional_id: transactional_id.to_owned(),
-            is_victim: transactional_id == self.victim,
-            commits: self.commits.clone(),
-            met: self.met.clone(),
-        }))
-    }
-
-    fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
-        self.log.committed(group, partition)
-    }
-
-    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
-        self.log.written_end(partition)
-    }
-
-    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
-        self.log.record_bytes_max(topics)
-    }
-
-    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
-        self.log.claim(name)
-    }
-
-    fn has_member(&self, group: &str) -> Result<bool, LogError> {
-        self.log.has_member(group)
-    }
-
-    fn url(&self) -> String {
-        self.log.url()
-    }
-}
-
 fn stage_config() -> StageConfig {
     StageConfig {
         bars: ["1s", "tick:10"].map(|spec| spec.parse().expect("valid")).to_vec(),
@@ -232,11 +170,21 @@ fn sound(folder: &TempDir) -> Arc<dyn EventLog> {
     Arc::new(SqliteLog::open(folder.path().join("sound.db"), Durability::Process).expect("a new log"))
 }
 
-/// A log with faults, and where it counts them.
+/// An embedded log where the transactions of the producer with this transactional id fail by plan, and where that counts them.
 fn faulty(folder: &TempDir, victim: &'static str) -> (Arc<dyn EventLog>, Arc<[AtomicU64; PLAN.len()]>) {
     let log = SqliteLog::open(folder.path().join("faulty.db"), Durability::Process).expect("a new log");
     let met: Arc<[AtomicU64; PLAN.len()]> = Arc::default();
-    (Arc::new(Faulty { log, victim, commits: Arc::default(), met: met.clone() }), met)
+    let (commits, met_there) = (Arc::<AtomicU64>::default(), met.clone());
+    let wrap = move |transactional_id: &str, producer| -> Box<dyn Producer> {
+        Box::new(FaultyProducer {
+            producer,
+            transactional_id: transactional_id.to_owned(),
+            is_victim: transactional_id == victim,
+            commits: commits.clone(),
+            met: met_there.clone(),
+        })
+    };
+    (Arc::new(WrappedLog::new(log).with_producers(Box::new(wrap))), met)
 }
 
 #[track_caller]

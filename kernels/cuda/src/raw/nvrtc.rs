@@ -5,13 +5,14 @@ use std::ptr;
 
 use libloading::Library;
 
-type Program = *mut c_void;
+type ProgramHandle = *mut c_void;
 type Texts = *const *const c_char;
-type Create = unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, Texts, Texts) -> c_int;
-type Compile = unsafe extern "C" fn(Program, c_int, Texts) -> c_int;
-type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
-type Bytes = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
-type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
+type Create =
+    unsafe extern "C" fn(*mut ProgramHandle, *const c_char, *const c_char, c_int, Texts, Texts) -> c_int;
+type Compile = unsafe extern "C" fn(ProgramHandle, c_int, Texts) -> c_int;
+type Size = unsafe extern "C" fn(ProgramHandle, *mut usize) -> c_int;
+type Bytes = unsafe extern "C" fn(ProgramHandle, *mut c_char) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut ProgramHandle) -> c_int;
 type Numbers = unsafe extern "C" fn(*mut c_int) -> c_int;
 type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 type Words = unsafe extern "C" fn(c_int) -> *const c_char;
@@ -133,7 +134,7 @@ impl Nvrtc {
 /// A program, which goes when it is dropped.
 struct Running<'a> {
     compiler: &'a Nvrtc,
-    program: Program,
+    program: ProgramHandle,
 }
 
 impl Running<'_> {

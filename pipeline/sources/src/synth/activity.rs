@@ -15,11 +15,11 @@ pub(super) fn activity(time_ns: i64) -> f64 {
 /// Draws symbols with fixed unequal probabilities in constant time: Walker's alias method, tables after M. D. Vose, "A
 /// linear algorithm for generating random numbers with a given distribution", 1991.
 pub(super) struct SymbolDraw {
-    columns: Vec<Column>,
+    columns: Vec<AliasColumn>,
 }
 
 /// One column of the table: it is drawn as often as any other.
-struct Column {
+struct AliasColumn {
     /// Share of the column that stays with its own symbol, of 2³².
     own_below: u32,
     /// Symbol that has the rest.
@@ -32,13 +32,14 @@ impl SymbolDraw {
         let weights: Vec<f64> = (1..=symbols).map(|rank| exp(-exponent * ln(f64::from(rank)))).collect();
         let mean = weights.iter().sum::<f64>() / f64::from(symbols);
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight / mean).collect();
-        let mut columns: Vec<Column> =
-            (0..symbols).map(|alias| Column { own_below: u32::MAX, alias }).collect();
+        let mut columns: Vec<AliasColumn> =
+            (0..symbols).map(|alias| AliasColumn { own_below: u32::MAX, alias }).collect();
         let (mut small, mut large): (Vec<u32>, Vec<u32>) =
             (0..symbols).partition(|&symbol| shares[symbol as usize] < 1.0);
         while let (Some(&giver), Some(taker)) = (large.last(), small.pop()) {
             let share = shares[taker as usize];
-            columns[taker as usize] = Column { own_below: (share * 4_294_967_296.0) as u32, alias: giver };
+            columns[taker as usize] =
+                AliasColumn { own_below: (share * 4_294_967_296.0) as u32, alias: giver };
             shares[giver as usize] -= 1.0 - share;
             if shares[giver as usize] < 1.0 {
                 large.pop();

@@ -29,9 +29,8 @@ const JUMP_DEVIATION: f64 = 0.004;
 /// Aggressors come in runs: the next one is on the same side with this probability, in percent.
 const SAME_SIDE_PERCENT: f64 = 60.0;
 
-/// A symbol of the synthetic market.
-pub(super) struct Instrument {
-    symbol: String,
+/// What distinguishes a symbol from others, and never changes.
+struct Character {
     /// Price of one step.
     step_e9: i64,
     lot_e9: i64,
@@ -44,6 +43,12 @@ pub(super) struct Instrument {
     volatility: f64,
     price_steps_min: f64,
     price_steps_max: f64,
+}
+
+/// A symbol of the synthetic market.
+pub(super) struct Instrument {
+    symbol: String,
+    character: Character,
     /// The price that the book is around.
     price_steps: f64,
     /// When and at which level of the market factor the price was last moved.
@@ -67,14 +72,16 @@ impl Instrument {
         let price_steps = price / step;
         Instrument {
             symbol: symbol_name(index),
-            step_e9: nearest(step * 1e9),
-            lot_e9: nearest(lot * 1e9),
-            lots_median: size_median / lot,
-            spread_steps_max: 1 + random.below(8),
-            beta: random.between(0.5, 1.5),
-            volatility: random.between(0.2, 1.0) / YEAR_SECONDS_SQRT,
-            price_steps_min: price_steps / PRICE_RANGE,
-            price_steps_max: price_steps * PRICE_RANGE,
+            character: Character {
+                step_e9: nearest(step * 1e9),
+                lot_e9: nearest(lot * 1e9),
+                lots_median: size_median / lot,
+                spread_steps_max: 1 + random.below(8),
+                beta: random.between(0.5, 1.5),
+                volatility: random.between(0.2, 1.0) / YEAR_SECONDS_SQRT,
+                price_steps_min: price_steps / PRICE_RANGE,
+                price_steps_max: price_steps * PRICE_RANGE,
+            },
             price_steps,
             moved_time_ns: start_time_ns,
             moved_level: 0.0,
@@ -93,7 +100,7 @@ impl Instrument {
     /// Moves the price to `time_ns` and puts a new book around it.
     pub(super) fn quote(&mut self, time_ns: i64, market_level: f64, random: &mut Random) -> Tick {
         self.move_price(time_ns, market_level, random);
-        let spread_steps = 1 + random.below(self.spread_steps_max) as i64;
+        let spread_steps = 1 + random.below(self.character.spread_steps_max) as i64;
         self.bid_steps = nearest(self.price_steps) - spread_steps / 2;
         self.ask_steps = self.bid_steps + spread_steps;
         Tick {
@@ -105,9 +112,9 @@ impl Instrument {
             side: Side::None,
             price_e9: 0,
             size_e9: 0,
-            bid_price_e9: self.bid_steps * self.step_e9,
+            bid_price_e9: self.bid_steps * self.character.step_e9,
             bid_size_e9: self.size_e9(random),
-            ask_price_e9: self.ask_steps * self.step_e9,
+            ask_price_e9: self.ask_steps * self.character.step_e9,
             ask_size_e9: self.size_e9(random),
             scales: Scales::E9,
         }
@@ -131,7 +138,7 @@ impl Instrument {
             receive_time_ns: 0,
             trade_id: self.trades,
             side: self.last_side,
-            price_e9: price_steps * self.step_e9,
+            price_e9: price_steps * self.character.step_e9,
             size_e9: self.size_e9(random),
             bid_price_e9: 0,
             bid_size_e9: 0,
@@ -143,14 +150,14 @@ impl Instrument {
 
     fn move_price(&mut self, time_ns: i64, market_level: f64, random: &mut Random) {
         let seconds = (time_ns - self.moved_time_ns) as f64 * 1e-9;
-        let mut change = self.beta * (market_level - self.moved_level);
-        change += self.volatility * seconds.sqrt() * random.normal();
+        let mut change = self.character.beta * (market_level - self.moved_level);
+        change += self.character.volatility * seconds.sqrt() * random.normal();
         change += jump(random, seconds, JUMPS_PER_SECOND, 0.0, JUMP_DEVIATION);
         let moved = self.price_steps * (1.0 + change.clamp(-RETURN_MAX, RETURN_MAX));
-        self.price_steps = if moved > self.price_steps_max {
-            self.price_steps_max * (self.price_steps_max / moved)
-        } else if moved < self.price_steps_min {
-            self.price_steps_min * (self.price_steps_min / moved)
+        self.price_steps = if moved > self.character.price_steps_max {
+            self.character.price_steps_max * (self.character.price_steps_max / moved)
+        } else if moved < self.character.price_steps_min {
+            self.character.price_steps_min * (self.character.price_steps_min / moved)
         } else {
             moved
         };
@@ -160,8 +167,8 @@ impl Instrument {
 
     /// Log-normal, in whole lots, at least one.
     fn size_e9(&self, random: &mut Random) -> i64 {
-        let lots = nearest(self.lots_median * exp(SIZE_DEVIATION * random.normal()));
-        lots.max(1) * self.lot_e9
+        let lots = nearest(self.character.lots_median * exp(SIZE_DEVIATION * random.normal()));
+        lots.max(1) * self.character.lot_e9
     }
 }
 
@@ -202,7 +209,7 @@ mod tests {
     fn steps_and_lots_are_powers_of_ten() {
         for index in 0..2_000 {
             let instrument = Instrument::new(3, index, 1);
-            for unit_e9 in [instrument.step_e9, instrument.lot_e9] {
+            for unit_e9 in [instrument.character.step_e9, instrument.character.lot_e9] {
                 assert!(unit_e9 > 0 && 10_i64.pow(unit_e9.ilog10()) == unit_e9, "{index}: {unit_e9}");
             }
             assert!(
@@ -210,7 +217,11 @@ mod tests {
                 "{index}: {}",
                 instrument.price_steps
             );
-            assert!((99.9..1_000.1).contains(&instrument.lots_median), "{index}: {}", instrument.lots_median);
+            assert!(
+                (99.9..1_000.1).contains(&instrument.character.lots_median),
+                "{index}: {}",
+                instrument.character.lots_median
+            );
         }
     }
 
@@ -218,7 +229,7 @@ mod tests {
     fn the_price_stays_in_its_range_for_ever() {
         let mut random = Random::seeded(5);
         let mut instrument = Instrument::new(5, 0, 0);
-        let (low, high) = (instrument.price_steps_min, instrument.price_steps_max);
+        let (low, high) = (instrument.character.price_steps_min, instrument.character.price_steps_max);
         let (mut lowest, mut highest) = (f64::MAX, 0.0_f64);
         // A tick in ten days, for 2,700 years less the limits of 64 bits.
         for step in 1..10_000 {

@@ -1,9 +1,12 @@
 //! Decisions of the scheduler in words, each with what spoke for it, and the outcomes of commits.
 
+use serde::Deserialize;
 use serde_json::Value;
+use warptape_schemas::journal::Breaker;
 
 use super::layout::branch;
 use crate::commands::columns::utc;
+use crate::engine::breaker_words;
 
 /// The outcome that a journal entry tells, if it is one of a commit, and its decisions in their order. `entry` has the fields of a
 /// `JournalEntry`.
@@ -179,31 +182,13 @@ impl Fields<'_> {
         self.fields[name].as_i64().unwrap_or(0)
     }
 
+    /// In the words that the process itself had for it in its log.
     fn breaker(&self) -> String {
-        let state = match self.fields["state"].as_str() {
-            Some("OPEN") => "gets no work",
-            Some("HALF_OPEN") => "is tried with a little work",
-            _ => "gets work again",
-        };
-        let (measured, limit) = (self.text("measured"), self.text("limit"));
-        let why = match self.fields["reason"].as_str() {
-            Some("LOSSES") => format!("it was lost {measured} times lately, and {limit} are too many"),
-            Some("SLOW") => {
-                format!(
-                    "beside the other lanes its batches take {measured} % of what they should, {limit} % is the limit"
-                )
-            }
-            Some("MEMORY") => format!("{measured} errors of its device's memory could not be corrected"),
-            Some("PROBE") => {
-                format!("it has been out of service for {}", milliseconds(self.number("measured")))
-            }
-            Some("PROBE_FAILED") => {
-                format!("it failed when it was tried, with {measured} % of the time predicted")
-            }
-            Some("RECOVERED") => format!("{measured} tries went well"),
-            other => format!("{other:?}"),
-        };
-        format!("lane {} {state}: {why}", self.text("lane"))
+        match Breaker::deserialize(self.fields) {
+            Ok(breaker) => format!("lane {} {}", breaker.lane, breaker_words(&breaker)),
+            // Of a newer version.
+            Err(_) => self.fields.to_string(),
+        }
     }
 
     fn time(&self, name: &str) -> String {
@@ -436,6 +421,29 @@ mod tests {
     }
 
     #[test]
+    fn a_breaker_is_told_in_the_words_of_the_log() {
+        let words = |state: &str, reason: &str, measured: i64, limit: i64| {
+            let fields =
+                json!({"lane": 3, "state": state, "reason": reason, "measured": measured, "limit": limit});
+            let entry = json!({"at_ns": 5_000_000, "decisions": [{"Breaker": fields}]});
+            reasons(&entry).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(
+            words("OPEN", "LOSSES", 3, 3),
+            "Breaker: lane 3 gets no work: it was lost 3 times lately, and 3 are too many"
+        );
+        assert_eq!(
+            words("HALF_OPEN", "PROBE", 2_000_000_000, 1_000_000_000),
+            "Breaker: lane 3 is tried with half of its groups and with slices: it has been out of service for 2000 ms"
+        );
+        assert!(words("OPEN", "PROBE_FAILED", 0, 0).contains(": it was lost while it was tried, "));
+        assert!(
+            words("OPEN", "PROBE_FAILED", 450, 300).contains(" took 450 % of what it should, where 300 % ")
+        );
+        assert!(words("OPEN", "OF_A_LATER_VERSION", 1, 2).ends_with(r#""state":"OPEN"}"#));
+    }
+
+    #[test]
     fn what_became_of_a_commit_is_told() {
         let words = |outcome: &str, looked_up: bool| {
             let ended = json!({
@@ -491,7 +499,12 @@ mod tests {
         assert_eq!(names, NAMES, "a decision of a new kind wants words");
         for decision in decisions {
             let fields = decision["fields"].as_array().unwrap().iter();
-            let fields = fields.map(|field| (field["name"].as_str().unwrap().to_owned(), json!(1))).collect();
+            let value = |field: &Value| match &field["type"]["symbols"][0] {
+                Value::Null => json!(1),
+                symbol => symbol.clone(),
+            };
+            let fields =
+                fields.map(|field| (field["name"].as_str().unwrap().to_owned(), value(field))).collect();
             let name = decision["name"].as_str().unwrap().to_owned();
             let words = reason(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0);
             let is_route = |part: &str| part.contains("rows are predicted");

@@ -1,0 +1,80 @@
+//! The topic of snapshots, which is compacted at any time: that must never take the newest snapshot that is whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use warptape_engine::{Restored, SnapshotPlace, restore_from};
+use warptape_schemas::{Snapshot, decode_snapshot};
+
+use super::process::Process;
+use super::{Failure, World};
+
+/// Key and value.
+type KeyedRecord = (Vec<u8>, Vec<u8>);
+
+/// By partition, the records in the order of the log.
+#[derive(Default)]
+pub(super) struct SnapshotTopic(BTreeMap<i32, Vec<KeyedRecord>>);
+
+impl SnapshotTopic {
+    pub(super) fn add(&mut self, partition: i32, key: &[u8], value: Vec<u8>) {
+        self.0.entry(partition).or_default().push((key.to_owned(), value));
+    }
+
+    /// Leaves the newest record of each key of a partition. Whether there were others.
+    fn compact(&mut self, partition: i32) -> bool {
+        let records = self.0.entry(partition).or_default();
+        let before = records.len();
+        let mut keys = BTreeSet::new();
+        let mut newest: Vec<_> = std::mem::take(records);
+        newest.reverse();
+        newest.retain(|(key, _)| keys.insert(key.clone()));
+        newest.reverse();
+        *records = newest;
+        records.len() < before
+    }
+
+    /// As a process that restores the partition reads them.
+    fn parts(&self, partition: i32) -> Vec<(SnapshotPlace, Snapshot)> {
+        let records = self.0.get(&partition).into_iter().flatten();
+        let part = |(key, value): &KeyedRecord| {
+            (SnapshotPlace::of_key(key), decode_snapshot(value).expect("snapshots are written whole"))
+        };
+        records.map(part).collect()
+    }
+}
+
+impl Process {
+    /// The shell comes to a partition that is to be restored.
+    pub(super) fn restore(&mut self, world: &mut World) -> Result<(), Failure> {
+        let Some((partition, sealed_offset)) = self.restores.pop_front() else { return Ok(()) };
+        let mut restored = self.restored(partition, sealed_offset, world);
+        if world.random.one_in(2) && world.snapshots.compact(partition) {
+            world.coverage.snapshots_compacted += 1;
+            let before = restored.offset;
+            restored = self.restored(partition, sealed_offset, world);
+            if restored.offset != before {
+                let offset = restored.offset;
+                return Err(Failure::Outputs(format!(
+                    "partition {partition}: the snapshot at {before} is gone with compaction, and that at {offset} is left"
+                )));
+            }
+        }
+        world.coverage.snapshots_used += usize::from(restored.offset > 0);
+        world.coverage.snapshots_beside += usize::from(restored.place == SnapshotPlace::Second);
+        world.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
+        Ok(self.core.on_restored(world.now_ns, partition, restored, sealed_offset)?)
+    }
+
+    fn restored(&self, partition: i32, sealed_offset: i64, world: &World) -> Restored {
+        let parts = world.snapshots.parts(partition);
+        restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa)
+    }
+}
+
+/// The key of a record as if all snapshots stood in the first place.
+pub(super) fn in_first_place(key: &[u8]) -> &[u8] {
+    match SnapshotPlace::of_key(key) {
+        SnapshotPlace::First => key,
+        SnapshotPlace::Second => &key[..key.len() - "/2".len()],
+    }
+}

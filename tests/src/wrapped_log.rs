@@ -1,0 +1,80 @@
+//! An embedded log of which a test replaces some parts: the consumers of groups, and producers.
+
+use warptape_eventlog::{
+    Consumer, EventLog, LogError, Producer, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
+};
+
+/// What a test makes of the consumer of a group's member.
+pub type WrapConsumer = Box<dyn Fn(Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
+/// What a test makes of a producer, by its transactional id.
+pub type WrapProducer = Box<dyn Fn(&str, Box<dyn Producer>) -> Box<dyn Producer> + Send + Sync>;
+
+/// The log. Readers outside of groups are those of the log itself.
+pub struct WrappedLog {
+    log: SqliteLog,
+    consumer: WrapConsumer,
+    producer: WrapProducer,
+}
+
+impl WrappedLog {
+    /// A log that is like `log` so far.
+    pub fn new(log: SqliteLog) -> Self {
+        Self { log, consumer: Box::new(|consumer| consumer), producer: Box::new(|_, producer| producer) }
+    }
+
+    /// The same with other consumers.
+    pub fn with_consumers(self, consumer: WrapConsumer) -> Self {
+        Self { consumer, ..self }
+    }
+
+    /// The same with other producers.
+    pub fn with_producers(self, producer: WrapProducer) -> Self {
+        Self { producer, ..self }
+    }
+}
+
+impl EventLog for WrappedLog {
+    fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
+        self.log.create_topics(topics)
+    }
+
+    fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
+        self.log.topics()
+    }
+
+    fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
+        self.log.subscribe(group, topics).map(&self.consumer)
+    }
+
+    fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
+        self.log.reader(partitions)
+    }
+
+    fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
+        self.log.producer(transactional_id).map(|producer| (self.producer)(transactional_id, producer))
+    }
+
+    fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        self.log.committed(group, partition)
+    }
+
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        self.log.written_end(partition)
+    }
+
+    fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
+        self.log.record_bytes_max(topics)
+    }
+
+    fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {
+        self.log.claim(name)
+    }
+
+    fn has_member(&self, group: &str) -> Result<bool, LogError> {
+        self.log.has_member(group)
+    }
+
+    fn url(&self) -> String {
+        self.log.url()
+    }
+}
