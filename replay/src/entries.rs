@@ -73,9 +73,12 @@ impl<'a> Entries<'a> {
     /// The offset of the first entry of which `is_before` does not hold, where it holds of no entry behind one of which it does not.
     pub(crate) fn lower_bound(&self, is_before: impl Fn(&JournalEntry) -> bool) -> Result<i64, ReplayError> {
         let (mut low, mut high) = (self.range.first, self.range.next);
+        // One reader for all looks: on Kafka each has connections of its own.
+        let mut reader = self.read(self.range)?;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.first_from(middle)? {
+            reader.reader.seek(middle)?;
+            match reader.next()? {
                 Some((_, entry)) if is_before(&entry) => low = middle + 1,
                 _ => high = middle,
             }

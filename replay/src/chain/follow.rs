@@ -7,7 +7,7 @@ use warptape_schemas::journal::{Input, SealedPartition};
 
 use super::context::Context;
 use crate::entries::{Begin, Entries};
-use crate::history::{History, Item, Moment, Transaction};
+use crate::history::{HistoryReader, Item, Transaction};
 use crate::{Phase, Progress, ReplayError};
 
 /// Entries of the millisecond in which a transaction was sealed, and of the next one, that are looked through for it.
@@ -97,33 +97,17 @@ pub(crate) fn follow(
     begin: Option<Begin>,
     is_enough: &mut dyn FnMut(&Context, &Item) -> bool,
 ) -> Result<(), ReplayError> {
-    let first = begin.as_ref().map_or(entries.range.first, |begin| begin.offset);
-    let mut reader = entries.read(OffsetRange { first, next: entries.range.next })?;
-    let mut checkpoint = begin.and_then(|begin| begin.checkpoint);
-    let (mut history, mut context) = (History::new(entries.partition()), Context::default());
-    loop {
-        let entry = reader.next()?;
-        let is_end = entry.is_none();
-        match entry {
-            Some((_, entry)) => {
-                if let Some((started, scheduler)) = checkpoint.take() {
-                    let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-                    history = History::at_checkpoint(entries.partition(), at, started, &scheduler);
-                }
-                history.step(&entry);
-            }
-            None => history.finish(),
-        }
-        for item in history.take_items() {
+    let mut reader = HistoryReader::open(entries, begin, entries.range.next)?;
+    let mut context = Context::default();
+    while let Some((_, items)) = reader.next()? {
+        for item in items {
             if is_enough(&context, &item) {
                 return Ok(());
             }
             context.follow(&item);
         }
-        if is_end {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 /// The transaction of a `Sealed`, with what is known beside it. The items that come before it are given to `each`.

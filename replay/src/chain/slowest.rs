@@ -135,8 +135,9 @@ impl Search<'_> {
                 self.found.without_commit += part.account.signals.unsigned_abs();
                 continue;
             };
-            let of = of.get_or_insert_with(|| Arc::new((context.clone(), transaction.clone())));
-            self.look_at_part(index, part, committed_ns, of)?;
+            let mut of =
+                || of.get_or_insert_with(|| Arc::new((context.clone(), transaction.clone()))).clone();
+            self.look_at_part(index, part, committed_ns, &mut of)?;
         }
         Ok(())
     }
@@ -146,7 +147,7 @@ impl Search<'_> {
         index: usize,
         part: &SealedPart,
         committed_ns: i64,
-        of: &Arc<(Context, Arc<Transaction>)>,
+        of: &mut dyn FnMut() -> Arc<(Context, Arc<Transaction>)>,
     ) -> Result<(), ReplayError> {
         let account = &part.account;
         let source = self.sources.of(account.partition)?;
@@ -176,8 +177,7 @@ impl Search<'_> {
                 created_ns,
             };
             let facts = SignalFacts::new(account.partition, record.offset, &signal);
-            let of = of.clone();
-            self.worst.push(Reverse(Candidate { latency_ns, number, facts, tick, part: index, of }));
+            self.worst.push(Reverse(Candidate { latency_ns, number, facts, tick, part: index, of: of() }));
         }
         Ok(())
     }
@@ -324,10 +324,10 @@ pub(crate) fn first_signal(
     is_before: impl Fn(i64, i64) -> bool,
 ) -> Result<i64, ReplayError> {
     let (mut low, mut high) = (range.first, range.next);
+    let mut reader = PartitionReader::open(log, source.clone(), range)?;
     while low < high {
         let middle = low + (high - low) / 2;
-        let rest = OffsetRange { first: middle, next: range.next };
-        let mut reader = PartitionReader::open(log, source.clone(), rest)?;
+        reader.seek(middle)?;
         let mut found = None;
         while let (None, Some(record)) = (found, reader.next()?) {
             let signal = decode_signal(&record.value).ok();

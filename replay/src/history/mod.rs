@@ -31,6 +31,7 @@ pub use self::items::{
     Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, Item, LaneChange, Life, Moment, Part, Paused,
     Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd, Transaction, Trigger,
 };
+pub(crate) use self::window::HistoryReader;
 pub use self::window::{Bound, HistoryOptions, Window, read_history};
 
 /// Batches in flight on a lane that are known of at a time. Schedulers have a few.

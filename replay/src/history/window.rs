@@ -1,9 +1,11 @@
 //! A part of the journals: where it begins and ends, and the histories of all partitions within it.
 
 use warptape_eventlog::{EventLog, OffsetRange};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::Started;
 
 use super::{History, Item, Moment};
-use crate::entries::Entries;
+use crate::entries::{Begin, Entries, EntryReader};
 use crate::{Phase, Progress, ReplayError};
 
 /// Entries between two words on how far a reading is.
@@ -41,7 +43,8 @@ pub struct HistoryOptions {
 }
 
 /// Gives every item that ends within the window, of one partition of the journal after the other, and what is open at the window's end as it
-/// is there. A history begins at the last start or checkpoint before the window, or where the journal does if that is gone.
+/// is there. Lives and assignments from before the window are given as well, which are in force within it. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
+/// or where the journal does if these are gone.
 ///
 /// # Errors
 /// If the log cannot be read, there is no such journal, or `each` fails.
@@ -62,10 +65,10 @@ pub fn read_history(
     for entries in &journals {
         let first = entries.bound(options.window.from)?.unwrap_or(entries.range.first);
         let next = entries.bound(options.window.to)?.unwrap_or(entries.range.next);
-        let begin = entries.begin_before(first + 1)?;
+        let begin = entries.begin_early(first)?;
         parts.push((entries, begin, OffsetRange { first, next }));
     }
-    let begin_of = |begin: &Option<crate::entries::Begin>, entries: &Entries<'_>| {
+    let begin_of = |begin: &Option<Begin>, entries: &Entries<'_>| {
         begin.as_ref().map_or(entries.range.first, |begin| begin.offset)
     };
     let length =
@@ -74,33 +77,85 @@ pub fn read_history(
     let mut done = 0;
     for (entries, begin, range) in parts {
         let first = begin_of(&begin, entries);
-        let mut history = History::new(entries.partition());
-        let mut reader = entries.read(OffsetRange { first, next: range.next })?;
-        let mut checkpoint = begin.and_then(|begin| begin.checkpoint);
+        let mut reader = HistoryReader::open(entries, begin, range.next)?;
         let mut seen = 0;
-        while let Some((offset, entry)) = reader.next()? {
-            if let Some((started, scheduler)) = checkpoint.take() {
-                let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-                history = History::at_checkpoint(entries.partition(), at, started, &scheduler);
-            }
-            history.step(&entry);
-            // What was over before the window is not of it, but for the life that it is in.
-            let is_within = |item: &Item| offset >= range.first || matches!(item, Item::Life(_));
-            history.take_items().into_iter().filter(is_within).try_for_each(&mut *each)?;
+        while let Some((offset, items)) = reader.next()? {
+            // What was over before the window is not of it, but for what is in force within it.
+            let is_within =
+                |item: &Item| offset >= range.first || matches!(item, Item::Life(_) | Item::Assigned(_));
+            items.into_iter().filter(is_within).try_for_each(&mut *each)?;
             seen += 1;
             if seen % PROGRESS_ENTRIES == 0 {
-                progress(Progress { phase: Phase::Journal, done: done + (offset + 1 - first) as u64, total });
+                let done = done + (offset + 1 - first).max(0) as u64;
+                progress(Progress { phase: Phase::Journal, done, total });
             }
         }
-        history.finish();
-        history.take_items().into_iter().try_for_each(&mut *each)?;
         done += (range.next - first).max(0) as u64;
         progress(Progress { phase: Phase::Journal, done, total });
     }
     Ok(())
 }
 
+/// The history of a partition of a journal from a beginning on, entry by entry.
+pub(crate) struct HistoryReader {
+    reader: EntryReader,
+    history: History,
+    /// The checkpoint that the first entry begins.
+    checkpoint: Option<(Started, Scheduler)>,
+    journal: i32,
+    next: i64,
+    is_finished: bool,
+}
+
+impl HistoryReader {
+    /// Reads from a beginning on, or from the first entry there is, to an offset.
+    pub(crate) fn open(entries: &Entries<'_>, begin: Option<Begin>, next: i64) -> Result<Self, ReplayError> {
+        let first = begin.as_ref().map_or(entries.range.first, |begin| begin.offset);
+        let journal = entries.partition();
+        Ok(Self {
+            reader: entries.read(OffsetRange { first, next })?,
+            history: History::new(journal),
+            checkpoint: begin.and_then(|begin| begin.checkpoint),
+            journal,
+            next,
+            is_finished: false,
+        })
+    }
+
+    /// The items that the next entry finishes, with its offset; behind the last one those that are open, with the end; then nothing.
+    pub(crate) fn next(&mut self) -> Result<Option<(i64, Vec<Item>)>, ReplayError> {
+        if self.is_finished {
+            return Ok(None);
+        }
+        let offset = match self.reader.next()? {
+            Some((offset, entry)) => {
+                if let Some((started, scheduler)) = self.checkpoint.take() {
+                    let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+                    self.history = History::at_checkpoint(self.journal, at, started, &scheduler);
+                }
+                self.history.step(&entry);
+                offset
+            }
+            None => {
+                self.history.finish();
+                self.is_finished = true;
+                self.next
+            }
+        };
+        Ok(Some((offset, self.history.take_items())))
+    }
+}
+
 impl Entries<'_> {
+    /// Where a history begins that is to know what waits at an offset.
+    fn begin_early(&self, offset: i64) -> Result<Option<Begin>, ReplayError> {
+        let Some(last) = self.begin_before(offset + 1)? else { return Ok(None) };
+        if last.checkpoint.is_none() {
+            return Ok(Some(last));
+        }
+        Ok(self.begin_before(last.offset)?.or(Some(last)))
+    }
+
     /// The offset of the first entry behind a bound.
     pub(crate) fn bound(&self, bound: Option<Bound>) -> Result<Option<i64>, ReplayError> {
         Ok(match bound {

@@ -2,7 +2,7 @@
 
 use warptape_replay::chain::{BatchChain, PartFacts, Step};
 
-use super::chain::{cause, milliseconds, push_line, wait_rows, why_then};
+use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, why_then};
 use super::why;
 use crate::commands::columns::{Align, aligned, utc};
 
@@ -31,18 +31,19 @@ pub fn text(chain: &BatchChain) -> String {
     push_line(
         &mut text,
         &format!(
-            "{end}, and was predicted to be at {}; its oldest row took {}\n",
+            "{end}, and was predicted to be at {}; its oldest row took {}",
             utc(batch.predicted_finish_ns),
             milliseconds(chain.total_ns)
         ),
     );
+    text.push('\n');
     text += &wait_rows(batch.oldest_arrival_ns, &chain.waits, |step| match step {
         Step::Queue => {
             format!("rows gathered; {} batches of the lane were in flight", batch.in_flight_batches)
         }
         step => cause(step).to_owned(),
     });
-    push_line(&mut text, &format!("\n{}", why_then(batch)));
+    push_paragraph(&mut text, &why_then(batch));
     if let Some(explanation) = &chain.explanation {
         text += &why::choices(&explanation.choices);
         for otherwise in &explanation.otherwise {
@@ -58,10 +59,13 @@ pub fn text(chain: &BatchChain) -> String {
             format!("; {outcome} at {}", utc(attempt.ended_ns))
         });
         let attempts: String = attempts.collect();
-        push_line(&mut text, &format!("\nfirst sealed by entry {sequence} at {}{attempts}", utc(sealed_ns)));
+        push_paragraph(
+            &mut text,
+            &format!("first sealed by entry {sequence} at {}{attempts}", utc(sealed_ns)),
+        );
     }
     for unknown in &chain.unknown {
-        push_line(&mut text, &format!("\nnot known: {unknown}"));
+        push_paragraph(&mut text, &format!("not known: {unknown}"));
     }
     text
 }

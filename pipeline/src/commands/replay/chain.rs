@@ -1,13 +1,12 @@
 //! A chain of causes in words: what was waited for, how long, and why.
 
-use std::fmt::Write as _;
-
 use warptape_replay::chain::{BatchFacts, Chain, Step, Wait};
 use warptape_replay::history::{Attempt, Trigger};
 use warptape_schemas::journal::{CommitOutcome, ReleaseReason};
 
 use super::why;
 use crate::commands::columns::{Align, aligned, utc};
+use crate::printable::printable_line;
 
 /// The whole chain.
 pub fn text(chain: &Chain) -> String {
@@ -38,27 +37,32 @@ pub fn text(chain: &Chain) -> String {
     text.push('\n');
     text.push_str(&wait_rows(tick.created_ns, &chain.waits, |step| sentence(chain, step)));
     if let Some(batch) = &chain.batch {
-        push_line(&mut text, "");
-        push_line(&mut text, &why_then(batch));
+        push_paragraph(&mut text, &why_then(batch));
         if let Some(explanation) = &chain.explanation {
             text.push_str(&why::choices(&explanation.choices));
             for otherwise in &explanation.otherwise {
                 push_line(&mut text, &format!("  {}", why::words(otherwise)));
             }
         }
-        push_line(&mut text, "");
-        push_line(&mut text, &why_there(chain, batch));
+        push_paragraph(&mut text, &why_there(chain, batch));
         text.push_str(&why::choices(&chain.lanes));
     }
     for unknown in &chain.unknown {
-        push_line(&mut text, &format!("\nnot known: {unknown}"));
+        push_paragraph(&mut text, &format!("not known: {unknown}"));
     }
     text
 }
 
-/// Appends a line.
+/// Appends a line. Names in it are anybody's.
 pub fn push_line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a string takes any text");
+    text.push_str(&printable_line(line));
+    text.push('\n');
+}
+
+/// Appends a line behind an empty one.
+pub fn push_paragraph(text: &mut String, line: &str) {
+    text.push('\n');
+    push_line(text, line);
 }
 
 fn total(chain: &Chain) -> String {

@@ -2,7 +2,7 @@
 
 use warptape_replay::chain::{RequestChain, Step};
 
-use super::chain::{cause, milliseconds, name, push_line, wait_rows};
+use super::chain::{cause, milliseconds, name, push_line, push_paragraph, wait_rows};
 use super::why;
 use crate::commands::columns::utc;
 
@@ -35,17 +35,18 @@ pub fn text(chain: &RequestChain) -> String {
     let main = main.map_or_else(String::new, |main| {
         format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))
     });
-    push_line(&mut text, &format!("{} from there to {end}{main}\n", milliseconds(chain.total_ns)));
+    push_line(&mut text, &format!("{} from there to {end}{main}", milliseconds(chain.total_ns)));
+    text.push('\n');
     text += &wait_rows(chain.created_ns, &chain.waits, |step| sentence(chain, step));
     if let Some(explanation) = &chain.explanation {
-        push_line(&mut text, "\nwhy its first slice was next on its lane:");
+        push_paragraph(&mut text, "why its first slice was next on its lane:");
         text += &why::choices(&explanation.choices);
         for otherwise in &explanation.otherwise {
             push_line(&mut text, &format!("  {}", why::words(otherwise)));
         }
     }
     for unknown in &chain.unknown {
-        push_line(&mut text, &format!("\nnot known: {unknown}"));
+        push_paragraph(&mut text, &format!("not known: {unknown}"));
     }
     text
 }

@@ -7,7 +7,7 @@ use warptape_replay::ReplayError;
 use warptape_replay::chain::{SLOWEST_MAX, Slow, Slowest, SlowestOptions, slowest};
 
 use super::chain::{cause, name};
-use crate::cli::{ChainFormat, SlowestArgs};
+use crate::cli::{ChainFormat, SlowestArgs, UsageError};
 use crate::commands::columns::{Align, aligned, utc};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -16,7 +16,9 @@ use crate::settings::Settings;
 /// Lists the slowest signals.
 pub fn execute(args: &SlowestArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
-    anyhow::ensure!(count <= SLOWEST_MAX, "{count} signals are too many to list: {SLOWEST_MAX} at most");
+    if count > SLOWEST_MAX {
+        return Err(UsageError(format!("{count} signals are too many to list: {SLOWEST_MAX} at most")).into());
+    }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = super::sources(settings, schemas);
     let wanted = SlowestOptions { count, window: args.window.window() };

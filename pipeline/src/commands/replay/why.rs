@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::Value;
+use warptape_eventlog::EventLog;
 use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
-use warptape_replay::{ReplayError, Why, WhyOptions, why};
+use warptape_replay::{Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
 use warptape_scheduler::{Choice, Otherwise, Subject};
 
 use super::{batch, chain, request};
@@ -24,36 +25,44 @@ pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> 
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = super::sources(settings, schemas);
     let bar = super::progress_bar();
-    let mut progress = |progress| super::show(&bar, progress);
-    let printed = match &args.subject {
+    let printed = explain(args, &*log, &options, &mut |progress| super::show(&bar, progress));
+    bar.finish_and_clear();
+    write!(stdout(), "{}", printed?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(
+    args: &WhyArgs,
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> anyhow::Result<String> {
+    match &args.subject {
         WhySubject::Entry(sequence) => {
             let journal = options.journal.clone();
             let options = WhyOptions { journal, partition: args.partition, sequence: *sequence };
-            let found = why(&*log, &options)?;
-            printed(args.output, &found, text)?
+            let found = why(log, &options)?;
+            printed(args.output, &found, text)
         }
         WhySubject::Signal { partition, offset } => {
-            let chain = why_signal(&*log, &options, *partition, *offset, &mut progress)?;
-            printed(args.output, &chain, |chain| Ok(chain::text(chain)))?
+            let chain = why_signal(log, options, *partition, *offset, progress)?;
+            printed(args.output, &chain, |chain| Ok(chain::text(chain)))
         }
         WhySubject::Symbol { symbol, at_ns } => {
-            let (partition, offset) = find_signal_of_symbol(&*log, &options, symbol, *at_ns, &mut progress)?;
-            let chain = why_signal(&*log, &options, partition, offset, &mut progress)?;
-            printed(args.output, &chain, |chain| Ok(chain::text(chain)))?
+            let (partition, offset) = find_signal_of_symbol(log, options, symbol, *at_ns, progress)?;
+            let chain = why_signal(log, options, partition, offset, progress)?;
+            printed(args.output, &chain, |chain| Ok(chain::text(chain)))
         }
         WhySubject::Request(id) => {
-            let chain = why_request(&*log, &options, id, &mut progress)?;
-            printed(args.output, &chain, |chain| Ok(request::text(chain)))?
+            let chain = why_request(log, options, id, progress)?;
+            printed(args.output, &chain, |chain| Ok(request::text(chain)))
         }
         WhySubject::Batch(number) => {
             let journal = &options.journal;
-            let chain = why_batch(&*log, journal, args.partition, *number, &mut progress)?;
-            printed(args.output, &chain, |chain| Ok(batch::text(chain)))?
+            let chain = why_batch(log, journal, args.partition, *number, progress)?;
+            printed(args.output, &chain, |chain| Ok(batch::text(chain)))
         }
-    };
-    bar.finish_and_clear();
-    write!(stdout(), "{printed}")?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn printed<T: Serialize>(

@@ -9,7 +9,7 @@ use warptape_replay::chain::{LaneWhy, why_lane};
 use warptape_scheduler::{GroupElsewhere, LaneExplanation, NextBatch};
 use warptape_schemas::journal::{BreakerState, ExclusionReason, ReleaseReason};
 
-use super::chain::{milliseconds, push_line};
+use super::chain::{milliseconds, push_line, push_paragraph};
 use crate::cli::{VerifyFormat, WhyNotArgs};
 use crate::commands::columns::{facts, utc};
 use crate::open::{OpenLog, Purpose, open_log};
@@ -38,8 +38,9 @@ fn text(found: &LaneWhy) -> String {
     let mut text = String::new();
     push_line(
         &mut text,
-        &format!("lane {} behind entry {} at {}\n", load.lane, found.at.sequence, utc(found.at.at_ns)),
+        &format!("lane {} behind entry {} at {}", load.lane, found.at.sequence, utc(found.at.at_ns)),
     );
+    text.push('\n');
     text += &facts(&[
         ("state", state(lane)),
         (
@@ -56,7 +57,7 @@ fn text(found: &LaneWhy) -> String {
         ("waiting", format!("{} rows", load.waiting_rows)),
         ("slice", load.slice.map_or_else(|| "none".to_owned(), |slice| slice.to_string())),
     ]);
-    push_line(&mut text, &format!("\nbatches: {}", next_batch(lane, found.at.at_ns)));
+    push_paragraph(&mut text, &format!("batches: {}", next_batch(lane, found.at.at_ns)));
     push_line(&mut text, "groups that it does not have:");
     if lane.elsewhere.is_empty() {
         push_line(&mut text, "  none: it has all there are");
