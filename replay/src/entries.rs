@@ -2,6 +2,8 @@
 //!
 //! It must not step anything but what it is asked to: what comes of entries is for others.
 
+use std::cell::Cell;
+
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
@@ -20,7 +22,12 @@ pub(crate) struct Entries<'a> {
     source: TopicPartition,
     /// Its offsets.
     pub(crate) range: OffsetRange,
+    /// What was found last: a start or a checkpoint, and an offset before which there is no later one.
+    last_begin: Cell<Option<(Found, i64)>>,
 }
+
+/// A start or a checkpoint: its offset, and the number of parts of a checkpoint.
+type Found = (i64, Option<i32>);
 
 /// Where entries may be stepped from.
 pub(crate) struct Begin {
@@ -50,7 +57,12 @@ impl<'a> Entries<'a> {
         };
         let of = |(partition, range): (i32, &OffsetRange)| {
             let source = TopicPartition { topic: topic.to_owned(), partition };
-            (range.first < range.next).then_some(Self { log, source, range: *range })
+            (range.first < range.next).then(|| Self {
+                log,
+                source,
+                range: *range,
+                last_begin: Cell::new(None),
+            })
         };
         Ok((0..).zip(&found.offsets).filter_map(of).collect())
     }
@@ -100,30 +112,42 @@ impl<'a> Entries<'a> {
 
     /// The last start or checkpoint that is whole before an offset; `None` where there is none any more.
     pub(crate) fn begin_before(&self, before: i64) -> Result<Option<Begin>, ReplayError> {
+        if let Some((found, behind)) = self.last_begin.get()
+            && (found.0 + 1..=behind).contains(&before)
+            && let Some(begin) = self.begin_at(found, before)?
+        {
+            return Ok(Some(begin));
+        }
         let mut next = before;
         while next > self.range.first {
             let first = (next - BACK_RECORDS).max(self.range.first);
             let mut reader = self.read(OffsetRange { first, next })?;
-            let mut begins = Vec::new();
+            let mut begins: Vec<Found> = Vec::new();
             while let Some((offset, entry)) = reader.next()? {
                 match entry.input {
-                    Input::Started(_) => begins.push((offset, 0)),
-                    Input::Checkpoint(Checkpoint { part: 0, parts, .. }) => begins.push((offset, parts)),
+                    Input::Started(_) => begins.push((offset, None)),
+                    Input::Checkpoint(Checkpoint { part: 0, parts, .. }) => {
+                        begins.push((offset, Some(parts)));
+                    }
                     _ => {}
                 }
             }
-            for (offset, parts) in begins.into_iter().rev() {
-                if parts == 0 {
-                    return Ok(Some(Begin { offset, checkpoint: None }));
-                }
-                let checkpoint = self.checkpoint_at(OffsetRange { first: offset, next: before }, parts)?;
-                if checkpoint.is_some() {
-                    return Ok(Some(Begin { offset, checkpoint }));
+            for found in begins.into_iter().rev() {
+                if let Some(begin) = self.begin_at(found, before)? {
+                    self.last_begin.set(Some((found, before)));
+                    return Ok(Some(begin));
                 }
             }
             next = first;
         }
         Ok(None)
+    }
+
+    /// A start or a checkpoint as what is begun at, if it is whole before an offset.
+    fn begin_at(&self, (offset, parts): Found, before: i64) -> Result<Option<Begin>, ReplayError> {
+        let Some(parts) = parts else { return Ok(Some(Begin { offset, checkpoint: None })) };
+        let checkpoint = self.checkpoint_at(OffsetRange { first: offset, next: before }, parts)?;
+        Ok(checkpoint.map(|checkpoint| Begin { offset, checkpoint: Some(checkpoint) }))
     }
 
     /// The state that the checkpoint at the beginning of a range has; `None` where its end is not in the range, or it is of a version that

@@ -62,6 +62,11 @@ impl Context {
         self.life.as_ref().and_then(|life| life.began).map(|began| began.at_ns)
     }
 
+    /// Whether something began before what is known of the life, which began earlier.
+    pub(crate) fn is_older(&self, at_ns: i64) -> bool {
+        self.life.as_ref().is_none_or(|life| life.began.is_none() && at_ns < life.since.at_ns)
+    }
+
     /// When the partition came last.
     pub(crate) fn assigned_ns(&self, partition: PartitionId) -> Option<i64> {
         self.assigned.get(&partition).map(|assigned| assigned.at.at_ns)

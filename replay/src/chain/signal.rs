@@ -136,11 +136,10 @@ fn waits(
 /// What the journal does not tell of a way, in words.
 fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick: TickFacts) -> Vec<String> {
     let mut unknown = Vec::new();
-    let is_late = |began_ns: i64| tick.created_ns < began_ns;
-    if context.began_ns().is_none() && context.assigned_ns(tick.partition).is_none_or(is_late) {
+    if context.is_older(tick.created_ns) {
         unknown.push(
-            "when the process began and had the partition: the journal was read from a checkpoint on, so waits for these, and pauses \
-             before it, count as reading"
+            "since when the process had the partition, and whether it was paused: the journal was read from a checkpoint on that is \
+             later than the record, so that what was before it counts as reading"
                 .to_owned(),
         );
     }

@@ -49,6 +49,8 @@ pub struct Life {
     pub journal: i32,
     /// Its `Started`; `None` where the history begins at a checkpoint within the life.
     pub began: Option<Moment>,
+    /// Where its history begins: at its start or the checkpoint.
+    pub since: Moment,
     /// How it began.
     pub started: Started,
 }

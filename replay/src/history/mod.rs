@@ -86,7 +86,7 @@ impl History {
             let unknown = scheduler.in_flight(load.lane).map(|in_flight| in_flight.batch).collect();
             history.lanes.insert(load.lane, Lane { unknown, ..Lane::default() });
         }
-        let life = Arc::new(Life { journal, began: None, started });
+        let life = Arc::new(Life { journal, began: None, since: at, started });
         history.items.push(Item::Life(life.clone()));
         history.life = Some(life);
         let is_assigned = |phase| phase == PartitionPhase::Assigned;
@@ -252,7 +252,8 @@ impl History {
 
     fn begin_life(&mut self, at: Moment, started: &Started) {
         self.end_life();
-        let life = Arc::new(Life { journal: self.journal, began: Some(at), started: started.clone() });
+        let (journal, started) = (self.journal, started.clone());
+        let life = Arc::new(Life { journal, began: Some(at), since: at, started });
         self.items.push(Item::Life(life.clone()));
         self.life = Some(life);
         self.first_sequence = Some(at.sequence);
