@@ -13,6 +13,7 @@ mod group;
 mod lane;
 mod process;
 mod risk;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

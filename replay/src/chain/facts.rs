@@ -102,8 +102,8 @@ pub struct TickFacts {
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessFacts {
-    /// Partition of the journal that it writes.
-    pub journal: i32,
+    /// Partition of the journal that it writes; `None` where the journal does not tell of the process any more.
+    pub journal: Option<i32>,
     /// Its name.
     pub node: String,
     /// When it began; `None` where the journal was read from a later entry on.

@@ -27,13 +27,12 @@ pub(crate) struct FoundSeal {
     pub(crate) account: SealedPartition,
 }
 
-/// Finds the `Sealed` with something of a partition: near the time at which its outputs were sealed, which their create times tell, else in
-/// whole journals. `None` where there is none.
+/// Finds the `Sealed` with something of a partition at the time at which its outputs were sealed, which their create times tell. `None` where
+/// there is none, as where a broker gives create times of its own.
 pub(crate) fn find_sealed<'j, 'l>(
     journals: &'j [Entries<'l>],
     sealed_ns: i64,
     is_it: impl Fn(&SealedPartition) -> bool,
-    progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
     for entries in journals {
         let first = entries.lower_bound(|entry| entry.at_ns < sealed_ns)?;
@@ -48,6 +47,15 @@ pub(crate) fn find_sealed<'j, 'l>(
             }
         }
     }
+    Ok(None)
+}
+
+/// Finds the last `Sealed` with something of a partition in whole journals: what is sealed twice was not committed the first time.
+pub(crate) fn find_sealed_anywhere<'j, 'l>(
+    journals: &'j [Entries<'l>],
+    is_it: impl Fn(&SealedPartition) -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
     let length = |entries: &Entries<'_>| (entries.range.next - entries.range.first) as u64;
     let total = journals.iter().map(length).sum();
     let (mut done, mut found) = (0, None);
@@ -58,7 +66,6 @@ pub(crate) fn find_sealed<'j, 'l>(
             if done % PROGRESS_ENTRIES == 0 {
                 progress(Progress { phase: Phase::Journal, done, total });
             }
-            // What is sealed twice was not committed the first time.
             if let Some(account) = account_of(&entry.input, &is_it) {
                 found = Some((entries, FoundSeal { offset, sequence: entry.sequence, account }));
             }

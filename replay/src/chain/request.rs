@@ -107,21 +107,13 @@ pub fn why_request(
     let partition = found.result.partition;
     let is_it = |account: &SealedPartition| account.partition == partition && account.risk_results > 0;
     let no_journal = || ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() };
-    let sealed = find_sealed(&journals, found.sealed_ns, is_it, progress)?;
+    let sealed = find_sealed(&journals, found.sealed_ns, is_it)?;
     let (entries, sealed) = sealed.ok_or_else(no_journal)?;
     let (context, transaction, rounds) = follow_rounds(entries, &sealed, &found.result)?;
     let part = transaction.partitions.iter().find(|part| part.account.partition == partition);
     let part = part.ok_or_else(no_journal)?;
-    let request = read_record(log, &options.sources.risk_requests, partition, found.result.offset);
     let mut unknown = Vec::new();
-    let created_ns = match request {
-        Ok(record) => record.timestamp_ns,
-        Err(ReplayError::NoRecord { .. }) => {
-            unknown.push("when the request was published: it is not there any more".to_owned());
-            found.result.received_ns
-        }
-        Err(error) => return Err(error),
-    };
+    let created_ns = created_ns(log, options, &found.result, &mut unknown)?;
     let task = task_facts(&rounds, &found.result);
     if task.is_none() && found.result.decision_sequence >= 0 {
         unknown.push("what the scheduler had of it: the entries that tell were removed".to_owned());
@@ -141,14 +133,7 @@ pub fn why_request(
         sealing,
     };
     let (waits, end_ns) = request_waits(&times);
-    let first_slice = task.as_ref().and_then(|task| Some((task.task, task.first_slice?)));
-    let explanation = match first_slice {
-        Some((task, at)) => {
-            let is_it = |decision: &Decision| matches!(decision, Decision::RunSlice(run) if run.task == task);
-            explain_at(entries, at.sequence, &is_it)?.and_then(|(explanation, _)| explanation)
-        }
-        None => None,
-    };
+    let explanation = explain_first_slice(entries, task.as_ref())?;
     let Found { partition: result_partition, offset: result_offset, result, .. } = found;
     Ok(RequestChain {
         request_id: result.request_id,
@@ -168,6 +153,34 @@ pub fn why_request(
         is_to_commit: transaction.committed_ns().is_some(),
         unknown,
     })
+}
+
+/// When a request was published; where it is not there any more, when the engine had it.
+fn created_ns(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    result: &RiskResult,
+    unknown: &mut Vec<String>,
+) -> Result<i64, ReplayError> {
+    match read_record(log, &options.sources.risk_requests, result.partition, result.offset) {
+        Ok(record) => Ok(record.timestamp_ns),
+        Err(ReplayError::NoRecord { .. }) => {
+            unknown.push("when the request was published: it is not there any more".to_owned());
+            Ok(result.received_ns)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Why the first slice of a task was next on its lane.
+fn explain_first_slice(
+    entries: &Entries<'_>,
+    task: Option<&TaskFacts>,
+) -> Result<Option<Explanation>, ReplayError> {
+    let first = task.and_then(|task| Some((task.task, task.first_slice?)));
+    let Some((task, at)) = first else { return Ok(None) };
+    let is_it = |decision: &Decision| matches!(decision, Decision::RunSlice(run) if run.task == task);
+    Ok(explain_at(entries, at.sequence, &is_it)?.and_then(|(explanation, _)| explanation))
 }
 
 fn find_result(

@@ -10,7 +10,7 @@ use warptape_stages::{StageConfig, group_of};
 use super::context::{Context, part_with};
 use super::dealt::Dealer;
 use super::facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
-use super::follow::{begin_of, find_sealed, follow_to};
+use super::follow::{begin_of, find_sealed, find_sealed_anywhere, follow_to};
 use super::waits::Times;
 use super::way::{Cause, Way, find_way};
 use crate::entries::Entries;
@@ -48,7 +48,10 @@ pub fn why_signal(
         account.partition == partition && (account.first_offset..account.next_offset).contains(&source_offset)
     };
     let not_sealed = || ReplayError::NotSealed { url: log.url(), partition, offset: source_offset };
-    let sealed = find_sealed(&journals, record.timestamp_ns, is_it, progress)?;
+    let sealed = match find_sealed(&journals, record.timestamp_ns, is_it)? {
+        Some(sealed) => Some(sealed),
+        None => find_sealed_anywhere(&journals, is_it, progress)?,
+    };
     let (entries, sealed) = sealed.ok_or_else(not_sealed)?;
     let begin = begin_of(entries, &sealed)?;
     let (context, transaction) = follow_to(entries, begin, sealed.sequence, &mut |_| {})?;
@@ -180,7 +183,7 @@ fn signal_group(context: &Context, signal: &Signal<'_>) -> i32 {
 pub(crate) fn process_facts(context: &Context, partition: i32) -> ProcessFacts {
     let life = context.life();
     ProcessFacts {
-        journal: life.map_or(-1, |life| life.journal),
+        journal: life.map(|life| life.journal),
         node: life.map(|life| life.started.node.clone()).unwrap_or_default(),
         began: life.and_then(|life| life.began),
         assigned_ns: context.assigned_ns(partition),

@@ -9,6 +9,7 @@ use warptape_schemas::{decode_journal_entry, decode_signal};
 
 use crate::recording::{PARTITIONS, Plan, options, record};
 use crate::records;
+use crate::tampered::Tampered;
 
 fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
@@ -128,6 +129,36 @@ fn a_batch_and_a_lane_are_explained() {
         why_lane(log, "journal", 0, 0, Bound::Offset(0)),
         Err(ReplayError::NothingBefore { .. })
     ));
+}
+
+/// Brokers may give create times of their own: then the journal is looked through.
+#[test]
+fn a_signal_is_explained_whatever_its_create_time() {
+    let recording = record(plan(56));
+    let mut signals = records(&recording.log, "signals", 1);
+    let expected = why_signal(&recording.log, &options(), 1, 20, &mut |_| {}).unwrap();
+    signals.iter_mut().for_each(|signal| signal.timestamp_ns = 1);
+    let log = Tampered::new(&recording.log, "signals", 1, signals);
+    let found = why_signal(&log, &options(), 1, 20, &mut |_| {}).unwrap();
+    assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&expected).unwrap());
+}
+
+/// Of what was removed nothing is made up, and the waits still add up.
+#[test]
+fn what_was_removed_from_the_journal_is_unknown() {
+    let recording = record(Plan { lives: 1, ..plan(57) });
+    let log = &recording.log;
+    let journal = records(log, "journal", 0);
+    let last = records(log, "signals", 0).len() as i64 - 1;
+    let whole = why_signal(log, &options(), 0, last, &mut |_| {}).unwrap();
+    // All that is left are the `Sealed` and what came after it.
+    let sealed = whole.transaction.sealed_sequence as usize;
+    let log = Tampered::trimmed(log, "journal", 0, journal[sealed..].to_vec());
+    let found = why_signal(&log, &options(), 0, last, &mut |_| {}).unwrap();
+    assert_eq!((found.total_ns, found.is_to_commit), (whole.total_ns, true));
+    assert_eq!(found.waits.iter().map(|wait| wait.ns).sum::<i64>(), found.total_ns);
+    assert!(found.arrival.is_none() && found.batch.is_none() && found.explanation.is_none());
+    assert!(found.unknown.iter().any(|unknown| unknown.starts_with("when the record came")), "{found:?}");
 }
 
 #[test]
