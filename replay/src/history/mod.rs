@@ -15,7 +15,7 @@ mod queues;
 mod tasks;
 mod window;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use warptape_scheduler::{PartitionPhase, Scheduler};
@@ -47,8 +47,10 @@ pub struct History {
     transaction: Option<Transaction>,
     /// Sequence of the first entry of the next transaction.
     first_sequence: Option<i64>,
-    /// Whether rows of a lost lane come again now.
-    is_returning: bool,
+    /// Partitions whose rows a lost lane had, which come again now.
+    returning: BTreeSet<PartitionId>,
+    /// Partitions whose rows it may have had, since not all of its batches are known.
+    may_return: BTreeSet<PartitionId>,
     items: Vec<Item>,
 }
 
@@ -74,7 +76,8 @@ impl History {
             tasks: Tasks::default(),
             transaction: None,
             first_sequence: None,
-            is_returning: false,
+            returning: BTreeSet::new(),
+            may_return: BTreeSet::new(),
             items: Vec::new(),
         }
     }
@@ -131,8 +134,11 @@ impl History {
     /// The next entry.
     pub fn step(&mut self, entry: &JournalEntry) {
         let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-        if self.is_returning && !matches!(entry.input, Input::Arrived(_)) {
-            self.is_returning = false;
+        if !matches!(entry.input, Input::Arrived(_))
+            && !(self.returning.is_empty() && self.may_return.is_empty())
+        {
+            self.returning.clear();
+            self.may_return.clear();
             self.partitions.values_mut().for_each(Partition::forget_returned);
         }
         let trigger = self.apply(at, &entry.input);
@@ -271,7 +277,8 @@ impl History {
         }
         self.tasks.finish(&mut self.items);
         self.end_transaction();
-        self.is_returning = false;
+        self.returning.clear();
+        self.may_return.clear();
     }
 
     fn assign(&mut self, at: Moment, assigned: &PartitionAssigned) {
@@ -296,8 +303,13 @@ impl History {
             offsets: None,
             groups: arrived.groups.iter().map(|group| (group.group, group.rows)).collect(),
         };
-        let partition = self.partitions.entry(arrived.partition).or_default();
-        partition.arrive(arrival, arrived.next_offset, self.is_returning);
+        let (id, next_offset) = (arrived.partition, arrived.next_offset);
+        let partition = self.partitions.entry(id).or_default();
+        let may_return = self.may_return.remove(&id) && partition.is_at(next_offset);
+        match self.returning.remove(&id) || may_return {
+            true => partition.return_rows(&arrival, next_offset),
+            false => partition.arrive(arrival, next_offset),
+        }
     }
 
     fn place(&mut self, at: Moment, place: &Place) {
@@ -366,13 +378,16 @@ impl History {
 
     fn lose(&mut self, at: Moment, lost: &LaneLost) {
         self.items.push(Item::Lane(LaneChange { at, lane: lost.lane, lost: Some(lost.reason.clone()) }));
-        let open = self.lanes.remove(&lost.lane).unwrap_or_default().open;
+        let Lane { open, unknown, .. } = self.lanes.remove(&lost.lane).unwrap_or_default();
         if lost.kept {
-            self.is_returning = true;
             for part in open.iter().rev().flat_map(|batch| &batch.parts) {
-                if let Some(partition) = self.partitions.get_mut(&part.partition) {
-                    partition.put_back(part.group, part.rows, &part.pieces);
+                let partition = self.partitions.get_mut(&part.partition);
+                if partition.is_some_and(|partition| partition.put_back(lost.lane, part)) {
+                    self.returning.insert(part.partition);
                 }
+            }
+            if !unknown.is_empty() {
+                self.may_return = self.partitions.keys().copied().collect();
             }
         }
         let ended = |batch| Item::Batch(Arc::new(Batch { end: BatchEnd::Lost(at), ..batch }));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, SealedPartition};
 
-use super::items::{Arrival, Batch, Moment, Paused, Piece, SealedPart, Stay, StayEnd};
+use super::items::{Arrival, Batch, Moment, Part, Paused, Piece, SealedPart, Stay, StayEnd};
 
 /// Arrivals, and batches, of a partition that are kept until they are sealed. Engines stop reading long before.
 const UNSEALED_MAX: usize = 1 << 18;
@@ -74,18 +74,25 @@ impl Partition {
         self.groups.entry(group).or_default()
     }
 
-    /// Rows came. `returning` says that a lane was lost just now whose rows come again.
-    pub(super) fn arrive(&mut self, new: Arrival, next_offset: i64, returning: bool) {
-        if returning && self.position.is_none_or(|position| position == next_offset) {
-            for &(group, rows) in &new.groups {
-                let missing = rows - std::mem::take(&mut self.group(group).returned);
-                if missing > 0 {
-                    let piece = of_unknown_records(new.partition, group, new.at_ns, missing);
-                    self.group(group).waiting.push_front(piece);
-                }
+    /// Whether the last arrival ended at an offset.
+    pub(super) fn is_at(&self, offset: i64) -> bool {
+        self.position == Some(offset)
+    }
+
+    /// Rows that a lost lane gave back come once more. Records in between gave none, and had no arrival.
+    pub(super) fn return_rows(&mut self, again: &Arrival, next_offset: i64) {
+        for &(group, rows) in &again.groups {
+            let missing = rows - std::mem::take(&mut self.group(group).returned);
+            if missing > 0 {
+                let piece = of_unknown_records(again.partition, group, again.at_ns, missing);
+                self.group(group).waiting.push_front(piece);
             }
-            return;
         }
+        self.position = Some(next_offset);
+    }
+
+    /// Rows came.
+    pub(super) fn arrive(&mut self, new: Arrival, next_offset: i64) {
         let first = self.position.filter(|first| *first <= next_offset);
         let arrival = Arc::new(Arrival { offsets: first.map(|first| (first, next_offset)), ..new });
         self.position = Some(next_offset);
@@ -124,13 +131,19 @@ impl Partition {
         pieces
     }
 
-    /// Rows of a lost lane wait again, before all others. The batches of a lane are given back from the newest to the oldest.
-    pub(super) fn put_back(&mut self, group: GroupIndex, rows: i64, pieces: &[Piece]) {
-        let group = self.group(group);
-        group.returned += rows;
-        for piece in pieces.iter().rev() {
+    /// Rows of a lost lane wait again, before all others, if the group was still its in that epoch; whether it was. The batches of a lane are
+    /// given back from the newest to the oldest.
+    pub(super) fn put_back(&mut self, lane: LaneId, part: &Part) -> bool {
+        let group = self.group(part.group);
+        let is_its = |stay: &Stay| (stay.lane, stay.epoch) == (lane, part.epoch);
+        if !group.stay.as_ref().is_some_and(is_its) {
+            return false;
+        }
+        group.returned += part.rows;
+        for piece in part.pieces.iter().rev() {
             group.waiting.push_front(piece.clone());
         }
+        true
     }
 
     /// No rows come again any more.

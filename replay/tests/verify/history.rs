@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use warptape_eventlog::EventLog;
 use warptape_replay::history::{
-    Batch, BatchEnd, Bound, HistoryOptions, Item, Stay, StayEnd, Transaction, Window, read_history,
+    Batch, BatchEnd, Bound, History, HistoryOptions, Item, Stay, StayEnd, Transaction, Window, read_history,
 };
+use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::journal::{
+    Arrived, Completed, Decision, GroupArrival, Input, JournalEntry, LaneLost, LaneSpec, PartitionAssigned,
+    Sealed, SealedPartition, Started,
+};
 
-use crate::recording::{Plan, record};
+use crate::recording::{Plan, record, scheduler_config};
 use crate::records;
 
 fn plan(seed: u64) -> Plan {
@@ -151,4 +155,77 @@ fn a_window_begins_and_ends_anywhere() {
             assert_eq!(earlier.iter().filter(ended).collect::<Vec<_>>(), expected, "to {bound:?}");
         }
     }
+}
+
+/// A scheduler and the history of what it is told.
+struct Steps {
+    scheduler: Scheduler,
+    history: History,
+    sequence: i64,
+}
+
+impl Steps {
+    fn step(&mut self, input: Input) -> Vec<Decision> {
+        let (sequence, at_ns) = (self.sequence, 1_000 + 10 * self.sequence);
+        let mut decisions = Vec::new();
+        self.scheduler.step(at_ns, &input, &mut decisions).unwrap();
+        let (state_hash, hash) = (String::new(), String::new());
+        let entry = JournalEntry { sequence, at_ns, input, decisions: decisions.clone(), state_hash, hash };
+        self.history.step(&entry);
+        self.sequence += 1;
+        decisions
+    }
+
+    fn arrive(&mut self, next_offset: i64, rows: i64) -> Vec<Decision> {
+        let groups = vec![GroupArrival { group: 0, rows, bytes: 10 * rows }];
+        self.step(Input::Arrived(Arrived { partition: 0, next_offset, groups }))
+    }
+}
+
+fn dispatched(decisions: &[Decision]) -> (i32, i64) {
+    let of = |decision: &Decision| match decision {
+        Decision::Dispatch(batch) => Some((batch.lane, batch.batch)),
+        _ => None,
+    };
+    decisions.iter().find_map(of).expect("a batch is dispatched")
+}
+
+/// Rows that a lost lane gives back are those that came before, also where records without rows were read meanwhile.
+#[test]
+fn rows_of_a_lost_lane_are_in_another_batch() {
+    let mut steps = Steps { scheduler: Scheduler::new(), history: History::new(0), sequence: 0 };
+    let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
+    let (node, software, stage_config) = ("node".to_owned(), "test".to_owned(), "{}".to_owned());
+    let scheduler = scheduler_config();
+    steps.step(Input::Started(Started { node, software, stage_config, scheduler, lanes }));
+    let (partition, groups) = (0, 1);
+    steps.step(Input::PartitionAssigned(PartitionAssigned {
+        partition,
+        groups,
+        committed_offset: 0,
+        snapshot_offset: 0,
+    }));
+    let decisions = steps.arrive(5, 4);
+    let (lane, lost) = dispatched(&decisions);
+    steps.step(Input::LaneLost(LaneLost { lane, reason: "it broke".to_owned(), kept: true }));
+    // Records 5 to 8 were dead letters.
+    let decisions = steps.arrive(9, 4);
+    let (other, batch) = dispatched(&decisions);
+    assert!(other != lane && batch > lost);
+    steps.arrive(11, 3);
+    steps.step(Input::Completed(Completed { lane: other, batch, service_ns: 1, sample: None }));
+    steps.step(Input::Sealed(Sealed {
+        partitions: vec![SealedPartition { partition, next_offset: 9, ..SealedPartition::default() }],
+    }));
+    steps.history.finish();
+    let items = steps.history.take_items();
+    let found = batches(&items);
+    assert!(matches!(found[0].end, BatchEnd::Lost(_)) && found[0].dispatch.batch == lost);
+    let pieces = &found[1].parts[0].pieces;
+    assert_eq!((found[1].dispatch.batch, pieces.len(), pieces[0].rows), (batch, 1, 4));
+    assert_eq!(pieces[0].arrival.offsets, Some((0, 5)), "they came with the first records");
+    let transaction = &transactions(&items)[0];
+    let part = &transaction.partitions[0];
+    assert_eq!(part.arrivals.iter().map(|arrival| arrival.offsets).collect::<Vec<_>>(), [Some((0, 5))]);
+    assert_eq!(part.batches.len(), 1);
 }

@@ -486,7 +486,7 @@ impl Partition {
     }
 }
 
-fn scheduler_config() -> SchedulerConfig {
+pub fn scheduler_config() -> SchedulerConfig {
     SchedulerConfig {
         placement_policy: "rendezvous".to_owned(),
         placement_seed: 7,
