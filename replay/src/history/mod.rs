@@ -134,9 +134,8 @@ impl History {
     /// The next entry.
     pub fn step(&mut self, entry: &JournalEntry) {
         let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-        if !matches!(entry.input, Input::Arrived(_))
-            && !(self.returning.is_empty() && self.may_return.is_empty())
-        {
+        let is_awaited = !self.returning.is_empty() || !self.may_return.is_empty();
+        if is_awaited && !matches!(entry.input, Input::Arrived(_)) {
             self.returning.clear();
             self.may_return.clear();
             self.partitions.values_mut().for_each(Partition::forget_returned);
