@@ -116,6 +116,88 @@ pub enum ReplayError {
         /// The sequence.
         sequence: i64,
     },
+    /// There is no such record, or it is none of its topic.
+    #[error("{url}: topic {topic:?} partition {partition} has no such record at offset {offset}: {mistake}")]
+    NoRecord {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The offset.
+        offset: i64,
+        /// What is wrong.
+        mistake: String,
+    },
+    /// A symbol has no signal of a time.
+    #[error(
+        "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later; `warptape tail {topic} --from-beginning          --exit-at-end --symbol {symbol}` lists what there is"
+    )]
+    NoSignal {
+        /// The log.
+        url: String,
+        /// Topic of the signals.
+        topic: String,
+        /// The symbol.
+        symbol: String,
+    },
+    /// A request was not answered.
+    #[error(
+        "{url}: there is no answer to the risk request {request_id:?}, or the journal has nothing of it any more; `warptape tail risk.results \
+         --from-beginning --exit-at-end` lists what there is"
+    )]
+    NoAnswer {
+        /// The log.
+        url: String,
+        /// Id of the request.
+        request_id: String,
+    },
+    /// A process life has no such batch.
+    #[error(
+        "{url}: the process life that began last in partition {partition} of the journal has no batch {batch}; of an earlier life, name the \
+         entry that dispatched it, as `warptape tail journal` lists them"
+    )]
+    NoBatch {
+        /// The log.
+        url: String,
+        /// Partition of the journal.
+        partition: i32,
+        /// The batch.
+        batch: i64,
+    },
+    /// There is no lane of this index.
+    #[error("there is no lane {lane}: the process has {lanes} lanes, the first of which is lane 0")]
+    NoLane {
+        /// The lane.
+        lane: i32,
+        /// Number of lanes.
+        lanes: usize,
+    },
+    /// The journal begins behind what was asked for.
+    #[error(
+        "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal` lists what there is"
+    )]
+    NothingBefore {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// Its partition.
+        partition: i32,
+    },
+    /// The journal does not account for a tick record.
+    #[error(
+        "{url}: no entry of the journal accounts for the tick record at offset {offset} of partition {partition}: it was removed with older          entries (retention), or written before journals did"
+    )]
+    NotSealed {
+        /// The log.
+        url: String,
+        /// Partition of the ticks.
+        partition: i32,
+        /// Offset of the record.
+        offset: i64,
+    },
     /// The entries that lead to the one that is asked for are not what this software decides.
     #[error(
         "{url}: the journal {topic:?} partition {partition} cannot be stepped again at sequence {sequence}: {error}"

@@ -16,11 +16,14 @@
 mod accounts;
 mod admissions;
 mod asides;
+pub mod chain;
 mod comparison;
 mod cut;
 mod difference;
 mod divergence;
+mod entries;
 mod error;
+pub mod history;
 mod journal;
 mod market_fold;
 mod options;

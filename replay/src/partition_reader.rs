@@ -30,6 +30,12 @@ impl PartitionReader {
         Ok(Self { source, consumer, fetched: VecDeque::new(), end: range.next })
     }
 
+    /// Goes on with the first record at or behind an offset.
+    pub(crate) fn seek(&mut self, offset: i64) -> Result<(), LogError> {
+        self.fetched.clear();
+        self.consumer.seek(&self.source, offset)
+    }
+
     /// The next record; `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&mut self) -> Result<Option<Record>, LogError> {

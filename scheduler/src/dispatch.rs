@@ -15,6 +15,7 @@
 //! An idle lane takes at least one row however many bytes it weighs: else a row heavier than the credit would wait
 //! for ever.
 
+use serde::Serialize;
 use warptape_events::journal::{Decision, Dispatch, ReleaseReason, Take};
 
 use crate::lanes::{InFlight, Lane, QueueHead};
@@ -29,6 +30,38 @@ enum Verdict {
     WaitUntil(i64),
     /// It gets a batch.
     Release(ReleaseReason),
+}
+
+/// When a lane gets its next batch, as things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextBatch {
+    /// Nothing waits for it.
+    NothingWaits,
+    /// It has as many batches in flight as it may have.
+    BatchesInFlight,
+    /// Its credit of rows is used up.
+    Rows,
+    /// Its credit of bytes does not allow the next row.
+    Bytes,
+    /// It is due, for this reason: the next step dispatches it.
+    Due(ReleaseReason),
+    /// It is busy, and gets it at this time at the latest, ns since the epoch, if no more rows come.
+    AtLatest(i64),
+}
+
+/// When a lane gets its next batch.
+pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
+    match judge(life, lane) {
+        Verdict::Release(reason) => NextBatch::Due(reason),
+        Verdict::WaitUntil(at_ns) => NextBatch::AtLatest(at_ns),
+        Verdict::Leave if lane.queues.is_empty() => NextBatch::NothingWaits,
+        Verdict::Leave if lane.rows_left(&life.config) > 0 => NextBatch::Bytes,
+        Verdict::Leave if lane.in_flight.len() as i64 >= i64::from(life.config.lane_batches_max) => {
+            NextBatch::BatchesInFlight
+        }
+        Verdict::Leave => NextBatch::Rows,
+    }
 }
 
 /// Releases every batch that is due, as far as the step has room. Returns when the next will be.

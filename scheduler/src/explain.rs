@@ -3,9 +3,12 @@
 //! Nothing of it is stored. The step is taken again on a copy of the state before it, and broken off where the decision was made; what the
 //! rules looked at there is put into words that the rules have themselves.
 
+mod lane;
+
 use serde::Serialize;
 use warptape_events::journal::{
-    Decision, Dispatch, ExclusionReason, Input, LaneId, Place, RunSlice, TaskClass, TaskId,
+    Decision, Dispatch, ExclusionReason, GroupIndex, Input, LaneId, PartitionId, Place, RunSlice, TaskClass,
+    TaskId,
 };
 
 use crate::error::StepError;
@@ -13,6 +16,8 @@ use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::partitions::GroupKey;
 use crate::{dispatch, placement, risk};
+
+pub use lane::{GroupElsewhere, LaneExplanation};
 
 /// Why a decision was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -94,6 +99,17 @@ impl Scheduler {
         Ok(Explanation { decision, choices, otherwise })
     }
 
+    /// All lanes as placement would see them if a group had none now, with their scores. The one that it is on is the chosen one. Nothing
+    /// where there is no such group.
+    pub fn lanes_for(&self, partition: PartitionId, group: GroupIndex) -> Vec<Choice> {
+        let Some(life) = &self.life else { return Vec::new() };
+        let owner = life.partitions.get(&partition).and_then(|partition| {
+            partition.active().get(usize::try_from(group).ok()?).and_then(|group| group.lane)
+        });
+        let accounts = placement::account(life, GroupKey { partition, group });
+        lane_choices(life, &accounts.unwrap_or_default(), owner)
+    }
+
     /// The state in which the decision of an index was made.
     fn before(&self, at_ns: i64, input: &Input, index: usize) -> Result<Life, StepError> {
         // Steps that are broken off later have as many decisions or more.
@@ -120,6 +136,28 @@ fn term(name: &'static str, value: i64) -> Term {
 fn of_place(life: &mut Life, place: &Place) -> (Vec<Choice>, Vec<Otherwise>) {
     let key = GroupKey { partition: place.partition, group: place.group };
     let accounts = placement::account(life, key).unwrap_or_default();
+    let choices = lane_choices(life, &accounts, Some(place.lane));
+    let Some(chosen) = accounts.iter().find(|account| account.view.lane == place.lane) else {
+        return (choices, Vec::new());
+    };
+    let rank = |account: &&placement::LaneAccount| (account.score, -account.view.lane);
+    let others = || accounts.iter().filter(|account| account.view.lane != place.lane);
+    let next = others().filter(|account| account.excluded.is_none()).max_by_key(rank);
+    let mut otherwise: Vec<Otherwise> = next
+        .map(|next| Otherwise::Next(Subject::Lane(next.view.lane), chosen.score.checked_sub(next.score)))
+        .into_iter()
+        .collect();
+    let better = others().filter(|account| rank(account) > rank(&chosen));
+    otherwise.extend(
+        better.filter_map(|account| {
+            account.excluded.map(|reason| Otherwise::Unless(account.view.lane, reason))
+        }),
+    );
+    (choices, otherwise)
+}
+
+/// Lanes in the choice of a lane for a group.
+fn lane_choices(life: &Life, accounts: &[placement::LaneAccount], chosen: Option<LaneId>) -> Vec<Choice> {
     let is_measured = life.policy.is_measured();
     let choice = |account: &placement::LaneAccount| {
         let view = &account.view;
@@ -138,30 +176,13 @@ fn of_place(life: &mut Life, place: &Place) -> (Vec<Choice>, Vec<Otherwise>) {
         }
         Choice {
             subject: Subject::Lane(view.lane),
-            is_chosen: view.lane == place.lane,
+            is_chosen: Some(view.lane) == chosen,
             score: Some(account.score),
             excluded: account.excluded,
             terms,
         }
     };
-    let choices: Vec<Choice> = accounts.iter().map(choice).collect();
-    let Some(chosen) = accounts.iter().find(|account| account.view.lane == place.lane) else {
-        return (choices, Vec::new());
-    };
-    let rank = |account: &&placement::LaneAccount| (account.score, -account.view.lane);
-    let others = || accounts.iter().filter(|account| account.view.lane != place.lane);
-    let next = others().filter(|account| account.excluded.is_none()).max_by_key(rank);
-    let mut otherwise: Vec<Otherwise> = next
-        .map(|next| Otherwise::Next(Subject::Lane(next.view.lane), chosen.score.checked_sub(next.score)))
-        .into_iter()
-        .collect();
-    let better = others().filter(|account| rank(account) > rank(&chosen));
-    otherwise.extend(
-        better.filter_map(|account| {
-            account.excluded.map(|reason| Otherwise::Unless(account.view.lane, reason))
-        }),
-    );
-    (choices, otherwise)
+    accounts.iter().map(choice).collect()
 }
 
 fn of_dispatch(life: &mut Life, batch: &Dispatch) -> (Vec<Choice>, Vec<Otherwise>) {

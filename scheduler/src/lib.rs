@@ -90,9 +90,10 @@ pub use config::{
     QUOTA_RATE_MAX, ROWS_MAX, STEP_BYTES_MAX, TASKS_MAX, TENANT_WEIGHT_MAX, TIME_NS_MAX, UNITS_MAX,
     WEIGHT_MAX, check_config, check_lanes, in_steps, measures, routes,
 };
+pub use dispatch::NextBatch;
 pub use error::StepError;
-pub use explain::{Choice, Explanation, Otherwise, Subject, Term};
+pub use explain::{Choice, Explanation, GroupElsewhere, LaneExplanation, Otherwise, Subject, Term};
 pub use machine::Scheduler;
 pub use policy::placement::PLACEMENT_POLICIES;
 pub use policy::task::TASK_POLICIES;
-pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement};
+pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement, WaitingRows};

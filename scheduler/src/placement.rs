@@ -227,13 +227,14 @@ pub(crate) struct LaneAccount {
     pub(crate) score: i64,
 }
 
-/// All lanes, in order, in the choice of a lane for a group that has none; `None` where there is no such group.
+/// All lanes, in order, in the choice of a lane for a group, as if it had none; `None` where there is no such group.
 pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
     let group = life.partitions.get(&key.partition)?.active().get(usize::try_from(key.group).ok()?)?;
     let chooser = Chooser::new(life);
     let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
     let rule = chooser.rule(life, kinds.and_then(|kinds| kinds.route(group)));
-    let exclusions = rule.exclusions(&life.lanes, |lane| lane.groups_placed);
+    let groups_placed = |lane: &Lane| lane.groups_placed - i32::from(group.lane == Some(lane.id));
+    let exclusions = rule.exclusions(&life.lanes, groups_placed);
     let may_have = life.lanes.iter().zip(&exclusions).filter(|(_, exclusion)| exclusion.is_none());
     let candidates: Vec<LaneView> = may_have.map(|(lane, _)| rule.view(lane, group)).collect();
     let group_view = GroupView { stream: rule.stream, counter: counter_of(key) };
@@ -246,7 +247,7 @@ pub(crate) fn account(life: &Life, key: GroupKey) -> Option<Vec<LaneAccount>> {
         });
         LaneAccount {
             view,
-            groups_placed: lane.groups_placed,
+            groups_placed: groups_placed(lane),
             groups_max: rule.groups_max[lane.id as usize],
             excluded: *excluded,
             score: rule.policy.scores(&group_view, &views)[index],

@@ -8,7 +8,7 @@ use warptape_events::journal::{GroupIndex, LaneId, PartitionId};
 use crate::machine::Scheduler;
 
 /// What a lane has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneLoad {
     /// The lane.
     pub lane: LaneId,
@@ -54,6 +54,8 @@ pub struct PartitionLoad {
     pub phase: PartitionPhase,
     /// Whether it is paused at the source.
     pub paused: bool,
+    /// Next offset after the last arrival.
+    pub position: i64,
     /// Number of its groups; 0 unless it is assigned.
     pub groups: i32,
     /// Rows that wait on the host.
@@ -88,6 +90,19 @@ pub struct Placement {
     pub waiting_rows: i64,
 }
 
+/// Rows of a group that arrived at one time and wait on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitingRows {
+    /// Partition of the group.
+    pub partition: PartitionId,
+    /// The group.
+    pub group: GroupIndex,
+    /// When they arrived, ns since the epoch.
+    pub arrived_ns: i64,
+    /// Their number.
+    pub rows: i64,
+}
+
 impl Scheduler {
     /// Load of every lane, by index.
     pub fn lane_loads(&self) -> impl Iterator<Item = LaneLoad> {
@@ -112,6 +127,7 @@ impl Scheduler {
             partition: partition.id,
             phase: partition.phase,
             paused: partition.paused,
+            position: partition.position,
             groups: partition.groups_active as i32,
             waiting_rows: partition.waiting_rows,
             waiting_bytes: partition.waiting_bytes,
@@ -143,6 +159,22 @@ impl Scheduler {
                 lane: group.lane,
                 epoch: group.epoch,
                 waiting_rows: group.waiting_rows,
+            })
+        })
+    }
+
+    /// The rows that wait on the host, by partition and group, the oldest of each group first.
+    pub fn waiting(&self) -> impl Iterator<Item = WaitingRows> {
+        let partitions = self.life.iter().flat_map(|life| life.partitions.values());
+        let groups = partitions.flat_map(|partition| {
+            partition.active().iter().enumerate().map(|(group, of)| (partition.id, group, of))
+        });
+        groups.flat_map(|(partition, group, of)| {
+            of.chunks.iter().map(move |chunk| WaitingRows {
+                partition,
+                group: group as GroupIndex,
+                arrived_ns: chunk.arrived_ns,
+                rows: chunk.rows,
             })
         })
     }

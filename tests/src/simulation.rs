@@ -16,6 +16,7 @@ mod process;
 mod risk;
 mod snapshots;
 mod source;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -34,7 +34,10 @@ pub use feed::{
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
 pub use log::{BackupArgs, LogArgs, LogCommand};
-pub use replay::{ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat, WhyArgs};
+pub use replay::{
+    ChainFormat, ReplayArgs, ReplayCommand, SlowestArgs, VerifyArgs, VerifyFormat, WhyArgs, WhyNotArgs,
+    WhySubject, WindowArgs,
+};
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
     RiskFormat, SimulationFlags, SweepArgs,

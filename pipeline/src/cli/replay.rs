@@ -1,6 +1,10 @@
 //! Arguments of `replay`.
 
+mod chain;
+
 use clap::{Args, Subcommand, ValueEnum};
+
+pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
 
 /// Arguments of `warptape replay`.
 #[derive(Clone, Debug, Args)]
@@ -16,25 +20,12 @@ pub struct ReplayArgs {
 pub enum ReplayCommand {
     /// Re-step every recorded input and compare every decision and state hash
     Verify(VerifyArgs),
-    /// Explain the decisions of one journal entry: their candidates, the figures, and what would have changed them
+    /// Say what led to a signal, a risk result, a batch or a decision: what was waited for, what was chosen among, and by what
     Why(WhyArgs),
-}
-
-/// Arguments of `warptape replay why`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-`warptape tail journal` lists entries by their sequence.
-
-Example: warptape replay why 42 --log sqlite:market.db")]
-pub struct WhyArgs {
-    /// Sequence of the entry in the journal
-    pub sequence: i64,
-    /// Partition of the journal: the ordinal of the process
-    #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
-    pub partition: i32,
-    /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
-    pub output: VerifyFormat,
+    /// List the signals that took longest from their tick to their commit, each with the main cause
+    Slowest(SlowestArgs),
+    /// Say why a lane had no more to do at a time
+    WhyNot(WhyNotArgs),
 }
 
 /// Arguments of `warptape replay verify`.

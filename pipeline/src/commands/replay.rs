@@ -1,6 +1,11 @@
 //! `warptape replay`: a recorded run against its replay, and why its decisions were made.
 
+mod batch;
+mod chain;
+mod request;
+mod slowest;
 mod why;
+mod why_not;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -21,6 +26,8 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
     match &args.command {
         ReplayCommand::Verify(args) => execute_verify(args, settings),
         ReplayCommand::Why(args) => why::execute(args, settings),
+        ReplayCommand::Slowest(args) => slowest::execute(args, settings),
+        ReplayCommand::WhyNot(args) => why_not::execute(args, settings),
     }
 }
 
@@ -35,6 +42,16 @@ fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<Exit
 }
 
 fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
+    let mut options = sources(settings, schemas);
+    options.outputs = args.outputs;
+    if let Some(group) = &args.group {
+        options.sources.group.clone_from(group);
+    }
+    options
+}
+
+/// Where the journal and all else is that the settings name.
+fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
     let topics = &settings.topics.names;
     let sources = OutputOptions {
         schemas,
@@ -44,10 +61,10 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
         dead_letter: topics.dead_letter.clone(),
         risk_requests: topics.risk_requests.clone(),
         risk_results: topics.risk_results.clone(),
-        group: args.group.clone().unwrap_or_else(|| settings.engine.group.clone()),
+        group: settings.engine.group.clone(),
         isa: Isa::detect(),
     };
-    VerifyOptions { journal: topics.journal.clone(), sources, outputs: args.outputs }
+    VerifyOptions { journal: topics.journal.clone(), sources, outputs: false }
 }
 
 fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {

@@ -8,6 +8,7 @@ mod bad_input;
 #[expect(dead_code, reason = "the tests of the log use more of it")]
 mod broker;
 mod campaign;
+mod chain;
 mod command_line;
 mod control;
 mod crash;

@@ -1,6 +1,8 @@
 //! Verification of recorded runs: identical ones are, and whatever is changed in one is found and named.
 
 mod accounts;
+mod chain;
+mod history;
 mod journal;
 mod outputs;
 mod recording;

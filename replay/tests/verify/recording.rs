@@ -10,8 +10,9 @@ use warptape_eventlog::{
 use warptape_replay::{OutputOptions, VerifyOptions};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
-    Arrived, Checkpoint, Completed, Decision, Draining, GroupArrival, Input, JournalEntry, LaneSpec,
-    PartitionAssigned, RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
+    Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Draining, GroupArrival, Input,
+    JournalEntry, LaneSpec, PartitionAssigned, RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started,
+    StateBytes,
 };
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
@@ -47,6 +48,8 @@ pub struct Plan {
     pub older_lives: usize,
     /// Records of a life after which the scheduler's state is written.
     pub checkpoint: Option<usize>,
+    /// Whether the journal says what became of each commit.
+    pub outcomes: bool,
 }
 
 impl Plan {
@@ -59,6 +62,7 @@ impl Plan {
             idle: None,
             older_lives: 0,
             checkpoint: None,
+            outcomes: false,
         }
     }
 }
@@ -94,6 +98,7 @@ pub fn run(log: &SqliteLog, plan: Plan) {
             run.live(lateness_ms, life * plan.records..life * plan.records, None);
         }
         run.is_older = life < plan.older_lives;
+        run.outcomes = plan.outcomes;
         run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan.checkpoint);
     }
 }
@@ -220,6 +225,7 @@ struct Run<'a> {
     /// Of the life that is on.
     lateness_ms: i64,
     is_older: bool,
+    outcomes: bool,
     entries: Vec<Vec<u8>>,
 }
 
@@ -227,8 +233,18 @@ impl<'a> Run<'a> {
     fn new(log: &'a SqliteLog) -> Self {
         let producer = log.producer("run").unwrap();
         let (writer, scheduler) = (JournalWriter::new(), Scheduler::new());
-        let (at_ns, partitions, entries) = (1_000_000_000, BTreeMap::new(), Vec::new());
-        Self { log, producer, writer, scheduler, at_ns, partitions, lateness_ms: 0, is_older: false, entries }
+        Self {
+            log,
+            producer,
+            writer,
+            scheduler,
+            at_ns: 1_000_000_000,
+            partitions: BTreeMap::new(),
+            lateness_ms: 0,
+            is_older: false,
+            outcomes: false,
+            entries: Vec::new(),
+        }
     }
 
     /// A process: it starts, processes these records of each partition, and drains.
@@ -385,7 +401,9 @@ impl<'a> Run<'a> {
         self.producer.begin().unwrap();
         let entries = std::mem::take(&mut self.entries).into_iter();
         let entries = entries.map(|bytes| new_record("journal", 0, Some(b"node"), bytes));
-        for record in outputs.into_iter().chain(entries) {
+        let timestamp_ns = self.at_ns;
+        let outputs = outputs.into_iter().map(|record| NewRecord { timestamp_ns, ..record });
+        for record in outputs.chain(entries) {
             self.producer.send(record).unwrap();
         }
         self.producer.send_offsets(GROUP, offsets).unwrap();
@@ -394,6 +412,19 @@ impl<'a> Run<'a> {
             self.producer.send_position(GROUP, &journal, self.writer.next_sequence()).unwrap();
         }
         self.producer.commit().unwrap();
+        if self.outcomes && !offsets.is_empty() {
+            let sealed = self.writer.next_sequence() - 1;
+            let (sent_ns, ended_ns) = (self.at_ns + 100_000, self.at_ns + 300_000);
+            let (attempt, outcome, looked_up) = (1, CommitOutcome::Committed, false);
+            self.step(Input::CommitEnded(CommitEnded {
+                sealed,
+                attempt,
+                sent_ns,
+                ended_ns,
+                outcome,
+                looked_up,
+            }));
+        }
     }
 }
 
@@ -455,7 +486,7 @@ impl Partition {
     }
 }
 
-fn scheduler_config() -> SchedulerConfig {
+pub fn scheduler_config() -> SchedulerConfig {
     SchedulerConfig {
         placement_policy: "rendezvous".to_owned(),
         placement_seed: 7,

@@ -1,7 +1,7 @@
 //! Explanations of single decisions, as an engineer reads them.
 
 use warptape_events::journal::*;
-use warptape_scheduler::{Explanation, Otherwise, Scheduler, Subject};
+use warptape_scheduler::{Explanation, NextBatch, Otherwise, Scheduler, Subject};
 
 use crate::script::{assigned, config, started, task};
 
@@ -87,4 +87,54 @@ fn a_slice_says_which_task_would_have_been_next() {
     assert_eq!(chosen[0].subject, Subject::Task(2), "the most urgent one");
     assert_eq!(run.choices.len(), 3, "the first of each class: {run:?}");
     assert_eq!(run.otherwise, [Otherwise::Next(Subject::Task(3), None)]);
+}
+
+#[test]
+fn a_lane_says_what_keeps_it_from_batches_and_groups() {
+    let limits = SchedulerConfig { lane_batches_max: 2, batch_rows_max: 10, ..config() };
+    let mut steps = Steps::start(limits, &[1, 1]);
+    steps.step(&assigned(0, 4));
+    let lane_of = |steps: &Steps, group: GroupIndex| {
+        let mut placements = steps.scheduler.placements();
+        placements.find(|one| one.group == group).and_then(|one| one.lane).expect("it is placed")
+    };
+    let lane = lane_of(&steps, 0);
+    let explained = |steps: &Steps| steps.scheduler.explain_lane(lane).expect("there is such a lane");
+    assert_eq!(explained(&steps).next_batch, NextBatch::NothingWaits);
+
+    let arrive = |steps: &mut Steps, next_offset: i64, rows: i64| {
+        let groups = vec![GroupArrival { group: 0, rows, bytes: 10 * rows }];
+        steps.step(&Input::Arrived(Arrived { partition: 0, next_offset, groups }))
+    };
+    arrive(&mut steps, 1, 3);
+    let wakes = arrive(&mut steps, 2, 3);
+    let wake_ns =
+        wakes.iter().find_map(|one| if let Decision::WakeAt(wake) = one { Some(wake.at_ns) } else { None });
+    assert_eq!(explained(&steps).next_batch, NextBatch::AtLatest(wake_ns.expect("it is to be woken")));
+    // Two batches are in flight once as many rows wait as one may have.
+    arrive(&mut steps, 3, 10);
+    assert_eq!(explained(&steps).next_batch, NextBatch::BatchesInFlight);
+    assert_eq!(explained(&steps).rows_left, 0);
+
+    let others = explained(&steps).elsewhere;
+    assert_eq!(others.len(), 4 - explained(&steps).load.groups_placed as usize);
+    for other in &others {
+        assert_eq!((other.choice.subject, other.lane), (Subject::Lane(lane), Some(1 - lane)));
+        let lanes = steps.scheduler.lanes_for(0, other.group);
+        assert_eq!(lanes.iter().filter(|one| one.is_chosen).count(), 1);
+        assert_eq!(lanes[lane as usize], other.choice);
+    }
+    steps.step(&Input::LaneLost(LaneLost { lane, reason: "it broke".into(), kept: true }));
+    assert_eq!(explained(&steps).excluded, Some(ExclusionReason::Lost));
+    assert_eq!(explained(&steps).elsewhere.len(), 4);
+    assert!(steps.scheduler.explain_lane(2).is_none());
+}
+
+/// The lanes of a group that has one are as placement saw them when it was placed, if nothing has changed since.
+#[test]
+fn lanes_of_a_placed_group_are_those_of_its_placement() {
+    let mut steps = Steps::start(config(), &[1, 1, 1]);
+    let placed = steps.explain(&assigned(0, 1), |decision| matches!(decision, Decision::Place(_)));
+    assert_eq!(steps.scheduler.lanes_for(0, 0), placed.choices);
+    assert!(steps.scheduler.lanes_for(0, 1).is_empty() && steps.scheduler.lanes_for(1, 0).is_empty());
 }

@@ -9,6 +9,7 @@ use warptape_schemas::{
 };
 
 use super::commits::Commits;
+use super::told::Told;
 use super::{Failure, World};
 use crate::sequential::Outputs;
 
@@ -91,6 +92,7 @@ impl World {
         let mut checkpoint = None;
         let mut previous = GENESIS_HASH.to_owned();
         let mut commits = Commits::default();
+        let mut told = Told::new(ordinal);
         for (sequence, record) in (0_i64..).zip(self.topic("journal", ordinal)) {
             let failed = |what: &dyn std::fmt::Display| {
                 Failure::Journal(format!("entry {ordinal}/{sequence}: {what}"))
@@ -123,12 +125,13 @@ impl World {
             let mut decisions = Vec::new();
             scheduler.step(entry.at_ns, &entry.input, &mut decisions).map_err(|error| failed(&error))?;
             commits.add(&entry).map_err(|error| failed(&error))?;
+            told.add(&entry).map_err(|error| failed(&error))?;
             if hash != entry.state_hash || decisions != entry.decisions {
                 return Err(failed(&"not what its input gives"));
             }
             previous = entry.hash;
         }
-        Ok(())
+        told.finish().map_err(|error| Failure::Journal(format!("journal {ordinal}: {error}")))
     }
 }
 

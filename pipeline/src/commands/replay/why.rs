@@ -1,35 +1,79 @@
-//! `warptape replay why`: what the decisions of an entry were chosen among, by what, and what would have changed them.
+//! `warptape replay why`: what led to a signal or a result; what the decisions of an entry were chosen among, by what, and what would have
+//! changed them.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use serde_json::Value;
-use warptape_replay::{ReplayError, Why, WhyOptions, why};
-use warptape_scheduler::{Choice, Explanation, Otherwise, Subject};
+use warptape_eventlog::EventLog;
+use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
+use warptape_replay::{Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
+use warptape_scheduler::{Choice, Otherwise, Subject};
 
-use crate::cli::{VerifyFormat, WhyArgs};
+use super::{batch, chain, request};
+use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
 use crate::commands::columns::{Align, aligned, utc};
 use crate::commands::tail::reasons;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
 
-/// Explains an entry.
+/// Explains what the arguments name.
 pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
-    let journal = settings.topics.names.journal.clone();
-    let options = WhyOptions { journal, partition: args.partition, sequence: args.sequence };
-    let found = why(&*log, &options)?;
-    let mut stdout = stdout();
-    match args.output {
-        VerifyFormat::Text => write!(stdout, "{}", text(&found)?)?,
-        VerifyFormat::Json => {
-            serde_json::to_writer(&mut stdout, &found)?;
-            writeln!(stdout)?;
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let options = super::sources(settings, schemas);
+    let bar = super::progress_bar();
+    let printed = explain(args, &*log, &options, &mut |progress| super::show(&bar, progress));
+    bar.finish_and_clear();
+    write!(stdout(), "{}", printed?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(
+    args: &WhyArgs,
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> anyhow::Result<String> {
+    match &args.subject {
+        WhySubject::Entry(sequence) => {
+            let journal = options.journal.clone();
+            let options = WhyOptions { journal, partition: args.partition, sequence: *sequence };
+            let found = why(log, &options)?;
+            printed(args.output, &found, text)
+        }
+        WhySubject::Signal { partition, offset } => {
+            let chain = why_signal(log, options, *partition, *offset, progress)?;
+            printed(args.output, &chain, |chain| Ok(chain::text(chain)))
+        }
+        WhySubject::Symbol { symbol, at_ns } => {
+            let (partition, offset) = find_signal_of_symbol(log, options, symbol, *at_ns, progress)?;
+            let chain = why_signal(log, options, partition, offset, progress)?;
+            printed(args.output, &chain, |chain| Ok(chain::text(chain)))
+        }
+        WhySubject::Request(id) => {
+            let chain = why_request(log, options, id, progress)?;
+            printed(args.output, &chain, |chain| Ok(request::text(chain)))
+        }
+        WhySubject::Batch(number) => {
+            let journal = &options.journal;
+            let chain = why_batch(log, journal, args.partition, *number, progress)?;
+            printed(args.output, &chain, |chain| Ok(batch::text(chain)))
         }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+fn printed<T: Serialize>(
+    format: VerifyFormat,
+    found: &T,
+    text: impl Fn(&T) -> anyhow::Result<String>,
+) -> anyhow::Result<String> {
+    match format {
+        VerifyFormat::Text => text(found),
+        VerifyFormat::Json => Ok(serde_json::to_string(found)? + "\n"),
+    }
 }
 
 fn text(why: &Why) -> anyhow::Result<String> {
@@ -47,7 +91,7 @@ fn text(why: &Why) -> anyhow::Result<String> {
     }
     for (reason, explanation) in reasons::of_decisions(&fields).zip(&why.explanations) {
         write!(text, "\n{reason}\n")?;
-        text.push_str(&choices(explanation));
+        text.push_str(&choices(&explanation.choices));
         for otherwise in &explanation.otherwise {
             writeln!(text, "  {}", words(otherwise))?;
         }
@@ -56,17 +100,17 @@ fn text(why: &Why) -> anyhow::Result<String> {
 }
 
 /// What was chosen among, a row each, with a column for each figure that any of them has.
-fn choices(explanation: &Explanation) -> String {
+pub(super) fn choices(choices: &[Choice]) -> String {
     let mut names: Vec<&'static str> = Vec::new();
-    for term in explanation.choices.iter().flat_map(|choice| &choice.terms) {
+    for term in choices.iter().flat_map(|choice| &choice.terms) {
         if !names.contains(&term.name) {
             names.push(term.name);
         }
     }
-    if explanation.choices.is_empty() {
+    if choices.is_empty() {
         return String::new();
     }
-    let scored = explanation.choices.iter().any(|choice| choice.score.is_some());
+    let scored = choices.iter().any(|choice| choice.score.is_some());
     let mut header = vec![("", Align::Left), ("choice", Align::Left)];
     header.extend(scored.then_some(("score", Align::Right)));
     header.extend(names.iter().map(|name| (*name, Align::Right)));
@@ -87,7 +131,7 @@ fn choices(explanation: &Explanation) -> String {
         row.push(excluded.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned());
         row
     };
-    let rows: Vec<Vec<String>> = explanation.choices.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = choices.iter().map(row).collect();
     aligned(&header, &rows)
 }
 
@@ -98,7 +142,7 @@ fn subject(subject: &Subject) -> String {
     }
 }
 
-fn words(otherwise: &Otherwise) -> String {
+pub(super) fn words(otherwise: &Otherwise) -> String {
     match otherwise {
         Otherwise::Next(next, Some(less)) => {
             format!("without it: {}, whose score is less by {less}", subject(next))

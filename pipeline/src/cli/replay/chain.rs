@@ -1,0 +1,203 @@
+//! Arguments of `replay why`, `replay slowest` and `replay why-not`, and what parts of a log they name.
+
+use clap::{Args, ValueEnum};
+use warptape_replay::history::{Bound, Window};
+use warptape_sources::TimeUnit;
+
+use super::VerifyFormat;
+use crate::cli::count::parse_count_from_one;
+
+/// What `replay why` explains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhySubject {
+    /// The decisions of the journal entry with this sequence.
+    Entry(i64),
+    /// The signal at an offset of a partition of the signals.
+    Signal {
+        /// The partition.
+        partition: i32,
+        /// The offset.
+        offset: i64,
+    },
+    /// The first signal of a symbol whose bar ends at or after a time.
+    Symbol {
+        /// The symbol, `VENUE:TICKER`.
+        symbol: String,
+        /// The time, ns since the epoch.
+        at_ns: i64,
+    },
+    /// The answer to a risk request.
+    Request(String),
+    /// The batch of this number, of the process life that began last.
+    Batch(i64),
+}
+
+/// Arguments of `warptape replay why`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+WHAT is one of
+  42                                    the entry with this sequence in the journal (`warptape tail journal` lists them)
+  signal:PARTITION:OFFSET               a signal (`warptape tail signals` and `warptape replay slowest` list them)
+  SYNTH:AAAA@2026-11-24T10:00:00Z       the symbol's first signal whose bar ends at that time or later
+  request:ID                            the answer to a risk request
+  batch:17                              a batch of the process life that began last
+
+Of a signal, a request and a batch it says what led to them: who waited for what, how long, and why.
+
+Example: warptape replay why signal:0:1234 --log sqlite:market.db")]
+pub struct WhyArgs {
+    /// What to explain
+    #[arg(value_name = "WHAT", value_parser = parse_subject)]
+    pub subject: WhySubject,
+    /// Of an entry or a batch: partition of the journal, which is the ordinal of the process
+    #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
+    pub partition: i32,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
+    pub output: VerifyFormat,
+}
+
+/// Arguments of `warptape replay slowest`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+The latency of a signal is the time from the publication of the tick record that caused it, by its create time, until its commit.
+
+Example: warptape replay slowest 20 --from 2026-11-24T03:00:00Z --to 2026-11-24T03:05:00Z --log sqlite:market.db")]
+pub struct SlowestArgs {
+    /// How many signals to list, 10000 at most
+    #[arg(value_name = "N", default_value = "10", value_parser = parse_count_from_one)]
+    pub count: u64,
+    /// Which part of the journal to look at
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// How to print them
+    #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
+    pub output: ChainFormat,
+}
+
+/// Arguments of `warptape replay why-not`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape replay why-not 1 --at 2026-11-24T03:01:00Z --log sqlite:market.db")]
+pub struct WhyNotArgs {
+    /// Index of the lane, in the order of the configuration
+    #[arg(value_name = "LANE")]
+    pub lane: i32,
+    /// When: a time such as 2026-11-24T03:01:00Z, `sequence:N` or `offset:N` of the journal
+    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
+    pub at: Bound,
+    /// Partition of the journal: the ordinal of the process
+    #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
+    pub partition: i32,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
+    pub output: VerifyFormat,
+}
+
+/// A part of the journal.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct WindowArgs {
+    /// Begin here: a time such as 2026-11-24T03:00:00Z, `sequence:N` or `offset:N` of the journal; its beginning where not given
+    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
+    pub from: Option<Bound>,
+    /// End before this, named likewise; the end of the journal where not given
+    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
+    pub to: Option<Bound>,
+}
+
+impl WindowArgs {
+    /// As the replay takes it.
+    pub fn window(self) -> Window {
+        Window { from: self.from, to: self.to }
+    }
+}
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ChainFormat {
+    /// Aligned columns
+    Table,
+    /// One JSON object
+    Json,
+}
+
+fn parse_subject(text: &str) -> Result<WhySubject, String> {
+    let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
+    if let Some(sequence) = number(text) {
+        return Ok(WhySubject::Entry(sequence));
+    }
+    if let Some(id) = text.strip_prefix("request:") {
+        return Ok(WhySubject::Request(id.to_owned()));
+    }
+    if let Some(batch) = text.strip_prefix("batch:") {
+        let batch =
+            number(batch).ok_or_else(|| format!("{batch:?} is no number of a batch, as in batch:17"))?;
+        return Ok(WhySubject::Batch(batch));
+    }
+    if let Some(place) = text.strip_prefix("signal:") {
+        let numbers = place.split_once(':').and_then(|(partition, offset)| {
+            Some((number(partition).and_then(|partition| i32::try_from(partition).ok())?, number(offset)?))
+        });
+        let (partition, offset) =
+            numbers.ok_or_else(|| format!("{place:?} is no partition and offset, as in signal:0:1234"))?;
+        return Ok(WhySubject::Signal { partition, offset });
+    }
+    if let Some((symbol, at)) = text.rsplit_once('@') {
+        return Ok(WhySubject::Symbol { symbol: symbol.to_owned(), at_ns: parse_time(at)? });
+    }
+    Err("a sequence such as 42, signal:PARTITION:OFFSET, SYMBOL@TIME, request:ID or batch:NUMBER is expected"
+        .to_owned())
+}
+
+fn parse_bound(text: &str) -> Result<Bound, String> {
+    let number = |text: &str| {
+        let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
+        number.ok_or_else(|| format!("{text:?} is no whole number"))
+    };
+    match text.split_once(':') {
+        Some(("sequence", sequence)) => number(sequence).map(Bound::Sequence),
+        Some(("offset", offset)) => number(offset).map(Bound::Offset),
+        _ => parse_time(text).map(Bound::Time),
+    }
+}
+
+fn parse_time(text: &str) -> Result<i64, String> {
+    let time_ns = TimeUnit::Rfc3339.parse_ns(text.as_bytes());
+    time_ns.ok_or_else(|| format!("{text:?} is no {}", "time such as 2026-11-24T03:00:00.5Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_explained() {
+        let check =
+            |text: &str, expected: WhySubject| assert_eq!(parse_subject(text), Ok(expected), "{text}");
+        check("42", WhySubject::Entry(42));
+        check("signal:3:1234", WhySubject::Signal { partition: 3, offset: 1234 });
+        check("batch:17", WhySubject::Batch(17));
+        check("request:a:b@c", WhySubject::Request("a:b@c".to_owned()));
+        let symbol = "SYNTH:AAAA".to_owned();
+        check("SYNTH:AAAA@1970-01-01T00:00:01.5Z", WhySubject::Symbol { symbol, at_ns: 1_500_000_000 });
+        for (text, expected) in [
+            ("-1", "a sequence such as 42"),
+            ("x", "a sequence such as 42"),
+            ("batch:x", "no number of a batch"),
+            ("signal:0", "no partition and offset"),
+            ("signal:0:-1", "no partition and offset"),
+            ("signal:9999999999:1", "no partition and offset"),
+            ("A:B@yesterday", "no time such as"),
+        ] {
+            let error = parse_subject(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn ends_of_windows() {
+        assert_eq!(parse_bound("sequence:7"), Ok(Bound::Sequence(7)));
+        assert_eq!(parse_bound("offset:8"), Ok(Bound::Offset(8)));
+        assert_eq!(parse_bound("1970-01-01T00:00:02+00:00"), Ok(Bound::Time(2_000_000_000)));
+        assert!(parse_bound("sequence:x").is_err() && parse_bound("7").is_err());
+    }
+}

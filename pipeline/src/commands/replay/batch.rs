@@ -1,0 +1,92 @@
+//! What led to a batch, in words.
+
+use warptape_replay::chain::{BatchChain, PartFacts, Step};
+
+use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, why_then};
+use super::why;
+use crate::commands::columns::{Align, aligned, utc};
+
+/// The whole of it.
+pub fn text(chain: &BatchChain) -> String {
+    let mut text = String::new();
+    let batch = &chain.batch;
+    push_line(
+        &mut text,
+        &format!(
+            "batch {} of partition {} of the journal: {} rows of {} groups, dispatched to lane {} ({}) at {} (entry {})",
+            batch.batch,
+            chain.journal,
+            batch.rows,
+            batch.groups,
+            batch.lane,
+            batch.device,
+            utc(batch.at.at_ns),
+            batch.at.sequence
+        ),
+    );
+    let end = match batch.completed {
+        Some(completed) => format!("it was done at {} (entry {})", utc(completed.at_ns), completed.sequence),
+        None => "it did not come back".to_owned(),
+    };
+    push_line(
+        &mut text,
+        &format!(
+            "{end}, and was predicted to be at {}; its oldest row took {}",
+            utc(batch.predicted_finish_ns),
+            milliseconds(chain.total_ns)
+        ),
+    );
+    text.push('\n');
+    text += &wait_rows(batch.oldest_arrival_ns, &chain.waits, |step| match step {
+        Step::Queue => {
+            format!("rows gathered; {} batches of the lane were in flight", batch.in_flight_batches)
+        }
+        step => cause(step).to_owned(),
+    });
+    push_paragraph(&mut text, &why_then(batch));
+    if let Some(explanation) = &chain.explanation {
+        text += &why::choices(&explanation.choices);
+        for otherwise in &explanation.otherwise {
+            push_line(&mut text, &format!("  {}", why::words(otherwise)));
+        }
+    }
+    text.push('\n');
+    text += &parts(&chain.parts);
+    if let (Some(sequence), Some(sealed_ns)) = (chain.sealed_sequence, chain.sealed_ns) {
+        let attempts = chain.attempts.iter().map(|attempt| {
+            let outcome = serde_json::json!(attempt.outcome);
+            let outcome = outcome.as_str().unwrap_or_default().to_lowercase();
+            format!("; {outcome} at {}", utc(attempt.ended_ns))
+        });
+        let attempts: String = attempts.collect();
+        push_paragraph(
+            &mut text,
+            &format!("first sealed by entry {sequence} at {}{attempts}", utc(sealed_ns)),
+        );
+    }
+    for unknown in &chain.unknown {
+        push_paragraph(&mut text, &format!("not known: {unknown}"));
+    }
+    text
+}
+
+fn parts(parts: &[PartFacts]) -> String {
+    let header = [
+        ("partition", Align::Right),
+        ("group", Align::Right),
+        ("epoch", Align::Right),
+        ("rows", Align::Right),
+        ("records", Align::Left),
+        ("came", Align::Left),
+    ];
+    let row = |part: &PartFacts| {
+        let records = part.first_offset.zip(part.next_offset);
+        let records =
+            records.map_or_else(|| "unknown".to_owned(), |(first, next)| format!("{first} to {}", next - 1));
+        let came = part.came_ns.map_or_else(|| "unknown".to_owned(), utc);
+        let numbers = [i64::from(part.partition), i64::from(part.group), part.epoch, part.rows];
+        numbers.iter().map(i64::to_string).chain([records, came]).collect()
+    };
+    let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
+    aligned(&header, &rows)
+}

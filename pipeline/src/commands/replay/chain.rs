@@ -1,0 +1,234 @@
+//! A chain of causes in words: what was waited for, how long, and why.
+
+use warptape_replay::chain::{BatchFacts, Chain, Step, Wait};
+use warptape_replay::history::{Attempt, Trigger};
+use warptape_schemas::journal::{CommitOutcome, ReleaseReason};
+
+use super::why;
+use crate::commands::columns::{Align, aligned, utc};
+use crate::printable::printable_line;
+
+/// The whole chain.
+pub fn text(chain: &Chain) -> String {
+    let mut text = String::new();
+    let signal = &chain.signal;
+    let tick = &chain.tick;
+    let lines = [
+        format!(
+            "{} of {}, bar {} that ended at {}: offset {} of partition {}",
+            signal.kind,
+            signal.symbol,
+            signal.bar_spec,
+            utc(signal.bar_end_ns),
+            signal.offset,
+            signal.partition
+        ),
+        format!(
+            "caused by tick {} of the record at offset {}, published at {}",
+            tick.index,
+            tick.offset,
+            utc(tick.created_ns)
+        ),
+        total(chain),
+    ];
+    for line in lines {
+        push_line(&mut text, &line);
+    }
+    text.push('\n');
+    text.push_str(&wait_rows(tick.created_ns, &chain.waits, |step| sentence(chain, step)));
+    if let Some(batch) = &chain.batch {
+        push_paragraph(&mut text, &why_then(batch));
+        if let Some(explanation) = &chain.explanation {
+            text.push_str(&why::choices(&explanation.choices));
+            for otherwise in &explanation.otherwise {
+                push_line(&mut text, &format!("  {}", why::words(otherwise)));
+            }
+        }
+        push_paragraph(&mut text, &why_there(chain, batch));
+        text.push_str(&why::choices(&chain.lanes));
+    }
+    for unknown in &chain.unknown {
+        push_paragraph(&mut text, &format!("not known: {unknown}"));
+    }
+    text
+}
+
+/// Appends a line. Names in it are anybody's.
+pub fn push_line(text: &mut String, line: &str) {
+    text.push_str(&printable_line(line));
+    text.push('\n');
+}
+
+/// Appends a line behind an empty one.
+pub fn push_paragraph(text: &mut String, line: &str) {
+    text.push('\n');
+    push_line(text, line);
+}
+
+fn total(chain: &Chain) -> String {
+    let end = if chain.is_to_commit { "its commit" } else { "its seal, behind which nothing is known" };
+    let main = chain.waits.iter().max_by_key(|wait| wait.ns);
+    let main = main.map_or_else(String::new, |main| {
+        format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))
+    });
+    format!("{} from there to {end}{main}", milliseconds(chain.total_ns))
+}
+
+/// A row for each wait, with the time at its end and a sentence on it.
+pub fn wait_rows(mut at_ns: i64, waits: &[Wait], sentence: impl Fn(Step) -> String) -> String {
+    let row = |wait: &Wait| {
+        at_ns += wait.ns;
+        vec![format!("{:.3}", wait.ns as f64 / 1e6), utc(at_ns), name(wait.step), sentence(wait.step)]
+    };
+    let rows: Vec<Vec<String>> = waits.iter().map(row).collect();
+    let header =
+        [("wait_ms", Align::Right), ("until", Align::Left), ("for", Align::Left), ("what", Align::Left)];
+    aligned(&header, &rows)
+}
+
+/// The name of a step as JSON has it.
+pub fn name(step: Step) -> String {
+    serde_json::json!(step).as_str().unwrap_or_default().to_owned()
+}
+
+/// What a wait was, in a few words.
+pub fn cause(step: Step) -> &'static str {
+    match step {
+        Step::Process => "because no process had begun that had the partition",
+        Step::Restore => "for the process to have the partition, with its state",
+        Step::Pause => "because the partition was paused",
+        Step::Read => "to be read",
+        Step::Placement => "for the group to be on a lane",
+        Step::Queue => "in the queue of its group",
+        Step::Lane => "behind other batches of the lane",
+        Step::Service => "for the lane to work on the batch",
+        Step::Handover => "on the way to the lane and back",
+        Step::OtherGroups => "for rows of other groups from the same records",
+        Step::PreviousCommit => "for the transaction before to end",
+        Step::CommitInterval => "for the next commit to be due",
+        Step::Send => "for the commit to begin",
+        Step::Retry => "for commits that were aborted",
+        Step::Commit => "for the log to take the transaction",
+        Step::Preparation => "to be prepared",
+        Step::TaskQueue => "for its first slice to begin",
+        Step::Slices => "for its slices to be done",
+        Step::Conclusion => "for its answer to be put together",
+    }
+}
+
+fn sentence(chain: &Chain, step: Step) -> String {
+    let partition = chain.tick.partition;
+    let batch = chain.batch.as_ref();
+    let group =
+        chain.arrival.map_or_else(|| "its group".to_owned(), |arrival| format!("group {}", arrival.group));
+    let number = batch.map_or_else(|| "its batch".to_owned(), |batch| format!("batch {}", batch.batch));
+    let lane = batch
+        .map_or_else(|| "its lane".to_owned(), |batch| format!("lane {} ({})", batch.lane, batch.device));
+    match step {
+        Step::Process => format!("process {:?} had not begun", chain.process.node),
+        Step::Restore => format!("the process did not have partition {partition} yet, or restored its state"),
+        Step::Pause => format!("partition {partition} was paused: too many of its rows waited on the host"),
+        Step::Read => match chain.arrival {
+            Some(arrival) => format!(
+                "records {} to {} came together, with {} rows, {} of them of {group} (entry {})",
+                arrival.first_offset,
+                arrival.next_offset - 1,
+                arrival.rows,
+                arrival.group_rows,
+                arrival.sequence.map_or_else(|| "unknown".to_owned(), |sequence| sequence.to_string()),
+            ),
+            None => "the record came, but its entry is gone".to_owned(),
+        },
+        Step::Placement => format!("{group} was on no lane"),
+        Step::Queue => match batch {
+            Some(batch) => format!(
+                "{group} waited, until {number} of {} rows of {} groups left for {lane} (entry {})",
+                batch.rows, batch.groups, batch.at.sequence
+            ),
+            None => format!("{group} waited"),
+        },
+        Step::Lane => {
+            format!("{lane} had {} batches before {number}", batch.map_or(0, |batch| batch.in_flight_batches))
+        }
+        Step::Service => format!("{lane} worked on {number}"),
+        Step::Handover => format!("{number} went to {lane} and back"),
+        Step::OtherGroups => {
+            "rows of other groups from these records or earlier ones were not done".to_owned()
+        }
+        Step::PreviousCommit => "the transaction before had not ended".to_owned(),
+        Step::CommitInterval => {
+            let facts = &chain.transaction;
+            format!(
+                "the next commit was not due; it sealed records {} to {} of the partition (entry {})",
+                facts.first_offset,
+                facts.next_offset - 1,
+                facts.sealed_sequence
+            )
+        }
+        Step::Send => "the thread that commits had not begun to write".to_owned(),
+        Step::Retry => {
+            let is_aborted = |attempt: &&Attempt| attempt.outcome == CommitOutcome::Aborted;
+            let aborted = chain.transaction.attempts.iter().filter(is_aborted).count();
+            format!("{aborted} attempts to commit were aborted, and it was sent again")
+        }
+        Step::Commit => format!(
+            "the log took the transaction with {} signals of the partition",
+            chain.transaction.signals
+        ),
+        Step::Preparation | Step::TaskQueue | Step::Slices | Step::Conclusion => cause(step).to_owned(),
+    }
+}
+
+/// Why a batch was dispatched when it was, and not earlier.
+pub fn why_then(batch: &BatchFacts) -> String {
+    let lane = format!("lane {}", batch.lane);
+    let why = match (batch.reason, batch.trigger) {
+        (ReleaseReason::Idle, Trigger::Arrived(_)) => format!("{lane} had nothing to do when rows came"),
+        (ReleaseReason::Idle, Trigger::Completed(other)) => {
+            format!(
+                "{lane} had nothing to do any more: batch {other} had come back, and until then its rows gathered"
+            )
+        }
+        (ReleaseReason::Idle, Trigger::Placing) => {
+            format!("{lane} had nothing to do, and had just got the group")
+        }
+        (ReleaseReason::Idle, Trigger::Woke | Trigger::Other) => format!("{lane} had nothing to do"),
+        (ReleaseReason::Full, Trigger::Completed(other)) => {
+            format!(
+                "as many rows waited as a batch may have, and {lane} had room since batch {other} had come back"
+            )
+        }
+        (ReleaseReason::Full, _) => "as many rows waited as a batch may have".to_owned(),
+        (ReleaseReason::Deadline, _) => {
+            format!(
+                "{lane} was busy, and its oldest row, which had come at {}, allowed no further waiting",
+                utc(batch.oldest_arrival_ns)
+            )
+        }
+        (ReleaseReason::Drain, _) => "the process was to end, and let go of all that waited".to_owned(),
+    };
+    format!("why batch {} left then: {why}", batch.batch)
+}
+
+/// Why the batch went to its lane.
+fn why_there(chain: &Chain, batch: &BatchFacts) -> String {
+    let group = chain.arrival.map_or(-1, |arrival| arrival.group);
+    let since = match batch.placed {
+        Some(placed) => format!(
+            "it was placed there at {} (entry {}, which `replay why {}` explains)",
+            utc(placed.at_ns),
+            placed.sequence,
+            placed.sequence
+        ),
+        None => "it was placed there before the checkpoint that the journal was read from".to_owned(),
+    };
+    format!(
+        "why on lane {}: group {group} lives there with epoch {}; {since}; what placement saw of the lanes when the batch left:",
+        batch.lane, batch.epoch
+    )
+}
+
+/// Milliseconds to three decimals.
+pub fn milliseconds(ns: i64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}

@@ -1,0 +1,82 @@
+//! What led to the answer to a risk request, in words.
+
+use warptape_replay::chain::{RequestChain, Step};
+
+use super::chain::{cause, milliseconds, name, push_line, push_paragraph, wait_rows};
+use super::why;
+use crate::commands::columns::utc;
+
+/// The whole chain.
+pub fn text(chain: &RequestChain) -> String {
+    let mut text = String::new();
+    let class = serde_json::json!(chain.class);
+    push_line(
+        &mut text,
+        &format!(
+            "answer to the {} request {:?} of {:?}: offset {} of partition {}",
+            class.as_str().unwrap_or_default().to_lowercase(),
+            chain.request_id,
+            chain.tenant,
+            chain.result_offset,
+            chain.result_partition
+        ),
+    );
+    push_line(
+        &mut text,
+        &format!(
+            "request at offset {} of partition {}, published at {}",
+            chain.offset,
+            chain.partition,
+            utc(chain.created_ns)
+        ),
+    );
+    let end = if chain.is_to_commit { "the commit" } else { "the seal, behind which nothing is known" };
+    let main = chain.waits.iter().max_by_key(|wait| wait.ns);
+    let main = main.map_or_else(String::new, |main| {
+        format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))
+    });
+    push_line(&mut text, &format!("{} from there to {end}{main}", milliseconds(chain.total_ns)));
+    text.push('\n');
+    text += &wait_rows(chain.created_ns, &chain.waits, |step| sentence(chain, step));
+    if let Some(explanation) = &chain.explanation {
+        push_paragraph(&mut text, "why its first slice was next on its lane:");
+        text += &why::choices(&explanation.choices);
+        for otherwise in &explanation.otherwise {
+            push_line(&mut text, &format!("  {}", why::words(otherwise)));
+        }
+    }
+    for unknown in &chain.unknown {
+        push_paragraph(&mut text, &format!("not known: {unknown}"));
+    }
+    text
+}
+
+fn sentence(chain: &RequestChain, step: Step) -> String {
+    let task = chain.task.as_ref();
+    match (step, task) {
+        (Step::Process, _) => format!("process {:?} had not begun", chain.process.node),
+        (Step::Read, _) => "the engine had it".to_owned(),
+        (Step::Preparation, Some(task)) => {
+            format!(
+                "its market was taken and its units made: task {} (entry {})",
+                task.task, task.arrived.sequence
+            )
+        }
+        (Step::TaskQueue, Some(task)) => {
+            let entry = task.first_slice.map_or_else(String::new, |at| format!(" (entry {})", at.sequence));
+            format!("other work was before it on the lanes{entry}")
+        }
+        (Step::Slices, Some(task)) => format!(
+            "{} units in {} slices and {} rounds; lanes ({}) worked for {}",
+            task.units,
+            task.slices,
+            task.rounds,
+            task.devices.join(", "),
+            milliseconds(task.compute_ns)
+        ),
+        (Step::CommitInterval, _) => {
+            format!("the next commit was not due; entry {} sealed it", chain.transaction.sealed_sequence)
+        }
+        _ => format!("{}: {}", name(step), cause(step)),
+    }
+}

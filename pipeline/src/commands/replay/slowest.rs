@@ -1,0 +1,87 @@
+//! `warptape replay slowest`: the signals that took longest, each with the main cause.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use warptape_replay::ReplayError;
+use warptape_replay::chain::{SLOWEST_MAX, Slow, Slowest, SlowestOptions, slowest};
+
+use super::chain::{cause, name};
+use crate::cli::{ChainFormat, SlowestArgs, UsageError};
+use crate::commands::columns::{Align, aligned, utc};
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
+use crate::settings::Settings;
+
+/// Lists the slowest signals.
+pub fn execute(args: &SlowestArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let count = usize::try_from(args.count).unwrap_or(usize::MAX);
+    if count > SLOWEST_MAX {
+        return Err(UsageError(format!("{count} signals are too many to list: {SLOWEST_MAX} at most")).into());
+    }
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let options = super::sources(settings, schemas);
+    let wanted = SlowestOptions { count, window: args.window.window() };
+    let bar = super::progress_bar();
+    let found = slowest(&*log, &options, wanted, &mut |progress| super::show(&bar, progress));
+    bar.finish_and_clear();
+    let found = found?;
+    let mut stdout = stdout();
+    match args.output {
+        ChainFormat::Table => write!(stdout, "{}", table(&found))?,
+        ChainFormat::Json => {
+            serde_json::to_writer(&mut stdout, &found)?;
+            writeln!(stdout)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(found: &Slowest) -> String {
+    let header = [
+        ("latency_ms", Align::Right),
+        ("committed", Align::Left),
+        ("signal", Align::Left),
+        ("symbol", Align::Left),
+        ("kind", Align::Left),
+        ("batch", Align::Right),
+        ("lane", Align::Left),
+        ("mostly", Align::Left),
+        ("of_that_ms", Align::Right),
+        ("which was", Align::Left),
+    ];
+    let rows: Vec<Vec<String>> = found.signals.iter().map(row).collect();
+    let mut text = aligned(&header, &rows);
+    text +=
+        &format!("{} signals looked at; `replay why` with a signal of the list says all of it\n", found.seen);
+    for (count, what) in [
+        (
+            found.without_commit,
+            "have no time of their commit in the journal, as the last ones of a process life",
+        ),
+        (found.without_tick, "came of tick records that are not there any more"),
+    ] {
+        if count > 0 {
+            text += &format!("{count} signals are not among them: they {what}\n");
+        }
+    }
+    text
+}
+
+fn row(slow: &Slow) -> Vec<String> {
+    let chain = &slow.chain;
+    let milliseconds = |ns: i64| format!("{:.3}", ns as f64 / 1e6);
+    let unknown = || "unknown".to_owned();
+    vec![
+        milliseconds(chain.total_ns),
+        chain.transaction.committed_ns.map_or_else(unknown, utc),
+        format!("signal:{}:{}", chain.signal.partition, chain.signal.offset),
+        chain.signal.symbol.clone(),
+        chain.signal.kind.to_owned(),
+        chain.batch.as_ref().map_or_else(unknown, |batch| batch.batch.to_string()),
+        chain.batch.as_ref().map_or_else(unknown, |batch| batch.device.clone()),
+        slow.main.map_or_else(unknown, |wait| name(wait.step)),
+        slow.main.map_or_else(unknown, |wait| milliseconds(wait.ns)),
+        slow.main.map_or_else(unknown, |wait| cause(wait.step).to_owned()),
+    ]
+}

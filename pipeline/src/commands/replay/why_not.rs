@@ -1,0 +1,153 @@
+//! `warptape replay why-not`: why a lane had no more to do at a time.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use warptape_replay::ReplayError;
+use warptape_replay::chain::{LaneWhy, why_lane};
+use warptape_scheduler::{GroupElsewhere, LaneExplanation, NextBatch};
+use warptape_schemas::journal::{BreakerState, ExclusionReason, ReleaseReason};
+
+use super::chain::{milliseconds, push_line, push_paragraph};
+use crate::cli::{VerifyFormat, WhyNotArgs};
+use crate::commands::columns::{facts, utc};
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
+use crate::settings::Settings;
+
+/// Says how a lane stood.
+pub fn execute(args: &WhyNotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let journal = &settings.topics.names.journal;
+    let found = why_lane(&*log, journal, args.partition, args.lane, args.at)?;
+    let mut stdout = stdout();
+    match args.output {
+        VerifyFormat::Text => write!(stdout, "{}", text(&found))?,
+        VerifyFormat::Json => {
+            serde_json::to_writer(&mut stdout, &found)?;
+            writeln!(stdout)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(found: &LaneWhy) -> String {
+    let lane = &found.lane;
+    let load = &lane.load;
+    let mut text = String::new();
+    push_line(
+        &mut text,
+        &format!("lane {} behind entry {} at {}", load.lane, found.at.sequence, utc(found.at.at_ns)),
+    );
+    text.push('\n');
+    text += &facts(&[
+        ("state", state(lane)),
+        (
+            "groups",
+            format!("{} of {}", load.groups_placed, load.groups_placed as usize + lane.elsewhere.len()),
+        ),
+        (
+            "in flight",
+            format!(
+                "{} of {} batches, {} rows",
+                load.in_flight_batches, lane.batches_max, load.in_flight_rows
+            ),
+        ),
+        ("waiting", format!("{} rows", load.waiting_rows)),
+        ("slice", load.slice.map_or_else(|| "none".to_owned(), |slice| slice.to_string())),
+    ]);
+    push_paragraph(&mut text, &format!("batches: {}", next_batch(lane, found.at.at_ns)));
+    push_line(&mut text, "groups that it does not have:");
+    if lane.elsewhere.is_empty() {
+        push_line(&mut text, "  none: it has all there are");
+    }
+    for (reason, (groups, rows)) in reasons(&lane.elsewhere) {
+        push_line(&mut text, &format!("  {groups} groups, for which {rows} rows wait: {reason}"));
+    }
+    text
+}
+
+/// Whether the lane is to get anything at all.
+fn state(lane: &LaneExplanation) -> String {
+    let breaker = match lane.breaker {
+        BreakerState::Closed => "",
+        BreakerState::Open => "; its breaker is open",
+        BreakerState::HalfOpen => "; its breaker is half open, so that it gets half of its groups",
+    };
+    let service = match lane.excluded {
+        Some(reason) => excluded(reason),
+        None if lane.load.weight == 0 => {
+            "stands by: its weight is 0, so that it gets groups only where no lane with a weight is ready"
+        }
+        None => "in service",
+    };
+    format!("{service}, weight {}{breaker}", lane.load.weight)
+}
+
+/// When it gets its next batch, and why not earlier.
+fn next_batch(lane: &LaneExplanation, at_ns: i64) -> String {
+    match lane.next_batch {
+        NextBatch::NothingWaits => "no rows wait for it".to_owned(),
+        NextBatch::BatchesInFlight => format!(
+            "it has the {} batches in flight that it may have, and is predicted to have done them in {}",
+            lane.batches_max,
+            milliseconds((lane.free_ns - at_ns).max(0))
+        ),
+        NextBatch::Rows => "its credit of rows is in flight (scheduler.lane_credit_rows)".to_owned(),
+        NextBatch::Bytes => {
+            format!(
+                "{} bytes of its credit are left, which is less than the next row (scheduler.lane_credit_bytes)",
+                lane.bytes_left
+            )
+        }
+        NextBatch::Due(reason) => format!("one is due: {}", due(reason)),
+        NextBatch::AtLatest(by_ns) => format!(
+            "it is busy, and gets what waits in {} at the latest, at {}: more rows make a larger batch until then",
+            milliseconds((by_ns - at_ns).max(0)),
+            utc(by_ns)
+        ),
+    }
+}
+
+fn due(reason: ReleaseReason) -> &'static str {
+    match reason {
+        ReleaseReason::Idle => "it has nothing to do",
+        ReleaseReason::Full => "as many rows wait as a batch may have",
+        ReleaseReason::Deadline => "the oldest row allows no further waiting",
+        ReleaseReason::Drain => "the process is to end",
+    }
+}
+
+/// Numbers of groups and of their waiting rows by the reason why the lane would not get them.
+fn reasons(elsewhere: &[GroupElsewhere]) -> BTreeMap<String, (i64, i64)> {
+    let mut reasons: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    for group in elsewhere {
+        let (groups, rows) = reasons.entry(reason(group)).or_default();
+        *groups += 1;
+        *rows += group.waiting_rows;
+    }
+    reasons
+}
+
+fn reason(group: &GroupElsewhere) -> String {
+    let there = group.lane.map_or_else(|| "on no lane now".to_owned(), |lane| format!("on lane {lane}"));
+    if let Some(reason) = group.choice.excluded {
+        return format!("{there}; this lane {}", excluded(reason));
+    }
+    match (group.choice.score, group.best_score) {
+        (Some(score), Some(best)) if score < best => format!("{there}; another lane has the better score"),
+        _ => format!("{there}; this lane would be chosen now, but groups move only when that pays"),
+    }
+}
+
+fn excluded(reason: ExclusionReason) -> &'static str {
+    match reason {
+        ExclusionReason::Lost => "is lost",
+        ExclusionReason::Full => "has as many groups as it may have",
+        ExclusionReason::Slower => "is of the kind that is slower for the group",
+        ExclusionReason::Drained => "is drained by an operator",
+        ExclusionReason::Broken => "has an open breaker",
+        ExclusionReason::Memory => "has little memory left on its device",
+    }
+}

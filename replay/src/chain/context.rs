@@ -1,0 +1,101 @@
+//! What is known beside an item when it ends: the life that it is in, since when its partition is there, what was paused, which commit came
+//! before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use warptape_schemas::journal::PartitionId;
+
+use crate::history::{Assigned, Item, Life, SealedPart, Transaction};
+
+use super::waits::Sealing;
+
+/// Pauses of a partition that are remembered. A record waits through few of them.
+const PAUSES_MAX: usize = 1_024;
+
+/// Follows the items of one partition of a journal.
+#[derive(Clone, Default)]
+pub(crate) struct Context {
+    life: Option<Arc<Life>>,
+    assigned: BTreeMap<PartitionId, Assigned>,
+    pauses: BTreeMap<PartitionId, VecDeque<(i64, i64)>>,
+    /// When the outcome of the last transaction was known.
+    known_ns: Option<i64>,
+}
+
+impl Context {
+    /// The next item. A transaction is to be looked at before.
+    pub(crate) fn follow(&mut self, item: &Item) {
+        match item {
+            Item::Life(life) => *self = Self { life: Some(life.clone()), ..Self::default() },
+            Item::Assigned(assigned) => {
+                self.assigned.insert(assigned.partition, *assigned);
+            }
+            Item::Pause(pause) => {
+                let Some(until) = pause.until else { return };
+                let pauses = self.pauses.entry(pause.partition).or_default();
+                pauses.push_back((pause.from.at_ns, until.at_ns));
+                if pauses.len() > PAUSES_MAX {
+                    pauses.pop_front();
+                }
+            }
+            Item::Transaction(transaction) => {
+                let last = transaction.attempts.last();
+                self.known_ns = last.map(|attempt| attempt.known_ns).or(self.known_ns);
+            }
+            Item::Batch(_)
+            | Item::Stay(_)
+            | Item::Lane(_)
+            | Item::Breaker(_)
+            | Item::Round(_)
+            | Item::Slice(_) => {}
+        }
+    }
+
+    /// The life that items are in.
+    pub(crate) fn life(&self) -> Option<&Arc<Life>> {
+        self.life.as_ref()
+    }
+
+    /// When it began; `None` where the history began within it.
+    pub(crate) fn began_ns(&self) -> Option<i64> {
+        self.life.as_ref().and_then(|life| life.began).map(|began| began.at_ns)
+    }
+
+    /// Whether something began before what is known of the life, which began earlier.
+    pub(crate) fn is_older(&self, at_ns: i64) -> bool {
+        self.life.as_ref().is_none_or(|life| life.began.is_none() && at_ns < life.since.at_ns)
+    }
+
+    /// When the partition came last.
+    pub(crate) fn assigned_ns(&self, partition: PartitionId) -> Option<i64> {
+        self.assigned.get(&partition).map(|assigned| assigned.at.at_ns)
+    }
+
+    /// When the partition was not read.
+    pub(crate) fn pauses(&self, partition: PartitionId) -> Vec<(i64, i64)> {
+        self.pauses.get(&partition).into_iter().flatten().copied().collect()
+    }
+
+    /// What a transaction waited for that ends now.
+    pub(crate) fn sealing<'a>(&self, transaction: &'a Transaction) -> Option<Sealing<'a>> {
+        Some(Sealing {
+            sealed_ns: transaction.sealed_ns?,
+            previous_known_ns: self.known_ns,
+            attempts: &transaction.attempts,
+        })
+    }
+}
+
+/// What a transaction has of the record at an offset of a partition.
+pub(crate) fn part_with(
+    transaction: &Transaction,
+    partition: PartitionId,
+    offset: i64,
+) -> Option<&SealedPart> {
+    let has = |part: &&SealedPart| {
+        let account = &part.account;
+        account.partition == partition && (account.first_offset..account.next_offset).contains(&offset)
+    };
+    transaction.partitions.iter().find(has).filter(|part| !part.may_be_void)
+}

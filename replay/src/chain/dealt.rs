@@ -1,0 +1,147 @@
+//! Which rows of a group came of which record: the journal counts the rows of several records together.
+//!
+//! The intake deals the records again. It is begun some records before, and believed where it gives every group as many rows as the
+//! journal says; where it does not, it knew too little, and is begun earlier.
+
+use std::sync::Arc;
+
+use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
+use warptape_schemas::journal::GroupIndex;
+use warptape_schemas::{TickColumns, TickDecoder};
+use warptape_stages::{GroupQueue, PartitionIntake, StageConfig};
+
+use crate::history::Arrival;
+use crate::partition_reader::PartitionReader;
+use crate::{OutputOptions, ReplayError};
+
+/// Records before an arrival that the intake is begun at, one try after the other.
+const WARM_UP_RECORDS: [i64; 4] = [64, 1_024, 16_384, 262_144];
+
+/// The rows of an arrival, by group: offset of the record, number of the tick within it.
+pub(crate) struct Dealt {
+    groups: Vec<Vec<(i64, u32)>>,
+}
+
+impl Dealt {
+    /// The place, among the rows of a group, of the row that a tick caused: the first one, which may be that of the watermark that it
+    /// moved, or the last one, which is its own.
+    pub(crate) fn row_of(&self, group: GroupIndex, tick: (i64, u32), is_first: bool) -> Option<i64> {
+        let rows = self.groups.get(usize::try_from(group).ok()?)?;
+        let first = rows.partition_point(|row| *row < tick);
+        let next = rows.partition_point(|row| *row <= tick);
+        let found = if is_first { first } else { next.checked_sub(1)? };
+        (first < next).then_some(found as i64)
+    }
+
+    /// Rows of a group that came of records up to the one at an offset.
+    pub(crate) fn rows_through(&self, group: GroupIndex, offset: i64) -> i64 {
+        let rows = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
+        rows.map_or(0, |rows| rows.partition_point(|row| row.0 <= offset) as i64)
+    }
+
+    /// Whether every group has as many rows as the arrival says. Those of a snapshot's barrier, one for each group, come behind.
+    fn fits(&self, arrival: &Arrival) -> bool {
+        let mut more = self
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(group, rows)| arrival.rows_of(group as GroupIndex) - rows.len() as i64);
+        let Some(first) = more.next() else { return false };
+        (0..=1).contains(&first) && more.all(|other| other == first)
+    }
+}
+
+/// Deals arrivals again. The last one is remembered.
+pub(crate) struct Dealer<'a> {
+    log: &'a dyn EventLog,
+    options: &'a OutputOptions,
+    last: Option<(Arc<Arrival>, Option<Arc<Dealt>>)>,
+}
+
+impl<'a> Dealer<'a> {
+    pub(crate) fn new(log: &'a dyn EventLog, options: &'a OutputOptions) -> Self {
+        Self { log, options, last: None }
+    }
+
+    /// The rows of an arrival under a configuration; `None` where the log does not tell them any more.
+    pub(crate) fn deal(
+        &mut self,
+        config: &StageConfig,
+        arrival: &Arc<Arrival>,
+    ) -> Result<Option<Arc<Dealt>>, ReplayError> {
+        if let Some((last, dealt)) = &self.last
+            && Arc::ptr_eq(last, arrival)
+        {
+            return Ok(dealt.clone());
+        }
+        let dealt = self.deal_anew(config, arrival)?.map(Arc::new);
+        self.last = Some((arrival.clone(), dealt.clone()));
+        Ok(dealt)
+    }
+
+    fn deal_anew(&self, config: &StageConfig, arrival: &Arrival) -> Result<Option<Dealt>, ReplayError> {
+        let Some((first, next)) = arrival.offsets else { return Ok(None) };
+        let topics = self.log.topics()?;
+        let topic = topics.into_iter().find(|topic| topic.spec.name == self.options.ticks);
+        let range =
+            topic.and_then(|topic| topic.offsets.get(usize::try_from(arrival.partition).ok()?).copied());
+        let Some(range) = range.filter(|range| range.first <= first && next <= range.next) else {
+            return Ok(None);
+        };
+        for records in WARM_UP_RECORDS {
+            let start = range.first.max(first - records);
+            let mut fold = Fold::new(config, self.options);
+            let source = TopicPartition { topic: self.options.ticks.clone(), partition: arrival.partition };
+            let mut reader = PartitionReader::open(self.log, source, OffsetRange { first: start, next })?;
+            while let Some(record) = reader.next()? {
+                fold.accept(&record, record.offset >= first);
+            }
+            if fold.dealt.fits(arrival) {
+                return Ok(Some(fold.dealt));
+            }
+            if start == range.first {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The intake over some records.
+struct Fold {
+    intake: PartitionIntake,
+    queues: Vec<GroupQueue>,
+    decoder: TickDecoder,
+    columns: TickColumns,
+    dealt: Dealt,
+}
+
+impl Fold {
+    fn new(config: &StageConfig, options: &OutputOptions) -> Self {
+        let groups = config.groups_per_partition as usize;
+        Self {
+            intake: PartitionIntake::new(config),
+            queues: (0..groups).map(|_| GroupQueue::default()).collect(),
+            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
+            columns: TickColumns::default(),
+            dealt: Dealt { groups: vec![Vec::new(); groups] },
+        }
+    }
+
+    fn accept(&mut self, record: &Record, is_kept: bool) {
+        self.columns.clear();
+        // What is rejected gives no rows.
+        if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_err() {
+            return;
+        }
+        let (offset, written_ns) = (record.offset, record.timestamp_ns);
+        let _ =
+            self.intake.accept(offset, written_ns, &mut self.columns, 0, &mut self.queues, &mut Vec::new());
+        for (queue, dealt) in self.queues.iter_mut().zip(&mut self.dealt.groups) {
+            if is_kept {
+                dealt.extend(queue.rows.offset.iter().copied().zip(queue.rows.index.iter().copied()));
+            }
+            *queue = GroupQueue::default();
+        }
+    }
+}

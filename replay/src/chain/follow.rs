@@ -1,0 +1,139 @@
+//! Follows a journal to a transaction: finds its `Sealed`, and gives what led to it.
+
+use std::sync::Arc;
+
+use warptape_eventlog::OffsetRange;
+use warptape_schemas::journal::{Input, SealedPartition};
+
+use super::context::Context;
+use crate::entries::{Begin, Entries};
+use crate::history::{HistoryReader, Item, Transaction};
+use crate::{Phase, Progress, ReplayError};
+
+/// Entries of the millisecond in which a transaction was sealed, and of the next one, that are looked through for it.
+const SAME_TIME_ENTRIES_MAX: usize = 100_000;
+/// Logs keep milliseconds of create times at least.
+const CREATE_TIME_NS: i64 = 1_000_000;
+/// Entries between two words on how far a search is.
+const PROGRESS_ENTRIES: u64 = 4_096;
+
+/// A `Sealed` in a journal.
+pub(crate) struct FoundSeal {
+    /// Offset of the entry.
+    pub(crate) offset: i64,
+    /// Its sequence, which names the transaction.
+    pub(crate) sequence: i64,
+    /// What it has of the partition that was asked for.
+    pub(crate) account: SealedPartition,
+}
+
+/// Finds the `Sealed` with something of a partition at the time at which its outputs were sealed, which their create times tell. `None` where
+/// there is none, as where a broker gives create times of its own.
+pub(crate) fn find_sealed<'j, 'l>(
+    journals: &'j [Entries<'l>],
+    sealed_ns: i64,
+    is_it: impl Fn(&SealedPartition) -> bool,
+) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
+    for entries in journals {
+        let first = entries.lower_bound(|entry| entry.at_ns < sealed_ns)?;
+        let mut reader = entries.read(OffsetRange { first, next: entries.range.next })?;
+        for _ in 0..SAME_TIME_ENTRIES_MAX {
+            let Some((offset, entry)) = reader.next()? else { break };
+            if entry.at_ns > sealed_ns.saturating_add(CREATE_TIME_NS) {
+                break;
+            }
+            if let Some(account) = account_of(&entry.input, &is_it) {
+                return Ok(Some((entries, FoundSeal { offset, sequence: entry.sequence, account })));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the last `Sealed` with something of a partition in whole journals: what is sealed twice was not committed the first time.
+pub(crate) fn find_sealed_anywhere<'j, 'l>(
+    journals: &'j [Entries<'l>],
+    is_it: impl Fn(&SealedPartition) -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
+    let length = |entries: &Entries<'_>| (entries.range.next - entries.range.first) as u64;
+    let total = journals.iter().map(length).sum();
+    let (mut done, mut found) = (0, None);
+    for entries in journals {
+        let mut reader = entries.read(entries.range)?;
+        while let Some((offset, entry)) = reader.next()? {
+            done += 1;
+            if done % PROGRESS_ENTRIES == 0 {
+                progress(Progress { phase: Phase::Journal, done, total });
+            }
+            if let Some(account) = account_of(&entry.input, &is_it) {
+                found = Some((entries, FoundSeal { offset, sequence: entry.sequence, account }));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn account_of(input: &Input, is_it: impl Fn(&SealedPartition) -> bool) -> Option<SealedPartition> {
+    let Input::Sealed(sealed) = input else { return None };
+    sealed.partitions.iter().find(|account| is_it(account)).copied()
+}
+
+/// Where a history has to begin that has everything of a transaction; `None` where that was removed.
+pub(crate) fn begin_of(entries: &Entries<'_>, sealed: &FoundSeal) -> Result<Option<Begin>, ReplayError> {
+    let mut before = sealed.offset + 1;
+    loop {
+        match entries.begin_before(before)? {
+            Some(begin) if !is_early(&begin, &sealed.account) => before = begin.offset,
+            begin => return Ok(begin),
+        }
+    }
+}
+
+/// Whether none of a transaction's records had come then.
+fn is_early(begin: &Begin, account: &SealedPartition) -> bool {
+    let Some((_, scheduler)) = &begin.checkpoint else { return true };
+    let mut loads = scheduler.partition_loads();
+    let load = loads.find(|load| load.partition == account.partition && load.groups > 0);
+    load.is_none_or(|load| load.position <= account.first_offset)
+}
+
+/// Gives the items from a beginning on, each with what was known before it, until one is enough.
+pub(crate) fn follow(
+    entries: &Entries<'_>,
+    begin: Option<Begin>,
+    is_enough: &mut dyn FnMut(&Context, &Item) -> bool,
+) -> Result<(), ReplayError> {
+    let mut reader = HistoryReader::open(entries, begin, entries.range.next)?;
+    let mut context = Context::default();
+    while let Some((_, items)) = reader.next()? {
+        for item in items {
+            if is_enough(&context, &item) {
+                return Ok(());
+            }
+            context.follow(&item);
+        }
+    }
+    Ok(())
+}
+
+/// The transaction of a `Sealed`, with what is known beside it. The items that come before it are given to `each`.
+pub(crate) fn follow_to(
+    entries: &Entries<'_>,
+    begin: Option<Begin>,
+    sealed_sequence: i64,
+    each: &mut dyn FnMut(&Item),
+) -> Result<(Context, Arc<Transaction>), ReplayError> {
+    let mut found = None;
+    follow(entries, begin, &mut |context, item| {
+        if let Item::Transaction(transaction) = item
+            && transaction.sealed_sequence == sealed_sequence
+        {
+            found = Some((context.clone(), transaction.clone()));
+            return true;
+        }
+        each(item);
+        false
+    })?;
+    Ok(found.expect("a history gives every transaction whose seal it was stepped with"))
+}

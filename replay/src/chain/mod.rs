@@ -1,0 +1,32 @@
+//! Why something was late: the chain of causes from the publication of a record to the visible signal, with the wait at each step.
+//!
+//! ```text
+//!  tick record ──► Arrival ──► Batch ──► complete ──► sealed ──► committed      the journal's history
+//!      │                         │
+//!      created                   Scheduler::explain: why then, which lanes      stepped again, from the nearest checkpoint
+//! ```
+//!
+//! Times are those of the log: the create time of the record, the times of journal entries, and those that `CommitEnded` has. The waits are
+//! the differences of times that follow each other, so that they add up to the whole. What the journal does not tell is listed as unknown.
+
+mod batch;
+mod context;
+mod dealt;
+mod facts;
+mod find;
+mod follow;
+mod lane;
+mod request;
+mod signal;
+mod slowest;
+mod waits;
+mod way;
+
+pub use batch::{BatchChain, PartFacts, why_batch};
+pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
+pub use find::find_signal_of_symbol;
+pub use lane::{LaneWhy, why_lane};
+pub use request::{RequestChain, TaskFacts, why_request};
+pub use signal::why_signal;
+pub use slowest::{SLOWEST_MAX, Slow, Slowest, SlowestOptions, slowest};
+pub use waits::{Step, Wait};

@@ -1,0 +1,260 @@
+//! Why the answer to a risk request was late.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_scheduler::Explanation;
+use warptape_schemas::decode_risk_result;
+use warptape_schemas::journal::{Decision, Input, SealedPartition, TaskClass};
+use warptape_schemas::risk::RiskResult;
+
+use super::context::Context;
+use super::facts::{ProcessFacts, TransactionFacts};
+use super::follow::{FoundSeal, find_sealed, follow_to};
+use super::signal::{explain_at, process_facts, read_record, transaction_facts};
+use super::waits::{RequestTimes, Wait, request_waits};
+use crate::entries::Entries;
+use crate::history::{Item, Moment, Round, RoundEnd, Transaction};
+use crate::partition_reader::PartitionReader;
+use crate::{Phase, Progress, ReplayError, VerifyOptions};
+
+/// Results between two words on how far the search is.
+const PROGRESS_RESULTS: u64 = 1_024;
+
+/// What led to the answer to a request.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestChain {
+    /// Id of the request.
+    pub request_id: String,
+    /// Who asked.
+    pub tenant: String,
+    /// How urgent it was.
+    pub class: TaskClass,
+    /// Partition of the request.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// When it was published, as its create time says, ns since the epoch; where the request is not there any more, when the engine had it.
+    pub created_ns: i64,
+    /// Partition of the result.
+    pub result_partition: i32,
+    /// Its offset.
+    pub result_offset: i64,
+    /// The process that answered.
+    pub process: ProcessFacts,
+    /// What the scheduler had of it; `None` where it was not asked.
+    pub task: Option<TaskFacts>,
+    /// Why its first slice was next on its lane.
+    pub explanation: Option<Explanation>,
+    /// The transaction.
+    pub transaction: TransactionFacts,
+    /// What it waited for, in order of time.
+    pub waits: Vec<Wait>,
+    /// The sum of the waits, in nanoseconds.
+    pub total_ns: i64,
+    /// What the waits lead to: the commit, or, where that is not known, the seal.
+    pub is_to_commit: bool,
+    /// What is not known, in words.
+    pub unknown: Vec<String>,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskFacts {
+    /// Its number within the process life.
+    pub task: i64,
+    /// When the scheduler was told of it.
+    pub arrived: Moment,
+    /// Rounds that it had.
+    pub rounds: i64,
+    /// Units of all of them.
+    pub units: i64,
+    /// Slices that lanes did.
+    pub slices: i64,
+    /// When the first one began.
+    pub first_slice: Option<Moment>,
+    /// How its last round ended.
+    pub end: Option<RoundEnd>,
+    /// When.
+    pub ended: Option<Moment>,
+    /// Time that lanes worked on it, in nanoseconds.
+    pub compute_ns: i64,
+    /// Their devices.
+    pub devices: Vec<String>,
+}
+
+/// A result, and where it lies.
+struct Found {
+    partition: i32,
+    offset: i64,
+    sealed_ns: i64,
+    result: RiskResult,
+}
+
+/// Explains the answer to a request.
+///
+/// # Errors
+/// If the log cannot be read, has no result with this id, or the journal does not have its transaction.
+pub fn why_request(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    request_id: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RequestChain, ReplayError> {
+    let found = find_result(log, options, request_id, progress)?;
+    let journals = Entries::open_all(log, &options.journal)?;
+    let partition = found.result.partition;
+    let is_it = |account: &SealedPartition| account.partition == partition && account.risk_results > 0;
+    let no_journal = || ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() };
+    let sealed = find_sealed(&journals, found.sealed_ns, is_it)?;
+    let (entries, sealed) = sealed.ok_or_else(no_journal)?;
+    let (context, transaction, rounds) = follow_rounds(entries, &sealed, &found.result)?;
+    let part = transaction.partitions.iter().find(|part| part.account.partition == partition);
+    let part = part.ok_or_else(no_journal)?;
+    let mut unknown = Vec::new();
+    let created_ns = created_ns(log, options, &found.result, &mut unknown)?;
+    let task = task_facts(&rounds, &found.result);
+    if task.is_none() && found.result.decision_sequence >= 0 {
+        unknown.push("what the scheduler had of it: the entries that tell were removed".to_owned());
+    }
+    if transaction.committed_ns().is_none() {
+        unknown.push(super::signal::NO_COMMIT.to_owned());
+    }
+    let sealing = context.sealing(&transaction).ok_or_else(no_journal)?;
+    let times = RequestTimes {
+        created_ns,
+        began_ns: context.began_ns(),
+        received_ns: found.result.received_ns,
+        arrived_ns: task.as_ref().map(|task| task.arrived.at_ns),
+        first_slice_ns: task.as_ref().and_then(|task| task.first_slice).map(|at| at.at_ns),
+        done_ns: task.as_ref().and_then(|task| task.ended).map(|at| at.at_ns),
+        finished_ns: found.result.finished_ns,
+        sealing,
+    };
+    let (waits, end_ns) = request_waits(&times);
+    let explanation = explain_first_slice(entries, task.as_ref())?;
+    let Found { partition: result_partition, offset: result_offset, result, .. } = found;
+    Ok(RequestChain {
+        request_id: result.request_id,
+        tenant: result.tenant,
+        class: result.class,
+        partition,
+        offset: result.offset,
+        created_ns,
+        result_partition,
+        result_offset,
+        process: process_facts(&context, partition),
+        task,
+        explanation,
+        transaction: transaction_facts(&transaction, part),
+        waits,
+        total_ns: end_ns - created_ns,
+        is_to_commit: transaction.committed_ns().is_some(),
+        unknown,
+    })
+}
+
+/// When a request was published; where it is not there any more, when the engine had it.
+fn created_ns(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    result: &RiskResult,
+    unknown: &mut Vec<String>,
+) -> Result<i64, ReplayError> {
+    match read_record(log, &options.sources.risk_requests, result.partition, result.offset) {
+        Ok(record) => Ok(record.timestamp_ns),
+        Err(ReplayError::NoRecord { .. }) => {
+            unknown.push("when the request was published: it is not there any more".to_owned());
+            Ok(result.received_ns)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Why the first slice of a task was next on its lane.
+fn explain_first_slice(
+    entries: &Entries<'_>,
+    task: Option<&TaskFacts>,
+) -> Result<Option<Explanation>, ReplayError> {
+    let first = task.and_then(|task| Some((task.task, task.first_slice?)));
+    let Some((task, at)) = first else { return Ok(None) };
+    let is_it = |decision: &Decision| matches!(decision, Decision::RunSlice(run) if run.task == task);
+    Ok(explain_at(entries, at.sequence, &is_it)?.and_then(|(explanation, _)| explanation))
+}
+
+fn find_result(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    request_id: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Found, ReplayError> {
+    let topic = &options.sources.risk_results;
+    let topics = log.topics()?;
+    let ranges = topics.iter().find(|info| info.spec.name == *topic).map(|info| info.offsets.clone());
+    let ranges = ranges.unwrap_or_default();
+    let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
+    let mut done = 0;
+    for (partition, range) in (0..).zip(ranges) {
+        let source = TopicPartition { topic: topic.clone(), partition };
+        let mut reader = PartitionReader::open(log, source, range)?;
+        while let Some(record) = reader.next()? {
+            done += 1;
+            if done % PROGRESS_RESULTS == 0 {
+                progress(Progress { phase: Phase::Risk, done, total });
+            }
+            if record.key.as_deref() != Some(request_id.as_bytes()) {
+                continue;
+            }
+            if let Ok(result) = decode_risk_result(&record.value)
+                && result.request_id == request_id
+            {
+                let (offset, sealed_ns) = (record.offset, record.timestamp_ns);
+                return Ok(Found { partition, offset, sealed_ns, result });
+            }
+        }
+    }
+    Err(ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() })
+}
+
+/// The transaction, and the rounds of the task that led to it.
+fn follow_rounds(
+    entries: &Entries<'_>,
+    sealed: &FoundSeal,
+    result: &RiskResult,
+) -> Result<(Context, Arc<Transaction>, Vec<Round>), ReplayError> {
+    let arrived = match result.decision_sequence {
+        sequence @ 0.. => entries.with_sequence(sequence).ok(),
+        _ => None,
+    };
+    let is_it = |input: &Input| matches!(input, Input::TaskArrived(arrived) if arrived.request_id == result.request_id);
+    let arrived = arrived.filter(|(_, entry)| is_it(&entry.input)).map(|(offset, _)| offset);
+    let before = arrived.unwrap_or(sealed.offset).min(sealed.offset) + 1;
+    let begin = entries.begin_before(before)?;
+    let mut rounds = Vec::new();
+    let mut each = |item: &Item| {
+        if let Item::Round(round) = item
+            && round.arrived.request_id == result.request_id
+        {
+            rounds.push(round.clone());
+        }
+    };
+    let (context, transaction) = follow_to(entries, begin, sealed.sequence, &mut each)?;
+    Ok((context, transaction, rounds))
+}
+
+fn task_facts(rounds: &[Round], result: &RiskResult) -> Option<TaskFacts> {
+    let (first, last) = rounds.first().zip(rounds.last())?;
+    Some(TaskFacts {
+        task: first.arrived.task,
+        arrived: first.at,
+        rounds: rounds.len() as i64,
+        units: rounds.iter().map(|round| round.arrived.units).sum(),
+        slices: rounds.iter().map(|round| round.slices).sum(),
+        first_slice: rounds.iter().find_map(|round| round.first_slice),
+        end: last.end.map(|(_, end)| end),
+        ended: last.end.map(|(at, _)| at),
+        compute_ns: result.compute_ns,
+        devices: result.devices.clone(),
+    })
+}

@@ -1,0 +1,342 @@
+//! The signals that took longest from the publication of their tick to their commit, each with what it waited for.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use serde::Serialize;
+use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
+use warptape_schemas::decode_signal;
+
+use super::context::Context;
+use super::dealt::Dealer;
+use super::facts::{Chain, SignalFacts, TickFacts};
+use super::signal::Signalled;
+use super::waits::Wait;
+use crate::history::{HistoryOptions, Item, SealedPart, Transaction, Window, read_history};
+use crate::partition_reader::{PartitionReader, RecordWindow};
+use crate::{OutputOptions, Progress, ReplayError, VerifyOptions};
+
+/// Signals that are listed at most: each keeps its transaction.
+pub const SLOWEST_MAX: usize = 10_000;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowestOptions {
+    /// Signals to list, [`SLOWEST_MAX`] at most.
+    pub count: usize,
+    /// The transactions that are looked at.
+    pub window: Window,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Slowest {
+    /// The slowest signals, the slowest first.
+    pub signals: Vec<Slow>,
+    /// Signals that were looked at.
+    pub seen: u64,
+    /// Signals of which the journal does not say when they were committed.
+    pub without_commit: u64,
+    /// Signals that were seen whose tick record is not there any more.
+    pub without_tick: u64,
+}
+
+/// A slow signal.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slow {
+    /// What it waited for longest.
+    pub main: Option<Wait>,
+    /// All of it.
+    pub chain: Chain,
+}
+
+/// Finds the slowest signals. Memory is bounded by what is open in the journal and by the transactions of those that are listed.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn slowest(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    wanted: SlowestOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Slowest, ReplayError> {
+    let history = HistoryOptions { journal: options.journal.clone(), partition: None, window: wanted.window };
+    let mut search = Search {
+        count: wanted.count.min(SLOWEST_MAX),
+        sources: Sources::new(log, &options.sources)?,
+        worst: BinaryHeap::new(),
+        found: Slowest::default(),
+    };
+    let mut context = Context::default();
+    let mut each = |item: Item| {
+        if let Item::Transaction(transaction) = &item {
+            search.look(&context, transaction)?;
+        }
+        context.follow(&item);
+        Ok(())
+    };
+    read_history(log, &history, &mut each, progress)?;
+    search.finish(log, options)
+}
+
+struct Search<'a> {
+    count: usize,
+    sources: Sources<'a>,
+    /// The slowest so far, the fastest of them on top.
+    worst: BinaryHeap<Reverse<Candidate>>,
+    found: Slowest,
+}
+
+/// A signal that may be listed. The order is that of the latency; of two alike the first one counts as slower.
+struct Candidate {
+    latency_ns: i64,
+    number: Reverse<u64>,
+    facts: SignalFacts,
+    tick: TickFacts,
+    part: usize,
+    of: Arc<(Context, Arc<Transaction>)>,
+}
+
+impl Candidate {
+    fn rank(&self) -> (i64, Reverse<u64>) {
+        (self.latency_ns, self.number)
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl Search<'_> {
+    fn look(&mut self, context: &Context, transaction: &Arc<Transaction>) -> Result<(), ReplayError> {
+        let mut of = None;
+        for (index, part) in transaction.partitions.iter().enumerate() {
+            if part.may_be_void || part.account.signals == 0 {
+                continue;
+            }
+            let Some(committed_ns) = transaction.committed_ns() else {
+                self.found.without_commit += part.account.signals.unsigned_abs();
+                continue;
+            };
+            let mut of =
+                || of.get_or_insert_with(|| Arc::new((context.clone(), transaction.clone()))).clone();
+            self.look_at_part(index, part, committed_ns, &mut of)?;
+        }
+        Ok(())
+    }
+
+    fn look_at_part(
+        &mut self,
+        index: usize,
+        part: &SealedPart,
+        committed_ns: i64,
+        of: &mut dyn FnMut() -> Arc<(Context, Arc<Transaction>)>,
+    ) -> Result<(), ReplayError> {
+        let account = &part.account;
+        let source = self.sources.of(account.partition)?;
+        let Some(source) = source else { return Ok(()) };
+        source.seek(account.first_offset)?;
+        while let Some(record) = source.next_before(account.next_offset)? {
+            let Ok(signal) = decode_signal(&record.value) else { continue };
+            self.found.seen += 1;
+            let Some(created_ns) = source.created_ns(signal.source_offset)? else {
+                self.found.without_tick += 1;
+                continue;
+            };
+            let latency_ns = committed_ns - created_ns;
+            let is_full = self.worst.len() >= self.count;
+            let number = Reverse(self.found.seen);
+            if is_full && self.worst.peek().is_none_or(|Reverse(least)| least.rank() >= (latency_ns, number))
+            {
+                continue;
+            }
+            if is_full {
+                self.worst.pop();
+            }
+            let tick = TickFacts {
+                partition: account.partition,
+                offset: signal.source_offset,
+                index: signal.source_index,
+                created_ns,
+            };
+            let facts = SignalFacts::new(account.partition, record.offset, &signal);
+            self.worst.push(Reverse(Candidate { latency_ns, number, facts, tick, part: index, of: of() }));
+        }
+        Ok(())
+    }
+
+    /// Puts the chains together, those of neighbouring records one after the other.
+    fn finish(self, log: &dyn EventLog, options: &VerifyOptions) -> Result<Slowest, ReplayError> {
+        let Self { worst, mut found, .. } = self;
+        let mut dealer = Dealer::new(log, &options.sources);
+        let mut all: Vec<Candidate> = worst.into_iter().map(|Reverse(candidate)| candidate).collect();
+        all.sort_by_key(|candidate| {
+            (candidate.tick.partition, candidate.tick.offset, candidate.facts.offset)
+        });
+        let mut chains = Vec::with_capacity(all.len());
+        for candidate in all {
+            let rank = Reverse(candidate.rank());
+            let Candidate { facts, tick, part, of, .. } = candidate;
+            let (context, transaction) = &*of;
+            let part = &transaction.partitions[part];
+            let chain = Signalled { facts, tick }.chain(context, transaction, part, &mut dealer)?;
+            let main = chain.waits.iter().copied().max_by_key(|wait| wait.ns);
+            chains.push((rank, Slow { main, chain }));
+        }
+        chains.sort_by_key(|(rank, _)| *rank);
+        found.signals = chains.into_iter().map(|(_, slow)| slow).collect();
+        Ok(found)
+    }
+}
+
+/// Signals and ticks by partition.
+struct Sources<'a> {
+    log: &'a dyn EventLog,
+    options: &'a OutputOptions,
+    signals: Vec<OffsetRange>,
+    ticks: Vec<OffsetRange>,
+    open: BTreeMap<i32, Source<'a>>,
+}
+
+/// Signals of a partition in order, and the ticks that they came of.
+struct Source<'a> {
+    log: &'a dyn EventLog,
+    source: TopicPartition,
+    range: OffsetRange,
+    reader: PartitionReader,
+    /// The next signal, where it was read.
+    next: Option<Record>,
+    /// Signals of tick records before this offset were given.
+    given: Option<i64>,
+    ticks: RecordWindow,
+    tick_range: OffsetRange,
+    /// Offset and create time of the tick record that was asked for last.
+    last: Option<(i64, i64)>,
+}
+
+impl<'a> Sources<'a> {
+    fn new(log: &'a dyn EventLog, options: &'a OutputOptions) -> Result<Self, ReplayError> {
+        let topics = log.topics()?;
+        let offsets = |name: &str| {
+            let found = topics.iter().find(|topic| topic.spec.name == name);
+            found.map(|topic| topic.offsets.clone()).ok_or_else(|| ReplayError::NoTopic {
+                url: log.url(),
+                topic: name.to_owned(),
+                known: topics.iter().map(|topic| topic.spec.name.clone()).collect::<Vec<_>>().join(", "),
+            })
+        };
+        let (signals, ticks) = (offsets(&options.signals)?, offsets(&options.ticks)?);
+        Ok(Self { log, options, signals, ticks, open: BTreeMap::new() })
+    }
+
+    fn of(&mut self, partition: i32) -> Result<Option<&mut Source<'a>>, ReplayError> {
+        let Ok(index) = usize::try_from(partition) else { return Ok(None) };
+        let (Some(&range), Some(&tick_range)) = (self.signals.get(index), self.ticks.get(index)) else {
+            return Ok(None);
+        };
+        if !self.open.contains_key(&partition) {
+            let of = |topic: &String| TopicPartition { topic: topic.clone(), partition };
+            let source = of(&self.options.signals);
+            let reader = PartitionReader::open(self.log, source.clone(), range)?;
+            let ticks = RecordWindow::open(self.log, of(&self.options.ticks), tick_range)?;
+            let (log, next, given, last) = (self.log, None, None, None);
+            let opened = Source { log, source, range, reader, next, given, ticks, tick_range, last };
+            self.open.insert(partition, opened);
+        }
+        Ok(self.open.get_mut(&partition))
+    }
+}
+
+impl Source<'_> {
+    /// Goes to the signals of tick records from an offset on. Signals are in the order of their tick records.
+    fn seek(&mut self, first: i64) -> Result<(), ReplayError> {
+        if self.given == Some(first) {
+            return Ok(());
+        }
+        let offset = first_signal(self.log, &self.source, self.range, |source, _| source < first)?;
+        let range = OffsetRange { first: offset, next: self.range.next };
+        self.reader = PartitionReader::open(self.log, self.source.clone(), range)?;
+        self.next = None;
+        Ok(())
+    }
+
+    /// The next signal of a tick record before an offset.
+    fn next_before(&mut self, next: i64) -> Result<Option<Record>, ReplayError> {
+        self.given = Some(next);
+        loop {
+            let record = match self.next.take() {
+                Some(record) => record,
+                None => match self.reader.next()? {
+                    Some(record) => record,
+                    None => return Ok(None),
+                },
+            };
+            match decode_signal(&record.value) {
+                Ok(signal) if signal.source_offset < next => return Ok(Some(record)),
+                Ok(_) => {
+                    self.next = Some(record);
+                    return Ok(None);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The create time of a tick record; `None` where it is not there any more.
+    fn created_ns(&mut self, offset: i64) -> Result<Option<i64>, ReplayError> {
+        if let Some((last, created_ns)) = self.last
+            && last == offset
+        {
+            return Ok(Some(created_ns));
+        }
+        if !(self.tick_range.first..self.tick_range.next).contains(&offset) {
+            return Ok(None);
+        }
+        let created_ns = self.ticks.at(offset)?.timestamp_ns;
+        self.last = Some((offset, created_ns));
+        Ok(Some(created_ns))
+    }
+}
+
+/// The offset of the first signal of which `is_before` does not hold, given the offset of its tick record and the end of its bar, where it
+/// holds of none behind one of which it does not.
+pub(crate) fn first_signal(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    range: OffsetRange,
+    is_before: impl Fn(i64, i64) -> bool,
+) -> Result<i64, ReplayError> {
+    let (mut low, mut high) = (range.first, range.next);
+    let mut reader = PartitionReader::open(log, source.clone(), range)?;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        reader.seek(middle)?;
+        let mut found = None;
+        while let (None, Some(record)) = (found, reader.next()?) {
+            let signal = decode_signal(&record.value).ok();
+            found = signal.map(|signal| is_before(signal.source_offset, signal.bar_end_ns));
+        }
+        match found {
+            Some(true) => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,156 @@
+//! The way of a record's rows of a group through a transaction: which arrival they were of, which batch they were in, and when all of the
+//! records up to it were done.
+
+use std::sync::Arc;
+
+use warptape_schemas::journal::GroupIndex;
+use warptape_stages::StageConfig;
+
+use super::dealt::{Dealer, Dealt};
+use super::waits::BatchTimes;
+use crate::ReplayError;
+use crate::history::{Arrival, Batch, BatchEnd, Part, Piece, SealedPart};
+
+/// Where a signal comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// Group of its symbol.
+    pub(crate) group: GroupIndex,
+    /// Offset of the tick record, and number of the tick within it.
+    pub(crate) tick: (i64, u32),
+    /// Whether the watermark that the tick moved caused it, as it does for bars that end at a time.
+    pub(crate) is_watermark: bool,
+}
+
+/// The way of a cause.
+pub(crate) struct Way {
+    pub(crate) arrival: Arc<Arrival>,
+    /// `None` where it is not known which of several batches it was.
+    pub(crate) batch: Option<Arc<Batch>>,
+    /// The batches that it may have been.
+    pub(crate) candidates: Vec<i64>,
+    /// When all rows of its record and of those before it were done; `None` where that is not known.
+    pub(crate) complete_ns: Option<i64>,
+}
+
+/// The way of a cause through what a transaction has of its partition; `None` where the history does not have its arrival.
+pub(crate) fn find_way(
+    part: &SealedPart,
+    cause: Cause,
+    config: Option<&StageConfig>,
+    dealer: &mut Dealer<'_>,
+) -> Result<Option<Way>, ReplayError> {
+    let (offset, _) = cause.tick;
+    let mut arrivals = part.arrivals.iter().filter(|arrival| arrival.has(offset));
+    let Some(arrival) = arrivals.next_back() else { return Ok(None) };
+    let with_cause = batches_with(part, arrival, Some(cause.group));
+    let certain = certain_end(part, arrival, &with_cause);
+    let dealt = match (certain, config) {
+        (None, Some(config)) => dealer.deal(config, arrival)?,
+        _ => None,
+    };
+    let row = dealt.as_ref().and_then(|dealt| dealt.row_of(cause.group, cause.tick, cause.is_watermark));
+    let batch = match (&with_cause[..], row) {
+        ([only], _) => Some((*only).clone()),
+        (several, Some(row)) => {
+            several.iter().find(|batch| has_row(batch, arrival, cause, row)).copied().cloned()
+        }
+        _ => None,
+    };
+    let complete_ns =
+        certain.or_else(|| dealt.as_ref().and_then(|dealt| end_of(part, arrival, offset, dealt)));
+    let candidates = with_cause.iter().map(|batch| batch.dispatch.batch).collect();
+    Ok(Some(Way {
+        arrival: arrival.clone(),
+        batch,
+        candidates,
+        complete_ns: complete_ns.filter(|_| part.is_whole),
+    }))
+}
+
+/// The batches with rows of an arrival, of one group or of all.
+fn batches_with<'a>(
+    part: &'a SealedPart,
+    arrival: &Arc<Arrival>,
+    group: Option<GroupIndex>,
+) -> Vec<&'a Arc<Batch>> {
+    let has = |batch: &&Arc<Batch>| {
+        parts_of(batch, arrival.partition)
+            .filter(|part| group.is_none_or(|group| part.group == group))
+            .flat_map(|part| &part.pieces)
+            .any(|piece| is_of(piece, arrival))
+    };
+    part.batches.iter().filter(has).collect()
+}
+
+fn parts_of(batch: &Batch, partition: i32) -> impl Iterator<Item = &Part> {
+    batch.parts.iter().filter(move |part| part.partition == partition)
+}
+
+fn is_of(piece: &Piece, arrival: &Arc<Arrival>) -> bool {
+    Arc::ptr_eq(&piece.arrival, arrival)
+}
+
+fn has_row(batch: &Batch, arrival: &Arc<Arrival>, cause: Cause, row: i64) -> bool {
+    let parts = parts_of(batch, arrival.partition).filter(|part| part.group == cause.group);
+    parts
+        .flat_map(|part| &part.pieces)
+        .any(|piece| is_of(piece, arrival) && (piece.from..piece.from + piece.rows).contains(&row))
+}
+
+/// When the records up to one of an arrival were done, where that does not depend on which it is: the batch with the cause is the last of
+/// all with rows that came before or with it.
+fn certain_end(part: &SealedPart, arrival: &Arc<Arrival>, with_cause: &[&Arc<Batch>]) -> Option<i64> {
+    let [only] = with_cause else { return None };
+    let own_ns = completed_ns(only)?;
+    let others = part.batches.iter().filter(|batch| {
+        parts_of(batch, arrival.partition)
+            .flat_map(|part| &part.pieces)
+            .any(|piece| is_of(piece, arrival) || is_before(&piece.arrival, arrival))
+    });
+    let last_ns = others.filter_map(|batch| completed_ns(batch)).max()?;
+    (last_ns <= own_ns).then_some(own_ns)
+}
+
+/// When the last row of records up to one was done.
+fn end_of(part: &SealedPart, arrival: &Arc<Arrival>, offset: i64, dealt: &Dealt) -> Option<i64> {
+    let counts = |part: &Part, piece: &Piece| match is_of(piece, arrival) {
+        true => piece.from < dealt.rows_through(part.group, offset),
+        false => is_before(&piece.arrival, arrival),
+    };
+    let has = |batch: &&Arc<Batch>| {
+        let mut parts = parts_of(batch, arrival.partition);
+        parts.any(|part| part.pieces.iter().any(|piece| counts(part, piece)))
+    };
+    part.batches.iter().filter(has).filter_map(|batch| completed_ns(batch)).max()
+}
+
+fn is_before(other: &Arrival, arrival: &Arrival) -> bool {
+    let first = |of: &Arrival| of.offsets.map_or(i64::MIN, |(first, _)| first);
+    first(other) < first(arrival)
+}
+
+fn completed_ns(batch: &Batch) -> Option<i64> {
+    match batch.end {
+        BatchEnd::Completed { at, .. } => Some(at.at_ns),
+        BatchEnd::Lost(_) | BatchEnd::Open => None,
+    }
+}
+
+impl Way {
+    /// The times of its batch, where that is known and came back.
+    pub(crate) fn batch_times(&self, cause: Cause) -> Option<BatchTimes> {
+        let batch = self.batch.as_ref()?;
+        let BatchEnd::Completed { at, service_ns, lane_free_ns } = batch.end else { return None };
+        let is_part = |part: &&Part| (part.partition, part.group) == (self.arrival.partition, cause.group);
+        let placed = batch.parts.iter().find(is_part).and_then(|part| part.placed);
+        Some(BatchTimes {
+            placed_ns: placed.map(|placed| placed.at_ns),
+            dispatched_ns: batch.at.at_ns,
+            completed_ns: at.at_ns,
+            service_ns,
+            lane_free_ns,
+            complete_ns: self.complete_ns,
+        })
+    }
+}

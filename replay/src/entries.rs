@@ -1,0 +1,245 @@
+//! Finds entries of a journal's partition without reading all of it: by sequence, by time, and the last start or checkpoint before one.
+//!
+//! It must not step anything but what it is asked to: what comes of entries is for others.
+
+use std::cell::Cell;
+
+use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, Started};
+
+use crate::ReplayError;
+use crate::history::Moment;
+use crate::partition_reader::PartitionReader;
+
+/// Offsets that are read at once on the way back to a start or a checkpoint.
+const BACK_RECORDS: i64 = 4_096;
+
+/// The entries of one partition of a journal, as far as it reached when it was opened.
+pub(crate) struct Entries<'a> {
+    log: &'a dyn EventLog,
+    source: TopicPartition,
+    /// Its offsets.
+    pub(crate) range: OffsetRange,
+    /// What was found last: a start or a checkpoint, and an offset before which there is no later one.
+    last_begin: Cell<Option<(Found, i64)>>,
+}
+
+/// A start or a checkpoint: its offset, and the number of parts of a checkpoint.
+type Found = (i64, Option<i32>);
+
+/// Where entries may be stepped from.
+pub(crate) struct Begin {
+    /// Offset of the first entry to step: a start, or the first part of a checkpoint.
+    pub(crate) offset: i64,
+    /// Of a checkpoint: how the process began, and the state before it.
+    pub(crate) checkpoint: Option<(Started, Scheduler)>,
+}
+
+impl<'a> Entries<'a> {
+    /// Opens a partition of a journal.
+    pub(crate) fn open(log: &'a dyn EventLog, topic: &str, partition: i32) -> Result<Self, ReplayError> {
+        let all = Self::open_all(log, topic)?;
+        let found = all.into_iter().find(|entries| entries.source.partition == partition);
+        found.ok_or_else(|| ReplayError::EmptyJournal {
+            url: log.url(),
+            topic: format!("{topic} partition {partition}"),
+        })
+    }
+
+    /// Opens all partitions of a journal that have offsets.
+    pub(crate) fn open_all(log: &'a dyn EventLog, topic: &str) -> Result<Vec<Self>, ReplayError> {
+        let topics = log.topics()?;
+        let known = || topics.iter().map(|topic| topic.spec.name.clone()).collect::<Vec<_>>().join(", ");
+        let Some(found) = topics.iter().find(|info| info.spec.name == topic) else {
+            return Err(ReplayError::NoTopic { url: log.url(), topic: topic.to_owned(), known: known() });
+        };
+        let of = |(partition, range): (i32, &OffsetRange)| {
+            let source = TopicPartition { topic: topic.to_owned(), partition };
+            (range.first < range.next).then(|| Self {
+                log,
+                source,
+                range: *range,
+                last_begin: Cell::new(None),
+            })
+        };
+        Ok((0..).zip(&found.offsets).filter_map(of).collect())
+    }
+
+    /// Its number.
+    pub(crate) fn partition(&self) -> i32 {
+        self.source.partition
+    }
+
+    /// The entries in a range of offsets, with their offsets.
+    pub(crate) fn read(&self, range: OffsetRange) -> Result<EntryReader, ReplayError> {
+        Ok(EntryReader { reader: PartitionReader::open(self.log, self.source.clone(), range)? })
+    }
+
+    /// The first entry at or behind an offset, with its offset; what is none is passed over.
+    pub(crate) fn first_from(&self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
+        self.read(OffsetRange { first: offset, next: self.range.next })?.next()
+    }
+
+    /// The offset of the first entry of which `is_before` does not hold, where it holds of no entry behind one of which it does not.
+    pub(crate) fn lower_bound(&self, is_before: impl Fn(&JournalEntry) -> bool) -> Result<i64, ReplayError> {
+        let (mut low, mut high) = (self.range.first, self.range.next);
+        // One reader for all looks: on Kafka each has connections of its own.
+        let mut reader = self.read(self.range)?;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            reader.reader.seek(middle)?;
+            match reader.next()? {
+                Some((_, entry)) if is_before(&entry) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The entry with a sequence, with its offset. Sequences rise with offsets, by one or, behind markers of transactions, by less.
+    pub(crate) fn with_sequence(&self, sequence: i64) -> Result<(i64, JournalEntry), ReplayError> {
+        let offset = self.lower_bound(|entry| entry.sequence < sequence)?;
+        let found = self.first_from(offset)?.filter(|(_, entry)| entry.sequence == sequence);
+        found.ok_or_else(|| ReplayError::NoEntry {
+            url: self.log.url(),
+            topic: self.source.topic.clone(),
+            partition: self.source.partition,
+            sequence,
+        })
+    }
+
+    /// The last start or checkpoint that is whole before an offset; `None` where there is none any more.
+    pub(crate) fn begin_before(&self, before: i64) -> Result<Option<Begin>, ReplayError> {
+        if let Some((found, behind)) = self.last_begin.get()
+            && (found.0 + 1..=behind).contains(&before)
+            && let Some(begin) = self.begin_at(found, before)?
+        {
+            return Ok(Some(begin));
+        }
+        let mut next = before;
+        while next > self.range.first {
+            let first = (next - BACK_RECORDS).max(self.range.first);
+            let mut reader = self.read(OffsetRange { first, next })?;
+            let mut begins: Vec<Found> = Vec::new();
+            while let Some((offset, entry)) = reader.next()? {
+                match entry.input {
+                    Input::Started(_) => begins.push((offset, None)),
+                    Input::Checkpoint(Checkpoint { part: 0, parts, .. }) => {
+                        begins.push((offset, Some(parts)));
+                    }
+                    _ => {}
+                }
+            }
+            for found in begins.into_iter().rev() {
+                if let Some(begin) = self.begin_at(found, before)? {
+                    self.last_begin.set(Some((found, before)));
+                    return Ok(Some(begin));
+                }
+            }
+            next = first;
+        }
+        Ok(None)
+    }
+
+    /// A start or a checkpoint as what is begun at, if it is whole before an offset.
+    fn begin_at(&self, (offset, parts): Found, before: i64) -> Result<Option<Begin>, ReplayError> {
+        let Some(parts) = parts else { return Ok(Some(Begin { offset, checkpoint: None })) };
+        let checkpoint = self.checkpoint_at(OffsetRange { first: offset, next: before }, parts)?;
+        Ok(checkpoint.map(|checkpoint| Begin { offset, checkpoint: Some(checkpoint) }))
+    }
+
+    /// The state that the checkpoint at the beginning of a range has; `None` where its end is not in the range, or it is of a version that
+    /// this software does not read.
+    fn checkpoint_at(
+        &self,
+        range: OffsetRange,
+        parts: i32,
+    ) -> Result<Option<(Started, Scheduler)>, ReplayError> {
+        let mut reader = self.read(range)?;
+        let (mut state, mut began) = (Vec::new(), None);
+        for number in 0..parts {
+            let Some((_, JournalEntry { input: Input::Checkpoint(checkpoint), .. })) = reader.next()? else {
+                return Ok(None);
+            };
+            if checkpoint.part != number {
+                return Ok(None);
+            }
+            began = began.or(checkpoint.started);
+            state.extend(checkpoint.state.0);
+        }
+        Ok(began.zip(Scheduler::from_checkpoint(&state).ok()))
+    }
+
+    /// The error that the entries before an offset were removed which tell on what state it was decided.
+    pub(crate) fn trimmed(&self) -> ReplayError {
+        ReplayError::JournalTrimmed {
+            url: self.log.url(),
+            topic: self.source.topic.clone(),
+            partition: self.source.partition,
+            first: self.range.first,
+        }
+    }
+
+    /// The error that an entry cannot be stepped again.
+    pub(crate) fn not_replayed(&self, sequence: i64, error: String) -> ReplayError {
+        ReplayError::NotReplayed {
+            url: self.log.url(),
+            topic: self.source.topic.clone(),
+            partition: self.source.partition,
+            sequence,
+            error,
+        }
+    }
+
+    /// The scheduler in the state before the entry at an offset.
+    pub(crate) fn scheduler_before(&self, offset: i64) -> Result<Scheduler, ReplayError> {
+        let begin = self.begin_before(offset + 1)?.ok_or_else(|| self.trimmed())?;
+        Ok(self.step_until(begin, offset)?.0)
+    }
+
+    /// The scheduler in the state behind the last entry before an offset, and that entry; `None` where there is no such entry.
+    pub(crate) fn scheduler_behind(&self, next: i64) -> Result<Option<(Scheduler, Moment)>, ReplayError> {
+        if next <= self.range.first {
+            return Ok(None);
+        }
+        let begin = self.begin_before(next)?.ok_or_else(|| self.trimmed())?;
+        let (scheduler, last) = self.step_until(begin, next)?;
+        Ok(last.map(|last| (scheduler, last)))
+    }
+
+    fn step_until(&self, begin: Begin, next: i64) -> Result<(Scheduler, Option<Moment>), ReplayError> {
+        let mut scheduler = begin.checkpoint.map_or_else(Scheduler::new, |(_, scheduler)| scheduler);
+        let mut reader = self.read(OffsetRange { first: begin.offset, next })?;
+        let (mut decisions, mut last) = (Vec::new(), None);
+        while let Some((_, entry)) = reader.next()? {
+            decisions.clear();
+            let step = scheduler.step(entry.at_ns, &entry.input, &mut decisions);
+            step.map_err(|error| self.not_replayed(entry.sequence, error.to_string()))?;
+            if decisions != entry.decisions {
+                let words = "this software decides otherwise; verify the log with `warptape replay verify`";
+                return Err(self.not_replayed(entry.sequence, words.to_owned()));
+            }
+            last = Some(Moment { sequence: entry.sequence, at_ns: entry.at_ns });
+        }
+        Ok((scheduler, last))
+    }
+}
+
+/// Entries in order.
+pub(crate) struct EntryReader {
+    reader: PartitionReader,
+}
+
+impl EntryReader {
+    /// The next entry with its offset; what is none is passed over.
+    pub(crate) fn next(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
+        while let Some(record) = self.reader.next()? {
+            if let Ok(entry) = decode_journal_entry(&record.value) {
+                return Ok(Some((record.offset, entry)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,457 @@
+//! The history that a journal tells: its entries, put together to what people ask for.
+//!
+//! ```text
+//!  Arrived ──► rows wait, by group ──► Dispatch ──► Completed ──► Sealed ──► CommitEnded
+//!                                        └─ Batch ─────┘             └─ Transaction ─┘   with the arrivals and batches it is made of
+//!  Place ──► Release ──► Released        Pause ──► Resume            TaskArrived ──► Finish     RunSlice ──► SliceDone
+//!    └────── Stay ───────────┘             └─ Pause ─┘                 └─── Round ─────┘          └──── Slice ────┘
+//! ```
+//!
+//! It owns what is known of each item and when it is over. It must not know what scheduler or stages would say: what an entry does not
+//! tell stays unknown. Kept is what is open, and what is not sealed yet; engines bound both, and so do limits here, whatever is read.
+
+mod items;
+mod queues;
+mod tasks;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use warptape_scheduler::{PartitionPhase, Scheduler};
+use warptape_schemas::journal::{
+    Arrived, CommitEnded, CommitOutcome, Completed, Decision, Dispatch, Input, JournalEntry, LaneId,
+    LaneLost, PartitionAssigned, PartitionId, Place, Sealed, Started,
+};
+
+use self::queues::Partition;
+use self::tasks::Tasks;
+
+pub use self::items::{
+    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, Item, LaneChange, Life, Moment, Part, Paused,
+    Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd, Transaction, Trigger,
+};
+pub(crate) use self::window::HistoryReader;
+pub use self::window::{Bound, HistoryOptions, Window, read_history};
+
+/// Batches in flight on a lane that are known of at a time. Schedulers have a few.
+const OPEN_BATCHES_MAX: usize = 1 << 16;
+
+/// Takes the entries of one partition of a journal, in order, and gives the items that they finish.
+pub struct History {
+    journal: i32,
+    life: Option<Arc<Life>>,
+    lanes: BTreeMap<LaneId, Lane>,
+    partitions: BTreeMap<PartitionId, Partition>,
+    tasks: Tasks,
+    transaction: Option<Transaction>,
+    /// Sequence of the first entry of the next transaction.
+    first_sequence: Option<i64>,
+    /// Partitions whose rows a lost lane had, which come again now.
+    returning: BTreeSet<PartitionId>,
+    /// Partitions whose rows it may have had, since not all of its batches are known.
+    may_return: BTreeSet<PartitionId>,
+    items: Vec<Item>,
+}
+
+/// What is known of a lane.
+#[derive(Default)]
+struct Lane {
+    /// Batches that did not come back, in order of dispatch.
+    open: VecDeque<Batch>,
+    /// Batches that were in flight at the checkpoint that the history begins at.
+    unknown: VecDeque<i64>,
+    /// When a batch came back last.
+    done_ns: Option<i64>,
+}
+
+impl History {
+    /// The history of a partition of the journal. Before its first `Started` little is known.
+    pub fn new(journal: i32) -> Self {
+        Self {
+            journal,
+            life: None,
+            lanes: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            tasks: Tasks::default(),
+            transaction: None,
+            first_sequence: None,
+            returning: BTreeSet::new(),
+            may_return: BTreeSet::new(),
+            items: Vec::new(),
+        }
+    }
+
+    /// The history from a checkpoint on, whose state the scheduler has.
+    pub fn at_checkpoint(journal: i32, at: Moment, started: Started, scheduler: &Scheduler) -> Self {
+        let mut history = Self::new(journal);
+        for load in scheduler.lane_loads() {
+            let unknown = scheduler.in_flight(load.lane).map(|in_flight| in_flight.batch).collect();
+            history.lanes.insert(load.lane, Lane { unknown, ..Lane::default() });
+        }
+        let life = Arc::new(Life { journal, began: None, since: at, started });
+        history.items.push(Item::Life(life.clone()));
+        history.life = Some(life);
+        let is_assigned = |phase| phase == PartitionPhase::Assigned;
+        for load in scheduler.partition_loads().filter(|load| is_assigned(load.phase)) {
+            let partition = history.partitions.entry(load.partition).or_default();
+            let of_partition = scheduler.placements().filter(|one| one.partition == load.partition);
+            let stays = of_partition.filter_map(|one| {
+                Some(Stay {
+                    placed: None,
+                    place: None,
+                    partition: one.partition,
+                    group: one.group,
+                    lane: one.lane?,
+                    epoch: one.epoch,
+                    release: None,
+                    left: None,
+                    end: StayEnd::Open,
+                })
+            });
+            partition.seed(load.position, stays);
+            let pause = Paused { from: at, pause: None, partition: load.partition, until: None };
+            partition.pause = load.paused.then_some(pause);
+        }
+        for waiting in scheduler.waiting() {
+            if let Some(partition) = history.partitions.get_mut(&waiting.partition) {
+                partition.seed_rows(waiting.partition, waiting.group, waiting.arrived_ns, waiting.rows);
+            }
+        }
+        history
+    }
+
+    /// The process life that the last entry belongs to; `None` before it is known.
+    pub fn life(&self) -> Option<&Arc<Life>> {
+        self.life.as_ref()
+    }
+
+    /// Takes the items that were finished since the last call.
+    pub fn take_items(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.items)
+    }
+
+    /// The next entry.
+    pub fn step(&mut self, entry: &JournalEntry) {
+        let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+        let is_awaited = !self.returning.is_empty() || !self.may_return.is_empty();
+        if is_awaited && !matches!(entry.input, Input::Arrived(_)) {
+            self.returning.clear();
+            self.may_return.clear();
+            self.partitions.values_mut().for_each(Partition::forget_returned);
+        }
+        let trigger = self.apply(at, &entry.input);
+        for decision in &entry.decisions {
+            self.decide(at, trigger, decision);
+        }
+    }
+
+    /// The entries end here: what is open is given as it is.
+    pub fn finish(&mut self) {
+        self.end_life();
+    }
+
+    /// What an input says of itself.
+    fn apply(&mut self, at: Moment, input: &Input) -> Trigger {
+        match input {
+            Input::Started(started) => self.begin_life(at, started),
+            Input::PartitionAssigned(assigned) => {
+                self.assign(at, assigned);
+                return Trigger::Placing;
+            }
+            Input::PartitionRevoked(revoked) => {
+                self.clear(at, revoked.partition, StayEnd::Revoked);
+                self.partitions.remove(&revoked.partition);
+                self.tasks.revoke(at, revoked.partition, &mut self.items);
+                self.void(revoked.partition);
+            }
+            Input::Arrived(arrived) => {
+                self.arrive(at, arrived);
+                return Trigger::Arrived(arrived.partition);
+            }
+            Input::Completed(completed) => {
+                self.complete(at, completed);
+                return Trigger::Completed(completed.batch);
+            }
+            Input::LaneLost(lost) => {
+                self.lose(at, lost);
+                return Trigger::Placing;
+            }
+            Input::LaneReady(ready) => {
+                self.items.push(Item::Lane(LaneChange { at, lane: ready.lane, lost: None }));
+                return Trigger::Placing;
+            }
+            Input::Released(released) => {
+                let partition = self.partitions.get_mut(&released.partition);
+                let stay = partition.and_then(|partition| partition.leave(released.group));
+                let ended = |stay| Item::Stay(Stay { left: Some(at), end: StayEnd::Released, ..stay });
+                self.items.extend(stay.map(ended));
+                return Trigger::Placing;
+            }
+            Input::Woke(_) => return Trigger::Woke,
+            Input::Sealed(sealed) => self.seal(at, sealed),
+            Input::CommitEnded(ended) => self.commit_ended(at, ended),
+            Input::TaskArrived(arrived) => self.tasks.arrive(at, arrived, &mut self.items),
+            Input::SliceDone(done) => self.tasks.slice_done(at, done, &mut self.items),
+            Input::TaskDropped(dropped) => {
+                self.tasks.end(at, dropped.task, RoundEnd::Dropped, &mut self.items);
+            }
+            Input::Draining(_)
+            | Input::Measured(_)
+            | Input::Priced(_)
+            | Input::Sampled(_)
+            | Input::Control(_)
+            | Input::Checkpoint(_) => {}
+        }
+        Trigger::Other
+    }
+
+    fn decide(&mut self, at: Moment, trigger: Trigger, decision: &Decision) {
+        match decision {
+            Decision::Place(place) => self.place(at, place),
+            Decision::Dispatch(dispatch) => self.dispatch(at, trigger, dispatch),
+            Decision::Pause(pause) => {
+                let partition = self.partitions.entry(pause.partition).or_default();
+                let paused =
+                    Paused { from: at, pause: Some(pause.clone()), partition: pause.partition, until: None };
+                partition.pause = Some(paused);
+            }
+            Decision::Resume(resume) => {
+                let partition = self.partitions.get_mut(&resume.partition);
+                let pause = partition.and_then(|partition| partition.pause.take());
+                self.items.extend(pause.map(|pause| Item::Pause(Paused { until: Some(at), ..pause })));
+            }
+            Decision::Restore(restore) => {
+                self.clear(at, restore.partition, StayEnd::Restored);
+                self.partitions.remove(&restore.partition);
+            }
+            Decision::Release(release) => {
+                let partition = self.partitions.get_mut(&release.partition);
+                if let Some(stay) = partition.and_then(|partition| partition.stay_mut(release.group)) {
+                    stay.release = Some((at, release.cause));
+                }
+            }
+            Decision::Breaker(breaker) => {
+                self.items.push(Item::Breaker(BreakerChange { at, breaker: *breaker }));
+            }
+            Decision::Reject(reject) => {
+                self.tasks.end(at, reject.task, RoundEnd::Rejected, &mut self.items);
+            }
+            Decision::RunSlice(run) => self.tasks.run_slice(at, run, &mut self.items),
+            Decision::Expire(expire) => self.tasks.end(at, expire.task, RoundEnd::Expired, &mut self.items),
+            Decision::Finish(finish) => self.tasks.end(at, finish.task, RoundEnd::Finished, &mut self.items),
+            Decision::Shed(shed) => self.tasks.end(at, shed.task, RoundEnd::Shed, &mut self.items),
+            // Of these there is nothing that begins or ends.
+            Decision::Fence(_)
+            | Decision::WakeAt(_)
+            | Decision::Admit(_)
+            | Decision::Split(_)
+            | Decision::Reserve(_)
+            | Decision::Assign(_)
+            | Decision::AskPrices(_)
+            | Decision::Controlled(_)
+            | Decision::Headroom(_)
+            | Decision::Drift(_) => {}
+        }
+    }
+
+    fn begin_life(&mut self, at: Moment, started: &Started) {
+        self.end_life();
+        let (journal, started) = (self.journal, started.clone());
+        let life = Arc::new(Life { journal, began: Some(at), since: at, started });
+        self.items.push(Item::Life(life.clone()));
+        self.life = Some(life);
+        self.first_sequence = Some(at.sequence);
+    }
+
+    fn end_life(&mut self) {
+        let mut partitions = std::mem::take(&mut self.partitions);
+        for partition in partitions.values_mut() {
+            let (stays, pause) = partition.clear(None, StayEnd::Open);
+            self.items.extend(stays.into_iter().map(Item::Stay));
+            self.items.extend(pause.map(Item::Pause));
+        }
+        for lane in std::mem::take(&mut self.lanes).into_values() {
+            self.items.extend(lane.open.into_iter().map(|batch| Item::Batch(Arc::new(batch))));
+        }
+        self.tasks.finish(&mut self.items);
+        self.end_transaction();
+        self.returning.clear();
+        self.may_return.clear();
+    }
+
+    fn assign(&mut self, at: Moment, assigned: &PartitionAssigned) {
+        let PartitionAssigned { partition, committed_offset, snapshot_offset, .. } = *assigned;
+        self.clear(at, partition, StayEnd::Restored);
+        self.partitions.entry(partition).or_default().assign(committed_offset, snapshot_offset);
+        self.items.push(Item::Assigned(Assigned { at, partition, committed_offset, snapshot_offset }));
+    }
+
+    fn clear(&mut self, at: Moment, partition: PartitionId, end: StayEnd) {
+        let Some(partition) = self.partitions.get_mut(&partition) else { return };
+        let (stays, pause) = partition.clear(Some(at), end);
+        self.items.extend(stays.into_iter().map(Item::Stay));
+        self.items.extend(pause.map(Item::Pause));
+    }
+
+    fn arrive(&mut self, at: Moment, arrived: &Arrived) {
+        let arrival = Arrival {
+            partition: arrived.partition,
+            at_ns: at.at_ns,
+            sequence: Some(at.sequence),
+            offsets: None,
+            groups: arrived.groups.iter().map(|group| (group.group, group.rows)).collect(),
+        };
+        let (id, next_offset) = (arrived.partition, arrived.next_offset);
+        let partition = self.partitions.entry(id).or_default();
+        let may_return = self.may_return.remove(&id) && partition.is_at(next_offset);
+        match self.returning.remove(&id) || may_return {
+            true => partition.return_rows(&arrival, next_offset),
+            false => partition.arrive(arrival, next_offset),
+        }
+    }
+
+    fn place(&mut self, at: Moment, place: &Place) {
+        let stay = Stay {
+            placed: Some(at),
+            place: Some(Arc::new(place.clone())),
+            partition: place.partition,
+            group: place.group,
+            lane: place.lane,
+            epoch: place.epoch,
+            release: None,
+            left: None,
+            end: StayEnd::Open,
+        };
+        let before = self.partitions.entry(place.partition).or_default().place(stay);
+        self.items.extend(before.map(Item::Stay));
+    }
+
+    fn dispatch(&mut self, at: Moment, trigger: Trigger, dispatch: &Dispatch) {
+        let mut parts = Vec::with_capacity(dispatch.takes.len());
+        for take in &dispatch.takes {
+            let partition = self.partitions.entry(take.partition).or_default();
+            let pieces = partition.take(take.group, take.rows);
+            let stay = partition.stay_mut(take.group).filter(|stay| stay.epoch == take.epoch);
+            let placed = stay.and_then(|stay| stay.placed);
+            let (partition, group, epoch, rows) = (take.partition, take.group, take.epoch, take.rows);
+            parts.push(Part { partition, group, epoch, placed, rows, pieces });
+        }
+        let lane = self.lanes.entry(dispatch.lane).or_default();
+        let behind = lane.open.back().map(|batch| batch.dispatch.batch).or(lane.unknown.back().copied());
+        let dispatch = dispatch.clone();
+        lane.open.push_back(Batch { at, trigger, dispatch, parts, behind, end: BatchEnd::Open });
+        if lane.open.len() > OPEN_BATCHES_MAX {
+            self.items.extend(lane.open.pop_front().map(|batch| Item::Batch(Arc::new(batch))));
+        }
+    }
+
+    fn complete(&mut self, at: Moment, completed: &Completed) {
+        let lane = self.lanes.entry(completed.lane).or_default();
+        let lane_free_ns = lane.done_ns;
+        let is_it = |batch: &Batch| batch.dispatch.batch == completed.batch;
+        let Some(index) = lane.open.iter().position(is_it) else {
+            // It was in flight when the history began, or when its lane was lost.
+            if lane.unknown.front() == Some(&completed.batch) {
+                lane.unknown.pop_front();
+                lane.done_ns = Some(at.at_ns);
+            }
+            return;
+        };
+        lane.done_ns = Some(at.at_ns);
+        lane.unknown.clear();
+        let Some(batch) = lane.open.remove(index) else { return };
+        let end = BatchEnd::Completed { at, service_ns: completed.service_ns, lane_free_ns };
+        let batch = Arc::new(Batch { end, ..batch });
+        for (id, partition) in &mut self.partitions {
+            // What was dispatched before the partition was restored counts for nothing.
+            let mut parts = batch.parts.iter().filter(|part| part.partition == *id);
+            let is_current =
+                |part: &Part| partition.stay_mut(part.group).is_none_or(|stay| stay.epoch == part.epoch);
+            if parts.any(is_current) {
+                partition.complete(*id, &batch);
+            }
+        }
+        self.items.push(Item::Batch(batch));
+    }
+
+    fn lose(&mut self, at: Moment, lost: &LaneLost) {
+        self.items.push(Item::Lane(LaneChange { at, lane: lost.lane, lost: Some(lost.reason.clone()) }));
+        let Lane { open, unknown, .. } = self.lanes.remove(&lost.lane).unwrap_or_default();
+        if lost.kept {
+            for part in open.iter().rev().flat_map(|batch| &batch.parts) {
+                let partition = self.partitions.get_mut(&part.partition);
+                if partition.is_some_and(|partition| partition.put_back(lost.lane, part)) {
+                    self.returning.insert(part.partition);
+                }
+            }
+            if !unknown.is_empty() {
+                self.may_return = self.partitions.keys().copied().collect();
+            }
+        }
+        let ended = |batch| Item::Batch(Arc::new(Batch { end: BatchEnd::Lost(at), ..batch }));
+        self.items.extend(open.into_iter().map(ended));
+        for partition in self.partitions.values_mut() {
+            let stays = partition.leave_lane(lost.lane);
+            let ended = |stay| Item::Stay(Stay { left: Some(at), end: StayEnd::LaneLost, ..stay });
+            self.items.extend(stays.map(ended));
+        }
+        self.tasks.lose_lane(lost.lane, &mut self.items);
+    }
+
+    fn seal(&mut self, at: Moment, sealed: &Sealed) {
+        self.end_transaction();
+        let of = |account: &_| {
+            let account: warptape_schemas::journal::SealedPartition = *account;
+            self.partitions.entry(account.partition).or_default().seal(account)
+        };
+        let partitions = sealed.partitions.iter().map(of).collect();
+        self.transaction = Some(Transaction {
+            first_sequence: self.first_sequence.take(),
+            sealed_sequence: at.sequence,
+            sealed_ns: Some(at.at_ns),
+            partitions,
+            attempts: Vec::new(),
+        });
+        self.first_sequence = Some(at.sequence + 1);
+    }
+
+    fn commit_ended(&mut self, at: Moment, ended: &CommitEnded) {
+        if self.transaction.as_ref().is_none_or(|open| open.sealed_sequence != ended.sealed) {
+            self.end_transaction();
+            let first_sequence = self.first_sequence.replace(ended.sealed + 1);
+            self.transaction = Some(Transaction {
+                first_sequence: first_sequence.filter(|first| *first <= ended.sealed),
+                sealed_sequence: ended.sealed,
+                sealed_ns: None,
+                partitions: Vec::new(),
+                attempts: Vec::new(),
+            });
+        }
+        let CommitEnded { sent_ns, ended_ns, outcome, looked_up, .. } = *ended;
+        let attempt = Attempt { sent_ns, ended_ns, known_ns: at.at_ns, outcome, looked_up };
+        let Some(open) = &mut self.transaction else { return };
+        open.attempts.push(attempt);
+        if outcome == CommitOutcome::Committed {
+            if let [_] = open.attempts[..] {
+                // It was never sent again without something.
+                open.partitions.iter_mut().for_each(|part| part.may_be_void = false);
+            }
+            self.end_transaction();
+        }
+    }
+
+    fn end_transaction(&mut self) {
+        let ended = self.transaction.take();
+        self.items.extend(ended.map(|transaction| Item::Transaction(Arc::new(transaction))));
+    }
+
+    /// A partition is no longer the process's: a transaction that is sent again leaves it out.
+    fn void(&mut self, partition: PartitionId) {
+        let Some(open) = &mut self.transaction else { return };
+        let of_partition = open.partitions.iter_mut().find(|part| part.account.partition == partition);
+        if let Some(part) = of_partition {
+            part.may_be_void = true;
+        }
+    }
+}

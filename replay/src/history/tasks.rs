@@ -1,0 +1,75 @@
+//! Risk tasks and their slices, while they are open.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::journal::{LaneId, PartitionId, RunSlice, SliceDone, TaskArrived, TaskId};
+
+use super::items::{Item, Moment, Round, RoundEnd, Slice};
+
+/// Rounds that are open at a time. Schedulers know fewer tasks.
+const OPEN_ROUNDS_MAX: usize = 1 << 20;
+
+/// What is open of tasks.
+#[derive(Default)]
+pub(super) struct Tasks {
+    rounds: BTreeMap<TaskId, Round>,
+    /// By lane: each works on one at a time.
+    slices: BTreeMap<LaneId, Slice>,
+}
+
+impl Tasks {
+    /// A round of a task came.
+    pub(super) fn arrive(&mut self, at: Moment, arrived: &TaskArrived, items: &mut Vec<Item>) {
+        let round = Round { at, arrived: arrived.clone(), first_slice: None, slices: 0, end: None };
+        items.extend(self.rounds.insert(arrived.task, round).map(Item::Round));
+        if self.rounds.len() > OPEN_ROUNDS_MAX {
+            items.extend(self.rounds.pop_first().map(|(_, round)| Item::Round(round)));
+        }
+    }
+
+    /// The round of a task ended.
+    pub(super) fn end(&mut self, at: Moment, task: TaskId, end: RoundEnd, items: &mut Vec<Item>) {
+        let round = self.rounds.remove(&task);
+        items.extend(round.map(|round| Item::Round(Round { end: Some((at, end)), ..round })));
+    }
+
+    /// The tasks of a partition are dropped.
+    pub(super) fn revoke(&mut self, at: Moment, partition: PartitionId, items: &mut Vec<Item>) {
+        let is_of = |round: &Round| round.arrived.partition == partition;
+        let tasks = self.rounds.iter().filter(|(_, round)| is_of(round)).map(|(task, _)| *task);
+        for task in tasks.collect::<Vec<_>>() {
+            self.end(at, task, RoundEnd::Dropped, items);
+        }
+    }
+
+    /// A lane begins a slice.
+    pub(super) fn run_slice(&mut self, at: Moment, run: &RunSlice, items: &mut Vec<Item>) {
+        if let Some(round) = self.rounds.get_mut(&run.task) {
+            round.first_slice.get_or_insert(at);
+            round.slices += 1;
+        }
+        let slice = Slice { at, run: run.clone(), done: None };
+        items.extend(self.slices.insert(run.lane, slice).map(Item::Slice));
+    }
+
+    /// A lane finished a slice.
+    pub(super) fn slice_done(&mut self, at: Moment, done: &SliceDone, items: &mut Vec<Item>) {
+        let is_it = |slice: &mut Slice| slice.run.slice == done.slice;
+        if self.slices.get_mut(&done.lane).is_some_and(is_it) {
+            let slice = self.slices.remove(&done.lane);
+            let done = Some((at, done.service_ns));
+            items.extend(slice.map(|slice| Item::Slice(Slice { done, ..slice })));
+        }
+    }
+
+    /// What a lost lane had comes to nothing.
+    pub(super) fn lose_lane(&mut self, lane: LaneId, items: &mut Vec<Item>) {
+        items.extend(self.slices.remove(&lane).map(Item::Slice));
+    }
+
+    /// The life or the history ends.
+    pub(super) fn finish(&mut self, items: &mut Vec<Item>) {
+        items.extend(std::mem::take(&mut self.rounds).into_values().map(Item::Round));
+        items.extend(std::mem::take(&mut self.slices).into_values().map(Item::Slice));
+    }
+}

@@ -1,0 +1,168 @@
+//! A part of the journals: where it begins and ends, and the histories of all partitions within it.
+
+use warptape_eventlog::{EventLog, OffsetRange};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::Started;
+
+use super::{History, Item, Moment};
+use crate::entries::{Begin, Entries, EntryReader};
+use crate::{Phase, Progress, ReplayError};
+
+/// Entries between two words on how far a reading is.
+const PROGRESS_ENTRIES: u64 = 4_096;
+
+/// An end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Entries of this time and later ones, ns since the epoch.
+    Time(i64),
+    /// This offset of the journal's partition and those behind it.
+    Offset(i64),
+    /// Entries of this sequence and later ones.
+    Sequence(i64),
+}
+
+/// What of the journals is looked at: from one bound, which belongs to it, to another, which does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins; `None`: where the journal does.
+    pub from: Option<Bound>,
+    /// Where it ends; `None`: where the journal does.
+    pub to: Option<Bound>,
+}
+
+/// Which journals, and what of them.
+#[derive(Clone, Debug)]
+pub struct HistoryOptions {
+    /// Topic of the journal.
+    pub journal: String,
+    /// Its partition; `None`: all.
+    pub partition: Option<i32>,
+    /// What of it.
+    pub window: Window,
+}
+
+/// Gives every item that ends within the window, of one partition of the journal after the other, and what is open at the window's end as it
+/// is there. Lives and assignments from before the window are given as well, which are in force within it. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
+/// or where the journal does if these are gone.
+///
+/// # Errors
+/// If the log cannot be read, there is no such journal, or `each` fails.
+pub fn read_history(
+    log: &dyn EventLog,
+    options: &HistoryOptions,
+    each: &mut dyn FnMut(Item) -> Result<(), ReplayError>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), ReplayError> {
+    let journals = match options.partition {
+        Some(partition) => vec![Entries::open(log, &options.journal, partition)?],
+        None => Entries::open_all(log, &options.journal)?,
+    };
+    if journals.is_empty() {
+        return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
+    }
+    let mut parts = Vec::with_capacity(journals.len());
+    for entries in &journals {
+        let first = entries.bound(options.window.from)?.unwrap_or(entries.range.first);
+        let next = entries.bound(options.window.to)?.unwrap_or(entries.range.next);
+        let begin = entries.begin_early(first)?;
+        parts.push((entries, begin, OffsetRange { first, next }));
+    }
+    let begin_of = |begin: &Option<Begin>, entries: &Entries<'_>| {
+        begin.as_ref().map_or(entries.range.first, |begin| begin.offset)
+    };
+    let length =
+        |(entries, begin, range): &(&Entries<'_>, _, OffsetRange)| range.next - begin_of(begin, entries);
+    let total = parts.iter().map(|part| length(part).max(0) as u64).sum();
+    let mut done = 0;
+    for (entries, begin, range) in parts {
+        let first = begin_of(&begin, entries);
+        let mut reader = HistoryReader::open(entries, begin, range.next)?;
+        let mut seen = 0;
+        while let Some((offset, items)) = reader.next()? {
+            // What was over before the window is not of it, but for what is in force within it.
+            let is_within =
+                |item: &Item| offset >= range.first || matches!(item, Item::Life(_) | Item::Assigned(_));
+            items.into_iter().filter(is_within).try_for_each(&mut *each)?;
+            seen += 1;
+            if seen % PROGRESS_ENTRIES == 0 {
+                let done = done + (offset + 1 - first).max(0) as u64;
+                progress(Progress { phase: Phase::Journal, done, total });
+            }
+        }
+        done += (range.next - first).max(0) as u64;
+        progress(Progress { phase: Phase::Journal, done, total });
+    }
+    Ok(())
+}
+
+/// The history of a partition of a journal from a beginning on, entry by entry.
+pub(crate) struct HistoryReader {
+    reader: EntryReader,
+    history: History,
+    /// The checkpoint that the first entry begins.
+    checkpoint: Option<(Started, Scheduler)>,
+    journal: i32,
+    next: i64,
+    is_finished: bool,
+}
+
+impl HistoryReader {
+    /// Reads from a beginning on, or from the first entry there is, to an offset.
+    pub(crate) fn open(entries: &Entries<'_>, begin: Option<Begin>, next: i64) -> Result<Self, ReplayError> {
+        let first = begin.as_ref().map_or(entries.range.first, |begin| begin.offset);
+        let journal = entries.partition();
+        Ok(Self {
+            reader: entries.read(OffsetRange { first, next })?,
+            history: History::new(journal),
+            checkpoint: begin.and_then(|begin| begin.checkpoint),
+            journal,
+            next,
+            is_finished: false,
+        })
+    }
+
+    /// The items that the next entry finishes, with its offset; behind the last one those that are open, with the end; then nothing.
+    pub(crate) fn next(&mut self) -> Result<Option<(i64, Vec<Item>)>, ReplayError> {
+        if self.is_finished {
+            return Ok(None);
+        }
+        let offset = match self.reader.next()? {
+            Some((offset, entry)) => {
+                if let Some((started, scheduler)) = self.checkpoint.take() {
+                    let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+                    self.history = History::at_checkpoint(self.journal, at, started, &scheduler);
+                }
+                self.history.step(&entry);
+                offset
+            }
+            None => {
+                self.history.finish();
+                self.is_finished = true;
+                self.next
+            }
+        };
+        Ok(Some((offset, self.history.take_items())))
+    }
+}
+
+impl Entries<'_> {
+    /// Where a history begins that is to know what waits at an offset.
+    fn begin_early(&self, offset: i64) -> Result<Option<Begin>, ReplayError> {
+        let Some(last) = self.begin_before(offset + 1)? else { return Ok(None) };
+        if last.checkpoint.is_none() {
+            return Ok(Some(last));
+        }
+        Ok(self.begin_before(last.offset)?.or(Some(last)))
+    }
+
+    /// The offset of the first entry behind a bound.
+    pub(crate) fn bound(&self, bound: Option<Bound>) -> Result<Option<i64>, ReplayError> {
+        Ok(match bound {
+            None => None,
+            Some(Bound::Offset(offset)) => Some(offset.clamp(self.range.first, self.range.next)),
+            Some(Bound::Sequence(sequence)) => Some(self.lower_bound(|entry| entry.sequence < sequence)?),
+            Some(Bound::Time(at_ns)) => Some(self.lower_bound(|entry| entry.at_ns < at_ns)?),
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! Why signals were late: of every signal of a recorded run the waits add up to what the records' times say.
+
+use warptape_eventlog::EventLog;
+use warptape_replay::ReplayError;
+use warptape_replay::chain::{Chain, SlowestOptions, Step, slowest, why_batch, why_lane, why_signal};
+use warptape_replay::history::{Bound, Window};
+use warptape_schemas::journal::{CommitOutcome, Input};
+use warptape_schemas::{decode_journal_entry, decode_signal};
+
+use crate::recording::{PARTITIONS, Plan, options, record};
+use crate::records;
+use crate::tampered::Tampered;
+
+fn plan(seed: u64) -> Plan {
+    Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
+}
+
+/// When the transaction with a tick record was sealed and committed, as the entries say.
+fn committed(log: &dyn EventLog, partition: i32, offset: i64) -> (i64, i64) {
+    let entries: Vec<_> = records(log, "journal", 0)
+        .iter()
+        .map(|record| decode_journal_entry(&record.value).unwrap())
+        .collect();
+    let sealed = entries.iter().find(|entry| match &entry.input {
+        Input::Sealed(sealed) => sealed.partitions.iter().any(|part| {
+            part.partition == partition && (part.first_offset..part.next_offset).contains(&offset)
+        }),
+        _ => false,
+    });
+    let sealed = sealed.expect("every signal's record was sealed");
+    let ended = entries.iter().find_map(|entry| match &entry.input {
+        Input::CommitEnded(ended) if ended.sealed == sealed.sequence => Some(*ended),
+        _ => None,
+    });
+    let ended = ended.expect("every commit's outcome was recorded");
+    assert_eq!(ended.outcome, CommitOutcome::Committed);
+    (sealed.at_ns, ended.ended_ns)
+}
+
+fn check(log: &dyn EventLog, chain: &Chain) {
+    let signal = &records(log, "signals", chain.signal.partition)[chain.signal.offset as usize];
+    let signal = decode_signal(&signal.value).unwrap();
+    assert_eq!(chain.tick.offset, signal.source_offset);
+    let created_ns = records(log, "ticks", chain.tick.partition)[signal.source_offset as usize].timestamp_ns;
+    let (sealed_ns, ended_ns) = committed(log, chain.tick.partition, signal.source_offset);
+    assert_eq!(chain.transaction.sealed_ns, Some(sealed_ns));
+    assert_eq!((chain.total_ns, chain.is_to_commit), (ended_ns - created_ns, true));
+    assert_eq!(chain.waits.iter().map(|wait| wait.ns).sum::<i64>(), chain.total_ns);
+    let batch = chain.batch.as_ref().expect("its batch is known");
+    assert!(batch.completed.is_some_and(|at| at.at_ns <= sealed_ns));
+    let wait = |step| chain.waits.iter().find(|wait| wait.step == step).map_or(0, |wait| wait.ns);
+    assert_eq!((wait(Step::Service), wait(Step::Send), wait(Step::Commit)), (1_000, 100_000, 200_000));
+}
+
+#[test]
+fn the_waits_of_every_signal_add_up() {
+    let recording = record(plan(51));
+    let log = &recording.log;
+    let mut explained = 0;
+    for partition in 0..PARTITIONS {
+        for signal in records(log, "signals", partition) {
+            let chain = why_signal(log, &options(), partition, signal.offset, &mut |_| {}).unwrap();
+            check(log, &chain);
+            assert!(chain.explanation.is_some() && chain.lanes.len() == 2);
+            assert_eq!(chain.lanes.iter().filter(|lane| lane.is_chosen).count(), 1);
+            explained += 1;
+        }
+    }
+    assert!(explained > 100, "{explained} signals");
+}
+
+#[test]
+fn the_slowest_are_those_with_the_greatest_sums() {
+    let recording = record(plan(52));
+    let log = &recording.log;
+    let all = |count| {
+        let wanted = SlowestOptions { count, window: Window::default() };
+        slowest(log, &options(), wanted, &mut |_| {}).unwrap()
+    };
+    let found = all(10_000);
+    let signals = (0..PARTITIONS).map(|partition| records(log, "signals", partition).len()).sum::<usize>();
+    assert_eq!((found.signals.len(), found.seen), (signals, signals as u64));
+    assert_eq!((found.without_commit, found.without_tick), (0, 0));
+    for slow in &found.signals {
+        check(log, &slow.chain);
+        let most = slow.chain.waits.iter().map(|wait| wait.ns).max();
+        assert_eq!(slow.main.map(|wait| wait.ns), most);
+    }
+    let totals: Vec<_> = found.signals.iter().map(|slow| slow.chain.total_ns).collect();
+    assert!(totals.is_sorted_by(|one, next| one >= next));
+    let few: Vec<_> = all(7).signals.iter().map(|slow| slow.chain.signal.clone()).collect();
+    let first: Vec<_> = found.signals.iter().take(7).map(|slow| slow.chain.signal.clone()).collect();
+    assert_eq!(few, first);
+}
+
+#[test]
+fn a_commit_that_the_journal_does_not_tell_of_is_unknown() {
+    let recording = record(Plan { outcomes: false, ..plan(53) });
+    let chain = why_signal(&recording.log, &options(), 0, 0, &mut |_| {}).unwrap();
+    assert!(!chain.is_to_commit && chain.transaction.committed_ns.is_none());
+    assert!(chain.unknown.iter().any(|unknown| unknown.starts_with("when it was committed")));
+    let sum: i64 = chain.waits.iter().map(|wait| wait.ns).sum();
+    assert_eq!(chain.tick.created_ns + sum, chain.transaction.sealed_ns.unwrap());
+    let wanted = SlowestOptions { count: 10, window: Window::default() };
+    let found = slowest(&recording.log, &options(), wanted, &mut |_| {}).unwrap();
+    assert!(found.signals.is_empty() && found.without_commit > 100);
+}
+
+#[test]
+fn a_batch_and_a_lane_are_explained() {
+    let recording = record(plan(54));
+    let log = &recording.log;
+    let chain = why_batch(log, "journal", 0, 5, &mut |_| {}).unwrap();
+    assert_eq!(chain.batch.batch, 5);
+    assert_eq!(chain.parts.iter().map(|part| part.rows).sum::<i64>(), chain.batch.rows);
+    let completed = chain.batch.completed.unwrap();
+    assert_eq!(chain.total_ns, completed.at_ns - chain.batch.oldest_arrival_ns);
+    assert!(chain.sealed_sequence > Some(completed.sequence) && chain.explanation.is_some());
+    let error = why_batch(log, "journal", 0, 1_000_000, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, ReplayError::NoBatch { batch: 1_000_000, .. }), "{error}");
+
+    let last = records(log, "journal", 0).len() as i64 - 1;
+    let found = why_lane(log, "journal", 0, 1, Bound::Sequence(last)).unwrap();
+    assert_eq!((found.at.sequence, found.lane.load.lane), (last - 1, 1));
+    let groups = found.lane.load.groups_placed as usize + found.lane.elsewhere.len();
+    assert_eq!(groups, 2 * 3, "partitions, groups");
+    assert!(matches!(why_lane(log, "journal", 0, 2, Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
+    assert!(matches!(
+        why_lane(log, "journal", 0, 0, Bound::Offset(0)),
+        Err(ReplayError::NothingBefore { .. })
+    ));
+}
+
+/// Brokers may give create times of their own: then the journal is looked through.
+#[test]
+fn a_signal_is_explained_whatever_its_create_time() {
+    let recording = record(plan(56));
+    let mut signals = records(&recording.log, "signals", 1);
+    let expected = why_signal(&recording.log, &options(), 1, 20, &mut |_| {}).unwrap();
+    signals.iter_mut().for_each(|signal| signal.timestamp_ns = 1);
+    let log = Tampered::new(&recording.log, "signals", 1, signals);
+    let found = why_signal(&log, &options(), 1, 20, &mut |_| {}).unwrap();
+    assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&expected).unwrap());
+}
+
+/// Of what was removed nothing is made up, and the waits still add up.
+#[test]
+fn what_was_removed_from_the_journal_is_unknown() {
+    let recording = record(Plan { lives: 1, ..plan(57) });
+    let log = &recording.log;
+    let journal = records(log, "journal", 0);
+    let last = records(log, "signals", 0).len() as i64 - 1;
+    let whole = why_signal(log, &options(), 0, last, &mut |_| {}).unwrap();
+    // All that is left are the `Sealed` and what came after it.
+    let sealed = whole.transaction.sealed_sequence as usize;
+    let log = Tampered::trimmed(log, "journal", 0, journal[sealed..].to_vec());
+    let found = why_signal(&log, &options(), 0, last, &mut |_| {}).unwrap();
+    assert_eq!((found.total_ns, found.is_to_commit), (whole.total_ns, true));
+    assert_eq!(found.waits.iter().map(|wait| wait.ns).sum::<i64>(), found.total_ns);
+    assert!(found.arrival.is_none() && found.batch.is_none() && found.explanation.is_none());
+    assert!(found.unknown.iter().any(|unknown| unknown.starts_with("when the record came")), "{found:?}");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let recording = record(plan(55));
+    let error = why_signal(&recording.log, &options(), 0, 1_000_000, &mut |_| {}).unwrap_err();
+    assert!(
+        error.to_string().contains("signals\" partition 0 has no such record at offset 1000000"),
+        "{error}"
+    );
+    let error = why_signal(&recording.log, &options(), 9, 0, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("there is no such partition"), "{error}");
+}

@@ -1,0 +1,231 @@
+//! What a recorded journal tells: batches, transactions and all else, whole and from anywhere on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use warptape_eventlog::EventLog;
+use warptape_replay::history::{
+    Batch, BatchEnd, Bound, History, HistoryOptions, Item, Stay, StayEnd, Transaction, Window, read_history,
+};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{
+    Arrived, Completed, Decision, GroupArrival, Input, JournalEntry, LaneLost, LaneSpec, PartitionAssigned,
+    Sealed, SealedPartition, Started,
+};
+
+use crate::recording::{Plan, record, scheduler_config};
+use crate::records;
+
+fn plan(seed: u64) -> Plan {
+    Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
+}
+
+fn items(log: &dyn EventLog, window: Window) -> Vec<Item> {
+    let options = HistoryOptions { journal: "journal".to_owned(), partition: None, window };
+    let mut items = Vec::new();
+    let mut each = |item| {
+        items.push(item);
+        Ok(())
+    };
+    read_history(log, &options, &mut each, &mut |_| {}).unwrap();
+    items
+}
+
+fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
+    records(log, "journal", 0).iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect()
+}
+
+fn batches(items: &[Item]) -> Vec<Arc<Batch>> {
+    items
+        .iter()
+        .filter_map(|item| if let Item::Batch(batch) = item { Some(batch.clone()) } else { None })
+        .collect()
+}
+
+fn transactions(items: &[Item]) -> Vec<Arc<Transaction>> {
+    let of = |item: &Item| if let Item::Transaction(one) = item { Some(one.clone()) } else { None };
+    items.iter().filter_map(of).collect()
+}
+
+#[test]
+fn every_batch_has_its_rows_and_its_end() {
+    let recording = record(plan(41));
+    let entries = entries(&recording.log);
+    let found = batches(&items(&recording.log, Window::default()));
+    let dispatched = entries.iter().flat_map(|entry| &entry.decisions);
+    let dispatched: Vec<_> = dispatched
+        .filter_map(|decision| if let Decision::Dispatch(one) = decision { Some(one.clone()) } else { None })
+        .collect();
+    assert!(dispatched.len() > 30, "{} batches", dispatched.len());
+    assert_eq!(found.len(), dispatched.len());
+    for batch in &found {
+        assert!(dispatched.contains(&batch.dispatch));
+        let BatchEnd::Completed { at, service_ns, .. } = batch.end else { panic!("{:?}", batch.end) };
+        assert!(at > batch.at && service_ns == 1_000);
+        assert_eq!(batch.parts.len(), batch.dispatch.takes.len());
+        for (part, take) in batch.parts.iter().zip(&batch.dispatch.takes) {
+            assert_eq!((part.partition, part.group, part.rows), (take.partition, take.group, take.rows));
+            assert_eq!(part.pieces.iter().map(|piece| piece.rows).sum::<i64>(), part.rows);
+            assert!(part.placed.is_some_and(|placed| placed < batch.at));
+            let oldest = part.pieces.first().unwrap().arrival.at_ns;
+            assert!(batch.dispatch.oldest_arrival_ns <= oldest && oldest <= batch.at.at_ns);
+        }
+    }
+}
+
+#[test]
+fn a_transaction_has_all_rows_of_its_records() {
+    let recording = record(plan(42));
+    let sealed = entries(&recording.log);
+    let sealed: Vec<_> = sealed
+        .iter()
+        .filter_map(
+            |entry| if let Input::Sealed(one) = &entry.input { Some((entry, one.clone())) } else { None },
+        )
+        .collect();
+    let found = transactions(&items(&recording.log, Window::default()));
+    assert_eq!(found.iter().filter(|one| one.sealed_ns.is_some()).count(), sealed.len());
+    for (transaction, (entry, sealed)) in found.iter().zip(&sealed) {
+        assert_eq!((transaction.sealed_sequence, transaction.sealed_ns), (entry.sequence, Some(entry.at_ns)));
+        assert_eq!(transaction.committed_ns(), Some(entry.at_ns + 300_000));
+        let accounts: Vec<_> = transaction.partitions.iter().map(|part| part.account).collect();
+        assert_eq!(accounts, sealed.partitions);
+        for part in &transaction.partitions {
+            assert!(part.is_whole && !part.may_be_void);
+            let (mut came, mut done) = (BTreeMap::<i32, i64>::new(), BTreeMap::<i32, i64>::new());
+            for arrival in &part.arrivals {
+                // A damaged record gives no rows, so that it is of the next arrival as well.
+                let (first, next) = arrival.offsets.unwrap();
+                assert!(first <= part.account.first_offset && next == part.account.next_offset);
+                arrival.groups.iter().for_each(|(group, rows)| *came.entry(*group).or_default() += rows);
+            }
+            let of_partition =
+                |batch: &&Arc<Batch>| batch.parts.iter().any(|one| one.partition == part.account.partition);
+            assert!(part.batches.iter().all(|batch| of_partition(&batch)));
+            for one in part.batches.iter().flat_map(|batch| &batch.parts) {
+                *done.entry(one.group).or_default() += one.rows;
+            }
+            assert_eq!(came, done, "every record is complete in this run");
+        }
+    }
+}
+
+#[test]
+fn groups_stay_until_the_process_ends() {
+    let recording = record(plan(43));
+    let items = items(&recording.log, Window::default());
+    let stays: Vec<&Stay> =
+        items.iter().filter_map(|item| if let Item::Stay(stay) = item { Some(stay) } else { None }).collect();
+    assert_eq!(stays.len(), 2 * 2 * 3, "lives, partitions, groups");
+    assert!(stays.iter().all(|stay| stay.placed.is_some() && stay.end == StayEnd::Open));
+    assert_eq!(items.iter().filter(|item| matches!(item, Item::Life(_))).count(), 2);
+}
+
+/// A history that begins later tells the same of what began in it.
+#[test]
+fn a_window_begins_and_ends_anywhere() {
+    let recording = record(plan(44));
+    let entries = entries(&recording.log);
+    let all = batches(&items(&recording.log, Window::default()));
+    for entry in entries.iter().step_by(7) {
+        for bound in
+            [Bound::Sequence(entry.sequence), Bound::Offset(entry.sequence), Bound::Time(entry.at_ns)]
+        {
+            let later = batches(&items(&recording.log, Window { from: Some(bound), to: None }));
+            let begun: Vec<_> = later.iter().filter(|batch| batch.at.sequence >= entry.sequence).collect();
+            let expected: Vec<_> = all.iter().filter(|batch| batch.at.sequence >= entry.sequence).collect();
+            // What was placed before the checkpoint that the window begins at is not known.
+            let without_placed = |batches: Vec<&Arc<Batch>>| {
+                let of = |batch: &Arc<Batch>| {
+                    let mut batch = Batch::clone(batch);
+                    batch.parts.iter_mut().for_each(|part| part.placed = None);
+                    if let BatchEnd::Completed { lane_free_ns, .. } = &mut batch.end {
+                        *lane_free_ns = None;
+                    }
+                    batch
+                };
+                batches.into_iter().map(of).collect::<Vec<_>>()
+            };
+            assert_eq!(without_placed(begun), without_placed(expected), "from {bound:?}");
+
+            let earlier = batches(&items(&recording.log, Window { from: None, to: Some(bound) }));
+            let ended = |batch: &&Arc<Batch>| matches!(batch.end, BatchEnd::Completed { at, .. } if at.sequence < entry.sequence);
+            let expected: Vec<_> = all.iter().filter(ended).collect();
+            assert_eq!(earlier.iter().filter(ended).collect::<Vec<_>>(), expected, "to {bound:?}");
+        }
+    }
+}
+
+/// A scheduler and the history of what it is told.
+struct Steps {
+    scheduler: Scheduler,
+    history: History,
+    sequence: i64,
+}
+
+impl Steps {
+    fn step(&mut self, input: Input) -> Vec<Decision> {
+        let (sequence, at_ns) = (self.sequence, 1_000 + 10 * self.sequence);
+        let mut decisions = Vec::new();
+        self.scheduler.step(at_ns, &input, &mut decisions).unwrap();
+        let (state_hash, hash) = (String::new(), String::new());
+        let entry = JournalEntry { sequence, at_ns, input, decisions: decisions.clone(), state_hash, hash };
+        self.history.step(&entry);
+        self.sequence += 1;
+        decisions
+    }
+
+    fn arrive(&mut self, next_offset: i64, rows: i64) -> Vec<Decision> {
+        let groups = vec![GroupArrival { group: 0, rows, bytes: 10 * rows }];
+        self.step(Input::Arrived(Arrived { partition: 0, next_offset, groups }))
+    }
+}
+
+fn dispatched(decisions: &[Decision]) -> (i32, i64) {
+    let of = |decision: &Decision| match decision {
+        Decision::Dispatch(batch) => Some((batch.lane, batch.batch)),
+        _ => None,
+    };
+    decisions.iter().find_map(of).expect("a batch is dispatched")
+}
+
+/// Rows that a lost lane gives back are those that came before, also where records without rows were read meanwhile.
+#[test]
+fn rows_of_a_lost_lane_are_in_another_batch() {
+    let mut steps = Steps { scheduler: Scheduler::new(), history: History::new(0), sequence: 0 };
+    let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
+    let (node, software, stage_config) = ("node".to_owned(), "test".to_owned(), "{}".to_owned());
+    let scheduler = scheduler_config();
+    steps.step(Input::Started(Started { node, software, stage_config, scheduler, lanes }));
+    let (partition, groups) = (0, 1);
+    steps.step(Input::PartitionAssigned(PartitionAssigned {
+        partition,
+        groups,
+        committed_offset: 0,
+        snapshot_offset: 0,
+    }));
+    let decisions = steps.arrive(5, 4);
+    let (lane, lost) = dispatched(&decisions);
+    steps.step(Input::LaneLost(LaneLost { lane, reason: "it broke".to_owned(), kept: true }));
+    // Records 5 to 8 were dead letters.
+    let decisions = steps.arrive(9, 4);
+    let (other, batch) = dispatched(&decisions);
+    assert!(other != lane && batch > lost);
+    steps.arrive(11, 3);
+    steps.step(Input::Completed(Completed { lane: other, batch, service_ns: 1, sample: None }));
+    steps.step(Input::Sealed(Sealed {
+        partitions: vec![SealedPartition { partition, next_offset: 9, ..SealedPartition::default() }],
+    }));
+    steps.history.finish();
+    let items = steps.history.take_items();
+    let found = batches(&items);
+    assert!(matches!(found[0].end, BatchEnd::Lost(_)) && found[0].dispatch.batch == lost);
+    let pieces = &found[1].parts[0].pieces;
+    assert_eq!((found[1].dispatch.batch, pieces.len(), pieces[0].rows), (batch, 1, 4));
+    assert_eq!(pieces[0].arrival.offsets, Some((0, 5)), "they came with the first records");
+    let transaction = &transactions(&items)[0];
+    let part = &transaction.partitions[0];
+    assert_eq!(part.arrivals.iter().map(|arrival| arrival.offsets).collect::<Vec<_>>(), [Some((0, 5))]);
+    assert_eq!(part.batches.len(), 1);
+}

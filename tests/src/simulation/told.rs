@@ -1,0 +1,146 @@
+//! What the history of a journal must tell: every batch with its rows, every transaction with all that its records caused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use warptape_replay::history::{Arrival, Batch, History, Item, Moment, Part, SealedPart};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry};
+
+/// The history of a journal, and of the same from its last checkpoint on.
+pub(super) struct Told {
+    history: History,
+    from_checkpoint: Option<History>,
+    /// What began, by kind, as entries say.
+    begun: BTreeMap<&'static str, i64>,
+    /// What ended, as the history says.
+    ended: BTreeMap<&'static str, i64>,
+}
+
+impl Told {
+    pub(super) fn new(ordinal: i32) -> Self {
+        let history = History::new(ordinal);
+        Self { history, from_checkpoint: None, begun: BTreeMap::new(), ended: BTreeMap::new() }
+    }
+
+    /// Takes the next entry.
+    pub(super) fn add(&mut self, entry: &JournalEntry) -> Result<(), String> {
+        if let Input::Checkpoint(Checkpoint { started: Some(started), part: 0, parts: 1, state }) =
+            &entry.input
+        {
+            let scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| error.to_string())?;
+            let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+            self.from_checkpoint = Some(History::at_checkpoint(0, at, started.clone(), &scheduler));
+        }
+        self.count(entry);
+        self.history.step(entry);
+        self.look()?;
+        if let Some(history) = &mut self.from_checkpoint {
+            history.step(entry);
+            for item in history.take_items() {
+                if let Item::Batch(batch) = item {
+                    check_rows(&batch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The journal ends.
+    pub(super) fn finish(mut self) -> Result<(), String> {
+        self.history.finish();
+        self.look()?;
+        match self.begun == self.ended {
+            true => Ok(()),
+            false => Err(format!("{:?} began, and {:?} ended", self.begun, self.ended)),
+        }
+    }
+
+    fn count(&mut self, entry: &JournalEntry) {
+        let kind = match entry.input {
+            Input::Started(_) => Some("lives"),
+            Input::PartitionAssigned(_) => Some("assignments"),
+            Input::TaskArrived(_) => Some("rounds"),
+            Input::Sealed(_) => Some("transactions"),
+            _ => None,
+        };
+        let decided = entry.decisions.iter().filter_map(|decision| match decision {
+            Decision::Place(_) => Some("stays"),
+            Decision::Dispatch(_) => Some("batches"),
+            Decision::Pause(_) => Some("pauses"),
+            Decision::RunSlice(_) => Some("slices"),
+            Decision::Breaker(_) => Some("breakers"),
+            _ => None,
+        });
+        for kind in kind.into_iter().chain(decided) {
+            *self.begun.entry(kind).or_default() += 1;
+        }
+    }
+
+    fn look(&mut self) -> Result<(), String> {
+        for item in self.history.take_items() {
+            let kind = match &item {
+                Item::Life(_) => "lives",
+                Item::Assigned(_) => "assignments",
+                Item::Pause(_) => "pauses",
+                Item::Stay(_) => "stays",
+                Item::Breaker(_) => "breakers",
+                Item::Round(_) => "rounds",
+                Item::Slice(_) => "slices",
+                Item::Lane(_) => continue,
+                Item::Batch(batch) => {
+                    check_rows(batch)?;
+                    "batches"
+                }
+                Item::Transaction(transaction) => {
+                    transaction.partitions.iter().try_for_each(check_part)?;
+                    if transaction.sealed_ns.is_none() {
+                        continue;
+                    }
+                    "transactions"
+                }
+            };
+            *self.ended.entry(kind).or_default() += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Every row of a batch came with an arrival.
+fn check_rows(batch: &Batch) -> Result<(), String> {
+    let rows = |part: &Part| part.pieces.iter().map(|piece| piece.rows).sum::<i64>();
+    match batch.parts.iter().find(|part| rows(part) != part.rows) {
+        None => Ok(()),
+        Some(part) => Err(format!("batch {} has {} rows of {part:?}", batch.dispatch.batch, rows(part))),
+    }
+}
+
+/// A transaction has every row of its records once, in batches that came back. The row of a snapshot's barrier, the last one of a group, may be
+/// done later.
+fn check_part(part: &SealedPart) -> Result<(), String> {
+    if !part.is_whole {
+        return Err(format!("{:?} is not whole in a whole journal", part.account));
+    }
+    let is_done =
+        |arrival: &&Arc<Arrival>| arrival.offsets.is_some_and(|(_, next)| next <= part.account.next_offset);
+    for arrival in part.arrivals.iter().filter(is_done) {
+        for &(group, rows) in &arrival.groups {
+            let parts = part.batches.iter().flat_map(|batch| &batch.parts);
+            let of_group = parts.filter(|one| (one.partition, one.group) == (arrival.partition, group));
+            let pieces = of_group.flat_map(|one| &one.pieces);
+            let mut pieces: Vec<(i64, i64)> = pieces
+                .filter(|piece| Arc::ptr_eq(&piece.arrival, arrival))
+                .map(|piece| (piece.from, piece.from + piece.rows))
+                .collect();
+            pieces.sort_unstable();
+            let next = pieces.iter().try_fold(0, |next, &(from, to)| (from == next).then_some(to));
+            if next.is_none_or(|next| next != rows && next != rows - 1) {
+                return Err(format!(
+                    "{:?} has rows {pieces:?} of {rows} of group {group} that came with {arrival:?}",
+                    part.account
+                ));
+            }
+        }
+    }
+    Ok(())
+}
