@@ -1,5 +1,5 @@
 //! Random damage to every file of logs of all kinds: what is read is what was written, or an error names the damage; and a recovery
-//! gives nothing that was not written. `WARPTAPE_TEST_DAMAGES` says how many there are, `WARPTAPE_TEST_SEED` which ones.
+//! gives nothing that was not written. `tests/crash --damages N` does N of them (`WARPTAPE_TEST_DAMAGES`), `WARPTAPE_TEST_SEED` says which.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -191,8 +191,13 @@ fn recover(path: &Path, kind: &Kind) -> Result<(), LogError> {
 
 #[test]
 fn damage_to_any_file_of_any_log_is_named_or_harmless() {
-    let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let number = |name: &str, default| {
+        std::env::var(name).map_or(default, |text| {
+            text.parse().unwrap_or_else(|_| panic!("{name} is a whole number, not {text:?}"))
+        })
+    };
     let (damages, seed) = (number("WARPTAPE_TEST_DAMAGES", DAMAGES), number("WARPTAPE_TEST_SEED", SEED));
+    println!("WARPTAPE_TEST_SEED={seed}");
     let mut random = Random::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let kinds = [
@@ -203,13 +208,15 @@ fn damage_to_any_file_of_any_log_is_named_or_harmless() {
         make(folder.path(), "closed-2.db", 2, false),
         make(folder.path(), "crashed-2.db", 2, true),
     ];
-    let path = folder.path().join("log.db");
     let (mut named, mut harmless, mut recovered) = (0, 0, 0);
     for round in 0..damages {
         // Logs of the newest format more often.
         let kind = &kinds[(random.below(12) as usize).checked_sub(6).unwrap_or(round as usize % 2)];
         let mut damaged = kind.files.clone();
         let what = format!("round {round}, {}", damage(kind, &mut damaged, &mut random));
+        // With what recoveries keep of it.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
         place(&path, &damaged);
         let is_of_file = damaged.get("") != kind.files.get("");
         let judge = |read: Result<Content, LogError>| match read {

@@ -12,6 +12,7 @@ use warptape_kernels::pricing::{AmericanError, AmericanOption, AmericanValue};
 
 use super::assets::Resolved;
 use super::rounds::{DeviceRisk, Next, Partial, Plan, Round};
+use super::rules::Rules;
 use super::simulation::{single, to_risk_error};
 use super::{bad, cost};
 
@@ -29,12 +30,12 @@ pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
 }
 
 /// The plan of a problem that [`is_asked`].
-pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved) -> Result<Plan, RiskError> {
+pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved, rules: Rules) -> Result<Plan, RiskError> {
     let Contract::American(american) = &problem.contract else { unreachable!("the contract was looked at") };
     let (kind, strike, expiry_years) = (american.kind, american.strike, problem.expiry_years);
     let option = AmericanOption { market: single(assets)?, kind, strike, expiry_years };
     option.check().map_err(|error| refused(&error))?;
-    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks });
+    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks, rules });
     Ok(Plan { first, bytes: BYTES, cost_ns: cost::boundary() })
 }
 
@@ -42,6 +43,7 @@ pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved) -> Result<Pla
 struct BoundaryRound {
     option: AmericanOption,
     has_greeks: bool,
+    rules: Rules,
 }
 
 impl Round for BoundaryRound {
@@ -55,7 +57,10 @@ impl Round for BoundaryRound {
     }
 
     fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
-        self.partial(self.option.value(isa, self.has_greeks))
+        self.partial(match self.rules {
+            Rules::Now => self.option.value(isa, self.has_greeks),
+            _ => self.option.value_as_before(isa, self.has_greeks),
+        })
     }
 
     fn run_on_device(

@@ -61,7 +61,9 @@ impl Round for OptionRound {
         let mut greeks = Box::<Greeks>::default();
         match self.rules {
             Rules::First => greeks.add_as_before(isa, &self.rows.options, places(units)),
-            Rules::SobolInTimeOrder | Rules::Now => greeks.add(isa, &self.rows.options, places(units)),
+            Rules::SobolInTimeOrder | Rules::CurveInAllYears | Rules::Now => {
+                greeks.add(isa, &self.rows.options, places(units))
+            }
         }
         Partial::Greeks(greeks)
     }

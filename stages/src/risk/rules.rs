@@ -12,6 +12,9 @@ pub(super) enum Rules {
     First,
     /// Sobol's points have a dimension for each step in the order of time, and may be those of antithetic pairs.
     SobolInTimeOrder,
+    /// An American option without simulation has a boundary that is a curve in all years, and no value where that does not settle in one
+    /// way.
+    CurveInAllYears,
     /// The rules of this version.
     Now,
 }
@@ -19,14 +22,19 @@ pub(super) enum Rules {
 impl Rules {
     /// The earlier rules by which a problem had another answer, the newest first.
     pub(super) fn of_before(problem: &RiskProblem) -> impl Iterator<Item = Self> {
-        let simulated = match problem {
-            RiskProblem::Simulation(problem) if !early_exercise::is_asked(problem) => Some(problem),
-            _ => None,
+        let (simulated, has_boundary) = match problem {
+            RiskProblem::Simulation(problem) if early_exercise::is_asked(problem) => (None, true),
+            RiskProblem::Simulation(problem) => (Some(problem), false),
+            _ => (None, false),
         };
         let is_ordered = simulated.is_some_and(is_ordered);
         let is_american = simulated.is_some_and(|problem| matches!(problem.contract, Contract::American(_)));
         let is_first = is_american || matches!(problem, RiskProblem::Options(_));
-        let rules = [is_ordered.then_some(Self::SobolInTimeOrder), is_first.then_some(Self::First)];
+        let rules = [
+            has_boundary.then_some(Self::CurveInAllYears),
+            is_ordered.then_some(Self::SobolInTimeOrder),
+            is_first.then_some(Self::First),
+        ];
         rules.into_iter().flatten()
     }
 }

@@ -32,7 +32,7 @@ impl Kind for SimulationProblem {
 
     fn plan(&self, assets: &Resolved, seed: i64, rules: Rules) -> Result<Plan, RiskError> {
         if early_exercise::is_asked(self) {
-            return early_exercise::plan(self, assets);
+            return early_exercise::plan(self, assets, rules);
         }
         if self.steps < 1 {
             return Err(bad("problem.steps", format!("{}; it must be from 1 on", self.steps)));
@@ -239,7 +239,7 @@ pub(super) fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
 fn sampling_of(problem: &SimulationProblem, rules: Rules) -> Sampling {
     match (problem.sampling, rules) {
         (risk::Sampling::Philox, _) => Sampling::Random,
-        (risk::Sampling::Sobol, Rules::Now) => Sampling::Sobol,
+        (risk::Sampling::Sobol, Rules::Now | Rules::CurveInAllYears) => Sampling::Sobol,
         (risk::Sampling::Sobol, Rules::First | Rules::SobolInTimeOrder) => Sampling::SobolInTimeOrder,
     }
 }

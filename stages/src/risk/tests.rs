@@ -378,7 +378,24 @@ fn the_rules_of_before_are_kept() {
     let unfloored = prices_of_before(&problem);
     assert!(unfloored.len() == 1 && unfloored[0] != now, "{unfloored:?}");
     assert!(prices_of_before(&simulation(json!({}))).is_empty());
-    assert!(prices_of_before(&american(json!({}))).is_empty(), "not simulated");
+    let plain = american(json!({}));
+    assert_eq!(prices_of_before(&plain), [price(&task(plain).expect("a good problem"))], "not simulated");
+    // The price rises to where exercise is best, for far longer than the boundary takes to settle.
+    let rising = json!({
+        "symbol": "any", "spot": 66.0, "volatility": 0.003, "rate": 0.15, "dividend_yield": 0.02
+    });
+    let rising = american(json!({"assets": [rising], "expiry_years": 20.0}));
+    let now = price(&task(rising.clone()).expect("a good problem"));
+    let [before] = prices_of_before(&rising)[..] else { panic!("the boundary was another one") };
+    assert!((before - now).abs() > 1e-7 && (before - now).abs() < 0.1, "{before} {now}");
+    // Terms above the boundary grow as exp(1.448·53.5), and cancel.
+    let cancelling = json!({"symbol": "any", "spot": 100.0, "volatility": 0.7243, "rate": -1.448, "dividend_yield": 0.7086});
+    let cancelling = request(american(json!({"assets": [cancelling], "expiry_years": 53.5})));
+    let before: Vec<_> =
+        RiskTask::of_before(&cancelling, &market_of).map(|task| task.outcome(Isa::detect())).collect();
+    let [RiskOutcome::Error(error)] = &before[..] else { panic!("{before:?}") };
+    assert!(error.message.contains("no boundary of exercise"), "{error:?}");
+    assert!(price(&RiskTask::new(&cancelling, &market_of).expect("a good problem")) > 0.0);
     let rho = |volatility: f64, of_before: bool| {
         let asset = json!({"symbol": "any", "spot": 100.0, "volatility": volatility});
         let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 1.0});

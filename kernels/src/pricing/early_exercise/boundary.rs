@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 
+use super::endless;
 use super::nodes::{CHEBYSHEV, NODES};
-use super::points::{Curve, Levels, NO_LEVEL, Premium, Put, improved, premium};
+use super::points::{BY_VALUES, BY_VALUES_BELOW, Curve, Levels, NO_LEVEL, Premium, Put, improved, premium};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{exp, ln_of_positive};
 
@@ -29,7 +30,7 @@ pub trait Integrals {
         levels: &[Levels],
     ) -> Result<Vec<Levels>, Self::Error>;
 
-    /// What exercise beyond the curves is worth.
+    /// What exercise beyond the curves is worth, while they are the boundaries.
     fn premiums(&mut self, puts: &[Put], curves: &[Curve]) -> Result<Vec<Premium>, Self::Error>;
 }
 
@@ -41,9 +42,24 @@ pub struct Settled {
     pub premium: Premium,
 }
 
-/// Finds the boundaries of puts, and their premiums; none if one does not settle. All take as many steps as the slowest, so that what
-/// differs between two is what their numbers make.
+/// Finds the boundaries of puts, and their premiums; none if one does not settle. If one does not by the first way, all are improved by
+/// values, in the way in which nothing cancels.
 pub fn settle<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Vec<Settled>>, I::Error> {
+    let found = settle_by_first_way(puts, integrals)?;
+    if found.is_some() || puts[0].is_out_of_reach() {
+        return Ok(found);
+    }
+    let way = if puts[0].carry < 0.0 { BY_VALUES_BELOW } else { BY_VALUES };
+    let by_values: Vec<Put> = puts.iter().map(|put| Put { way, ..*put }).collect();
+    settle_by_first_way(&by_values, integrals)
+}
+
+/// The same, by the first way alone. All puts take as many steps as the slowest, so that what differs between two is what their numbers
+/// make.
+pub fn settle_by_first_way<I: Integrals>(
+    puts: &[Put],
+    integrals: &mut I,
+) -> Result<Option<Vec<Settled>>, I::Error> {
     if puts.is_empty() {
         return Ok(Some(Vec::new()));
     }
@@ -67,9 +83,13 @@ pub fn settle<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Ve
     }
     let curves: Vec<Curve> = levels.iter().map(curve).collect();
     let premiums = integrals.premiums(puts, &curves)?;
-    let settled = puts.iter().zip(&levels).zip(premiums).map(|((put, levels), premium)| Settled {
-        is_exercised: put.ln_spot <= put.ln_limit + levels[0],
-        premium,
+    let settled = puts.iter().zip(&levels).zip(premiums).map(|((put, levels), premium)| {
+        let ln_level = put.ln_limit + levels[0];
+        let premium = match put.endless_years > 0.0 {
+            true => premium.and(&endless::premium(put, ln_level)),
+            false => premium,
+        };
+        Settled { is_exercised: put.ln_spot <= ln_level, premium }
     });
     Ok(Some(settled.collect()))
 }
@@ -84,7 +104,7 @@ pub fn share(node: usize) -> f64 {
 fn seed(put: &Put) -> Levels {
     let Put { rate, carry, volatility, ln_limit, .. } = *put;
     let variance = volatility * volatility;
-    let drift = rate - carry - 0.5 * variance;
+    let drift = put.drift();
     let root = (drift * drift + 2.0 * rate * variance).sqrt();
     // The negative root of ½σ²λ(λ − 1) + (r − q)λ − r.
     let power = if drift > 0.0 { (drift + root) / variance } else { 2.0 * rate / (root - drift) };

@@ -36,15 +36,13 @@ pub fn settle(
     let level = [&shares[..], &LEVEL_SINES, &LEVEL_COSINES, &LEVEL_WEIGHTS].concat();
     let premium = [&PREMIUM_SINES[..], &PREMIUM_COSINES, &PREMIUM_WEIGHTS].concat();
     with_workspace(device, memory, |workspace| {
-        let put = workspace.put(cast_slice(puts))?;
         let tables = workspace.put(cast_slice(&[level, premium].concat()))?;
-        super::boundary::settle(puts, &mut OnDevice { workspace, put, tables })
+        super::boundary::settle(puts, &mut OnDevice { workspace, tables })
     })
 }
 
 struct OnDevice<'a, 'b> {
     workspace: &'a mut Workspace<'b>,
-    put: Address,
     tables: Address,
 }
 
@@ -57,8 +55,9 @@ impl Integrals for OnDevice<'_, '_> {
         curves: &[Curve],
         levels: &[Levels],
     ) -> Result<Vec<Levels>, DeviceError> {
-        let (put, tables) = (self.put, self.tables);
+        let tables = self.tables;
         self.workspace.with_part(|part| {
+            let put = part.put(cast_slice(puts))?;
             let curves = part.put(cast_slice(curves.as_flattened()))?;
             let at = part.put(cast_slice(levels.as_flattened()))?;
             let args =
@@ -71,8 +70,9 @@ impl Integrals for OnDevice<'_, '_> {
     }
 
     fn premiums(&mut self, puts: &[Put], curves: &[Curve]) -> Result<Vec<Premium>, DeviceError> {
-        let (put, tables) = (self.put, self.tables);
+        let tables = self.tables;
         self.workspace.with_part(|part| {
+            let put = part.put(cast_slice(puts))?;
             let curves = part.put(cast_slice(curves.as_flattened()))?;
             let mut premiums = vec![Premium::default(); puts.len()];
             let at = part.room(size_of_val(&premiums[..]))?;

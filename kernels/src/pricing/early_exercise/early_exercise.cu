@@ -6,10 +6,12 @@ namespace warptape {
 
 static const int NODES = 32, LEVEL_POINTS = 64, PREMIUM_POINTS = 256, POINT_LANES = 8;
 
+static const u64 BY_SLOPES = 1, BY_VALUES_BELOW = 2;
+
 // A put of strike 1.
 struct Put {
-    double spot, ln_spot, ln_limit, rate, carry, volatility, years;
-    u64 is_smooth;
+    double spot, ln_spot, ln_limit, rate, carry, volatility, years, endless_years;
+    u64 way;
 };
 
 struct Premium {
@@ -61,7 +63,7 @@ struct PointSum {
 };
 
 __device__ inline double improved(const Put &put, const Tables &tables, const double *curve, double share, double level) {
-    bool smooth = put.is_smooth == 1;
+    bool smooth = put.way == BY_SLOPES, is_below = put.way == BY_VALUES_BELOW;
     double years = put.years * (share * share);
     double spread = put.volatility * __dsqrt_rn(years);
     double drift = put.rate - put.carry - 0.5 * (put.volatility * put.volatility);
@@ -73,18 +75,21 @@ __device__ inline double improved(const Put &put, const Tables &tables, const do
         double deviation = spread * cosine;
         double minus = (level - later + drift * left) / deviation;
         double weight = years * tables.level_weights[point];
-        Normal below = density_and_cdf(minus), above = density_and_cdf(minus + deviation);
+        double plus = minus + deviation;
+        Normal below = density_and_cdf(minus), above = density_and_cdf(is_below ? -plus : plus);
         double of_cash = smooth ? below.density / deviation : below.cdf;
         double of_asset = smooth ? above.cdf + above.density / deviation : above.cdf;
         cash_sum.add(point, weight * exp_of(-(put.rate * left)) * of_cash);
         asset_sum.add(point, weight * exp_of(-(put.carry * left)) * of_asset);
     }
     double minus = (put.ln_limit + level + drift * years) / spread;
-    Normal below = density_and_cdf(minus), above = density_and_cdf(minus + spread);
+    double plus = minus + spread;
+    Normal below = density_and_cdf(minus), above = density_and_cdf(is_below ? -plus : plus);
     double of_cash = smooth ? below.density / spread : below.cdf;
     double of_asset = smooth ? above.cdf + above.density / spread : above.cdf;
     double numerator = exp_of(-(put.rate * years)) * of_cash + put.rate * cash_sum.take();
     double denominator = exp_of(-(put.carry * years)) * of_asset + put.carry * asset_sum.take();
+    if (is_below) denominator = 1.0 - denominator;
     double ratio = numerator / denominator;
     bool is_known = ratio > 1e-300 && ratio < 1e300;
     double found = ln_of_positive(is_known ? ratio : 1.0) - put.ln_limit;
@@ -115,6 +120,10 @@ extern "C" __global__ void weigh_premiums(const __grid_constant__ EarlyExerciseA
         double sine = tables.premium_sines[point];
         double left = put.years * (sine * sine);
         double deviation = spread * sine;
+        if (put.endless_years > 0.0) {
+            left = put.endless_years + left;
+            deviation = put.volatility * __dsqrt_rn(left);
+        }
         double d1 = (distance - later + drift * left) / deviation;
         Normal of_asset = density_and_cdf(-d1), of_cash = density_and_cdf(deviation - d1);
         double weight = put.years * tables.premium_weights[point];

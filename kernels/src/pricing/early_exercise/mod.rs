@@ -20,6 +20,11 @@
 //! square roots in them are smooth: by Gauss and Legendre for the boundary, by Takahasi and Mori for the premium, which has a thin layer at
 //! `v = 0` where the spot is near the boundary. A call is a put with spot and strike, and rate and yield, in each other's place.
 //!
+//! Where A does not settle, B is taken; with a negative q by what is below the boundary, since terms of what is above grow as `e^{−qτ}`
+//! and cancel. Where the price falls by itself and time is long, all happens in a layer that is thin beside T: after `τ = 40/λ`, with
+//! `λ = r + (r − q − σ²/2)²/2σ²`, B is that of an option without expiry to all digits. If T is more than six times that, the curve is one
+//! of the last `40/λ` years, and the integral over those before is a closed form (`endless.rs`).
+//!
 //! Delta and gamma are derivatives of the integral, theta follows from the equation of Black and Scholes, vega and rho are differences
 //! of two premiums whose boundaries were improved as often, added to those of the European option.
 //!
@@ -28,6 +33,7 @@
 
 mod boundary;
 mod device;
+mod endless;
 mod nodes;
 mod points;
 
@@ -129,19 +135,28 @@ impl AmericanOption {
 
     /// Price, and Greeks if they are wanted.
     pub fn value(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
-        let begun = self.begin(isa, has_greeks)?;
+        let begun = self.begin(isa, has_greeks, Put::prepared)?;
         let found = boundary::settle(&begun.puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
         self.conclude(&begun, found)
     }
 
-    /// The same value, bit for bit, computed by a device.
+    /// As earlier versions answered: the boundary was a curve in all years, and improved in one way. Prices were off by up to 1e-3 of the
+    /// strike where the asset's price falls by itself for far longer than its boundary takes to settle.
+    pub fn value_as_before(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
+        let begun = self.begin(isa, has_greeks, Put::clone)?;
+        let found =
+            boundary::settle_by_first_way(&begun.puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
+        self.conclude(&begun, found)
+    }
+
+    /// The same value as [`value`](Self::value), bit for bit, computed by a device.
     pub fn value_on_device(
         &self,
         device: &mut dyn Device,
         memory: &mut WorkMemory,
         has_greeks: bool,
     ) -> Result<Result<AmericanValue, AmericanError>, DeviceError> {
-        let begun = match self.begin(Isa::detect(), has_greeks) {
+        let begun = match self.begin(Isa::detect(), has_greeks, Put::prepared) {
             Ok(begun) => begun,
             Err(error) => return Ok(Err(error)),
         };
@@ -162,18 +177,20 @@ impl AmericanOption {
         }
     }
 
-    fn begin(&self, isa: Isa, has_greeks: bool) -> Result<Begun, AmericanError> {
+    /// What is known before any boundary; all puts have the times and the way that `prepared` gives that of the option itself.
+    fn begin(&self, isa: Isa, has_greeks: bool, prepared: fn(&Put) -> Put) -> Result<Begun, AmericanError> {
         self.check()?;
         let (mut options, mut greeks) = (Options::default(), Greeks::default());
         options.push(self.kind, &self.market, self.strike, self.expiry_years)?;
         greeks.add(isa, &options, 0..1);
         let columns =
             [greeks.price(), greeks.delta(), greeks.gamma(), greeks.vega(), greeks.theta(), greeks.rho()];
-        let put = self.put();
+        let put = prepared(&self.put());
         let is_european = put.rate <= RATE_MIN && put.carry >= put.rate.min(0.0);
         let mut puts = if is_european { Vec::new() } else { vec![put] };
         if has_greeks && !is_european {
-            puts.extend(self.moved().map(|moved| Put { is_smooth: put.is_smooth, ..moved.put() }));
+            let Put { years, endless_years, way, .. } = put;
+            puts.extend(self.moved().map(|moved| Put { years, endless_years, way, ..moved.put() }));
         }
         Ok(Begun { european: columns.map(|column| column[0]), puts })
     }

@@ -19,6 +19,18 @@ pub const NO_LEVEL: f64 = 1.0;
 /// Logarithms of boundaries are taken for so much at least where their inverse is needed.
 const LN_MIN: f64 = -690.0;
 
+/// Deviations beyond which nothing has a probability that is a number.
+const DEVIATIONS_MAX: f64 = 40.0;
+/// The boundary's distance from that of an option without expiry falls as `exp(−pace·τ)`: where `pace·τ` is more than this, nothing is
+/// left of it.
+const SETTLED_AFTER: f64 = 40.0;
+/// With more years than so many times those after which the boundary has settled, integrals over all of them have too few points: with
+/// ten times those years they are off by up to 1e-8, with thirty times by up to 1e-6.
+const ENDLESS_MIN: f64 = 6.0;
+/// With a negative yield the terms of [`BY_VALUES`] are up to `exp(−carry·years)` times as large as their sum: up to this exponent, ten
+/// digits of it are right.
+const CANCELLED_MAX: f64 = 10.0;
+
 /// A polynomial of Chebyshev: `ln²(B/X)` by `2√(τ/T) − 1`.
 pub type Curve = [f64; NODES + 1];
 /// `ln(B/X)` at the nodes, from T on. Not positive.
@@ -37,10 +49,21 @@ pub struct Put {
     /// And what it gives up.
     pub carry: f64,
     pub volatility: f64,
+    /// Years before expiry during which the boundary is a curve.
     pub years: f64,
-    /// Whether the boundary is improved by slopes, as 1 or 0.
-    pub is_smooth: u64,
+    /// Years before those, from now on, during which it is that of an option without expiry.
+    pub endless_years: f64,
+    /// How the boundary is improved: one of the ways below.
+    pub way: u64,
 }
+
+/// By the equation of values, with the probabilities that the price is above the boundary later.
+pub const BY_VALUES: u64 = 0;
+/// By the equation of slopes.
+pub const BY_SLOPES: u64 = 1;
+/// By the equation of values, whose denominator has the probabilities that the price is below the boundary later: with a negative yield
+/// its terms do not cancel.
+pub const BY_VALUES_BELOW: u64 = 2;
 
 /// What early exercise is worth, in strikes, and its derivatives by the spot: as `Premium` of `early_exercise.cu`.
 #[repr(C)]
@@ -52,11 +75,11 @@ pub struct Premium {
 }
 
 impl Put {
+    /// A put whose boundary is a curve in all years.
     pub fn new(spot: f64, rate: f64, carry: f64, volatility: f64, years: f64) -> Self {
         // At expiry exercise is best up to the strike, if it earns more there than it gives up.
         let limit = if carry > rate && rate > 0.0 { rate / carry } else { 1.0 };
-        let slowness = (rate - carry) * years.sqrt() / volatility;
-        Self {
+        let put = Self {
             spot,
             ln_spot: ln_of_positive(spot),
             ln_limit: ln_of_positive(limit),
@@ -64,21 +87,59 @@ impl Put {
             carry,
             volatility,
             years,
-            is_smooth: u64::from(slowness < SMOOTH_MAX),
-        }
+            endless_years: 0.0,
+            way: BY_VALUES,
+        };
+        Self { way: put.first_way(), ..put }
+    }
+
+    /// Slopes where they settle faster.
+    fn first_way(&self) -> u64 {
+        let slowness = (self.rate - self.carry) * self.years.sqrt() / self.volatility;
+        if slowness < SMOOTH_MAX { BY_SLOPES } else { BY_VALUES }
+    }
+
+    /// The same, as its numbers want it.
+    ///
+    /// Its boundary is a curve in the last years only, if the price falls by itself and there are far more years than the boundary takes
+    /// to become that of an option without expiry: all integrals would have steps between their points. With a negative yield and many
+    /// years it is improved by what does not cancel.
+    pub fn prepared(&self) -> Self {
+        let drift = self.drift();
+        let pace = self.rate + 0.5 * (drift / self.volatility) * (drift / self.volatility);
+        let years = SETTLED_AFTER / pace;
+        let put = match drift < 0.0 && self.years > ENDLESS_MIN * years {
+            true => Self { years, endless_years: self.years - years, ..*self },
+            false => *self,
+        };
+        let cancels = put.carry * put.years < -CANCELLED_MAX;
+        Self { way: if cancels { BY_VALUES_BELOW } else { put.first_way() }, ..put }
+    }
+
+    /// Drift of the price's logarithm, in a year.
+    pub fn drift(&self) -> f64 {
+        self.rate - self.carry - 0.5 * (self.volatility * self.volatility)
     }
 }
 
-/// Deviations beyond which nothing has a probability that is a number.
-const DEVIATIONS_MAX: f64 = 40.0;
+impl Premium {
+    /// The premium of both times.
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            amount: self.amount + other.amount,
+            delta: self.delta + other.delta,
+            gamma: self.gamma + other.gamma,
+        }
+    }
+}
 
 impl Put {
     /// Whether the price cannot fall to where exercise may be best, wherever the boundary is below that: exercise before expiry is worth
     /// nothing then.
     pub fn is_out_of_reach(&self) -> bool {
-        let drift = self.rate - self.carry - 0.5 * (self.volatility * self.volatility);
-        let fall = f64::min(drift, 0.0) * self.years;
-        self.ln_spot - self.ln_limit + fall > DEVIATIONS_MAX * self.volatility * self.years.sqrt()
+        let years = self.years + self.endless_years;
+        let fall = f64::min(self.drift(), 0.0) * years;
+        self.ln_spot - self.ln_limit + fall > DEVIATIONS_MAX * self.volatility * years.sqrt()
     }
 }
 
@@ -115,19 +176,19 @@ fn sum_halves(mut lanes: [f64; LANES]) -> f64 {
 /// A better level at the node with `√(τ/T) = share`, by the curve through all of them.
 #[inline(always)]
 pub fn improved(put: &Put, curve: &Curve, share: f64, level: f64) -> f64 {
-    if put.is_smooth == 1 {
-        improve::<true>(put, curve, share, level)
-    } else {
-        improve::<false>(put, curve, share, level)
+    match put.way {
+        BY_SLOPES => improve::<BY_SLOPES>(put, curve, share, level),
+        BY_VALUES_BELOW => improve::<BY_VALUES_BELOW>(put, curve, share, level),
+        _ => improve::<BY_VALUES>(put, curve, share, level),
     }
 }
 
 #[inline(always)]
-fn improve<const SMOOTH: bool>(put: &Put, curve: &Curve, share: f64, level: f64) -> f64 {
+fn improve<const WAY: u64>(put: &Put, curve: &Curve, share: f64, level: f64) -> f64 {
     let Put { ln_limit, rate, carry, volatility, .. } = *put;
     let years = put.years * (share * share);
     let spread = volatility * years.sqrt();
-    let drift = rate - carry - 0.5 * (volatility * volatility);
+    let drift = put.drift();
     let (mut cash_sums, mut asset_sums) = ([0.0; LANES], [0.0; LANES]);
     for first in (0..LEVEL_POINTS).step_by(LANES) {
         let mut x = [0.0; LANES];
@@ -142,21 +203,17 @@ fn improve<const SMOOTH: bool>(put: &Put, curve: &Curve, share: f64, level: f64)
             let minus = (level - later[lane] + drift * left) / deviation;
             let plus = minus + deviation;
             let weight = years * LEVEL_WEIGHTS[first + lane];
-            let (minus_density, minus_cdf) = density_and_cdf(minus);
-            let (plus_density, plus_cdf) = density_and_cdf(plus);
-            let of_cash = if SMOOTH { minus_density / deviation } else { minus_cdf };
-            let of_asset = if SMOOTH { plus_cdf + plus_density / deviation } else { plus_cdf };
+            let of_cash = of_cash::<WAY>(minus, deviation);
+            let of_asset = of_asset::<WAY>(plus, deviation);
             cash_sums[lane] += weight * exp(-(rate * left)) * of_cash;
             asset_sums[lane] += weight * exp(-(carry * left)) * of_asset;
         }
     }
     let minus = (ln_limit + level + drift * years) / spread;
-    let (minus_density, minus_cdf) = density_and_cdf(minus);
-    let (plus_density, plus_cdf) = density_and_cdf(minus + spread);
-    let of_cash = if SMOOTH { minus_density / spread } else { minus_cdf };
-    let of_asset = if SMOOTH { plus_cdf + plus_density / spread } else { plus_cdf };
+    let (of_cash, of_asset) = (of_cash::<WAY>(minus, spread), of_asset::<WAY>(minus + spread, spread));
     let above = exp(-(rate * years)) * of_cash + rate * sum_halves(cash_sums);
     let below = exp(-(carry * years)) * of_asset + carry * sum_halves(asset_sums);
+    let below = if WAY == BY_VALUES_BELOW { 1.0 - below } else { below };
     let ratio = above / below;
     let is_known = ratio > RATIOS[0] && ratio < RATIOS[1];
     let found = ln_of_positive(if is_known { ratio } else { 1.0 }) - ln_limit;
@@ -164,9 +221,26 @@ fn improve<const SMOOTH: bool>(put: &Put, curve: &Curve, share: f64, level: f64)
     if is_known { found } else { NO_LEVEL }
 }
 
-/// The premium, by the curve of the boundary.
+#[inline(always)]
+fn of_cash<const WAY: u64>(minus: f64, deviation: f64) -> f64 {
+    let (density, cdf) = density_and_cdf(minus);
+    if WAY == BY_SLOPES { density / deviation } else { cdf }
+}
+
+#[inline(always)]
+fn of_asset<const WAY: u64>(plus: f64, deviation: f64) -> f64 {
+    let (density, cdf) = density_and_cdf(if WAY == BY_VALUES_BELOW { -plus } else { plus });
+    if WAY == BY_SLOPES { cdf + density / deviation } else { cdf }
+}
+
+/// What exercise beyond the curve of the boundary is worth: the premium, but for endless years.
 #[inline(always)]
 pub fn premium(put: &Put, curve: &Curve) -> Premium {
+    if put.endless_years > 0.0 { weigh::<true>(put, curve) } else { weigh::<false>(put, curve) }
+}
+
+#[inline(always)]
+fn weigh<const LATER: bool>(put: &Put, curve: &Curve) -> Premium {
     let Put { spot, ln_spot, ln_limit, rate, carry, volatility, years, .. } = *put;
     let spread = volatility * years.sqrt();
     let drift = rate - carry + 0.5 * (volatility * volatility);
@@ -181,7 +255,8 @@ pub fn premium(put: &Put, curve: &Curve) -> Premium {
         for lane in 0..LANES {
             let sine = PREMIUM_SINES[first + lane];
             let left = years * (sine * sine);
-            let deviation = spread * sine;
+            let left = if LATER { put.endless_years + left } else { left };
+            let deviation = if LATER { volatility * left.sqrt() } else { spread * sine };
             let d1 = (distance - later[lane] + drift * left) / deviation;
             let (density, asset_cdf) = density_and_cdf(-d1);
             let (_, cash_cdf) = density_and_cdf(deviation - d1);

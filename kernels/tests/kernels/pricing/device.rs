@@ -228,7 +228,7 @@ fn a_gpu_gives_the_bits_of_the_twins() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 91] = [
+const FAULTS: [(&str, &str, &str); 95] = [
     ("exp.cuh", "0.001388888894392804", "0.00138888889"),
     ("exp.cuh", "(r * r) * estrin(Q, r)", "r * (r * estrin(Q, r))"),
     (
@@ -320,6 +320,10 @@ const FAULTS: [(&str, &str, &str); 91] = [
     ("early_exercise.cu", "put.rate - put.carry + 0.5", "put.rate - put.carry - 0.5"),
     ("early_exercise.cu", "lift * d1 / deviation", "lift * d1"),
     ("early_exercise.cu", "density_and_cdf(deviation - d1)", "density_and_cdf(-d1)"),
+    ("early_exercise.cu", "is_below ? -plus : plus", "plus"),
+    ("early_exercise.cu", "denominator = 1.0 - denominator", "denominator = 1.0 + denominator"),
+    ("early_exercise.cu", "put.endless_years + left", "left"),
+    ("early_exercise.cu", "deviation = put.volatility * __dsqrt_rn(left)", "deviation = spread * sine"),
     ("sobol.cuh", "number ^ number >> 1", "number"),
     ("draws.cuh", "dimension += source.steps", "dimension += 1"),
     ("draws.cuh", "round * GROUPS + group % GROUPS", "round + group % GROUPS"),
