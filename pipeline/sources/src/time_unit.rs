@@ -50,7 +50,7 @@ impl TimeUnit {
     }
 
     /// Nanoseconds since the epoch; nothing where the text is no positive time of this unit.
-    pub(super) fn parse_ns(self, text: &[u8]) -> Option<i64> {
+    pub fn parse_ns(self, text: &[u8]) -> Option<i64> {
         let time_ns = match self {
             TimeUnit::Seconds => super::parse_e9(text).ok()?,
             TimeUnit::Milliseconds => parse_integer(text)?.checked_mul(1_000_000)?,

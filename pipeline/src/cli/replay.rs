@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::ExportArgs;
+
 /// Arguments of `warptape replay`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape replay verify --log sqlite:market.db --outputs")]
@@ -18,6 +20,8 @@ pub enum ReplayCommand {
     Verify(VerifyArgs),
     /// Say what the decisions of one journal entry were chosen among, by what, and what would have changed them
     Why(WhyArgs),
+    /// Write the log, or a window of it, to one portable file, or to tables
+    Export(ExportArgs),
 }
 
 /// Arguments of `warptape replay why`.

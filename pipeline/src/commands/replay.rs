@@ -1,5 +1,6 @@
 //! `warptape replay`: a recorded run against its replay, and why its decisions were made.
 
+mod export;
 mod why;
 
 use std::io::{self, IsTerminal, Write};
@@ -21,6 +22,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
     match &args.command {
         ReplayCommand::Verify(args) => execute_verify(args, settings),
         ReplayCommand::Why(args) => why::execute(args, settings),
+        ReplayCommand::Export(args) => export::execute(args, settings),
     }
 }
 
@@ -35,19 +37,30 @@ fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<Exit
 }
 
 fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
+    let sources = sources(settings, schemas);
+    let group = args.group.clone().unwrap_or_else(|| settings.engine.group.clone());
+    VerifyOptions {
+        journal: settings.topics.names.journal.clone(),
+        sources: OutputOptions { group, ..sources },
+        outputs: args.outputs,
+    }
+}
+
+/// Where ticks and outputs are.
+fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> OutputOptions {
     let topics = &settings.topics.names;
-    let sources = OutputOptions {
+    OutputOptions {
         schemas,
         ticks: topics.ticks.clone(),
         signals: topics.signals.clone(),
         late: topics.late.clone(),
         dead_letter: topics.dead_letter.clone(),
+        snapshots: topics.snapshots.clone(),
         risk_requests: topics.risk_requests.clone(),
         risk_results: topics.risk_results.clone(),
-        group: args.group.clone().unwrap_or_else(|| settings.engine.group.clone()),
+        group: settings.engine.group.clone(),
         isa: Isa::detect(),
-    };
-    VerifyOptions { journal: topics.journal.clone(), sources, outputs: args.outputs }
+    }
 }
 
 fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {

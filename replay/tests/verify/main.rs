@@ -1,6 +1,7 @@
 //! Verification of recorded runs: identical ones are, and whatever is changed in one is found and named.
 
 mod accounts;
+mod export;
 mod journal;
 mod outputs;
 mod recording;

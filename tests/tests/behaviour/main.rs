@@ -13,4 +13,5 @@ mod recordings;
 mod risk;
 mod risk_replay;
 mod simulation;
+mod tables;
 mod transactions;
