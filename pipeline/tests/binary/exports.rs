@@ -19,6 +19,8 @@ const CONFIGURATION: &str = "\
 [engine]
 devices = [\"cpu:2\"]
 snapshot_interval_records = 40
+commit_interval_ms = 20
+poll_records_max = 8
 [stages]
 bars = [\"1s\", \"tick:20\"]
 [topics]
@@ -131,7 +133,8 @@ fn a_window_is_a_file_of_its_own() {
         assert!(verified.contains(part), "{part:?} is missing in {verified}");
     }
     let whole: u64 = (0..2).map(|partition| records(&log, "signals", partition).len() as u64).sum();
-    assert!(of("signals") > 100 && of("signals") < whole);
+    // Much of the second market is older than the first one.
+    assert!(of("signals") + of("late") > 100 && of("signals") < whole);
     let window = SqliteLog::open_existing(to).expect("the file");
     let found = records(&window, "journal", 0);
     assert_eq!(found, &journal[second..]);
@@ -164,9 +167,11 @@ fn a_damaged_log_is_named_and_leaves_nothing() {
         records(&log, "signals", 1).swap_remove(50).value
     };
     let mut bytes = fs::read(&path).expect("the log's file");
-    let place =
-        bytes.windows(value.len()).position(|window| window == value).expect("the record is in the file");
-    bytes[place + value.len() / 2] ^= 1;
+    // Pages that are no longer used may have it as well.
+    let places: Vec<usize> =
+        (0..=bytes.len() - value.len()).filter(|&place| bytes[place..].starts_with(&value)).collect();
+    assert!(!places.is_empty(), "the record is in the file");
+    places.iter().for_each(|place| bytes[place + value.len() / 2] ^= 1);
     fs::write(&path, bytes).expect("the file can be written");
     for format in ["log", "parquet"] {
         let export = ["replay", "export", "--to", "broken", "--with-ticks", "--format", format];
@@ -284,7 +289,7 @@ fn tables_are_opened_by_polars_and_duckdb() {
     let compare = "\
 import polars as pl
 for name in ['signals', 'decisions', 'batches', 'tasks', 'commits', 'latencies']:
-    assert pl.read_ipc(f'arrow/{name}.arrow', memory_map=False).equals(pl.read_parquet(f'run-tables/{name}.parquet')), name
+    assert pl.read_ipc(f'arrow/{name}.arrow').equals(pl.read_parquet(f'run-tables/{name}.parquet')), name
 ";
     let python = Command::new(given("WARPTAPE_TEST_PYTHON"))
         .args(["-c", compare])
