@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod engine;
+mod exported;
 pub mod feed_ledger;
 pub mod open;
 mod printable;

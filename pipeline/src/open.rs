@@ -7,6 +7,7 @@ use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, LogError, OpenMode, open_url};
 use warptape_schemas::SchemaSource;
 
+use crate::exported::recorded_schemas;
 use crate::registry::{FramedLog, RegistryClient, SchemaIds, subjects};
 use crate::settings::{self, Settings};
 
@@ -35,7 +36,7 @@ pub struct OpenLog {
     pub log: Arc<dyn EventLog>,
     /// The log with every record as it is.
     pub bare: Arc<dyn EventLog>,
-    /// Writer schemas of the ticks that were read; `None` without a registry.
+    /// Writer schemas of the ticks that were read; `None` without a registry, or an exported file that has them.
     pub schemas: Option<Arc<dyn SchemaSource>>,
 }
 
@@ -53,7 +54,10 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     };
     let registry = &settings.registry;
     if !registry.is_used() {
-        return Ok(OpenLog { log: bare.clone(), bare, schemas: None });
+        // Whoever replays an exported file has the schemas that its ticks name in it.
+        let may_bring_them = purpose == Purpose::Replay && !settings.is_on_kafka();
+        let schemas = if may_bring_them { recorded_schemas(&*bare)? } else { None };
+        return Ok(OpenLog { log: bare.clone(), bare, schemas });
     }
     let ids = Arc::new(SchemaIds::new(RegistryClient::new(registry), registry.retry));
     let topics = &settings.topics.names;

@@ -56,6 +56,14 @@ pub(crate) struct Covered {
     pub(crate) resumed: Option<i64>,
 }
 
+impl Covered {
+    /// Without what was made of ticks before an offset.
+    pub(crate) fn from(mut self, offset: i64) -> Self {
+        self.ranges.retain(|range| range.first >= offset);
+        self
+    }
+}
+
 impl Accounts {
     /// Another partition of the journal begins.
     pub(crate) fn begin(&mut self) {
@@ -147,6 +155,16 @@ impl Accounts {
                 }
             }
         }
+    }
+
+    /// How far transactions have committed a partition, as the entries that were read have it; `None` where they say nothing of it.
+    pub(crate) fn reached(&self, partition: i32) -> Option<i64> {
+        let ranges = self.partitions.get(&partition)?;
+        // One that may be void and that nobody goes on from counts as if it was: what is to be said of a window's end may say less.
+        let counts =
+            |range: &&SealedRange| !range.may_be_void || ranges.iter().any(|other| other.first == range.next);
+        let first = ranges.iter().map(|range| range.first).min()?;
+        Some(ranges.iter().filter(counts).map(|range| range.next).fold(first, i64::max))
     }
 
     /// Whether what is accounted for agrees with the offset that the group has committed.

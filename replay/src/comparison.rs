@@ -1,9 +1,10 @@
 //! What a rerun gives against what an output topic holds, record by record.
 
 use serde_json::Value;
-use warptape_eventlog::{LogError, Record};
+use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::Describer;
 
+use crate::cause::CauseOf;
 use crate::difference::{Difference, differences};
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputProblem};
@@ -15,6 +16,10 @@ const LOOKAHEAD_RECORDS_MAX: usize = 256;
 pub(crate) struct Comparison {
     recorded: PartitionReader,
     end: i64,
+    /// What records before this one of the source caused is not compared: it is gone, or nobody knows the state that it came of.
+    pub(crate) from: i64,
+    /// Whether what comes next was caused by such a record.
+    is_before: bool,
     identical: u64,
     mismatch: Option<Mismatch>,
 }
@@ -39,9 +44,32 @@ impl Expected {
 }
 
 impl Comparison {
-    /// Compares with the records of a reader that ends at `end`.
-    pub(crate) fn new(recorded: PartitionReader, end: i64) -> Self {
-        Self { recorded, end, identical: 0, mismatch: None }
+    /// Compares with the records of `range` that were caused by the record at the offset `from` of the source, or later ones; `cause_of`
+    /// says by which one a record was. Where the first records of the topic were removed it begins behind all that those may have
+    /// been among.
+    pub(crate) fn open(
+        log: &dyn EventLog,
+        source: TopicPartition,
+        range: OffsetRange,
+        from: i64,
+        cause_of: CauseOf,
+    ) -> Result<Self, LogError> {
+        let mut recorded = PartitionReader::open(log, source, range)?;
+        let mut from = from;
+        if range.first > 0 {
+            let first = recorded.peek()?.map(|record| cause_of(&record.value));
+            // A record that cannot be read is found different by the comparison.
+            from = from.max(first.map_or(i64::MAX, |cause| cause.map_or(from, |cause| cause + 1)));
+        }
+        while recorded.peek()?.and_then(|record| cause_of(&record.value)).is_some_and(|cause| cause < from) {
+            recorded.next()?;
+        }
+        Ok(Self { recorded, end: range.next, from, is_before: false, identical: 0, mismatch: None })
+    }
+
+    /// What comes next was caused by the record at this offset of the source, or by later ones up to the next call.
+    pub(crate) fn reach(&mut self, offset: i64) {
+        self.is_before = offset < self.from;
     }
 
     /// Records found identical.
@@ -62,6 +90,9 @@ impl Comparison {
         value: &[u8],
         is_older: impl FnOnce(&Record) -> bool,
     ) -> Result<(), LogError> {
+        if self.is_before {
+            return Ok(());
+        }
         let keep = || Expected { key: key.map(<[u8]>::to_vec), value: value.to_vec() };
         if let Some(mismatch) = &mut self.mismatch {
             mismatch.expected_count += 1;

@@ -35,12 +35,14 @@ pub(crate) struct Cut {
     pub(crate) partitions: Vec<PartitionCut>,
     /// By partition; empty where outputs are not asked for, and in a log from before there were risk requests.
     pub(crate) risk: Vec<RiskCut>,
+    /// Whether the beginning of risk requests, of their results or of the ticks was removed.
+    pub(crate) is_risk_gone: bool,
 }
 
 /// Ticks and outputs of a partition.
 #[derive(Debug)]
 pub(crate) struct PartitionCut {
-    /// The ticks whose outputs exist.
+    /// The ticks whose outputs exist; those before the first may have been removed.
     pub(crate) ticks: OffsetRange,
     pub(crate) signals: OffsetRange,
     pub(crate) late: OffsetRange,
@@ -101,11 +103,11 @@ impl Cut {
         let sources = &options.sources;
         let committed_of = |topic| committed(log, &sources.group, topic, shelf);
         let (journal_ends, committed) = (committed_of(&options.journal)?, committed_of(&sources.ticks)?);
-        let (partitions, risk) = match options.outputs {
+        let (partitions, (risk, is_risk_gone)) = match options.outputs {
             true => (partitions(log, sources, shelf, &committed)?, risk(log, sources, shelf)?),
-            false => (Vec::new(), Vec::new()),
+            false => (Vec::new(), (Vec::new(), false)),
         };
-        Ok(Self { journal, journal_ends, committed, partitions, risk })
+        Ok(Self { journal, journal_ends, committed, partitions, risk, is_risk_gone })
     }
 }
 
@@ -177,28 +179,32 @@ fn fitting<'a>(
     Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
 }
 
-fn risk(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Vec<RiskCut>, ReplayError> {
+/// Risk requests and results by partition; and whether some of them, or of the ticks that they were judged on, were removed: nothing can be
+/// said of any then.
+fn risk(
+    log: &dyn EventLog,
+    outputs: &OutputOptions,
+    shelf: &Shelf,
+) -> Result<(Vec<RiskCut>, bool), ReplayError> {
     let topics = [&outputs.risk_requests, &outputs.risk_results];
     if topics.iter().all(|topic| !shelf.contains_key(*topic)) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     }
     let ticks = ranges(log, shelf, &outputs.ticks)?;
     let [requests, results] = topics.map(|topic| fitting(log, shelf, topic, ticks.len()));
     let (requests, results) = (requests?, results?);
+    let is_gone = |range: &OffsetRange| range.first > 0;
+    if ticks.iter().chain(requests).chain(results).any(is_gone) {
+        return Ok((Vec::new(), results.iter().any(|range| range.next > 0)));
+    }
     let mut cuts = Vec::with_capacity(ticks.len());
     for (partition, &ticks) in ticks.iter().enumerate() {
         let (requests, results) = (requests[partition], results[partition]);
-        for (topic, range) in topics.into_iter().zip([requests, results]) {
-            if range.first > 0 {
-                let (topic, partition) = (topic.clone(), partition as i32);
-                return Err(ReplayError::RiskGone { url: log.url(), topic, partition, first: range.first });
-            }
-        }
         let source = TopicPartition { topic: outputs.risk_requests.clone(), partition: partition as i32 };
         let answered = log.committed(&outputs.group, &source)?.unwrap_or(0);
         cuts.push(RiskCut { ticks, requests, answered, results });
     }
-    Ok(cuts)
+    Ok((cuts, false))
 }
 
 /// What a group has committed of each partition of a topic.
@@ -230,21 +236,11 @@ fn partitions(
             check_ticks_end(log, outputs, partition as i32, next)?;
         }
         let cut = PartitionCut {
-            ticks: OffsetRange { first: 0, next },
+            ticks: OffsetRange { first: range.first, next },
             signals: signals[partition],
             late: late[partition],
             dead_letter: dead_letter[partition],
         };
-        let read = [
-            (&outputs.ticks, *range),
-            (&outputs.signals, cut.signals),
-            (&outputs.late, cut.late),
-            (&outputs.dead_letter, cut.dead_letter),
-        ];
-        if let Some((topic, range)) = read.into_iter().find(|(_, range)| range.first > 0 && next > 0) {
-            let (topic, partition) = (topic.clone(), partition as i32);
-            return Err(ReplayError::RecordsGone { url: log.url(), topic, partition, first: range.first });
-        }
         cuts.push(cut);
     }
     let is_filled = |cut: &PartitionCut| {

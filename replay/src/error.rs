@@ -214,10 +214,10 @@ pub enum ReplayError {
         /// Why.
         error: String,
     },
-    /// The beginning of the ticks or of an output was removed.
+    /// The first ticks were removed, of all partitions that have outputs, and there is no snapshot behind them.
     #[error(
-        "{url}: topic {topic:?} partition {partition} begins at offset {first}: outputs can only be compared over all \
-         ticks and outputs; verify without --outputs"
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot that outputs could be \
+         compared from; verify without --outputs, and export with --with-ticks what is to be verified with it"
     )]
     RecordsGone {
         /// The log.
@@ -229,20 +229,36 @@ pub enum ReplayError {
         /// Its oldest offset.
         first: i64,
     },
-    /// The beginning of the risk requests or of their results was removed.
+    /// An output whose cause has to be known cannot be read.
     #[error(
-        "{url}: topic {topic:?} partition {partition} begins at offset {first}: risk results can only be compared over all \
-         requests and results; verify without --outputs"
+        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so that it is not known \
+         which outputs are of the window; export all of the log, without --since and --until"
     )]
-    RiskGone {
+    OutputUnreadable {
         /// The log.
         url: String,
-        /// Topic of the requests or results.
+        /// The topic.
         topic: String,
         /// The partition.
         partition: i32,
-        /// Its oldest offset.
-        first: i64,
+        /// The offset.
+        offset: i64,
+    },
+    /// A record cannot be read.
+    #[error(
+        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read: {error}"
+    )]
+    RecordUnreadable {
+        /// The log.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The offset.
+        offset: i64,
+        /// Why.
+        error: String,
     },
     /// A record was removed while the log was verified.
     #[error(

@@ -10,12 +10,13 @@
 //!        └► PartitionIntake, as of a task's decision ─► RiskTask ──► results ───┘
 //! ```
 //!
-//! It reads logs and writes nothing. It must not hold rules of its own about what is right: only the production crates
+//! It reads logs and writes none, but for files that it exports (`export`). It must not hold rules of its own about what is right: only the production crates
 //! know that. It needs no Kafka, Redis or GPU, and knows no clock.
 
 mod accounts;
 mod admissions;
 mod asides;
+mod cause;
 pub mod chain;
 mod comparison;
 mod cut;
@@ -23,6 +24,7 @@ mod difference;
 mod divergence;
 mod entries;
 mod error;
+mod export;
 pub mod history;
 mod journal;
 mod market_fold;
@@ -33,6 +35,7 @@ mod report;
 mod rerun;
 mod risk;
 mod segments;
+mod snapshot;
 mod unaccounted;
 mod verify;
 mod why;
@@ -43,6 +46,10 @@ pub use divergence::{
     Unaccounted,
 };
 pub use error::ReplayError;
+pub use export::{
+    ABOUT_KEY, ABOUT_TOPIC, Bound, ExportOptions, ExportProgress, Exported, ExportedTopic, Planned,
+    SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, planned,
+};
 pub use options::{OutputOptions, VerifyOptions};
 pub use partition_reader::PartitionReader;
 pub use report::{OutputCounts, Phase, Progress, Report};

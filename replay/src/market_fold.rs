@@ -155,6 +155,7 @@ mod tests {
             signals: topic(),
             late: topic(),
             dead_letter: topic(),
+            snapshots: topic(),
             risk_requests: topic(),
             risk_results: topic(),
             group: topic(),

@@ -27,6 +27,8 @@ pub struct OutputOptions {
     pub late: String,
     /// Topic of dead letters.
     pub dead_letter: String,
+    /// Topic of snapshots, from which outputs are compared where the first ticks were removed. It may be missing.
+    pub snapshots: String,
     /// Topic of risk requests. It and that of their results may both be missing: then there were none.
     pub risk_requests: String,
     /// Topic of their results.

@@ -1,18 +1,22 @@
 //! The output topics against a rerun of the stages, partition by partition.
 
+use warptape_engine::Restored;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::Describer;
 use warptape_stages::RepeatedTrades;
 
 use crate::accounts::{Covered, DigestCheck, OtherTicks};
+use crate::cause::{self, CauseOf};
 use crate::comparison::Comparison;
 use crate::cut::PartitionCut;
 use crate::partition_reader::PartitionReader;
 use crate::rerun::{Outputs, Rerun};
 use crate::segments::{ConfigId, Segment, Segments};
+use crate::snapshot;
 use crate::{Divergence, OutputCounts, OutputDivergence, OutputOptions, ReplayError, TicksDivergence};
 
-/// Compares the outputs of partitions with what their ticks give.
+/// Compares the outputs of partitions with what their ticks give, from the first tick on, or from a snapshot where the first ticks were
+/// removed.
 pub(crate) struct OutputCheck<'a> {
     pub(crate) log: &'a dyn EventLog,
     pub(crate) options: &'a OutputOptions,
@@ -21,6 +25,10 @@ pub(crate) struct OutputCheck<'a> {
     pub(crate) counts: OutputCounts,
     /// Trades whose id their symbol had before.
     pub(crate) repeated: RepeatedTrades,
+    /// Where the comparison did not begin at the beginning, in words, by the partitions' order.
+    pub(crate) begins: Vec<String>,
+    /// A partition whose first ticks were removed and of which there is no snapshot that its outputs could be compared from.
+    pub(crate) gone: Option<(i32, i64)>,
 }
 
 /// A partition under one of its configurations, from its beginning to the end of the last segment under it.
@@ -40,22 +48,23 @@ impl OutputCheck<'_> {
         covered: Covered,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Option<Divergence>, ReplayError> {
-        let open = |topic: &str, range: OffsetRange| {
-            let source = TopicPartition { topic: topic.to_owned(), partition };
-            PartitionReader::open(self.log, source, range)
-        };
-        let compare = |topic: &str, range: OffsetRange| -> Result<Comparison, LogError> {
-            Ok(Comparison::new(open(topic, range)?, range.next))
-        };
-        let mut ticks = open(&self.options.ticks, cut.ticks)?;
-        let mut outputs = Outputs {
-            signals: compare(&self.options.signals, cut.signals)?,
-            late: compare(&self.options.late, cut.late)?,
-            dead_letter: compare(&self.options.dead_letter, cut.dead_letter)?,
-        };
         let segments = self.segments.of(partition, cut.ticks.next);
-        let mut reruns = self.reruns(&ticks.source, &segments)?;
-        let mut digests = DigestCheck::new(covered);
+        let Some(begin) = self.begin(partition, cut, &covered, &segments)? else { return Ok(None) };
+        let from = begin.as_ref().map_or(0, |restored| restored.offset);
+        let compare = |topic: &str, range: OffsetRange, cause_of: CauseOf| {
+            let source = TopicPartition { topic: topic.to_owned(), partition };
+            Comparison::open(self.log, source, range, from, cause_of)
+        };
+        let source = TopicPartition { topic: self.options.ticks.clone(), partition };
+        let mut ticks = PartitionReader::open(self.log, source, OffsetRange { first: from, ..cut.ticks })?;
+        let mut outputs = Outputs {
+            signals: compare(&self.options.signals, cut.signals, cause::of_signal)?,
+            late: compare(&self.options.late, cut.late, cause::of_late_tick)?,
+            dead_letter: compare(&self.options.dead_letter, cut.dead_letter, cause::of_dead_letter)?,
+        };
+        self.note_begin(partition, from, &outputs);
+        let mut reruns = self.reruns(&ticks.source, &segments, begin)?;
+        let mut digests = DigestCheck::new(covered.from(from));
         // Outputs that differ are still no reason to stop before it is known whether the ticks are those that were processed.
         let mut read_to = i64::MAX;
         let other = loop {
@@ -90,18 +99,89 @@ impl OutputCheck<'_> {
         &self,
         source: &TopicPartition,
         segments: &[Segment],
+        mut begin: Option<Restored>,
     ) -> Result<Vec<SegmentRerun>, ReplayError> {
         let mut reruns: Vec<SegmentRerun> = Vec::new();
-        for &Segment { to, config, .. } in segments {
+        // Of what lies before a snapshot nothing is rerun.
+        let from = begin.as_ref().map_or(0, |restored| restored.offset);
+        for &Segment { to, config, .. } in segments.iter().filter(|segment| segment.to > from) {
             match reruns.iter_mut().find(|rerun| rerun.config == config) {
                 Some(rerun) => rerun.to = to,
                 None => {
-                    let rerun = Rerun::new(source.clone(), &self.segments.config(config)?, self.options);
+                    let (stages, source) = (self.segments.config(config)?, source.clone());
+                    let rerun = match begin.take() {
+                        Some(restored) => Rerun::from_snapshot(source, &stages, self.options, restored),
+                        None => Rerun::new(source, &stages, self.options),
+                    };
                     reruns.push(SegmentRerun { config, to, rerun });
                 }
             }
         }
         Ok(reruns)
+    }
+
+    /// The state from which a partition's outputs are compared, within: nothing where that is the beginning. `None` if there is no such
+    /// state.
+    fn begin(
+        &mut self,
+        partition: i32,
+        cut: &PartitionCut,
+        covered: &Covered,
+        segments: &[Segment],
+    ) -> Result<Option<Option<Restored>>, ReplayError> {
+        let OffsetRange { first, next } = cut.ticks;
+        if first == 0 || next == 0 {
+            return Ok(Some(None));
+        }
+        // Ticks that are left are all still to be processed.
+        if next <= first {
+            if !covered.ranges.is_empty() {
+                self.gone.get_or_insert((partition, first));
+                let ticks = &self.options.ticks;
+                self.begins.push(format!(
+                    "{ticks}/{partition} begins at offset {first}, behind all that was processed: its outputs were not compared"
+                ));
+            }
+            return Ok(None);
+        }
+        let source = TopicPartition { topic: self.options.snapshots.clone(), partition };
+        let restored = match segments.last() {
+            // A state under another configuration would be the fold of ticks that are gone.
+            Some(last) => {
+                let config = self.segments.config(last.config)?;
+                snapshot::earliest(self.log, source, last.from.max(first)..=next, &config, self.options.isa)?
+            }
+            None => None,
+        };
+        if restored.is_none() {
+            self.gone.get_or_insert((partition, first));
+            let ticks = &self.options.ticks;
+            self.begins.push(format!(
+                "{ticks}/{partition} begins at offset {first}, and no snapshot was taken since under its last stage configuration: \
+                 its outputs were not compared"
+            ));
+        }
+        Ok(restored.map(Some))
+    }
+
+    /// Says from where on outputs are compared, where that is not the beginning.
+    fn note_begin(&mut self, partition: i32, from: i64, outputs: &Outputs) {
+        let OutputOptions { ticks, signals, late, dead_letter, .. } = self.options;
+        if from > 0 {
+            self.begins.push(format!(
+                "{ticks}/{partition}: outputs were compared from the snapshot at offset {from} on"
+            ));
+        }
+        let topics =
+            [(signals, &outputs.signals), (late, &outputs.late), (dead_letter, &outputs.dead_letter)];
+        for (topic, comparison) in topics {
+            let from = match comparison.from {
+                begin if begin == from => continue,
+                i64::MAX => "none is left".to_owned(),
+                begin => format!("compared were those caused at offset {begin} of {ticks} or later"),
+            };
+            self.begins.push(format!("{topic}/{partition} has lost its first records: {from}"));
+        }
     }
 }
 
@@ -115,9 +195,14 @@ fn process(
     for segment in segments {
         let before = |offset: i64| records.partition_point(|record| record.offset < offset);
         let piece = &records[before(segment.from)..before(segment.to)];
-        for SegmentRerun { config, to, rerun } in &mut *reruns {
-            if segment.from < *to && !piece.is_empty() {
-                rerun.process(piece, (*config == segment.config).then_some(&mut *outputs))?;
+        let begins = outputs.begins();
+        let begun = |record: &Record| begins.map(|begin| begin <= record.offset);
+        for piece in piece.chunk_by(|record, next| begun(record) == begun(next)) {
+            outputs.reach(piece[0].offset);
+            for SegmentRerun { config, to, rerun } in &mut *reruns {
+                if segment.from < *to {
+                    rerun.process(piece, (*config == segment.config).then_some(&mut *outputs))?;
+                }
             }
         }
     }
@@ -139,6 +224,18 @@ fn divergence(source: TopicPartition, other: OtherTicks) -> TicksDivergence {
 }
 
 impl Outputs {
+    /// Offsets of the ticks from which on each output is compared.
+    fn begins(&self) -> [i64; 3] {
+        [&self.signals, &self.late, &self.dead_letter].map(|comparison| comparison.from)
+    }
+
+    /// What comes next was caused by ticks from this offset on.
+    fn reach(&mut self, offset: i64) {
+        for comparison in [&mut self.signals, &mut self.late, &mut self.dead_letter] {
+            comparison.reach(offset);
+        }
+    }
+
     fn is_decided(&self) -> bool {
         [&self.signals, &self.late, &self.dead_letter].into_iter().any(Comparison::is_decided)
     }

@@ -45,6 +45,19 @@ impl PartitionReader {
         Ok(self.fetched.pop_front())
     }
 
+    /// Whether the record at an offset is the next one, without asking the log.
+    pub(crate) fn is_next(&self, offset: i64) -> bool {
+        self.fetched.front().is_some_and(|record| record.offset == offset)
+    }
+
+    /// The next record, which the next call of [`PartitionReader::next`] gives.
+    pub fn peek(&mut self) -> Result<Option<&Record>, LogError> {
+        if self.fetched.is_empty() {
+            self.fetched = self.fetch()?.into();
+        }
+        Ok(self.fetched.front())
+    }
+
     /// The next record, if it is before an offset.
     pub(crate) fn next_before(&mut self, offset: i64) -> Result<Option<Record>, LogError> {
         if self.fetched.is_empty() {

@@ -1,8 +1,10 @@
 //! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
 
-use warptape_engine::{encode_dead_letter_of, encode_late_tick_of};
+use warptape_engine::{
+    PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
+};
 use warptape_eventlog::{LogError, Record, TopicPartition};
-use warptape_schemas::{TickColumns, TickDecoder};
+use warptape_schemas::{Snapshot, TickColumns, TickDecoder};
 use warptape_stages::{
     GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, RepeatedTrades, SignalMerge, StageConfig,
 };
@@ -23,7 +25,7 @@ pub(crate) struct Outputs {
     pub(crate) dead_letter: Comparison,
 }
 
-/// Stage state of one partition, from the beginning of its log.
+/// Stage state of one partition, from the beginning of its log or from a snapshot on.
 pub(crate) struct Rerun {
     source: TopicPartition,
     intake: PartitionIntake,
@@ -57,6 +59,30 @@ impl Rerun {
             ticks: 0,
             repeated: RepeatedTrades::default(),
         }
+    }
+
+    /// Goes on from a state that was taken under the configuration.
+    pub(crate) fn from_snapshot(
+        source: TopicPartition,
+        config: &StageConfig,
+        options: &OutputOptions,
+        restored: Restored,
+    ) -> Self {
+        let Restored { intake, stages, .. } = restored;
+        Self { intake, stages, ..Self::new(source, config, options) }
+    }
+
+    /// The state before the record at an offset, which is the next one.
+    pub(crate) fn state(&self, offset: i64) -> Vec<Snapshot> {
+        let mut intake = Vec::new();
+        self.intake.write(&mut intake);
+        let mut pending = PendingSnapshot::new(offset, intake, self.stages.len());
+        for (group, stage) in (0..).zip(&self.stages) {
+            let mut state = Vec::new();
+            stage.write(&mut state);
+            pending.add(offset, group, state);
+        }
+        snapshot_records(self.source.partition, pending)
     }
 
     /// Processes the next records up to their outputs. With `None` the outputs are dropped, because they belong to another segment.

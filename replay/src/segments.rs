@@ -27,6 +27,8 @@ pub(crate) struct Segments {
     config: ConfigId,
     /// Time of the newest entry that was read of the current journal.
     at_ns: i64,
+    /// Partitions of which it is known where the process life that is read began with them.
+    begun: BTreeSet<i32>,
 }
 
 /// A partition was assigned.
@@ -49,22 +51,40 @@ impl Segments {
     /// Another partition of the journal begins.
     pub(crate) fn begin(&mut self) {
         self.at_ns = i64::MIN;
+        self.begun.clear();
     }
 
     /// The next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         self.at_ns = self.at_ns.max(entry.at_ns);
         match &entry.input {
-            Input::Started(started) => self.learn(entry.sequence, &started.stage_config),
+            Input::Started(started) => {
+                self.learn(entry.sequence, &started.stage_config);
+                self.begun.clear();
+            }
             Input::Checkpoint(Checkpoint { started: Some(started), .. }) => {
                 self.learn(entry.sequence, &started.stage_config);
             }
             Input::PartitionAssigned(assigned) => {
-                let (at_ns, offset, config) = (self.at_ns, assigned.committed_offset, self.config);
-                self.begins.entry(assigned.partition).or_default().push(Begin { at_ns, offset, config });
+                self.begin_with(assigned.partition, assigned.committed_offset)
+            }
+            // Where a journal has lost its beginning, the assignment may have been before the first entry that is left.
+            Input::Sealed(sealed) => {
+                for account in &sealed.partitions {
+                    if !self.begun.contains(&account.partition) {
+                        self.begin_with(account.partition, account.first_offset);
+                    }
+                }
             }
             _ => {}
         }
+    }
+
+    /// The process life that is read has a partition from this offset on.
+    fn begin_with(&mut self, partition: i32, offset: i64) {
+        let (at_ns, config) = (self.at_ns, self.config);
+        self.begins.entry(partition).or_default().push(Begin { at_ns, offset, config });
+        self.begun.insert(partition);
     }
 
     /// The process life that is read has this configuration.

@@ -167,11 +167,14 @@ fn check_outputs(
     report: &mut Report,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ReplayError> {
-    let total = cut.partitions.iter().map(|partition| partition.ticks.next as u64).sum();
+    let count = |ticks: OffsetRange| (ticks.next - ticks.first).max(0) as u64;
+    let total = cut.partitions.iter().map(|partition| count(partition.ticks)).sum();
     let mut done = 0;
     let (segments, counts) = (&check.segments, OutputCounts::default());
     let repeated = RepeatedTrades::default();
-    let mut outputs = OutputCheck { log, options: &options.sources, segments, counts, repeated };
+    let (begins, gone) = (Vec::new(), None);
+    let mut outputs =
+        OutputCheck { log, options: &options.sources, segments, counts, repeated, begins, gone };
     for (partition, cut) in (0..).zip(&cut.partitions) {
         let mut advance = |records: u64| {
             done += records;
@@ -185,7 +188,16 @@ fn check_outputs(
     }
     let RepeatedTrades { repeated: repeated_trades, untold: untold_trades, .. } = outputs.repeated;
     report.outputs = Some(OutputCounts { repeated_trades, untold_trades, ..outputs.counts });
+    if let (Some((partition, first)), 0) = (outputs.gone, outputs.counts.tick_records) {
+        let (url, topic) = (log.url(), options.sources.ticks.clone());
+        return Err(ReplayError::RecordsGone { url, topic, partition, first });
+    }
+    report.notes.append(&mut outputs.begins);
     report.notes.extend(segment_notes(options, cut, check));
+    if cut.is_risk_gone {
+        let note = "risk results were not compared: the first ticks, requests or results were removed";
+        report.notes.push(note.to_owned());
+    }
     if !outputs.repeated.is_empty() {
         report.notes.push(outputs.repeated.to_string());
     }

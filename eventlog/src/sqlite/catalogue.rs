@@ -238,14 +238,19 @@ pub(super) fn offsets(
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .map_err(|error| file.failure(DOING, error))?;
     let first = oldest.unwrap_or(next);
+    if first == 0 || table.compacted {
+        return Ok(OffsetRange { first, next });
+    }
     // A partition that keeps everything begins at 0.
-    if first > 0 && !table.compacted && !GivenUp::of(file, connection, table)?.covers(0, first) {
+    let given_up = GivenUp::of(file, connection, table)?;
+    if !given_up.covers(0, first) {
         return Err(file.damaged(format!("{topic}/{partition} begins at offset {first} in place of 0")));
     }
-    Ok(OffsetRange { first, next })
+    Ok(OffsetRange { first: if given_up.begins_at_0() { 0 } else { first }, next })
 }
 
-/// Offsets of a partition whose records a recovery found damaged or lost, ascending.
+/// Offsets of a partition that have no records: a recovery found these damaged or lost, or there were none where the file was copied
+/// from. Ranges that ascend, do not overlap and do not touch.
 #[derive(Default)]
 pub(super) struct GivenUp(Vec<(i64, i64)>);
 
@@ -266,26 +271,32 @@ impl GivenUp {
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         let rows = query().map_err(|error| file.failure("reading what was given up", error))?;
-        let mut ranges = Vec::with_capacity(rows.len());
+        let mut ranges: Vec<(i64, i64)> = Vec::with_capacity(rows.len());
         for (first, next, sum) in rows {
             if sum != checksum::of_given_up(topic_id, partition, first, next) {
                 let place = format!("partition {partition} of topic number {topic_id}");
                 return Err(file.damaged(format!("what was given up of {place} does not fit its checksum")));
             }
-            ranges.push((first, next));
+            match ranges.last_mut() {
+                Some(last) if first <= last.1 => last.1 = last.1.max(next),
+                _ => ranges.push((first, next)),
+            }
         }
         Ok(Self(ranges))
     }
 
+    /// In place of offset 0 in the first range of a partition that begins there, though its first records come later.
+    pub(super) const FROM_THE_BEGINNING: i64 = -1;
+
+    /// Whether the partition begins at 0, though its first records come later.
+    fn begins_at_0(&self) -> bool {
+        self.0.first().is_some_and(|range| range.0 == Self::FROM_THE_BEGINNING)
+    }
+
     /// Whether all of these offsets were given up.
     pub(super) fn covers(&self, first: i64, next: i64) -> bool {
-        let mut expected = first;
-        for &(first, next) in &self.0 {
-            if first <= expected {
-                expected = expected.max(next);
-            }
-        }
-        expected >= next
+        let before = self.0.partition_point(|range| range.0 <= first);
+        first >= next || self.0[..before].last().is_some_and(|range| range.1 >= next)
     }
 
     pub(super) fn ranges(&self) -> &[(i64, i64)] {

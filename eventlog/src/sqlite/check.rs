@@ -11,6 +11,8 @@ use crate::LogError;
 const DOING: &str = "checking the log";
 /// Faults of the file's structure that are reported.
 const FAULTS_MAX: usize = 20;
+/// Ranges of offsets without records that are named one by one, of each partition.
+pub const GIVEN_UP_MAX: usize = 20;
 
 /// How far something that reads all of a log has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +34,8 @@ pub struct Checked {
     pub bytes: u64,
     /// Whether rows carry checksums. A file of an older format has none, and a changed value is not noticed.
     pub has_checksums: bool,
-    /// Offsets without records since a recovery, as `TOPIC/PARTITION offsets FIRST to LAST`.
+    /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: of a recovery, or of a copy from a log that had none there. Of
+    /// a partition with more than [`GIVEN_UP_MAX`] such ranges, how many they are.
     pub given_up: Vec<String>,
     /// What is damaged, each with its topic, partition and offsets where it has some.
     pub damage: Vec<String>,
@@ -118,8 +121,14 @@ fn check_partition(
     let table = topic.table(partition);
     let given_up = GivenUp::of(file, connection, &table)?;
     let place = format!("{}/{partition}", topic.spec.name);
-    for (first, next) in given_up.ranges() {
-        checked.given_up.push(format!("{place} offsets {first} to {}", next - 1));
+    match given_up.ranges() {
+        ranges if ranges.len() > GIVEN_UP_MAX => {
+            let offsets: i64 = ranges.iter().map(|(first, next)| next - first.max(&0)).sum();
+            checked.given_up.push(format!("{place} {offsets} offsets in {} places", ranges.len()));
+        }
+        ranges => checked.given_up.extend(
+            ranges.iter().map(|(first, next)| format!("{place} offsets {} to {}", first.max(&0), next - 1)),
+        ),
     }
     let mut rows = 0;
     // Where compaction took records away, only the newest must be there.

@@ -190,7 +190,10 @@ impl SqliteConsumer {
             let records = read(&self.file, &self.connection, cursor, position, limits)?;
             match records.last() {
                 Some(record) => {
-                    cursor.position = Some(record.offset + 1);
+                    let next = record.offset + 1;
+                    // Nobody has to ask once more to hear that nothing follows.
+                    let is_last = cursor.given_up.covers(next, cursor.next);
+                    cursor.position = Some(if is_last { cursor.next.max(next) } else { next });
                     return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
                 }
                 // The rest up to the end was compacted away, or given up.

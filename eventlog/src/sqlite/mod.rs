@@ -35,16 +35,18 @@ mod head;
 mod headers;
 mod member;
 mod opening;
+mod portable;
 mod producer;
 mod recover;
 mod scan;
 mod table;
 mod wake;
 
-pub use check::{Checked, LogProgress};
+pub use check::{Checked, GIVEN_UP_MAX, LogProgress};
 pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 pub use file::LOCK_WAIT_MAX;
 pub use member::GROUP_NAME_BYTES_MAX;
+pub use portable::PortableFile;
 pub use producer::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use recover::{Loss, Recovered};
 

@@ -151,7 +151,7 @@ fn storage(url: &str, cause: std::io::Error) -> LogError {
 }
 
 /// The path with an ending of its own.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-");
     name.push(ending);

@@ -14,6 +14,7 @@ mod kafka;
 mod loss;
 mod model;
 mod opening;
+mod portable;
 mod processes;
 mod random;
 

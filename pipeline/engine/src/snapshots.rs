@@ -63,7 +63,8 @@ impl SnapshotPlace {
         }
     }
 
-    pub(crate) fn key(self, record: &Snapshot) -> String {
+    /// The key of a record in this place.
+    pub fn key(self, record: &Snapshot) -> String {
         let suffix = match self {
             Self::First => "",
             Self::Second => Self::SUFFIX,

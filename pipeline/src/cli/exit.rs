@@ -9,6 +9,7 @@ use crate::engine::EngineError;
 use crate::feed_ledger::FeedLedgerError;
 use crate::settings::SettingsError;
 use warptape_sources::SourceError;
+use warptape_tables::TablesError;
 
 /// Exit code of a failure, and of a replay that found a difference.
 pub const DIVERGED: u8 = 1;
@@ -31,7 +32,9 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<UsageError>() || error.is::<SettingsError>() || error.is::<ReplayError>() {
         return UNUSABLE;
     }
-    if error.is::<SourceError>() {
+    if error.is::<SourceError>()
+        || matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. }))
+    {
         return UNUSABLE;
     }
     if matches!(

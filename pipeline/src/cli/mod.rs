@@ -6,6 +6,7 @@ mod control;
 mod count;
 mod dlq;
 mod exit;
+mod export;
 mod feed;
 mod hot;
 mod interrupt;
@@ -28,6 +29,7 @@ use tracing_subscriber::fmt::format::debug_fn;
 pub use control::{BreakerWord, ControlArgs, ControlFormat, ControlWord};
 pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
+pub use export::{ExportArgs, ExportFormat};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
 };

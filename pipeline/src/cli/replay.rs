@@ -6,6 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
 
+use super::ExportArgs;
+
 /// Arguments of `warptape replay`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape replay verify --log sqlite:market.db --outputs")]
@@ -26,6 +28,8 @@ pub enum ReplayCommand {
     Slowest(SlowestArgs),
     /// Say why a lane had no more to do at a time
     WhyNot(WhyNotArgs),
+    /// Write the log, or a window of it, to one portable file, or to tables
+    Export(ExportArgs),
 }
 
 /// Arguments of `warptape replay verify`.

@@ -67,7 +67,10 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
     drop(bar);
     let mut out = stdout();
     for given_up in &checked.given_up {
-        writeln!(out, "given up   {given_up}: a recovery found them damaged or lost")?;
+        writeln!(
+            out,
+            "given up   {given_up}: a recovery found them damaged or lost, or where they come from there were none"
+        )?;
     }
     for found in &checked.damage {
         writeln!(out, "damaged    {found}")?;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod chain;
+mod export;
 mod request;
 mod slowest;
 mod why;
@@ -28,6 +29,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::Why(args) => why::execute(args, settings),
         ReplayCommand::Slowest(args) => slowest::execute(args, settings),
         ReplayCommand::WhyNot(args) => why_not::execute(args, settings),
+        ReplayCommand::Export(args) => export::execute(args, settings),
     }
 }
 
@@ -59,6 +61,7 @@ fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> Verif
         signals: topics.signals.clone(),
         late: topics.late.clone(),
         dead_letter: topics.dead_letter.clone(),
+        snapshots: topics.snapshots.clone(),
         risk_requests: topics.risk_requests.clone(),
         risk_results: topics.risk_results.clone(),
         group: settings.engine.group.clone(),

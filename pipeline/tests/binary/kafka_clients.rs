@@ -28,15 +28,15 @@ pub fn given(name: &str) -> String {
 }
 
 /// A folder with a configuration, and topics and a group that no other test has.
-struct Setup {
+pub struct Setup {
     folder: TempDir,
     prefix: String,
     brokers: String,
-    log: KafkaLog,
+    pub log: KafkaLog,
 }
 
 impl Setup {
-    fn new(name: &str) -> Setup {
+    pub fn new(name: &str) -> Setup {
         let brokers = given("WARPTAPE_TEST_KAFKA");
         // A broker that is given may have topics of earlier runs.
         let prefix = format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns());
@@ -51,22 +51,22 @@ impl Setup {
         Setup { folder, prefix, brokers, log }
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    fn topic(&self, name: &str) -> String {
+    pub fn topic(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    fn run(&self) -> Running {
+    pub fn run(&self) -> Running {
         Running::start(self.path(), &["run", "-c", "w.toml"])
     }
 
     /// Waits until so many ticks, and so many records that are none, are there and processed, then stops the pipeline;
     /// gives its summary.
     #[track_caller]
-    fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {
+    pub fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
         let sources: Vec<TopicPartition> = (0..PARTITIONS)
             .map(|partition| TopicPartition { topic: self.topic("ticks"), partition })

@@ -15,6 +15,7 @@ mod crash;
 mod damaged_copy;
 mod dead_letters;
 mod disk_full;
+mod exports;
 mod feeds;
 mod history;
 mod hot;

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod chain;
+mod export;
 mod history;
 mod journal;
 mod outputs;

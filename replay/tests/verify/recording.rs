@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use tempfile::TempDir;
-use warptape_engine::{encode_dead_letter_of, encode_late_tick_of, tick_record_digest};
+use warptape_engine::{
+    PendingSnapshot, SnapshotPlace, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
+    tick_record_digest,
+};
 use warptape_eventlog::{
     Durability, EventLog, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
 };
@@ -17,7 +20,7 @@ use warptape_schemas::journal::{
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     HEADER_SIZE, JournalWriter, TickColumns, TickDecoder, decode_journal_entry, encode_journal_entry,
-    encode_tick_batch, known,
+    encode_snapshot, encode_tick_batch, known,
 };
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
 
@@ -50,6 +53,8 @@ pub struct Plan {
     pub checkpoint: Option<usize>,
     /// Whether the journal says what became of each commit.
     pub outcomes: bool,
+    /// Records of a life after which snapshots are written.
+    pub snapshot: Option<usize>,
 }
 
 impl Plan {
@@ -63,6 +68,7 @@ impl Plan {
             older_lives: 0,
             checkpoint: None,
             outcomes: false,
+            snapshot: None,
         }
     }
 }
@@ -74,6 +80,7 @@ pub fn options() -> VerifyOptions {
         signals: "signals".to_owned(),
         late: "late".to_owned(),
         dead_letter: "dead-letter".to_owned(),
+        snapshots: "snapshots".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
         group: GROUP.to_owned(),
@@ -95,11 +102,15 @@ pub fn run(log: &SqliteLog, plan: Plan) {
     for life in 0..plan.lives {
         let lateness_ms = plan.lateness_ms[life.min(plan.lateness_ms.len() - 1)];
         if let Some((_, lateness_ms)) = plan.idle.filter(|(before, _)| *before == life) {
-            run.live(lateness_ms, life * plan.records..life * plan.records, None);
+            run.live(
+                lateness_ms,
+                life * plan.records..life * plan.records,
+                Plan { checkpoint: None, ..plan },
+            );
         }
         run.is_older = life < plan.older_lives;
         run.outcomes = plan.outcomes;
-        run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan.checkpoint);
+        run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan);
     }
 }
 
@@ -112,6 +123,7 @@ pub fn empty() -> Recording {
     let mut topics: Vec<_> =
         ["ticks", "signals", "late", "dead-letter"].iter().map(|name| spec(name, PARTITIONS)).collect();
     topics.push(spec("journal", 1));
+    topics.push(TopicSpec { compacted: true, ..spec("snapshots", PARTITIONS) });
     log.create_topics(&topics).unwrap();
     Recording { log, _folder: folder }
 }
@@ -248,7 +260,7 @@ impl<'a> Run<'a> {
     }
 
     /// A process: it starts, processes these records of each partition, and drains.
-    fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>, checkpoint: Option<usize>) {
+    fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>, plan: Plan) {
         let config = stage_config(lateness_ms);
         if std::mem::replace(&mut self.lateness_ms, lateness_ms) != lateness_ms {
             self.partitions.clear();
@@ -276,11 +288,14 @@ impl<'a> Run<'a> {
             }));
         }
         for (number, offset) in records.enumerate() {
-            if checkpoint == Some(number) {
+            if plan.checkpoint == Some(number) {
                 self.write_checkpoint(&started);
             }
             for partition in 0..PARTITIONS {
                 self.process(partition, offset as i64);
+            }
+            if plan.snapshot == Some(number) {
+                self.write_snapshots(offset as i64 + 1);
             }
         }
         self.step(Input::Draining(Draining {}));
@@ -298,6 +313,28 @@ impl<'a> Run<'a> {
             let state = StateBytes(state.to_vec());
             self.step(Input::Checkpoint(Checkpoint { started, part, parts: count, state }));
         }
+    }
+
+    /// Writes the state of each partition before the record at an offset.
+    fn write_snapshots(&mut self, offset: i64) {
+        let mut outputs = Vec::new();
+        for (partition, owned) in &self.partitions {
+            let mut intake = Vec::new();
+            owned.intake.write(&mut intake);
+            let mut pending = PendingSnapshot::new(offset, intake, owned.stages.len());
+            for (group, stage) in (0..).zip(&owned.stages) {
+                let mut state = Vec::new();
+                stage.write(&mut state);
+                pending.add(offset, group, state);
+            }
+            for state in snapshot_records(*partition, pending) {
+                let mut value = Vec::new();
+                encode_snapshot(&state, &mut value);
+                let key = SnapshotPlace::First.key(&state);
+                outputs.push(new_record("snapshots", *partition, Some(key.as_bytes()), value));
+            }
+        }
+        self.commit(outputs, &[]);
     }
 
     fn step(&mut self, input: Input) {

@@ -193,6 +193,7 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
         signals: topics.signals,
         late: topics.late,
         dead_letter: topics.dead_letter,
+        snapshots: topics.snapshots,
         risk_requests: topics.risk_requests,
         risk_results: topics.risk_results,
         group,

@@ -53,6 +53,7 @@ pub fn assert_identical(log: &Arc<dyn EventLog>, group: &str) {
         signals: topic("signals"),
         late: topic("late"),
         dead_letter: topic("dead-letter"),
+        snapshots: topic("snapshots"),
         risk_requests: topic("risk.requests"),
         risk_results: topic("risk.results"),
         group: topic(group),

@@ -14,4 +14,5 @@ mod recordings;
 mod risk;
 mod risk_replay;
 mod simulation;
+mod tables;
 mod transactions;

@@ -137,6 +137,7 @@ fn verified(log: &Log) -> Report {
         signals: "signals".to_owned(),
         late: "late".to_owned(),
         dead_letter: "dead-letter".to_owned(),
+        snapshots: "snapshots".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
         group: config(1).core.group,

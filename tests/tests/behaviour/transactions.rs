@@ -218,6 +218,7 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
         signals: "signals".to_owned(),
         late: "late".to_owned(),
         dead_letter: "dead-letter".to_owned(),
+        snapshots: "snapshots".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
         group: config().core.group,

@@ -178,6 +178,7 @@ fn a_boundary_that_does_not_settle_by_slopes_or_from_above_settles_by_values() {
 /// A price that surely falls to where exercise is best, long before expiry: the option is worth as much as one without expiry, whose
 /// value is `(1 − b)·(S/b)^−λ` in strikes.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the reference is compared within a tolerance")]
 fn long_before_expiry_an_option_that_is_surely_exercised_is_the_endless_one() {
     for [spot, rate, carry, volatility, years] in [
         [1.5, 0.02, 0.15, 0.003, 20.0],

@@ -1,0 +1,274 @@
+//! A new log's file that holds records of another log at the offsets that they had there.
+//!
+//! It is written beside its place and gets its name once it is whole and on the disk: whatever interrupts that leaves no file that looks
+//! like a log. It must not know where the records come from, nor what they mean.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::block::{Blocks, StoredRecord};
+use super::catalogue::{self, GivenUp};
+use super::ends::{self, End, Own};
+use super::file::{Access, LogFile};
+use super::format::{self, Format};
+use super::recover::beside;
+use super::table::Table;
+use super::{head, headers};
+use crate::topic::check_spec;
+use crate::{LogError, Record, TopicPartition, TopicSpec};
+
+const DOING: &str = "writing a copy of records";
+/// How the file is called until it is whole, behind its name.
+const UNFINISHED: &str = "unfinished";
+
+/// A file on its way to be a log. Dropped before [`PortableFile::finish`] it is removed.
+pub struct PortableFile {
+    /// The file under the name that it has until it is whole.
+    file: LogFile,
+    connection: Connection,
+    /// Held so that no other process writes it.
+    lock: Option<File>,
+    to: PathBuf,
+    before: Own,
+    own: Own,
+    topics: BTreeMap<String, (i64, TopicSpec)>,
+    /// Where each partition ends so far.
+    ends: BTreeMap<TopicPartition, End>,
+}
+
+impl PortableFile {
+    /// Begins a file that will be at `path`, where there must be none, or an empty one.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, LogError> {
+        let url = format!("sqlite:{}", path.as_ref().display());
+        let to = format::locate(&url, path.as_ref(), false)?;
+        refuse_taken(&url, &to)?;
+        let unfinished = beside(&to, UNFINISHED);
+        let lock = lock(&url, &unfinished)?;
+        let file = LogFile::new(unfinished, url, Access::Read);
+        let failed = |error| file.failure(DOING, error);
+        let connection = Connection::open(&file.path).map_err(failed)?;
+        // Nobody sees the file before it is whole.
+        connection
+            .execute_batch(&format!(
+                "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN",
+                format::PAGE_BYTES
+            ))
+            .map_err(failed)?;
+        format::make_tables(&connection).map_err(failed)?;
+        file.set_format(Format::NEW);
+        let before = Own::read(&file, &connection)?;
+        let own = Own { transactions: before.transactions + 1, ..before };
+        let (topics, ends) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { file, connection, lock: Some(lock), to, before, own, topics, ends })
+    }
+
+    /// Adds a topic that is not there yet. Of its rules the file keeps the number of partitions, and whether it is compacted.
+    pub fn add_topic(&mut self, spec: &TopicSpec) -> Result<(), LogError> {
+        check_spec(&self.file.url, spec)?;
+        self.own.topic_rows += 1;
+        let topic_id = self.own.topic_rows;
+        let failed = |error| self.file.failure(DOING, error);
+        catalogue::insert_topic(&self.file, &self.connection, topic_id, spec).map_err(failed)?;
+        for partition in 0..spec.partitions {
+            table(topic_id, partition, spec).create(&self.connection).map_err(failed)?;
+            ends::write(&self.file, &self.connection, topic_id, partition, End::default())?;
+            self.ends.insert(TopicPartition { topic: spec.name.clone(), partition }, End::default());
+        }
+        self.topics.insert(spec.name.clone(), (topic_id, spec.clone()));
+        Ok(())
+    }
+
+    /// Adds records of a partition, by ascending offset. Offsets that are left out have no records in the file, and never will. The
+    /// partition begins at offset 0 unless [`PortableFile::remove_before`] was called.
+    ///
+    /// # Errors
+    /// If there is no such partition, an offset is below one that was written, or the disk does not take the records.
+    pub fn append(&mut self, to: &TopicPartition, records: &[Record]) -> Result<(), LogError> {
+        let (table, mut end) = self.place(to)?;
+        for run in records.chunk_by(|before, after| before.offset + 1 == after.offset) {
+            let first = run[0].offset;
+            // Where records are compacted, any may be missing before others.
+            if first < end.next || !table.compacted {
+                self.leave_out(&table, to, end.next, first)?;
+            }
+            let mut blocks = Blocks::default();
+            for record in run {
+                let headers = headers::encode(&record.headers).unwrap_or_default();
+                blocks.push_stored(&StoredRecord {
+                    offset: record.offset,
+                    timestamp_ns: record.timestamp_ns,
+                    key: record.key.as_deref(),
+                    headers: &headers,
+                    value: &record.value,
+                });
+            }
+            let appended = table
+                .append(&self.connection, first, &blocks)
+                .map_err(|error| self.file.failure(DOING, error))?;
+            end = End { next: appended.next, rows: end.rows + appended.rows };
+        }
+        self.ends.insert(to.clone(), end);
+        Ok(())
+    }
+
+    /// The records of a partition before this offset were removed, or are left out: the partition begins here. It has none yet.
+    pub fn remove_before(&mut self, to: &TopicPartition, first: i64) -> Result<(), LogError> {
+        let (table, end) = self.place(to)?;
+        if first > end.next && !table.compacted {
+            catalogue::give_up(&self.connection, table.topic_id, table.partition, end.next, first)
+                .map_err(|error| self.file.failure(DOING, error))?;
+        }
+        self.ends.insert(to.clone(), End { next: end.next.max(first), ..end });
+        Ok(())
+    }
+
+    /// A partition has no further records before this offset.
+    pub fn skip_to(&mut self, to: &TopicPartition, next: i64) -> Result<(), LogError> {
+        let (table, end) = self.place(to)?;
+        self.leave_out(&table, to, end.next, next)?;
+        self.ends.insert(to.clone(), End { next, ..end });
+        Ok(())
+    }
+
+    /// Stores the next-to-read offset of a group.
+    pub fn commit(&mut self, group: &str, of: &TopicPartition, next: i64) -> Result<(), LogError> {
+        let (Table { topic_id, partition, .. }, _) = self.place(of)?;
+        let row = (group, topic_id, partition, next);
+        let is_new = catalogue::store_committed(&self.file, &self.connection, row)
+            .map_err(|error| self.file.failure(DOING, error))?;
+        self.own.committed_rows += i64::from(is_new);
+        Ok(())
+    }
+
+    /// Makes the file whole, has the disk write it, and gives it its name.
+    pub fn finish(mut self) -> Result<(), LogError> {
+        for (place, end) in &self.ends {
+            let (topic_id, _) = self.topics[&place.topic];
+            ends::write(&self.file, &self.connection, topic_id, place.partition, *end)?;
+        }
+        self.own.write(&self.file, &self.connection, &self.before)?;
+        self.connection
+            .execute_batch("COMMIT; PRAGMA journal_mode = WAL")
+            .map_err(|error| self.file.failure(DOING, error))?;
+        let done = self.sync_and_name();
+        done.map_err(|cause| self.storage(&cause))
+    }
+
+    fn sync_and_name(&mut self) -> io::Result<()> {
+        let memory = Connection::open_in_memory().map_err(io::Error::other)?;
+        let written = std::mem::replace(&mut self.connection, memory);
+        written.close().map_err(|(_, error)| io::Error::other(error))?;
+        let unfinished = &self.file.path;
+        OpenOptions::new().write(true).open(unfinished)?.sync_all()?;
+        if fs::metadata(&self.to).is_ok_and(|found| found.len() > 0) {
+            return Err(io::Error::other("somebody else has made the file meanwhile"));
+        }
+        fs::rename(unfinished, &self.to)?;
+        self.lock = None;
+        let folder = self.to.parent().expect("a file is in a folder");
+        File::open(folder)?.sync_all()
+    }
+
+    /// The table of a partition, and where it ends so far.
+    fn place(&self, of: &TopicPartition) -> Result<(Table, End), LogError> {
+        let TopicPartition { topic, partition } = of;
+        let found = self.topics.get(topic).zip(self.ends.get(of));
+        let ((topic_id, spec), end) = found.ok_or_else(|| LogError::UnknownTopic {
+            url: self.file.url.clone(),
+            topic: format!("{topic}/{partition}"),
+            known: self.topics.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        })?;
+        Ok((table(*topic_id, *partition, spec), *end))
+    }
+
+    /// These offsets have no records.
+    fn leave_out(
+        &self,
+        table: &Table,
+        place: &TopicPartition,
+        first: i64,
+        next: i64,
+    ) -> Result<(), LogError> {
+        if next < first {
+            return Err(LogError::Argument {
+                url: self.file.url.clone(),
+                argument: "offset",
+                value: next.to_string(),
+                allowed: format!("{first} or more in {}/{}", place.topic, place.partition),
+            });
+        }
+        if next == first {
+            return Ok(());
+        }
+        // Nothing was removed where the first records have none before them: aborted transactions take offsets as well.
+        let first = if first == 0 { GivenUp::FROM_THE_BEGINNING } else { first };
+        catalogue::give_up(&self.connection, table.topic_id, table.partition, first, next)
+            .map_err(|error| self.file.failure(DOING, error))
+    }
+
+    fn storage(&self, cause: &io::Error) -> LogError {
+        storage(&self.file.url, cause)
+    }
+}
+
+impl Drop for PortableFile {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            // What is left if this fails is refused as a log, and written over by the next one.
+            let _ = fs::remove_file(&self.file.path);
+        }
+    }
+}
+
+fn table(topic_id: i64, partition: i32, spec: &TopicSpec) -> Table {
+    let layout = Format::NEW.layout(spec.compacted);
+    let has_checksums = Format::NEW.has_checksums();
+    Table { topic_id, partition, layout, has_checksums, compacted: spec.compacted }
+}
+
+fn storage(url: &str, cause: &io::Error) -> LogError {
+    LogError::Storage { url: url.to_owned(), doing: DOING.to_owned(), cause: cause.to_string() }
+}
+
+/// Refuses a place that has something already: a file, or what lies beside a log of this name.
+fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
+    let taken = [to.to_path_buf(), format::wal_path(to), head::head_path(to)];
+    match taken.iter().find(|path| fs::symlink_metadata(path).is_ok_and(|found| found.len() > 0)) {
+        None => Ok(()),
+        Some(path) => Err(LogError::Unreadable {
+            url: url.to_owned(),
+            found: format!("{} exists already, and nothing is written over", path.display()),
+            action: "name a file that does not exist yet, or remove this one".to_owned(),
+        }),
+    }
+}
+
+/// Begins the file anew and holds it against other processes.
+fn lock(url: &str, unfinished: &Path) -> Result<File, LogError> {
+    let failed = |cause: io::Error| storage(url, &cause);
+    let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(unfinished);
+    let file = open.map_err(failed)?;
+    let is_held = match file.try_lock() {
+        Ok(()) => {
+            // Whoever held it may have given it its name in between.
+            let (own, named) = (file.metadata().map_err(failed)?, fs::metadata(unfinished));
+            named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino()))
+        }
+        Err(TryLockError::WouldBlock) => false,
+        Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+    };
+    if !is_held {
+        return Err(LogError::Unreadable {
+            url: url.to_owned(),
+            found: format!("another process is writing {}", unfinished.display()),
+            action: "wait for it, or name another file".to_owned(),
+        });
+    }
+    file.set_len(0).map_err(failed)?;
+    Ok(file)
+}

@@ -1,0 +1,93 @@
+//! `warptape replay export`: a log, or a window of it, as one file or as tables.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use serde_json::json;
+use warptape_replay::{ExportOptions, ExportProgress, Exported, ReplayError, Window, export};
+use warptape_tables::{TableFormat, Written, write_tables};
+
+use super::sources;
+use crate::cli::{ExportArgs, ExportFormat, VerifyFormat};
+use crate::clock::wall_clock_ns;
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
+use crate::settings::Settings;
+
+/// Writes the file.
+pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let topics = &settings.topics.names;
+    let others =
+        [&topics.control, &topics.control_results, &topics.lifecycle, &topics.feeds].map(String::clone);
+    let options = ExportOptions {
+        journal: topics.journal.clone(),
+        sources: sources(settings, schemas).sources,
+        others: others.into(),
+        window: Window { since: args.since, until: args.until, partition: args.partition },
+        with_ticks: args.with_ticks,
+        by: json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()}),
+    };
+    let bar = progress_bar();
+    let format = match args.format {
+        ExportFormat::Log => None,
+        ExportFormat::Parquet => Some(TableFormat::Parquet),
+        ExportFormat::Arrow => Some(TableFormat::Arrow),
+    };
+    if let Some(format) = format {
+        let written = write_tables(&*log, &args.to, format, &options, &mut |progress| show(&bar, progress));
+        bar.finish_and_clear();
+        print_tables(&written?, args, format)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let exported = export(&*log, &args.to, &options, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    print(&exported?, args)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
+    let mut out = stdout();
+    if args.output == VerifyFormat::Json {
+        serde_json::to_writer(&mut out, exported)?;
+        return Ok(writeln!(out)?);
+    }
+    for topic in exported.topics.iter().filter(|topic| topic.records > 0) {
+        writeln!(out, "{:<18} {:>12} records", topic.name, HumanCount(topic.records).to_string())?;
+    }
+    let (path, bytes) = (args.to.display(), std::fs::metadata(&args.to)?.len());
+    writeln!(out, "exported to {path}: {} records, {}", HumanCount(exported.records()), HumanBytes(bytes))?;
+    for note in &exported.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    let outputs = if args.with_ticks { " --outputs" } else { "" };
+    Ok(writeln!(out, "verify it with: warptape replay verify{outputs} --log sqlite:{path}")?)
+}
+
+fn print_tables(written: &Written, args: &ExportArgs, format: TableFormat) -> anyhow::Result<()> {
+    let mut out = stdout();
+    if args.output == VerifyFormat::Json {
+        serde_json::to_writer(&mut out, written)?;
+        return Ok(writeln!(out)?);
+    }
+    for table in &written.tables {
+        let file = args.to.join(format!("{}.{}", table.name, format.ending()));
+        writeln!(out, "{:<40} {:>12} rows", file.display().to_string(), HumanCount(table.rows).to_string())?;
+    }
+    for note in &written.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+/// A bar on standard error; nothing where that is no terminal.
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("exporting {wide_bar} {percent}% {eta}");
+    ProgressBar::new(0).with_style(style.expect("the template is valid"))
+}
+
+fn show(bar: &ProgressBar, progress: ExportProgress) {
+    bar.set_length(progress.total);
+    bar.set_position(progress.done);
+}

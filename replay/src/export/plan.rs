@@ -1,0 +1,403 @@
+//! Which records an export copies, and what the group has committed as of its end.
+
+use std::collections::BTreeMap;
+
+use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicInfo, TopicPartition, TopicSpec};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::Input;
+
+use super::state::Fold;
+use super::window::{self, Wanted};
+use super::{ExportOptions, partition_point};
+use crate::accounts::Accounts;
+use crate::cause::{self, CauseOf};
+use crate::cut::Cut;
+use crate::partition_reader::PartitionReader;
+use crate::segments::Segments;
+use crate::{ReplayError, VerifyOptions};
+
+/// What is copied.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) topics: Vec<TopicPlan>,
+    /// Next-to-read offsets of the group.
+    pub(super) committed: Vec<(TopicPartition, i64)>,
+    pub(super) notes: Vec<String>,
+    /// States to be made, in place of the log's own snapshots.
+    pub(super) folds: Vec<Fold>,
+}
+
+/// What is copied of a topic.
+#[derive(Debug)]
+pub(super) struct TopicPlan {
+    pub(super) spec: TopicSpec,
+    /// By partition.
+    pub(super) copied: Vec<OffsetRange>,
+    /// Whether records before the first offset of a partition were removed, or are left out.
+    pub(super) is_trimmed: Vec<bool>,
+}
+
+impl Plan {
+    /// Offsets that are copied.
+    pub(super) fn offsets(&self) -> u64 {
+        let ranges = self.topics.iter().flat_map(|topic| &topic.copied);
+        let copied: u64 = ranges.map(|range| (range.next - range.first).unsigned_abs()).sum();
+        copied + self.folds.iter().map(|fold| fold.to.unsigned_abs()).sum::<u64>()
+    }
+
+    pub(super) fn make(log: &dyn EventLog, options: &ExportOptions) -> Result<Self, ReplayError> {
+        let (journal, sources) = (options.journal.clone(), options.sources.clone());
+        let verified = VerifyOptions { journal, sources, outputs: options.with_ticks };
+        let cut = Cut::take(log, &verified)?;
+        // Everything that the cut's outputs were caused by was written before it.
+        let topics = log.topics()?.into_iter().map(|topic| (topic.spec.name.clone(), topic)).collect();
+        let mut planning = Planning { log, options, cut: &cut, topics, plan: Self::default() };
+        if options.window.is_whole() {
+            let journals = cut.journal.clone();
+            planning.plan_all(&journals, None)?;
+            return Ok(planning.plan);
+        }
+        let wanted = window::wanted(log, &options.journal, &cut.journal, &options.window)?;
+        let scan = match planning.scan(&wanted, true)? {
+            scan if scan.is_consistent(&cut) => scan,
+            // Clocks of processes may differ, so that one has gone on with what another has sealed later by its own clock.
+            _ => {
+                let note = "the journals do not agree at the end of the window: it was moved to their ends";
+                planning.plan.notes.push(note.to_owned());
+                planning.scan(&wanted, false)?
+            }
+        };
+        let journals = scan.journals.clone();
+        planning.plan_all(&journals, Some(&scan))?;
+        Ok(planning.plan)
+    }
+}
+
+/// What the journals say of a window.
+struct Scan {
+    /// The entries, by partition of the journal.
+    journals: Vec<OffsetRange>,
+    /// Whether any journal is cut before its end.
+    is_cut: bool,
+    accounts: Accounts,
+    segments: Segments,
+    /// By partition of the journal: sequence behind the last entry.
+    next_sequences: Vec<Option<i64>>,
+    /// By partition of the ticks: first tick record that a transaction of the window is made of.
+    first_sealed: BTreeMap<i32, i64>,
+    /// By partition of the ticks: how far markets of risk requests reach.
+    as_of: BTreeMap<i32, i64>,
+    /// By partition of the ticks: risk results.
+    results: BTreeMap<i32, i64>,
+}
+
+impl Scan {
+    fn new(journals: Vec<OffsetRange>, is_cut: bool) -> Self {
+        Self {
+            journals,
+            is_cut,
+            accounts: Accounts::default(),
+            segments: Segments::default(),
+            next_sequences: Vec::new(),
+            first_sealed: BTreeMap::new(),
+            as_of: BTreeMap::new(),
+            results: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, record: &Record) {
+        // What is no entry is copied as it is, and found by whoever verifies it.
+        let Ok(entry) = decode_journal_entry(&record.value) else { return };
+        self.accounts.add(record, &entry);
+        self.segments.add(&entry);
+        *self.next_sequences.last_mut().expect("a journal has begun") = entry.sequence.checked_add(1);
+        match &entry.input {
+            Input::Sealed(sealed) => {
+                for account in &sealed.partitions {
+                    let first = self.first_sealed.entry(account.partition).or_insert(account.first_offset);
+                    *first = account.first_offset.min(*first);
+                    *self.results.entry(account.partition).or_default() += account.risk_results;
+                }
+            }
+            Input::TaskArrived(task) => {
+                for as_of in &task.as_of {
+                    let reach = self.as_of.entry(as_of.partition).or_default();
+                    *reach = as_of.next_offset.max(*reach);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the group has committed of a partition of the ticks as of the window's end.
+    fn committed(&self, cut: &Cut, partition: i32) -> Option<i64> {
+        match self.is_cut {
+            false => cut.committed[partition as usize],
+            true => self.accounts.reached(partition),
+        }
+    }
+
+    /// Whether the journals agree with each other at the window's end.
+    fn is_consistent(&self, cut: &Cut) -> bool {
+        (0..cut.committed.len() as i32).all(|partition| {
+            let Some(committed) = self.committed(cut, partition) else { return true };
+            self.accounts.agrees(&self.accounts.covered(partition, committed), committed)
+        })
+    }
+}
+
+/// A plan under way.
+struct Planning<'a> {
+    log: &'a dyn EventLog,
+    options: &'a ExportOptions,
+    cut: &'a Cut,
+    topics: BTreeMap<String, TopicInfo>,
+    plan: Plan,
+}
+
+impl Planning<'_> {
+    /// Reads the entries of the window, widened to what can be replayed.
+    fn scan(&self, wanted: &[Wanted], is_to_end: bool) -> Result<Scan, LogError> {
+        let journal = &self.options.journal;
+        let (mut journals, mut is_cut) = (Vec::new(), false);
+        for ((partition, range), wanted) in (0..).zip(&self.cut.journal).zip(wanted) {
+            let source = TopicPartition { topic: journal.clone(), partition };
+            let first = window::begin_before(self.log, &source, *range, wanted.since)?;
+            let end = match is_to_end {
+                true => window::end_behind(self.log, &source, *range, *wanted)?,
+                false => None,
+            };
+            is_cut |= end.is_some();
+            journals.push(OffsetRange { first, next: end.unwrap_or(range.next) });
+        }
+        let mut scan = Scan::new(journals.clone(), is_cut);
+        for (partition, range) in (0..).zip(journals) {
+            scan.accounts.begin();
+            scan.segments.begin();
+            scan.accounts.is_trimmed |= range.first > 0;
+            scan.next_sequences.push(None);
+            let source = TopicPartition { topic: journal.clone(), partition };
+            let mut reader = PartitionReader::open(self.log, source, range)?;
+            while let Some(record) = reader.next()? {
+                scan.add(&record);
+            }
+        }
+        Ok(scan)
+    }
+
+    fn plan_all(&mut self, journals: &[OffsetRange], scan: Option<&Scan>) -> Result<(), ReplayError> {
+        let ExportOptions { journal, sources, others, with_ticks, .. } = self.options;
+        self.plan_topic(journal, journals.to_vec());
+        let committed: Vec<Option<i64>> = match scan {
+            None => self.cut.committed.clone(),
+            Some(scan) => (0..self.cut.committed.len() as i32)
+                .map(|partition| scan.committed(self.cut, partition))
+                .collect(),
+        };
+        for (partition, end) in (0..).zip(&self.cut.journal_ends) {
+            let next = scan.filter(|scan| scan.is_cut).map_or(*end, |scan| scan.next_sequences[partition]);
+            // Journals of before said nothing of their ends.
+            self.commit(journal, partition as i32, end.and(next));
+        }
+        for (partition, next) in (0..).zip(&committed) {
+            self.commit(&sources.ticks, partition, *next);
+        }
+        if *with_ticks {
+            self.plan_ticks(&committed, scan)?;
+        } else {
+            for topic in [&sources.ticks, &sources.signals, &sources.late, &sources.dead_letter] {
+                self.plan_topic(topic, self.nothing_of(topic));
+            }
+        }
+        self.plan_risk(scan)?;
+        for topic in others {
+            let all = self.topics.get(topic).map(|info| info.offsets.clone()).unwrap_or_default();
+            for partition in 0..all.len() as i32 {
+                self.commit_as_found(topic, partition)?;
+            }
+            self.plan_topic(topic, all);
+        }
+        Ok(())
+    }
+
+    /// Ticks, what came of them, and snapshots.
+    fn plan_ticks(&mut self, committed: &[Option<i64>], scan: Option<&Scan>) -> Result<(), ReplayError> {
+        let sources = &self.options.sources;
+        let outputs: [(&String, CauseOf); 3] = [
+            (&sources.signals, cause::of_signal),
+            (&sources.late, cause::of_late_tick),
+            (&sources.dead_letter, cause::of_dead_letter),
+        ];
+        let (mut ticks, mut planned) = (Vec::new(), [const { Vec::new() }; 3]);
+        for ((partition, cut), committed) in (0..).zip(&self.cut.partitions).zip(committed) {
+            let found = [cut.signals, cut.late, cut.dead_letter];
+            let all = self.topics[&sources.ticks].offsets[partition as usize];
+            let Some(scan) = scan else {
+                ticks.push(all);
+                planned.iter_mut().zip(found).for_each(|(planned, range)| planned.push(range));
+                continue;
+            };
+            let next = committed.unwrap_or(0);
+            let first = scan.first_sealed.get(&partition).copied().unwrap_or(next);
+            ticks.push(self.ticks_of(partition, all, OffsetRange { first, next }, scan)?);
+            for ((planned, range), (topic, cause_of)) in planned.iter_mut().zip(found).zip(outputs) {
+                let source = TopicPartition { topic: topic.clone(), partition };
+                planned.push(self.caused(
+                    source,
+                    range,
+                    OffsetRange { first, next },
+                    scan.is_cut,
+                    cause_of,
+                )?);
+            }
+        }
+        self.plan_topic(&sources.ticks, ticks);
+        for (planned, (topic, _)) in planned.into_iter().zip(outputs) {
+            self.plan_topic(topic, planned);
+        }
+        let all = self.topics.get(&sources.snapshots).map(|info| info.offsets.clone()).unwrap_or_default();
+        // Those of a window are made.
+        let none = all.iter().map(|_| OffsetRange { first: 0, next: 0 }).collect();
+        self.plan_topic(&sources.snapshots, if scan.is_none() { all } else { none });
+        Ok(())
+    }
+
+    /// The ticks that outputs caused by `caused` can be compared over: the same with the state before them, or all.
+    fn ticks_of(
+        &mut self,
+        partition: i32,
+        all: OffsetRange,
+        caused: OffsetRange,
+        scan: &Scan,
+    ) -> Result<OffsetRange, ReplayError> {
+        let sources = &self.options.sources;
+        let reach = scan.as_of.get(&partition).copied().unwrap_or(0);
+        let next = if scan.is_cut { caused.next.max(reach).clamp(all.first, all.next) } else { all.next };
+        if caused.first >= caused.next {
+            let first = caused.next.clamp(all.first, all.next);
+            return Ok(OffsetRange { first, next: next.max(first) });
+        }
+        let mut segments = scan.segments.of(partition, caused.next);
+        segments.retain(|segment| segment.to > caused.first);
+        let ([only], true) = (segments.as_slice(), self.topics.contains_key(&sources.snapshots)) else {
+            if segments.len() > 1 {
+                let note = format!(
+                    "{}/{partition}: the stage configuration changes within the window, so all ticks before it are in the file, too",
+                    sources.ticks
+                );
+                self.plan.notes.push(note);
+            }
+            return Ok(OffsetRange { first: all.first, next });
+        };
+        if caused.first > 0 {
+            let config = scan.segments.config(only.config)?;
+            self.plan.folds.push(Fold { partition, to: caused.first, first: all.first, config });
+        }
+        let source = TopicPartition { topic: sources.ticks.clone(), partition };
+        let (_, last) = partition_point(self.log, source, all, |record| Ok(record.offset < caused.first))?;
+        // The one before shows whoever reads the file that none is missing behind it.
+        let first = last.unwrap_or(all.first);
+        Ok(OffsetRange { first, next: next.max(first) })
+    }
+
+    /// The outputs that a range of ticks caused, and the one before them.
+    fn caused(
+        &self,
+        source: TopicPartition,
+        range: OffsetRange,
+        by: OffsetRange,
+        is_cut: bool,
+        cause_of: CauseOf,
+    ) -> Result<OffsetRange, ReplayError> {
+        let is_before = |offset: i64, record: &Record| match cause_of(&record.value) {
+            Some(cause) => Ok(cause < offset),
+            None => Err(ReplayError::OutputUnreadable {
+                url: self.log.url(),
+                topic: source.topic.clone(),
+                partition: source.partition,
+                offset: record.offset,
+            }),
+        };
+        let point = |offset: i64| {
+            partition_point(self.log, source.clone(), range, |record| is_before(offset, record))
+        };
+        let (_, last) = point(by.first)?;
+        let next = if is_cut { point(by.next)?.0 } else { range.next };
+        let first = last.unwrap_or(range.first);
+        Ok(OffsetRange { first, next: next.max(first) })
+    }
+
+    /// Risk requests and results: those of a window that ends early as far as its journals account for them.
+    fn plan_risk(&mut self, scan: Option<&Scan>) -> Result<(), ReplayError> {
+        let sources = &self.options.sources;
+        let of = |topic: &String| self.topics.get(topic).map(|info| info.offsets.clone()).unwrap_or_default();
+        let (requests, mut results) = (of(&sources.risk_requests), of(&sources.risk_results));
+        for (range, cut) in results.iter_mut().zip(&self.cut.risk) {
+            *range = cut.results;
+        }
+        // Those of a window that begins later are not compared, so that it does not matter where they end.
+        let cut_scan = scan.filter(|scan| scan.is_cut && !scan.accounts.is_trimmed);
+        for partition in 0..requests.len() as i32 {
+            let next = match cut_scan {
+                Some(scan) => scan.accounts.next_request(partition).filter(|next| *next > 0),
+                None => match self.cut.risk.get(partition as usize) {
+                    Some(cut) => Some(cut.answered).filter(|next| *next > 0),
+                    None => self.committed_of(&sources.risk_requests, partition)?,
+                },
+            };
+            self.commit(&sources.risk_requests, partition, next);
+        }
+        if let Some(scan) = cut_scan {
+            for (partition, range) in (0..).zip(&mut results) {
+                let count = scan.results.get(&partition).copied().unwrap_or(0);
+                let source = TopicPartition { topic: sources.risk_results.clone(), partition };
+                range.next = self.behind(source, *range, count)?;
+            }
+        }
+        self.plan_topic(&sources.risk_requests, requests);
+        self.plan_topic(&sources.risk_results, results);
+        Ok(())
+    }
+
+    /// Offset behind the first `count` records of a range.
+    fn behind(&self, source: TopicPartition, range: OffsetRange, count: i64) -> Result<i64, LogError> {
+        let mut reader = PartitionReader::open(self.log, source, range)?;
+        let mut next = range.first;
+        for _ in 0..count {
+            let Some(record) = reader.next()? else { break };
+            next = record.offset + 1;
+        }
+        Ok(next)
+    }
+
+    /// The ends of a topic's partitions, without records.
+    fn nothing_of(&self, topic: &str) -> Vec<OffsetRange> {
+        let of = |range: &OffsetRange| OffsetRange { first: range.next, next: range.next };
+        self.topics.get(topic).map(|info| info.offsets.iter().map(of).collect()).unwrap_or_default()
+    }
+
+    /// Adds a topic, if the log has it.
+    fn plan_topic(&mut self, topic: &str, copied: Vec<OffsetRange>) {
+        let Some(info) = self.topics.get(topic) else { return };
+        let is_trimmed = copied.iter().zip(&info.offsets);
+        let is_trimmed = is_trimmed.map(|(copied, all)| copied.first > all.first || all.first > 0).collect();
+        self.plan.topics.push(TopicPlan { spec: info.spec.clone(), copied, is_trimmed });
+    }
+
+    fn commit(&mut self, topic: &str, partition: i32, next: Option<i64>) {
+        if let (Some(next), true) = (next, self.topics.contains_key(topic)) {
+            self.plan.committed.push((TopicPartition { topic: topic.to_owned(), partition }, next));
+        }
+    }
+
+    fn commit_as_found(&mut self, topic: &str, partition: i32) -> Result<(), LogError> {
+        let next = self.committed_of(topic, partition)?;
+        self.commit(topic, partition, next);
+        Ok(())
+    }
+
+    fn committed_of(&self, topic: &str, partition: i32) -> Result<Option<i64>, LogError> {
+        let place = TopicPartition { topic: topic.to_owned(), partition };
+        self.log.committed(&self.options.sources.group, &place)
+    }
+}

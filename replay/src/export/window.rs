@@ -1,0 +1,255 @@
+//! A window of a log, and where it begins and ends in each journal.
+
+use serde::Serialize;
+use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
+
+use crate::partition_reader::PartitionReader;
+
+/// Offsets that are read at once on the way back.
+const BACK_OFFSETS: i64 = 4_096;
+
+/// Where a window begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Time of an entry, ns since the epoch.
+    TimeNs(i64),
+    /// Offset in a journal.
+    Offset(i64),
+    /// Sequence of an entry in a journal.
+    Sequence(i64),
+}
+
+/// Part of a log, as its journals tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// The first entry that is wanted; `None`: the first one there is.
+    pub since: Option<Bound>,
+    /// The first entry that is not wanted any more; `None`: all are.
+    pub until: Option<Bound>,
+    /// The journal's partition that offsets and sequences are of. In others the time of the entry there counts.
+    pub partition: i32,
+}
+
+impl Window {
+    /// Whether it is all of the log.
+    pub fn is_whole(&self) -> bool {
+        self.since.is_none() && self.until.is_none()
+    }
+}
+
+/// Where the window lies in a journal, before it is widened to what can be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) since: i64,
+    pub(super) until: i64,
+}
+
+/// The offsets of each journal that a window asks for.
+pub(super) fn wanted(
+    log: &dyn EventLog,
+    journal: &str,
+    ranges: &[OffsetRange],
+    window: &Window,
+) -> Result<Vec<Wanted>, LogError> {
+    let mut searches = Vec::with_capacity(ranges.len());
+    for (partition, range) in (0..).zip(ranges) {
+        let source = TopicPartition { topic: journal.to_owned(), partition };
+        let is_empty = range.first == range.next;
+        searches.push(if is_empty { None } else { Some(Search::open(log, source, *range)?) });
+    }
+    let own = window.partition as usize;
+    if own >= ranges.len() {
+        return Err(LogError::UnknownPartition {
+            url: log.url(),
+            topic: journal.to_owned(),
+            partition: window.partition,
+            allowed: format!("0 to {}", ranges.len().saturating_sub(1)),
+        });
+    }
+    let mut found = Vec::with_capacity(ranges.len());
+    let mut bounds = Vec::with_capacity(2);
+    for bound in [window.since, window.until] {
+        // The time stands for an offset or a sequence in the other journals.
+        let at = match (bound, searches.get_mut(own).and_then(Option::as_mut)) {
+            (None, _) => None,
+            (Some(Bound::TimeNs(at_ns)), _) => Some((None, at_ns)),
+            // Nothing is there, so nothing is after it.
+            (Some(_), None) => Some((None, i64::MAX)),
+            (Some(bound), Some(search)) => {
+                let offset = search.first_at(bound)?;
+                Some((Some(offset), search.entry_from(offset)?.map_or(i64::MAX, |(_, entry)| entry.at_ns)))
+            }
+        };
+        bounds.push(at);
+    }
+    for (partition, search) in searches.iter_mut().enumerate() {
+        let Some(search) = search else {
+            found.push(Wanted { since: ranges[partition].first, until: ranges[partition].next });
+            continue;
+        };
+        let mut offset_of = |at: Option<(Option<i64>, i64)>, default: i64| match at {
+            None => Ok(default),
+            Some((Some(offset), _)) if partition == own => Ok(offset),
+            Some((_, at_ns)) => search.first_at(Bound::TimeNs(at_ns)),
+        };
+        let range = ranges[partition];
+        let since = offset_of(bounds[0], range.first)?;
+        let until = offset_of(bounds[1], range.next)?;
+        found.push(Wanted { since, until: until.max(since) });
+    }
+    Ok(found)
+}
+
+/// Where to begin so that what follows can be stepped again: at the last start or checkpoint before an offset.
+pub(super) fn begin_before(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    range: OffsetRange,
+    since: i64,
+) -> Result<i64, LogError> {
+    if range.first == range.next {
+        return Ok(range.first);
+    }
+    let begins = |entry: &JournalEntry| {
+        matches!(&entry.input, Input::Started(_) | Input::Checkpoint(Checkpoint { part: 0, .. }))
+    };
+    // An entry at the offset itself begins the window as well.
+    let next = since.saturating_add(1).min(range.next);
+    let mut search = Search::open(log, source.clone(), range)?;
+    let begin = search.last_before(next, range.first, begins)?.unwrap_or(range.first);
+    // Nothing is left out where no record comes before.
+    Ok(if search.has_before(begin)? { begin } else { range.first })
+}
+
+/// Where to end so that no transaction is cut: behind the last entry of the window that seals one, or else behind the first one after it;
+/// `None` at the end of the journal.
+pub(super) fn end_behind(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    range: OffsetRange,
+    wanted: Wanted,
+) -> Result<Option<i64>, LogError> {
+    let Wanted { since, until } = wanted;
+    if until >= range.next {
+        return Ok(None);
+    }
+    let seals = |entry: &JournalEntry| matches!(&entry.input, Input::Sealed(_));
+    let mut search = Search::open(log, source.clone(), range)?;
+    if search.entry_from(until)?.is_none() {
+        return Ok(None);
+    }
+    if let Some(offset) = search.last_before(until, since, seals)? {
+        return Ok(Some(offset + 1));
+    }
+    let mut offset = until;
+    while let Some((found, entry)) = search.entry_from(offset)? {
+        if seals(&entry) {
+            return Ok(Some(found + 1));
+        }
+        offset = found + 1;
+    }
+    Ok(None)
+}
+
+/// Looks for entries of a journal.
+struct Search {
+    reader: PartitionReader,
+    range: OffsetRange,
+}
+
+impl Search {
+    fn open(log: &dyn EventLog, source: TopicPartition, range: OffsetRange) -> Result<Self, LogError> {
+        Ok(Self { reader: PartitionReader::open(log, source, range)?, range })
+    }
+
+    /// The first offset whose entry, or the one that follows it, is at a bound or behind it.
+    fn first_at(&mut self, bound: Bound) -> Result<i64, LogError> {
+        let is_before = |entry: &JournalEntry| match bound {
+            Bound::TimeNs(at_ns) => entry.at_ns < at_ns,
+            Bound::Sequence(sequence) => entry.sequence < sequence,
+            Bound::Offset(_) => unreachable!("an offset is not looked for"),
+        };
+        if let Bound::Offset(offset) = bound {
+            return Ok(offset.clamp(self.range.first, self.range.next));
+        }
+        let (mut low, mut high) = (self.range.first, self.range.next);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.entry_from(middle)? {
+                Some((offset, entry)) if is_before(&entry) => low = offset + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The first entry at an offset or behind it, with its own offset; what is none is passed over.
+    fn entry_from(&mut self, offset: i64) -> Result<Option<(i64, JournalEntry)>, LogError> {
+        if offset >= self.range.next {
+            return Ok(None);
+        }
+        if !self.reader.is_next(offset) {
+            self.reader.seek(offset)?;
+        }
+        while let Some(record) = self.reader.next()? {
+            if let Ok(entry) = decode_journal_entry(&record.value) {
+                return Ok(Some((record.offset, entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Offset of the last entry in `first..next` that is such.
+    fn last_before(
+        &mut self,
+        next: i64,
+        first: i64,
+        is_such: impl Fn(&JournalEntry) -> bool,
+    ) -> Result<Option<i64>, LogError> {
+        let mut end = next;
+        while end > first {
+            let begin = (end - BACK_OFFSETS).max(first);
+            self.reader.seek(begin)?;
+            let mut last = None;
+            while let Some(record) = self.reader.next_before(end)? {
+                if decode_journal_entry(&record.value).is_ok_and(|entry| is_such(&entry)) {
+                    last = Some(record.offset);
+                }
+            }
+            if last.is_some() {
+                return Ok(last);
+            }
+            end = begin;
+        }
+        Ok(None)
+    }
+
+    /// Whether there is a record before an offset.
+    fn has_before(&mut self, offset: i64) -> Result<bool, LogError> {
+        self.reader.seek(self.range.first)?;
+        Ok(self.reader.next_before(offset)?.is_some())
+    }
+}
+
+/// Of records that are in the order of something, the first offset behind all that are `before`, and the last of these.
+pub(super) fn partition_point(
+    log: &dyn EventLog,
+    source: TopicPartition,
+    range: OffsetRange,
+    is_before: impl Fn(&Record) -> Result<bool, crate::ReplayError>,
+) -> Result<(i64, Option<i64>), crate::ReplayError> {
+    let mut reader = PartitionReader::open(log, source, range)?;
+    let (mut low, mut high, mut last) = (range.first, range.next, None);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        reader.seek(middle)?;
+        match reader.next()? {
+            Some(record) if is_before(&record)? => (low, last) = (record.offset + 1, Some(record.offset)),
+            _ => high = middle,
+        }
+    }
+    Ok((low, last))
+}

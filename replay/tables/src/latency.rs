@@ -1,0 +1,158 @@
+//! From a tick record to the commit of the signals that it caused, wait by wait.
+
+use std::collections::VecDeque;
+
+use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
+use warptape_replay::{PartitionReader, ReplayError};
+use warptape_schemas::decode_signal;
+
+use crate::TablesError;
+use crate::sink::{Cell, Sinks};
+use crate::table::LATENCIES;
+
+/// What the journal tells of a transaction's part of a partition.
+pub(crate) struct Sealing {
+    pub(crate) journal_partition: i32,
+    pub(crate) sealed_sequence: i64,
+    pub(crate) sealed_ns: i64,
+    pub(crate) partition: i32,
+    /// Tick records.
+    pub(crate) first: i64,
+    pub(crate) next: i64,
+    /// Next offset and time of each arrival of them, in order.
+    pub(crate) arrivals: VecDeque<(i64, i64)>,
+    /// Begin and end of the attempt that committed it.
+    pub(crate) commit: Option<(i64, i64)>,
+}
+
+/// Signals and ticks of all partitions, read along the journal.
+pub(crate) struct Latencies<'a> {
+    log: &'a dyn EventLog,
+    signals: Vec<Along>,
+    ticks: Vec<Along>,
+}
+
+/// A partition that is read along the journal.
+struct Along {
+    source: TopicPartition,
+    range: OffsetRange,
+    reader: Option<PartitionReader>,
+    /// All that has to do with tick records before it was read.
+    read_to: i64,
+}
+
+/// A tick record with signals.
+struct Caused {
+    source_offset: i64,
+    signals: i64,
+    tick_time_ns: Option<i64>,
+}
+
+impl<'a> Latencies<'a> {
+    pub(crate) fn new(
+        log: &'a dyn EventLog,
+        (signals, signal_ranges): (&str, &[OffsetRange]),
+        (ticks, tick_ranges): (&str, &[OffsetRange]),
+    ) -> Self {
+        let along = |topic: &str, ranges: &[OffsetRange]| -> Vec<Along> {
+            let of = |(partition, range): (i32, &OffsetRange)| Along {
+                source: TopicPartition { topic: topic.to_owned(), partition },
+                range: *range,
+                reader: None,
+                read_to: i64::MIN,
+            };
+            (0..).zip(ranges).map(of).collect()
+        };
+        let (signals, ticks) = (along(signals, signal_ranges), along(ticks, tick_ranges));
+        Self { log, signals, ticks }
+    }
+
+    /// Writes the rows of a transaction's part of a partition.
+    pub(crate) fn push(&mut self, mut sealing: Sealing, sinks: &mut Sinks) -> Result<(), TablesError> {
+        for caused in self.caused(&sealing)? {
+            while sealing.arrivals.front().is_some_and(|(next, _)| *next <= caused.source_offset) {
+                sealing.arrivals.pop_front();
+            }
+            let arrived_ns = sealing.arrivals.front().map(|(_, at_ns)| *at_ns);
+            let (sent_ns, committed_ns) = sealing.commit.unzip();
+            let between =
+                |from: Option<i64>, to: Option<i64>| Cell::from(from.zip(to).map(|(from, to)| to - from));
+            let sealed_ns = Some(sealing.sealed_ns);
+            let row = [
+                sealing.partition.into(),
+                caused.source_offset.into(),
+                caused.signals.into(),
+                sealing.journal_partition.into(),
+                sealing.sealed_sequence.into(),
+                caused.tick_time_ns.into(),
+                arrived_ns.into(),
+                sealing.sealed_ns.into(),
+                sent_ns.into(),
+                committed_ns.into(),
+                between(caused.tick_time_ns, arrived_ns),
+                between(arrived_ns, sealed_ns),
+                between(sealed_ns, sent_ns),
+                between(sent_ns, committed_ns),
+                between(caused.tick_time_ns, committed_ns),
+            ];
+            sinks.push(&LATENCIES, &row)?;
+        }
+        Ok(())
+    }
+
+    /// The tick records of a transaction that caused signals.
+    fn caused(&mut self, sealing: &Sealing) -> Result<Vec<Caused>, TablesError> {
+        let partition = sealing.partition as usize;
+        let (Some(signals), Some(ticks)) = (self.signals.get_mut(partition), self.ticks.get_mut(partition))
+        else {
+            return Ok(Vec::new());
+        };
+        let mut all: Vec<Caused> = Vec::new();
+        let (url, source) = (self.log.url(), signals.source.clone());
+        let reader = signals.reader_from(self.log, sealing.first)?;
+        while let Some(record) = reader.peek()? {
+            let signal = decode_signal(&record.value).map_err(|error| ReplayError::RecordUnreadable {
+                url: url.clone(),
+                topic: source.topic.clone(),
+                partition: source.partition,
+                offset: record.offset,
+                error: error.to_string(),
+            })?;
+            let source_offset = signal.source_offset;
+            if source_offset >= sealing.next {
+                break;
+            }
+            reader.next()?;
+            match all.last_mut() {
+                _ if source_offset < sealing.first => {}
+                Some(last) if last.source_offset == source_offset => last.signals += 1,
+                _ => all.push(Caused { source_offset, signals: 1, tick_time_ns: None }),
+            }
+        }
+        signals.read_to = sealing.next;
+        let reader = ticks.reader_from(self.log, sealing.first)?;
+        for caused in &mut all {
+            while let Some(record) = reader.peek()? {
+                if record.offset >= caused.source_offset {
+                    let is_it = record.offset == caused.source_offset;
+                    caused.tick_time_ns = is_it.then_some(record.timestamp_ns);
+                    break;
+                }
+                reader.next()?;
+            }
+        }
+        ticks.read_to = sealing.next;
+        Ok(all)
+    }
+}
+
+impl Along {
+    /// A reader that has not passed what has to do with tick records from an offset on. Where another process had the partition before
+    /// the one whose journal is read now, it begins once more.
+    fn reader_from(&mut self, log: &dyn EventLog, offset: i64) -> Result<&mut PartitionReader, LogError> {
+        if self.reader.is_none() || offset < self.read_to {
+            self.reader = Some(PartitionReader::open(log, self.source.clone(), self.range)?);
+        }
+        Ok(self.reader.as_mut().expect("it is open by now"))
+    }
+}

@@ -1,0 +1,179 @@
+//! A recorded run as tables, for polars, DuckDB and whoever else reads Parquet or Arrow files: signals, decisions, batches, tasks, commits
+//! and latencies.
+//!
+//! ```text
+//!  journal ──► decisions, batches, tasks, commits ──┐
+//!     └─ what is sealed ─┐                          ├──► FOLDER/NAME.parquet
+//!  signals ──► signals ──┴─ ticks ──► latencies ────┘
+//! ```
+//!
+//! The tables are declared in `table.rs`, and documented in docs/export.md. It must not know settings or the command line, and it judges
+//! nothing: what differs in a log is for `verify` to find.
+
+mod journal;
+mod latency;
+mod signals;
+mod sink;
+mod table;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use warptape_eventlog::{EventLog, LogError, TopicPartition};
+use warptape_replay::{ExportOptions, ExportProgress, PartitionReader, ReplayError, planned};
+
+pub use self::sink::{ROWS_MAX, TEXT_BYTES_DUE, TableFormat};
+pub use self::table::{Column, Kind, TABLES, Table, documented};
+
+use self::journal::JournalTables;
+use self::latency::Latencies;
+use self::sink::Sinks;
+
+/// Why there are no tables.
+#[derive(Debug, thiserror::Error)]
+pub enum TablesError {
+    /// The log cannot be read, or has nothing to be written.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// Something is there already.
+    #[error("{}: it exists already, and nothing is written over; name a folder that does not exist yet, or an empty one", .path.display())]
+    Taken {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("{}: cannot be written ({cause}); check the folder's permissions and the room on the disk", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the format's writer said.
+        cause: String,
+    },
+}
+
+impl From<LogError> for TablesError {
+    fn from(error: LogError) -> Self {
+        Self::Replay(error.into())
+    }
+}
+
+/// Tables that were written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Written {
+    /// Each table with its rows.
+    pub tables: Vec<WrittenTable>,
+    /// What is to be known of them besides.
+    pub notes: Vec<String>,
+}
+
+/// A table that was written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WrittenTable {
+    /// Its name.
+    pub name: String,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// Writes the tables of a log, or of a window of it, into a folder that must not exist, or be empty. The log may be written meanwhile:
+/// what is written is of one moment between two transactions. Memory is bounded by [`ROWS_MAX`] rows or about [`TEXT_BYTES_DUE`] of each
+/// table, by what the scheduler knew at a time, and by what one transaction was made of.
+///
+/// # Errors
+/// If the log cannot be read, which names the place, or a file cannot be written. Then there is no folder.
+pub fn write_tables(
+    log: &dyn EventLog,
+    to: &Path,
+    format: TableFormat,
+    options: &ExportOptions,
+    progress: &mut dyn FnMut(ExportProgress),
+) -> Result<Written, TablesError> {
+    let unfinished = Unfinished::make(to)?;
+    let options = ExportOptions { with_ticks: true, ..options.clone() };
+    let plan = planned(log, &options)?;
+    let sources = &options.sources;
+    let [journals, signals, ticks] =
+        [&options.journal, &sources.signals, &sources.ticks].map(|topic| plan.of(topic));
+    let length = |ranges: &[warptape_eventlog::OffsetRange]| {
+        ranges.iter().map(|range| (range.next - range.first).unsigned_abs()).sum::<u64>()
+    };
+    let mut done = ExportProgress { done: 0, total: length(journals) + length(signals) };
+    let mut sinks = Sinks::create(&unfinished.path, format)?;
+    let mut advance = |offsets: i64| {
+        done.done += offsets.unsigned_abs();
+        progress(done);
+    };
+    for (partition, range) in (0..).zip(signals) {
+        let source = TopicPartition { topic: sources.signals.clone(), partition };
+        signals::write(log, source, *range, &mut sinks, &mut advance)?;
+    }
+    let latencies = Latencies::new(log, (&sources.signals, signals), (&sources.ticks, ticks));
+    let mut tables = JournalTables::new(latencies);
+    for (partition, range) in (0..).zip(journals) {
+        let source = TopicPartition { topic: options.journal.clone(), partition };
+        let mut reader = PartitionReader::open(log, source, *range)?;
+        tables.begin(partition);
+        let mut last = range.first;
+        while let Some(record) = reader.next()? {
+            tables.add(&record, &mut sinks)?;
+            advance(record.offset + 1 - last);
+            last = record.offset + 1;
+        }
+        tables.end_life(&mut sinks)?;
+        advance(range.next - last);
+    }
+    let tables = sinks.finish()?;
+    unfinished.finish(to)?;
+    Ok(Written { tables, notes: plan.notes })
+}
+
+/// The folder under the name that it has until it is whole. Dropped before that it is removed.
+struct Unfinished {
+    path: PathBuf,
+    is_finished: bool,
+}
+
+impl Unfinished {
+    fn make(to: &Path) -> Result<Self, TablesError> {
+        refuse_taken(to)?;
+        let mut name = to.as_os_str().to_owned();
+        name.push("-unfinished");
+        let path = PathBuf::from(name);
+        let unwritable =
+            |cause: io::Error| TablesError::Unwritable { path: path.clone(), cause: cause.to_string() };
+        // What a process left that was killed.
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritable(error)),
+            _ => {}
+        }
+        fs::create_dir(&path).map_err(unwritable)?;
+        Ok(Self { path, is_finished: false })
+    }
+
+    fn finish(mut self, to: &Path) -> Result<(), TablesError> {
+        refuse_taken(to)?;
+        // An empty folder gives way.
+        fs::rename(&self.path, to)
+            .map_err(|cause| TablesError::Unwritable { path: to.to_path_buf(), cause: cause.to_string() })?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn refuse_taken(to: &Path) -> Result<(), TablesError> {
+    let is_free = match fs::read_dir(to) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if is_free { Ok(()) } else { Err(TablesError::Taken { path: to.to_path_buf() }) }
+}

@@ -1,0 +1,108 @@
+//! Signals as rows.
+
+use serde_json::json;
+use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
+use warptape_replay::{PartitionReader, ReplayError};
+use warptape_schemas::decode_signal;
+use warptape_schemas::signal::{Bar, ExactBar, INDICATORS, SignalKind};
+
+use crate::TablesError;
+use crate::sink::{Cell, Sinks};
+use crate::table::SIGNALS;
+
+/// Writes the signals of a partition; `progress` is told the offsets that each step read.
+pub(crate) fn write(
+    log: &dyn EventLog,
+    source: TopicPartition,
+    range: OffsetRange,
+    sinks: &mut Sinks,
+    progress: &mut dyn FnMut(i64),
+) -> Result<(), TablesError> {
+    let mut reader = PartitionReader::open(log, source.clone(), range)?;
+    let mut last = range.first;
+    while let Some(record) = reader.next()? {
+        push(log, &source, &record, sinks)?;
+        progress(record.offset + 1 - last);
+        last = record.offset + 1;
+    }
+    progress(range.next - last);
+    Ok(())
+}
+
+fn push(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    record: &Record,
+    sinks: &mut Sinks,
+) -> Result<(), TablesError> {
+    let signal = decode_signal(&record.value).map_err(|error| ReplayError::RecordUnreadable {
+        url: log.url(),
+        topic: source.topic.clone(),
+        partition: source.partition,
+        offset: record.offset,
+        error: error.to_string(),
+    })?;
+    let bar = signal.bar.as_ref();
+    let exact = bar.and_then(|bar| bar.exact.as_ref()).map(exact_text);
+    let further = bar.filter(|bar| !bar.further_indicators.is_empty());
+    let further = further.map(|bar| json!(bar.further_indicators).to_string());
+    let has_prices = bar.is_some_and(|bar| bar.exact.is_none_or(|exact| !exact.has_other_prices));
+    let price = |of: fn(&Bar) -> i64| Cell::from(bar.filter(|_| has_prices).map(of));
+    let mut row = vec![
+        source.partition.into(),
+        record.offset.into(),
+        record.timestamp_ns.into(),
+        (&*signal.symbol).into(),
+        name_of(signal.kind).into(),
+        (&*signal.bar_spec).into(),
+        signal.bar_start_ns.into(),
+        signal.bar_end_ns.into(),
+        signal.source_offset.into(),
+        signal.source_index.into(),
+        signal.value.into(),
+        signal.threshold.into(),
+        price(|bar| bar.open_e9),
+        price(|bar| bar.high_e9),
+        price(|bar| bar.low_e9),
+        price(|bar| bar.close_e9),
+        bar.map(|bar| bar.volume_e9).into(),
+        bar.map(|bar| bar.trades).into(),
+        price(|bar| bar.bid_price_e9),
+        price(|bar| bar.ask_price_e9),
+        exact.as_deref().into(),
+    ];
+    row.extend((0..INDICATORS.len()).map(|index| Cell::from(bar.and_then(|bar| bar.indicators[index]))));
+    row.push(further.as_deref().into());
+    sinks.push(&SIGNALS, &row)
+}
+
+fn exact_text(exact: &ExactBar) -> String {
+    let ExactBar { open_e18, high_e18, low_e18, close_e18, volume_e9, bid_price_e18, ask_price_e18, .. } =
+        *exact;
+    let numbers = [
+        ("open_e18", open_e18),
+        ("high_e18", high_e18),
+        ("low_e18", low_e18),
+        ("close_e18", close_e18),
+        ("volume_e9", volume_e9),
+        ("bid_price_e18", bid_price_e18),
+        ("ask_price_e18", ask_price_e18),
+    ];
+    let fields = numbers.map(|(name, number)| (name.to_owned(), number.to_string().into()));
+    serde_json::Value::Object(fields.into_iter().collect()).to_string()
+}
+
+/// The name of a kind in the schema.
+fn name_of(kind: SignalKind) -> &'static str {
+    match kind {
+        SignalKind::Bar => "BAR",
+        SignalKind::EmaCrossUp => "EMA_CROSS_UP",
+        SignalKind::EmaCrossDown => "EMA_CROSS_DOWN",
+        SignalKind::RsiOverbought => "RSI_OVERBOUGHT",
+        SignalKind::RsiOversold => "RSI_OVERSOLD",
+        SignalKind::BandBreakUp => "BAND_BREAK_UP",
+        SignalKind::BandBreakDown => "BAND_BREAK_DOWN",
+        SignalKind::ZScoreHigh => "Z_SCORE_HIGH",
+        SignalKind::ZScoreLow => "Z_SCORE_LOW",
+    }
+}
