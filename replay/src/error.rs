@@ -101,6 +101,19 @@ pub enum ReplayError {
         /// Its oldest offset.
         first: i64,
     },
+    /// The entries that say how outputs came about were removed.
+    #[error(
+        "{url}: the journal {topic:?} has no start and no checkpoint within the window, so that nobody knows the configuration that the ticks of \
+         partition {partition} were processed under; let the window end later, or leave its outputs out (without --with-ticks)"
+    )]
+    NoConfig {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// Partition of the ticks.
+        partition: i32,
+    },
     /// There is no such entry.
     #[error(
         "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape tail journal` \

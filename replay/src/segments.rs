@@ -96,6 +96,11 @@ impl Segments {
         });
     }
 
+    /// Whether no configuration is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.configs.is_empty()
+    }
+
     /// The configuration of the process life that is read.
     pub(crate) fn current(&self) -> ConfigId {
         self.config

@@ -263,10 +263,11 @@ fn explain(
     Ok(())
 }
 
-/// Words on decisions whose state is gone.
-pub(crate) const NO_STATE: &str = "what was chosen among: the entries that tell the state were removed";
+/// Words on decisions whose state is not to be had.
+pub(crate) const NO_STATE: &str =
+    "what was chosen among: the entries that tell the state were removed, or this software decides otherwise";
 
-/// The explanation of a decision of an entry, with the scheduler as it was before; `None` where its state is gone.
+/// The explanation of a decision of an entry, with the scheduler as it was before; `None` where its state is gone, or is another one by this software.
 pub(crate) fn explain_at(
     entries: &Entries<'_>,
     sequence: i64,
@@ -275,16 +276,14 @@ pub(crate) fn explain_at(
     let (offset, entry) = entries.with_sequence(sequence)?;
     let scheduler = match entries.scheduler_before(offset) {
         Ok(scheduler) => scheduler,
-        Err(ReplayError::JournalTrimmed { .. }) => return Ok(None),
+        Err(ReplayError::JournalTrimmed { .. } | ReplayError::NotReplayed { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     let index = entry.decisions.iter().position(is_it);
-    let explain = |index| {
-        let explanation = scheduler.explain(entry.at_ns, &entry.input, index);
-        explanation.map_err(|error| entries.not_replayed(entry.sequence, error.to_string()))
-    };
-    let explanation = index.map(explain).transpose()?;
-    Ok(Some((explanation, scheduler)))
+    match index.map(|index| scheduler.explain(entry.at_ns, &entry.input, index)).transpose() {
+        Ok(explanation) => Ok(Some((explanation, scheduler))),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The record at an offset.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicInfo, TopicPartition, TopicSpec};
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::Input;
+use warptape_schemas::journal::{Checkpoint, Input};
 
 use super::state::Fold;
 use super::window::{self, Wanted};
@@ -81,6 +81,8 @@ struct Scan {
     is_cut: bool,
     accounts: Accounts,
     segments: Segments,
+    /// Whether no start or checkpoint of the journal that is read came yet, so that its configuration is not known.
+    is_headless: bool,
     /// By partition of the journal: sequence behind the last entry.
     next_sequences: Vec<Option<i64>>,
     /// By partition of the ticks: first tick record that a transaction of the window is made of.
@@ -98,6 +100,7 @@ impl Scan {
             is_cut,
             accounts: Accounts::default(),
             segments: Segments::default(),
+            is_headless: true,
             next_sequences: Vec::new(),
             first_sealed: BTreeMap::new(),
             as_of: BTreeMap::new(),
@@ -109,7 +112,13 @@ impl Scan {
         // What is no entry is copied as it is, and found by whoever verifies it.
         let Ok(entry) = decode_journal_entry(&record.value) else { return };
         self.accounts.add(record, &entry);
-        self.segments.add(&entry);
+        self.is_headless &= !matches!(
+            &entry.input,
+            Input::Started(_) | Input::Checkpoint(Checkpoint { started: Some(_), .. })
+        );
+        if !self.is_headless {
+            self.segments.add(&entry);
+        }
         *self.next_sequences.last_mut().expect("a journal has begun") = entry.sequence.checked_add(1);
         match &entry.input {
             Input::Sealed(sealed) => {
@@ -174,6 +183,7 @@ impl Planning<'_> {
         for (partition, range) in (0..).zip(journals) {
             scan.accounts.begin();
             scan.segments.begin();
+            scan.is_headless = true;
             scan.accounts.is_trimmed |= range.first > 0;
             scan.next_sequences.push(None);
             let source = TopicPartition { topic: journal.clone(), partition };
@@ -276,6 +286,13 @@ impl Planning<'_> {
         if caused.first >= caused.next {
             let first = caused.next.clamp(all.first, all.next);
             return Ok(OffsetRange { first, next: next.max(first) });
+        }
+        if scan.segments.is_empty() {
+            return Err(ReplayError::NoConfig {
+                url: self.log.url(),
+                topic: self.options.journal.clone(),
+                partition,
+            });
         }
         let mut segments = scan.segments.of(partition, caused.next);
         segments.retain(|segment| segment.to > caused.first);

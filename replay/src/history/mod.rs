@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use warptape_scheduler::{PartitionPhase, Scheduler};
 use warptape_schemas::journal::{
-    Arrived, CommitEnded, CommitOutcome, Completed, Decision, Dispatch, Input, JournalEntry, LaneId,
-    LaneLost, PartitionAssigned, PartitionId, Place, Sealed, Started,
+    Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Dispatch, Input, JournalEntry,
+    LaneId, LaneLost, PartitionAssigned, PartitionId, Place, Sealed, Started,
 };
 
 use self::queues::Partition;
@@ -196,6 +196,10 @@ impl History {
             Input::TaskDropped(dropped) => {
                 self.tasks.end(at, dropped.task, RoundEnd::Dropped, &mut self.items);
             }
+            // A journal that lost its beginning says here how the process began.
+            Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.life.is_none() => {
+                self.go_on_with(at, None, started);
+            }
             Input::Draining(_)
             | Input::Measured(_)
             | Input::Priced(_)
@@ -257,11 +261,15 @@ impl History {
 
     fn begin_life(&mut self, at: Moment, started: &Started) {
         self.end_life();
+        self.go_on_with(at, Some(at), started);
+    }
+
+    fn go_on_with(&mut self, since: Moment, began: Option<Moment>, started: &Started) {
         let (journal, started) = (self.journal, started.clone());
-        let life = Arc::new(Life { journal, began: Some(at), since: at, started });
+        let life = Arc::new(Life { journal, began, since, started });
         self.items.push(Item::Life(life.clone()));
         self.life = Some(life);
-        self.first_sequence = Some(at.sequence);
+        self.first_sequence = Some(since.sequence);
     }
 
     fn end_life(&mut self) {

@@ -12,7 +12,7 @@ use warptape_schemas::journal::{
 };
 
 use crate::TablesError;
-use crate::latency::{Latencies, Sealing};
+use crate::latency::{Arrival, Latencies, Sealing};
 use crate::sink::{Cell, Sinks};
 use crate::table::{BATCHES, COMMITS, DECISIONS, TASKS};
 
@@ -36,8 +36,10 @@ struct Life {
     tasks: BTreeMap<i64, Task>,
     /// Which task a slice is of.
     slices: BTreeMap<i64, i64>,
-    /// Next offset and time of arrivals that are in no transaction yet, by partition.
-    arrivals: BTreeMap<i32, VecDeque<(i64, i64)>>,
+    /// Arrivals that are in no transaction yet, by partition.
+    arrivals: BTreeMap<i32, VecDeque<Arrival>>,
+    /// Where the next arrival of a partition begins, as far as that is known.
+    reach: BTreeMap<i32, i64>,
     sealed: VecDeque<Transaction>,
 }
 
@@ -60,7 +62,7 @@ struct Transaction {
     sequence: i64,
     at_ns: i64,
     record_time_ns: i64,
-    partitions: Vec<(SealedPartition, VecDeque<(i64, i64)>)>,
+    partitions: Vec<(SealedPartition, VecDeque<Arrival>)>,
     ended: Option<CommitEnded>,
 }
 
@@ -106,12 +108,19 @@ impl<'a> JournalTables<'a> {
                 self.learn(entry.sequence, started);
             }
             Input::Arrived(arrived) => {
+                let first = self.life.reach.insert(arrived.partition, arrived.next_offset);
                 let arrivals = self.life.arrivals.entry(arrived.partition).or_default();
-                arrivals.push_back((arrived.next_offset, entry.at_ns));
+                arrivals.push_back(Arrival { first, next: arrived.next_offset, at_ns: entry.at_ns });
             }
             // What was read of it and is in no transaction is read again.
-            Input::PartitionAssigned(assigned) => drop(self.life.arrivals.remove(&assigned.partition)),
-            Input::PartitionRevoked(revoked) => drop(self.life.arrivals.remove(&revoked.partition)),
+            Input::PartitionAssigned(assigned) => {
+                self.life.arrivals.remove(&assigned.partition);
+                self.life.reach.insert(assigned.partition, assigned.snapshot_offset);
+            }
+            Input::PartitionRevoked(revoked) => {
+                self.life.arrivals.remove(&revoked.partition);
+                self.life.reach.remove(&revoked.partition);
+            }
             Input::Completed(completed) => self.complete(entry, completed, sinks)?,
             Input::LaneLost(lost) => {
                 let is_on_it = |batch: &Batch| batch.dispatch.lane == lost.lane;
@@ -325,8 +334,11 @@ impl<'a> JournalTables<'a> {
         let mut partitions = Vec::with_capacity(sealed.partitions.len());
         for account in &sealed.partitions {
             let arrivals = self.life.arrivals.entry(account.partition).or_default();
-            let within = arrivals.partition_point(|(next, _)| *next <= account.next_offset);
-            partitions.push((*account, arrivals.drain(..within).collect()));
+            let within = arrivals.partition_point(|arrival| arrival.next <= account.next_offset);
+            let mut of_account: VecDeque<Arrival> = arrivals.drain(..within).collect();
+            // One that the transaction cuts is of the next one, too.
+            of_account.extend(arrivals.front().copied());
+            partitions.push((*account, of_account));
         }
         if self.life.sealed.len() >= SEALED_MAX {
             let oldest = self.life.sealed.pop_front().expect("there are some");

@@ -10,6 +10,16 @@ use crate::TablesError;
 use crate::sink::{Cell, Sinks};
 use crate::table::LATENCIES;
 
+/// Tick records that came together.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Offset of the first; `None` where it was before what is read of the journal.
+    pub(crate) first: Option<i64>,
+    /// Offset behind the last.
+    pub(crate) next: i64,
+    pub(crate) at_ns: i64,
+}
+
 /// What the journal tells of a transaction's part of a partition.
 pub(crate) struct Sealing {
     pub(crate) journal_partition: i32,
@@ -19,8 +29,8 @@ pub(crate) struct Sealing {
     /// Tick records.
     pub(crate) first: i64,
     pub(crate) next: i64,
-    /// Next offset and time of each arrival of them, in order.
-    pub(crate) arrivals: VecDeque<(i64, i64)>,
+    /// Their arrivals, in order.
+    pub(crate) arrivals: VecDeque<Arrival>,
     /// Begin and end of the attempt that committed it.
     pub(crate) commit: Option<(i64, i64)>,
 }
@@ -70,10 +80,11 @@ impl<'a> Latencies<'a> {
     /// Writes the rows of a transaction's part of a partition.
     pub(crate) fn push(&mut self, mut sealing: Sealing, sinks: &mut Sinks) -> Result<(), TablesError> {
         for caused in self.caused(&sealing)? {
-            while sealing.arrivals.front().is_some_and(|(next, _)| *next <= caused.source_offset) {
+            while sealing.arrivals.front().is_some_and(|arrival| arrival.next <= caused.source_offset) {
                 sealing.arrivals.pop_front();
             }
-            let arrived_ns = sealing.arrivals.front().map(|(_, at_ns)| *at_ns);
+            let is_of = |arrival: &&Arrival| arrival.first.is_some_and(|first| first <= caused.source_offset);
+            let arrived_ns = sealing.arrivals.front().filter(is_of).map(|arrival| arrival.at_ns);
             let (sent_ns, committed_ns) = sealing.commit.unzip();
             let between =
                 |from: Option<i64>, to: Option<i64>| Cell::from(from.zip(to).map(|(from, to)| to - from));

@@ -138,28 +138,43 @@ struct Unfinished {
 impl Unfinished {
     fn make(to: &Path) -> Result<Self, TablesError> {
         refuse_taken(to)?;
-        let mut name = to.as_os_str().to_owned();
+        let unwritable = |path: &Path, cause: &str| TablesError::Unwritable {
+            path: path.to_path_buf(),
+            cause: cause.to_owned(),
+        };
+        let Some(name) = to.file_name() else {
+            return Err(unwritable(to, "it has no name of its own; name a folder that does not exist yet"));
+        };
+        let mut name = name.to_owned();
         name.push("-unfinished");
-        let path = PathBuf::from(name);
-        let unwritable =
-            |cause: io::Error| TablesError::Unwritable { path: path.clone(), cause: cause.to_string() };
-        // What a process left that was killed.
-        match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritable(error)),
-            _ => {}
-        }
-        fs::create_dir(&path).map_err(unwritable)?;
+        let path = to.with_file_name(name);
+        fs::create_dir(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => unwritable(
+                &path,
+                "it exists: another export is writing it, or one was killed; remove it if none runs",
+            ),
+            _ => unwritable(&path, &error.to_string()),
+        })?;
         Ok(Self { path, is_finished: false })
     }
 
     fn finish(mut self, to: &Path) -> Result<(), TablesError> {
         refuse_taken(to)?;
-        // An empty folder gives way.
-        fs::rename(&self.path, to)
+        // It is on the disk before it has its name; an empty folder of that name gives way.
+        let finished = synced(&self.path).and_then(|()| fs::rename(&self.path, to));
+        finished
             .map_err(|cause| TablesError::Unwritable { path: to.to_path_buf(), cause: cause.to_string() })?;
         self.is_finished = true;
         Ok(())
     }
+}
+
+/// Has the files of a folder, and their names, on the disk.
+fn synced(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        fs::File::open(entry?.path())?.sync_all()?;
+    }
+    fs::File::open(folder)?.sync_all()
 }
 
 impl Drop for Unfinished {

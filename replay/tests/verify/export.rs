@@ -345,3 +345,22 @@ fn a_file_may_be_moved() {
         "{report}"
     );
 }
+
+/// A journal that lost its beginning says nothing of the configuration before its first checkpoint.
+#[test]
+fn outputs_before_the_first_checkpoint_of_a_trimmed_journal_are_refused() {
+    let recording = rich(43);
+    let journal = records(&recording.log, "journal", 0);
+    let is_checkpoint = |value: &[u8]| {
+        matches!(decode_journal_entry(value).unwrap().input, Input::Checkpoint(Checkpoint { part: 0, .. }))
+    };
+    let first = journal.iter().position(|record| is_checkpoint(&record.value)).unwrap();
+    let until = Some(Bound::Offset(journal[first].offset));
+    let log = Tampered::trimmed(&recording.log, "journal", 0, journal[1..].to_vec());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("export.db");
+    let window = Window { until, ..Window::default() };
+    let error = export(&log, &path, &asked(window, true), &mut |_| {}).unwrap_err();
+    assert!(matches!(error, ReplayError::NoConfig { .. }), "{error}");
+    assert!(!path.exists());
+}
